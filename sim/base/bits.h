@@ -1,0 +1,63 @@
+/* Bit and overflow helpers; the only place that uses compiler builtins for them. */
+#ifndef FRAG_BASE_BITS_H
+#define FRAG_BASE_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Index of the highest set bit; value must not be 0. */
+static inline uint32_t frag_bit_high(uint64_t value)
+{
+    return 63u - (uint32_t)__builtin_clzll(value);
+}
+
+/* Index of the lowest set bit; value must not be 0. */
+static inline uint32_t frag_bit_low(uint64_t value)
+{
+    return (uint32_t)__builtin_ctzll(value);
+}
+
+static inline uint32_t frag_bit_count(uint64_t value)
+{
+    return (uint32_t)__builtin_popcountll(value);
+}
+
+static inline bool frag_is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* The least power of two >= value; value must be 1 to 2^63. */
+static inline uint64_t frag_power_of_two_up(uint64_t value)
+{
+    return value <= 1 ? 1 : (uint64_t)1 << (frag_bit_high(value - 1) + 1);
+}
+
+/* value rounded up to a multiple of unit (any unit > 0); the caller knows that it does not overflow. */
+static inline uint64_t frag_round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* As frag_round_up for a unit that is a power of two. */
+static inline uint64_t frag_align_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) & ~(unit - 1);
+}
+
+/* false on overflow */
+static inline bool frag_add(uint64_t a, uint64_t b, uint64_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
+
+static inline bool frag_multiply(uint64_t a, uint64_t b, uint64_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+#define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define FRAG_PREFETCH(address) __builtin_prefetch(address)
+
+#endif

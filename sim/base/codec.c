@@ -1,0 +1,125 @@
+#include "sim/base/codec.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "sim/base/memory.h"
+
+struct frag_decoder {
+    frag_codec codec;
+    ZSTD_DCtx *zstd;
+    z_stream gzip;
+    bool is_gzip_open;
+    bool is_between_frames;
+};
+
+frag_codec frag_codec_detect(const unsigned char *bytes, size_t count)
+{
+    if (count >= 4 && bytes[0] == 0x28 && bytes[1] == 0xb5 && bytes[2] == 0x2f && bytes[3] == 0xfd)
+        return FRAG_CODEC_ZSTD;
+    if (count >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+        return FRAG_CODEC_GZIP;
+    return FRAG_CODEC_PLAIN;
+}
+
+size_t frag_compress_bound(size_t bytes)
+{
+    return ZSTD_compressBound(bytes);
+}
+
+size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t count)
+{
+    size_t result = ZSTD_compress(out, out_capacity, in, count, 3);
+    FRAG_ASSERT(!ZSTD_isError(result));
+    return result;
+}
+
+bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, frag_error *error)
+{
+    size_t result = ZSTD_decompress(out, out_count, in, count);
+    if (ZSTD_isError(result))
+        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (zstd: %s); the file is damaged",
+                         ZSTD_getErrorName(result));
+    if (result != out_count)
+        return frag_fail(error, FRAG_E_INPUT, "a compressed piece holds %zu bytes; expected %zu", result, out_count);
+    return true;
+}
+
+frag_decoder *frag_decoder_create(frag_codec codec)
+{
+    frag_decoder *decoder = frag_alloc(1, sizeof *decoder);
+    decoder->codec = codec;
+    decoder->is_between_frames = true;
+    if (codec == FRAG_CODEC_ZSTD) {
+        decoder->zstd = ZSTD_createDCtx();
+        FRAG_ASSERT(decoder->zstd != NULL);
+        /* A frame may ask for a window of gigabytes; 128 MiB covers every level but --ultra --long. */
+        ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
+    } else if (codec == FRAG_CODEC_GZIP) {
+        decoder->is_gzip_open = inflateInit2(&decoder->gzip, 15 + 16) == Z_OK;
+        FRAG_ASSERT(decoder->is_gzip_open);
+    }
+    return decoder;
+}
+
+static bool zstd_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
+                      unsigned char *out, size_t out_count, size_t *out_used, frag_error *error)
+{
+    ZSTD_inBuffer input = {in, in_count, 0};
+    ZSTD_outBuffer output = {out, out_count, 0};
+    size_t left = ZSTD_decompressStream(decoder->zstd, &output, &input);
+    if (ZSTD_isError(left))
+        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (zstd: %s); the file is damaged",
+                         ZSTD_getErrorName(left));
+    *in_used = input.pos;
+    *out_used = output.pos;
+    decoder->is_between_frames = left == 0;
+    return true;
+}
+
+static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
+                      unsigned char *out, size_t out_count, size_t *out_used, frag_error *error)
+{
+    size_t in_part = in_count < ((size_t)1 << 30) ? in_count : (size_t)1 << 30;
+    size_t out_part = out_count < ((size_t)1 << 30) ? out_count : (size_t)1 << 30;
+    if (decoder->is_between_frames && in_part > 0 && decoder->gzip.total_out > 0) {
+        if (inflateReset(&decoder->gzip) != Z_OK)
+            return frag_fail(error, FRAG_E_SYSTEM, "zlib could not be reset; try again");
+    }
+    unsigned char scratch[1] = {0};
+    /* zlib's input pointer is not const; it does not write through it. */
+    decoder->gzip.next_in = in_part == 0 ? scratch : (z_const Bytef *)(uintptr_t)in;
+    decoder->gzip.avail_in = (uInt)in_part;
+    decoder->gzip.next_out = out;
+    decoder->gzip.avail_out = (uInt)out_part;
+    int result = inflate(&decoder->gzip, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (gzip: %s); the file is damaged",
+                         decoder->gzip.msg != NULL ? decoder->gzip.msg : "unexpected end");
+    *in_used = in_part - decoder->gzip.avail_in;
+    *out_used = out_part - decoder->gzip.avail_out;
+    decoder->is_between_frames = result == Z_STREAM_END;
+    return true;
+}
+
+bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
+                       unsigned char *out, size_t out_count, size_t *out_used, bool *is_at_end, frag_error *error)
+{
+    bool ok = decoder->codec == FRAG_CODEC_ZSTD
+                  ? zstd_step(decoder, in, in_count, in_used, out, out_count, out_used, error)
+                  : gzip_step(decoder, in, in_count, in_used, out, out_count, out_used, error);
+    *is_at_end = ok && decoder->is_between_frames;
+    return ok;
+}
+
+void frag_decoder_destroy(frag_decoder *decoder)
+{
+    if (decoder == NULL)
+        return;
+    ZSTD_freeDCtx(decoder->zstd);
+    if (decoder->is_gzip_open)
+        inflateEnd(&decoder->gzip);
+    free(decoder);
+}

@@ -1,0 +1,351 @@
+#include "sim/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim/base/codec.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+
+#define RAW_BYTES ((size_t)1 << 18)
+#define WINDOW_BYTES ((size_t)1 << 20)
+
+struct frag_input {
+    char *name;
+    int descriptor; /* -1: memory */
+    bool owns_descriptor;
+    frag_decoder *decoder; /* NULL: plain */
+    bool is_decoder_done;
+    unsigned char *raw; /* compressed bytes not yet decoded */
+    size_t raw_start;
+    size_t raw_end;
+    bool is_raw_at_end;
+    const unsigned char *memory;
+    size_t memory_left;
+    unsigned char *window;
+    size_t window_start;
+    size_t window_end;
+    size_t window_capacity;
+    uint64_t offset;
+    uint64_t raw_offset;
+    uint64_t raw_bytes;
+};
+
+/* Reads up to count raw bytes; *got 0 at the end. */
+static bool read_raw(frag_input *input, unsigned char *out, size_t count, size_t *got, frag_error *error)
+{
+    *got = 0;
+    if (input->descriptor < 0) {
+        *got = count < input->memory_left ? count : input->memory_left;
+        memcpy(out, input->memory, *got);
+        input->memory += *got;
+        input->memory_left -= *got;
+    } else {
+        ssize_t result;
+        do
+            result = read(input->descriptor, out, count);
+        while (result < 0 && errno == EINTR);
+        if (result < 0)
+            return frag_fail(error, FRAG_E_SYSTEM, "cannot be read (%s); expected a readable file", strerror(errno));
+        *got = (size_t)result;
+    }
+    input->raw_offset += *got;
+    return true;
+}
+
+static bool fill_raw(frag_input *input, frag_error *error)
+{
+    memmove(input->raw, input->raw + input->raw_start, input->raw_end - input->raw_start);
+    input->raw_end -= input->raw_start;
+    input->raw_start = 0;
+    size_t got = 0;
+    if (!read_raw(input, input->raw + input->raw_end, RAW_BYTES - input->raw_end, &got, error))
+        return false;
+    input->raw_end += got;
+    input->is_raw_at_end = got == 0;
+    return true;
+}
+
+static frag_input *start(frag_input *input, frag_error *error)
+{
+    input->raw = frag_alloc(RAW_BYTES, 1);
+    input->window_capacity = WINDOW_BYTES;
+    input->window = frag_alloc(input->window_capacity, 1);
+    /* Four bytes tell the codec; a pipe may deliver them one by one. */
+    while (input->raw_end < 4 && !input->is_raw_at_end)
+        if (!fill_raw(input, error)) {
+            frag_error_in(error, input->name);
+            frag_input_close(input);
+            return NULL;
+        }
+    input->is_raw_at_end = false;
+    frag_codec codec = frag_codec_detect(input->raw, input->raw_end);
+    if (codec != FRAG_CODEC_PLAIN)
+        input->decoder = frag_decoder_create(codec);
+    return input;
+}
+
+frag_input *frag_input_open(const char *path, frag_error *error)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int descriptor = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    const char *problem = NULL;
+    if (descriptor < 0 || fstat(descriptor, &status) != 0)
+        problem = strerror(errno);
+    else if (S_ISDIR(status.st_mode))
+        problem = "it is a directory";
+    if (problem != NULL) {
+        if (descriptor >= 0 && !is_stdin)
+            close(descriptor);
+        frag_fail(error, FRAG_E_INPUT, "cannot be opened (%s); expected a readable file", problem);
+        frag_error_in(error, path);
+        return NULL;
+    }
+    frag_input *input = frag_alloc(1, sizeof *input);
+    input->name = frag_copy_text(is_stdin ? "stdin" : path);
+    input->descriptor = descriptor;
+    input->owns_descriptor = !is_stdin;
+    input->raw_bytes = S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+    return start(input, error);
+}
+
+frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name)
+{
+    frag_input *input = frag_alloc(1, sizeof *input);
+    input->name = frag_copy_text(name);
+    input->descriptor = -1;
+    input->memory = bytes;
+    input->memory_left = count;
+    input->raw_bytes = count;
+    frag_error none = {0};
+    return start(input, &none);
+}
+
+void frag_input_close(frag_input *input)
+{
+    if (input == NULL)
+        return;
+    if (input->owns_descriptor)
+        close(input->descriptor);
+    frag_decoder_destroy(input->decoder);
+    free(input->raw);
+    free(input->window);
+    free(input->name);
+    free(input);
+}
+
+/* Adds bytes to the window; *grew false: the input is at its end. */
+static bool fill_window(frag_input *input, bool *grew, frag_error *error)
+{
+    unsigned char *out = input->window + input->window_end;
+    size_t room = input->window_capacity - input->window_end;
+    *grew = false;
+    if (input->decoder == NULL) {
+        size_t got = input->raw_end - input->raw_start;
+        if (got > 0) {
+            got = got < room ? got : room;
+            memcpy(out, input->raw + input->raw_start, got);
+            input->raw_start += got;
+        } else if (!read_raw(input, out, room, &got, error)) {
+            return false;
+        }
+        input->window_end += got;
+        *grew = got > 0;
+        return true;
+    }
+    for (;;) {
+        if (input->raw_start == input->raw_end && !input->is_raw_at_end && !fill_raw(input, error))
+            return false;
+        bool is_starved = input->raw_start == input->raw_end;
+        if (is_starved && input->is_decoder_done)
+            return true;
+        size_t in_used = 0;
+        size_t out_used = 0;
+        if (!frag_decoder_step(input->decoder, input->raw + input->raw_start, input->raw_end - input->raw_start,
+                               &in_used, out, room, &out_used, &input->is_decoder_done, error))
+            return false;
+        input->raw_start += in_used;
+        input->window_end += out_used;
+        if (out_used > 0) {
+            *grew = true;
+            return true;
+        }
+        if (is_starved && in_used == 0 && !input->is_decoder_done)
+            return frag_fail(error, FRAG_E_INPUT, "the compressed data ends in the middle; the file is cut off");
+        if (!is_starved && in_used == 0)
+            return frag_fail(error, FRAG_E_INPUT, "the compressed data makes no progress; the file is damaged");
+    }
+}
+
+bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count, frag_error *error)
+{
+    FRAG_ASSERT(wanted <= ((size_t)16 << 20));
+    size_t held = input->window_end - input->window_start;
+    if (held < wanted) {
+        memmove(input->window, input->window + input->window_start, held);
+        input->window_start = 0;
+        input->window_end = held;
+        if (input->window_capacity < wanted) {
+            while (input->window_capacity < wanted)
+                input->window_capacity *= 2;
+            input->window = frag_realloc(input->window, input->window_capacity, 1);
+        }
+        bool grew = true;
+        while (grew && input->window_end < wanted)
+            if (!fill_window(input, &grew, error)) {
+                if (error != NULL && !error->has_offset && error->code == FRAG_E_INPUT) {
+                    error->offset = input->offset + input->window_end;
+                    error->has_offset = true;
+                }
+                return frag_error_in(error, input->name);
+            }
+    }
+    *bytes = input->window + input->window_start;
+    *count = input->window_end - input->window_start;
+    return true;
+}
+
+void frag_input_skip(frag_input *input, size_t count)
+{
+    FRAG_ASSERT(count <= input->window_end - input->window_start);
+    input->window_start += count;
+    input->offset += count;
+}
+
+bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *error)
+{
+    unsigned char *to = out;
+    while (count > 0) {
+        size_t part = count < WINDOW_BYTES ? count : WINDOW_BYTES;
+        const unsigned char *bytes = NULL;
+        size_t visible = 0;
+        if (!frag_input_peek(input, part, &bytes, &visible, error))
+            return false;
+        if (visible < part) {
+            frag_fail_at(error, input->offset + visible, "the file ends; expected %zu more bytes", count - visible);
+            return frag_error_in(error, input->name);
+        }
+        memcpy(to, bytes, part);
+        frag_input_skip(input, part);
+        to += part;
+        count -= part;
+    }
+    return true;
+}
+
+uint64_t frag_input_offset(const frag_input *input)
+{
+    return input->offset;
+}
+
+uint64_t frag_input_raw_offset(const frag_input *input)
+{
+    return input->raw_offset;
+}
+
+uint64_t frag_input_raw_bytes(const frag_input *input)
+{
+    return input->raw_bytes;
+}
+
+bool frag_input_is_compressed(const frag_input *input)
+{
+    return input->decoder != NULL;
+}
+
+const char *frag_input_name(const frag_input *input)
+{
+    return input->name;
+}
+
+struct frag_output {
+    char *path; /* NULL: stdout */
+    char *temporary;
+    FILE *stream;
+};
+
+frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error)
+{
+    frag_output *output = frag_alloc(1, sizeof *output);
+    if (strcmp(path, "-") == 0) {
+        output->stream = stdout;
+        return output;
+    }
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
+    if (exists && S_ISREG(status.st_mode) && !may_overwrite) {
+        frag_fail(error, FRAG_E_USAGE, "the file exists; add -f to overwrite it");
+        frag_error_in(error, path);
+        free(output);
+        return NULL;
+    }
+    if (exists && !S_ISREG(status.st_mode)) {
+        /* /dev/null, a named pipe: written in place, nothing to rename. */
+        output->stream = fopen(path, "wb");
+    } else {
+        frag_text name = {0};
+        frag_text_add(&name, "%s.XXXXXX", path);
+        int descriptor = mkstemp(name.bytes);
+        if (descriptor >= 0) {
+            mode_t mask = umask(0);
+            umask(mask);
+            (void)!fchmod(descriptor, 0666 & ~mask);
+            output->stream = fdopen(descriptor, "wb");
+            output->temporary = frag_copy_text(name.bytes);
+        }
+        output->path = frag_copy_text(path);
+        frag_text_destroy(&name);
+    }
+    if (output->stream == NULL) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place with -o", strerror(errno));
+        frag_error_in(error, path);
+        frag_output_abandon(output);
+        return NULL;
+    }
+    return output;
+}
+
+FILE *frag_output_stream(frag_output *output)
+{
+    return output->stream;
+}
+
+static void destroy_output(frag_output *output)
+{
+    free(output->path);
+    free(output->temporary);
+    free(output);
+}
+
+bool frag_output_finish(frag_output *output, frag_error *error)
+{
+    bool ok = fflush(output->stream) == 0 && ferror(output->stream) == 0;
+    if (output->stream != stdout)
+        ok = (fclose(output->stream) == 0) && ok;
+    if (ok && output->temporary != NULL)
+        ok = rename(output->temporary, output->path) == 0;
+    if (!ok) {
+        frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); nothing was put in place", strerror(errno));
+        frag_error_in(error, output->path != NULL ? output->path : "stdout");
+        if (output->temporary != NULL)
+            unlink(output->temporary);
+    }
+    destroy_output(output);
+    return ok;
+}
+
+void frag_output_abandon(frag_output *output)
+{
+    if (output == NULL)
+        return;
+    if (output->stream != NULL && output->stream != stdout)
+        fclose(output->stream);
+    if (output->temporary != NULL)
+        unlink(output->temporary);
+    destroy_output(output);
+}

@@ -1,0 +1,51 @@
+/* Files in and out.
+ *
+ * Input is read through a window, decompressed on the way when its content says so; "-" is stdin.
+ * Output goes to a temporary file beside its destination that is renamed when everything has been
+ * written, so that a failed run leaves an older result whole; "-" is stdout. */
+#ifndef FRAG_BASE_FILE_H
+#define FRAG_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/base/error.h"
+
+/* ---- input */
+typedef struct frag_input frag_input;
+
+frag_input *frag_input_open(const char *path, frag_error *error); /* NULL on failure */
+/* The bytes are the caller's and outlive the input. They are decompressed like a file's. */
+frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name);
+void frag_input_close(frag_input *input);
+
+/* Makes at least wanted unread bytes visible at *bytes if the input still has them; *count is how many
+ * are visible (less than wanted: the end is near). false: read or decompression failed. The pointer is
+ * good until the next call. wanted is at most 16 MiB. */
+bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count, frag_error *error);
+/* Marks count of the visible bytes as read. */
+void frag_input_skip(frag_input *input, size_t count);
+/* Copies exactly count bytes; at the end of the input FRAG_E_INPUT "ends at byte N". */
+bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *error);
+
+uint64_t frag_input_offset(const frag_input *input);      /* decompressed bytes read so far */
+uint64_t frag_input_raw_offset(const frag_input *input);  /* bytes taken from the file itself */
+uint64_t frag_input_raw_bytes(const frag_input *input);   /* size of the file, 0 when not known (pipe) */
+bool frag_input_is_compressed(const frag_input *input);
+const char *frag_input_name(const frag_input *input);
+
+/* ---- output */
+typedef struct frag_output frag_output;
+
+/* Refuses to overwrite an existing file unless may_overwrite. NULL on failure. */
+frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error);
+/* Where to print; errors are collected and reported by frag_output_finish. */
+FILE *frag_output_stream(frag_output *output);
+/* Flushes, renames into place, frees. false: nothing was put in place (disk full, ...). */
+bool frag_output_finish(frag_output *output, frag_error *error);
+/* Removes the temporary file and frees. */
+void frag_output_abandon(frag_output *output);
+
+#endif

@@ -1,0 +1,42 @@
+/* Host memory.
+ *
+ * An arena reserves one range of address space and hands out zeroed pieces of it; pages cost
+ * memory only once they are touched. Everything of a run lives in one arena, taken at the start
+ * and dropped whole at its end: the hot loop never calls malloc, and what a policy's metadata
+ * costs is measured for nothing. */
+#ifndef FRAG_BASE_MEMORY_H
+#define FRAG_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/error.h"
+
+typedef struct frag_arena {
+    unsigned char *base;
+    size_t used_bytes;
+    size_t reserved_bytes;
+} frag_arena;
+
+/* Reserves address space for at most bytes (rounded up to pages). FRAG_E_SYSTEM when refused. */
+bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error);
+void frag_arena_destroy(frag_arena *arena);
+
+/* count zeroed items of item_bytes each, aligned to 64. Running over the reserved range is a bug of
+ * the caller's bound and asserts. */
+void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes);
+
+/* Bytes of host memory the arena has touched so far (whole pages; the measure of metadata cost). */
+size_t frag_arena_touched_bytes(const frag_arena *arena);
+
+/* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and one
+ * sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get here. */
+void *frag_alloc(size_t count, size_t item_bytes);             /* zeroed */
+void *frag_realloc(void *memory, size_t count, size_t item_bytes);
+char *frag_copy_text(const char *text);
+
+/* Grows *items (capacity *capacity) so that it holds at least count; doubles. */
+void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
+
+#endif

@@ -1,0 +1,164 @@
+#include "sim/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/digest.h"
+#include "sim/base/memory.h"
+
+void frag_text_add_bytes(frag_text *text, const char *bytes, size_t length)
+{
+    text->bytes = frag_grow(text->bytes, &text->capacity, text->length + length + 1, 1);
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+void frag_text_add(frag_text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    FRAG_ASSERT(length >= 0);
+    text->bytes = frag_grow(text->bytes, &text->capacity, text->length + (size_t)length + 1, 1);
+    vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
+    va_end(again);
+    text->length += (size_t)length;
+}
+
+void frag_text_clear(frag_text *text)
+{
+    text->length = 0;
+    if (text->bytes != NULL)
+        text->bytes[0] = '\0';
+}
+
+void frag_text_destroy(frag_text *text)
+{
+    free(text->bytes);
+    *text = (frag_text){0};
+}
+
+/* The place in the table of these bytes, or of the empty place where they would go. */
+static uint32_t find_place(const frag_strings *strings, const char *bytes, size_t length)
+{
+    uint32_t mask = strings->table_capacity - 1;
+    uint32_t at = (uint32_t)frag_hash_bytes(bytes, length) & mask;
+    while (strings->table[at] != 0) {
+        uint32_t id = strings->table[at] - 1;
+        if (frag_strings_length(strings, id) == length && memcmp(frag_strings_get(strings, id), bytes, length) == 0)
+            return at;
+        at = (at + 1) & mask;
+    }
+    return at;
+}
+
+static void grow_table(frag_strings *strings)
+{
+    free(strings->table);
+    strings->table_capacity = strings->table_capacity == 0 ? 64 : strings->table_capacity * 2;
+    strings->table = frag_alloc(strings->table_capacity, sizeof *strings->table);
+    for (uint32_t id = 0; id < strings->count; id++) {
+        uint32_t at = find_place(strings, frag_strings_get(strings, id), frag_strings_length(strings, id));
+        strings->table[at] = id + 1;
+    }
+}
+
+uint32_t frag_strings_add(frag_strings *strings, const char *bytes, size_t length)
+{
+    if (strings->count * 2 >= strings->table_capacity)
+        grow_table(strings);
+    uint32_t at = find_place(strings, bytes, length);
+    if (strings->table[at] != 0)
+        return strings->table[at] - 1;
+    FRAG_ASSERT(strings->count < UINT32_MAX / 4);
+    strings->bytes = frag_grow(strings->bytes, &strings->bytes_capacity, strings->bytes_used + length + 1, 1);
+    strings->offsets = frag_grow(strings->offsets, &strings->offsets_capacity, (size_t)strings->count + 2,
+                                 sizeof *strings->offsets);
+    strings->offsets[strings->count] = strings->bytes_used;
+    if (length > 0)
+        memcpy(strings->bytes + strings->bytes_used, bytes, length);
+    strings->bytes[strings->bytes_used + length] = '\0';
+    strings->bytes_used += length + 1;
+    strings->table[at] = ++strings->count;
+    strings->offsets[strings->count] = strings->bytes_used;
+    return strings->count - 1;
+}
+
+bool frag_strings_find(const frag_strings *strings, const char *bytes, size_t length, uint32_t *id)
+{
+    if (strings->count == 0)
+        return false;
+    uint32_t at = find_place(strings, bytes, length);
+    if (strings->table[at] == 0)
+        return false;
+    *id = strings->table[at] - 1;
+    return true;
+}
+
+const char *frag_strings_get(const frag_strings *strings, uint32_t id)
+{
+    FRAG_ASSERT(id < strings->count);
+    return strings->bytes + strings->offsets[id];
+}
+
+size_t frag_strings_length(const frag_strings *strings, uint32_t id)
+{
+    FRAG_ASSERT(id < strings->count);
+    return strings->offsets[id + 1] - strings->offsets[id] - 1;
+}
+
+void frag_strings_destroy(frag_strings *strings)
+{
+    free(strings->bytes);
+    free(strings->offsets);
+    free(strings->table);
+    *strings = (frag_strings){0};
+}
+
+#define NAME_MAX_BYTES 64
+
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t row[NAME_MAX_BYTES + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j] = best;
+        }
+    }
+    return row[b_length];
+}
+
+const char *frag_nearest_name(const char *text, const char *const *names, size_t count)
+{
+    size_t length = strlen(text);
+    if (length > NAME_MAX_BYTES)
+        return NULL;
+    size_t limit = length / 3 > 0 ? length / 3 : 1;
+    const char *nearest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        size_t name_length = strlen(names[i]);
+        if (name_length > NAME_MAX_BYTES)
+            continue;
+        size_t distance = edit_distance(text, length, names[i], name_length);
+        if (distance <= limit) {
+            limit = distance - (distance > 0 ? 1 : 0);
+            nearest = names[i];
+            if (distance == 0)
+                break;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,145 @@
+/* The contract every allocator policy keeps: one constant table of functions, state behind it.
+ *
+ * A policy serves requests with blocks cut out of segments it gets from the device. It keeps all its
+ * records in host memory from the arena it is given and never touches the simulated memory. It knows no
+ * trace, no file and no command line. The engine counts bytes by watching grants and device calls.
+ * How to add one: docs/adding-a-policy.md. */
+#ifndef FRAG_SIM_POLICY_H
+#define FRAG_SIM_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/base/error.h"
+#include "sim/base/memory.h"
+#include "sim/device.h"
+
+#define FRAG_POLICY_ABI 1
+
+/* ---- options */
+typedef enum frag_option_type {
+    FRAG_OPTION_BYTES, /* 64KiB; "unlimited" is FRAG_UNLIMITED */
+    FRAG_OPTION_COUNT, /* 12; "unlimited" is FRAG_UNLIMITED when max is FRAG_UNLIMITED */
+    FRAG_OPTION_RATIO, /* 0.8 */
+    FRAG_OPTION_FLAG,  /* true, false (True, False, 1, 0) */
+    FRAG_OPTION_ENUM,  /* one of choices */
+    FRAG_OPTION_TEXT   /* checked by the policy's create */
+} frag_option_type;
+
+typedef struct frag_option {
+    const char *key;
+    frag_option_type type;
+    const char *default_text; /* parsed like the user's */
+    const char *choices;      /* ENUM: "a|b|c" */
+    uint64_t min;             /* BYTES, COUNT */
+    uint64_t max;
+    double ratio_min;         /* RATIO */
+    double ratio_max;
+    const char *help;         /* one line */
+} frag_option;
+
+typedef struct frag_option_value {
+    uint64_t number;  /* BYTES, COUNT; FLAG 0 or 1; ENUM index into choices */
+    double ratio;     /* RATIO */
+    const char *text; /* as given or the default; never NULL */
+    bool is_given;    /* by the user */
+} frag_option_value;
+
+/* ---- requests and grants */
+typedef uint32_t frag_handle; /* a policy's name for a live block; dense and small */
+
+typedef struct frag_request {
+    uint64_t bytes;  /* 1 to FRAG_REQUEST_BYTES_MAX */
+    uint32_t stream; /* dense index; 0 to stream_count - 1 */
+    uint32_t pool;   /* dense index; 0 is the default pool */
+} frag_request;
+
+typedef struct frag_grant {
+    uint64_t address;
+    uint64_t block_bytes; /* >= the request's */
+    frag_handle handle;
+} frag_grant;
+
+/* Upper limits of what a run will ask for, for sizing tables; says nothing about order. */
+typedef struct frag_policy_limits {
+    uint64_t request_count;  /* allocs in all */
+    uint32_t live_count_max; /* blocks live (or waiting) at once */
+    uint32_t stream_count;   /* at least 1 */
+    uint32_t pool_count;     /* at least 1 */
+    uint64_t request_bytes_max;
+    uint64_t requested_bytes_total;
+    uint32_t initial_segment_count; /* for adopt */
+} frag_policy_limits;
+
+typedef struct frag_policy_setup {
+    const frag_option_value *values; /* in the order of the options table */
+    frag_device *device;
+    frag_arena *arena;
+    frag_policy_limits limits;
+    /* Facts of the recording that an option value such as "auto" may refer to; "" when not known. */
+    const char *recorded_version;
+} frag_policy_setup;
+
+/* ---- walking the layout */
+typedef enum frag_span_kind { FRAG_SPAN_SEGMENT, FRAG_SPAN_BLOCK, FRAG_SPAN_HOLE } frag_span_kind;
+
+typedef struct frag_span {
+    frag_span_kind kind;
+    uint64_t address;
+    uint64_t bytes;      /* segments: as counted in reserved bytes */
+    uint32_t stream;
+    uint32_t pool;
+    frag_handle handle;  /* BLOCK: granted or waiting for its free */
+    bool is_growing;     /* SEGMENT: a mapped range that can grow, not one cudaMalloc */
+    bool is_small_pool;  /* SEGMENT: where a policy has such a thing */
+} frag_span;
+
+typedef void frag_span_visitor(void *context, const frag_span *span);
+
+/* ---- state taken over from before the trace */
+typedef struct frag_adopted_block {
+    uint64_t address;
+    uint64_t block_bytes;
+    uint64_t requested_bytes;
+    frag_handle handle; /* out */
+} frag_adopted_block;
+
+typedef struct frag_policy frag_policy; /* each policy defines its own behind this name */
+
+typedef struct frag_policy_ops {
+    const char *name;    /* as typed by the user: "best-fit" */
+    const char *summary; /* one line of help */
+    const char *source;  /* paper, or program and version, that the algorithm follows */
+    const char *bound;   /* proved bound, "" when none */
+    const frag_option *options; /* ends with key NULL */
+
+    /* Bytes of arena the run may need at most (address space, not memory). */
+    size_t (*arena_bytes)(const frag_policy_limits *limits, const frag_option_value *values);
+    /* NULL on failure (an option value that does not fit, FRAG_E_USAGE). */
+    frag_policy *(*create)(const frag_policy_setup *setup, frag_error *error);
+
+    /* false: out of memory, after everything the policy tries before giving up. */
+    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
+    /* The block is free and safe to reuse: frees that wait for a stream arrive only when they are over. */
+    void (*free)(frag_policy *policy, frag_handle handle);
+
+    /* ---- optional: NULL when the policy does not care */
+    void (*empty_cache)(frag_policy *policy, uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
+    void (*set_limit)(frag_policy *policy, uint64_t limit_bytes);
+    void (*pool_release)(frag_policy *policy, uint32_t pool);
+    /* Takes over one segment and its live blocks, in address order. Adopt calls come before any alloc.
+     * false: the device has no room for it. */
+    bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks, uint32_t block_count);
+    /* The bytes a request is rounded to before a block is looked for; NULL: the block's own size. */
+    uint64_t (*rounded)(const frag_policy *policy, uint64_t bytes);
+
+    /* Every segment, each followed by its blocks and holes in address order, without gaps; a hole is
+     * maximal unless the policy itself keeps neighbours apart. Order of segments: any fixed one. */
+    void (*walk)(const frag_policy *policy, frag_span_visitor *visit, void *context);
+    /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is broken. */
+    bool (*check)(const frag_policy *policy, frag_error *error);
+} frag_policy_ops;
+
+#define FRAG_POOL_ALL UINT32_MAX
+
+#endif

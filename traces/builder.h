@@ -1,0 +1,46 @@
+/* Building a recording event by event: what every reader does with what it has parsed. */
+#ifndef FRAG_TRACES_BUILDER_H
+#define FRAG_TRACES_BUILDER_H
+
+#include "sim/trace.h"
+
+typedef struct frag_builder frag_builder;
+
+/* One event with everything known about it; 0 is "none" in the optional fields. stream is a raw handle. */
+typedef struct frag_build_event {
+    frag_op op;
+    uint8_t flags;
+    bool is_stream_all;
+    uint64_t stream; /* raw handle */
+    uint32_t slot;
+    uint64_t bytes;
+    uint64_t address;
+    uint64_t time_ns;
+    uint32_t site;
+    uint32_t pool;
+    uint32_t note;
+    uint64_t block_bytes;
+} frag_build_event;
+
+/* recording must be {0}; the builder fills it in place. */
+frag_builder *frag_builder_create(frag_recording *recording);
+void frag_builder_metadata(frag_builder *builder, const char *key, const char *value);
+uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length);
+uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame);                          /* interned */
+uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32_t count);     /* interned */
+/* Begins the trace of a device; events go to the trace begun last. Devices ascend. */
+void frag_builder_device(frag_builder *builder, uint32_t device);
+uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id); /* interned per trace; {0,0} is 0 */
+/* Fixes the stream table in the given order (text, .fgt); otherwise handles are sorted at the end. */
+void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32_t count);
+void frag_builder_add(frag_builder *builder, const frag_build_event *event);
+/* Slots: the lowest free number first, so that tables stay small. */
+uint32_t frag_builder_slot_take(frag_builder *builder);
+void frag_builder_slot_give(frag_builder *builder, uint32_t slot);
+
+/* Sorts streams, checks, measures, digests every trace; frees the builder. On failure the recording is
+ * destroyed. More than 65535 streams on a device is FRAG_E_INPUT. */
+bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error);
+void frag_builder_abandon(frag_builder *builder);
+
+#endif
