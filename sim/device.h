@@ -47,7 +47,7 @@ typedef struct frag_device frag_device;
 typedef struct frag_device_ops {
     const char *name;
     frag_device_result (*malloc)(frag_device *device, uint64_t bytes, uint64_t *address);
-    frag_device_result (*free)(frag_device *device, uint64_t address);
+    frag_device_result (*free)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*reserve)(frag_device *device, uint64_t bytes, uint64_t *address);
     frag_device_result (*unreserve)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*map)(frag_device *device, uint64_t address, uint64_t bytes);
@@ -138,8 +138,11 @@ typedef struct frag_sim_device_options {
     uint64_t used_by_others_bytes;
     uint64_t page_bytes;            /* 0: 2 MiB */
     frag_address_rule address_rule;
-    const frag_recorded_segment *recorded; /* for FRAG_ADDRESS_RECORDED, in order; outlives the device */
+    /* Segments of the recording in order of their mallocs, those held at the start first. Whatever the
+     * rule, new addresses stay clear of them, so that adopted segments keep their place. Borrowed. */
+    const frag_recorded_segment *recorded;
     size_t recorded_count;
+    size_t initial_count; /* how many of them were held at the start */
     uint64_t fail_call;             /* the n-th malloc or map (from 1) fails as if full; 0: none */
 } frag_sim_device_options;
 

@@ -1,0 +1,139 @@
+#include "sim/device.h"
+
+#include <inttypes.h>
+
+#include "sim/base/bytes.h"
+
+static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {
+#define NAME(name, text) [FRAG_DEVICE_##name] = text,
+    FRAG_DEVICE_CALLS(NAME)
+#undef NAME
+};
+
+static const char *const result_names[] = {
+    [FRAG_DEVICE_OK] = "ok",
+    [FRAG_DEVICE_OUT_OF_MEMORY] = "out_of_memory",
+    [FRAG_DEVICE_FAILED] = "failed",
+};
+
+const char *frag_device_call_name(frag_device_call call)
+{
+    FRAG_ASSERT(call < FRAG_DEVICE_CALL_COUNT);
+    return call_names[call];
+}
+
+/* Counts, times and logs one finished call. */
+static frag_device_result account(frag_device *device, frag_device_call call, uint64_t address,
+                                  uint64_t bytes, frag_device_result result)
+{
+    device->calls[call]++;
+    if (result == FRAG_DEVICE_OK)
+        device->call_bytes[call] += bytes;
+    else if (result == FRAG_DEVICE_OUT_OF_MEMORY)
+        device->failed_calls[call]++;
+    if (device->latency != NULL) {
+        const frag_latency *latency = &device->latency->calls[call];
+        device->modelled_time_ns +=
+            latency->base_ns + latency->ns_per_mib * ((double)bytes / (double)FRAG_MIB);
+    }
+    if (device->log != NULL)
+        fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", device->event,
+                call_names[call], address, bytes, result_names[result]);
+    return result;
+}
+
+static void hold(frag_device *device, uint64_t bytes)
+{
+    device->reserved_bytes += bytes;
+    if (device->reserved_bytes > device->reserved_peak_bytes)
+        device->reserved_peak_bytes = device->reserved_bytes;
+}
+
+static void drop(frag_device *device, uint64_t bytes)
+{
+    FRAG_ASSERT(bytes <= device->reserved_bytes);
+    device->reserved_bytes -= bytes;
+}
+
+frag_device_result frag_device_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    *address = 0;
+    frag_device_result result = device->ops->malloc(device, bytes, address);
+    if (result == FRAG_DEVICE_OK)
+        hold(device, bytes);
+    return account(device, FRAG_DEVICE_MALLOC, *address, bytes, result);
+}
+
+frag_device_result frag_device_free(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    frag_device_result result = device->ops->free(device, address, bytes);
+    if (result == FRAG_DEVICE_OK)
+        drop(device, bytes);
+    return account(device, FRAG_DEVICE_FREE, address, bytes, result);
+}
+
+frag_device_result frag_device_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    *address = 0;
+    frag_device_result result = device->ops->reserve(device, bytes, address);
+    return account(device, FRAG_DEVICE_RESERVE, *address, bytes, result);
+}
+
+frag_device_result frag_device_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    return account(device, FRAG_DEVICE_UNRESERVE, address, bytes,
+                   device->ops->unreserve(device, address, bytes));
+}
+
+frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    frag_device_result result = device->ops->map(device, address, bytes);
+    if (result == FRAG_DEVICE_OK)
+        hold(device, bytes);
+    return account(device, FRAG_DEVICE_MAP, address, bytes, result);
+}
+
+frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    frag_device_result result = device->ops->unmap(device, address, bytes);
+    if (result == FRAG_DEVICE_OK)
+        drop(device, bytes);
+    return account(device, FRAG_DEVICE_UNMAP, address, bytes, result);
+}
+
+frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    device->is_capacity_read = true;
+    return account(device, FRAG_DEVICE_MEMORY_INFO, 0, 0,
+                   device->ops->memory_info(device, free_bytes, total_bytes));
+}
+
+frag_device_result frag_device_synchronize(frag_device *device)
+{
+    frag_device_result result = device->ops->synchronize(device);
+    account(device, FRAG_DEVICE_SYNCHRONIZE, 0, 0, result);
+    if (device->on_synchronize != NULL)
+        device->on_synchronize(device->on_synchronize_context);
+    return result;
+}
+
+frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
+                                     bool is_mapped_range)
+{
+    frag_device_result result = device->ops->adopt(device, address, bytes, is_mapped_range);
+    if (result == FRAG_DEVICE_OK)
+        hold(device, bytes);
+    return result;
+}
+
+uint64_t frag_device_capacity(frag_device *device)
+{
+    device->is_capacity_read = true;
+    return device->capacity_bytes;
+}
+
+void frag_device_destroy(frag_device *device)
+{
+    if (device != NULL)
+        device->ops->destroy(device);
+}

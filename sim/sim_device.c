@@ -1,0 +1,267 @@
+/* The simulated device: pages are counted, addresses follow a rule, nothing is touched.
+ *
+ * A malloc takes whole pages (2 MiB on every GPU of today), fails when they would exceed capacity less
+ * what others use, and synchronises nothing. Sources for the behaviour: docs/metrics.md, "device". */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/device.h"
+#include "sim/ranges.h"
+
+#define MALLOC_BASE ((uint64_t)0x700000000000)
+#define RESERVE_BASE ((uint64_t)0x600000000000)
+#define SPACE_BYTES ((uint64_t)1 << 46)
+
+/* The recorded addresses of one size, handed out in order. */
+typedef struct size_queue {
+    uint64_t bytes;
+    size_t next;
+    size_t end;
+} size_queue;
+
+typedef struct ordered_segment {
+    uint64_t bytes;
+    size_t order;
+    uint64_t address;
+} ordered_segment;
+
+typedef struct sim_device {
+    frag_device base;
+    frag_sim_device_options options;
+    uint64_t held_bytes; /* whole pages */
+    uint64_t boundary;   /* below: recorded places; from here on: new addresses */
+    frag_ranges recorded_space;
+    frag_ranges new_space;
+    frag_ranges reserve_space;
+    uint64_t bump;
+    uint64_t space_calls; /* mallocs and maps so far, for fail_call */
+    ordered_segment *segments;
+    size_queue *queues;
+    size_t queue_count;
+} sim_device;
+
+static sim_device *from_base(frag_device *device)
+{
+    return (sim_device *)(void *)device;
+}
+
+/* Is there room for bytes? Keeps the thresholds that tell where another capacity would differ. */
+static bool charge(sim_device *sim, uint64_t bytes, bool may_inject)
+{
+    uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
+    uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + pages;
+    bool is_injected = may_inject && ++sim->space_calls == sim->options.fail_call;
+    if (is_injected || need > sim->base.capacity_bytes) {
+        if (need < sim->base.refused_need_min_bytes)
+            sim->base.refused_need_min_bytes = need;
+        return false;
+    }
+    if (need > sim->base.need_max_bytes)
+        sim->base.need_max_bytes = need;
+    sim->held_bytes += pages;
+    return true;
+}
+
+static void uncharge(sim_device *sim, uint64_t bytes)
+{
+    uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
+    FRAG_ASSERT(pages <= sim->held_bytes);
+    sim->held_bytes -= pages;
+}
+
+/* The next recorded address of this size, if there is one left. */
+static bool next_recorded(sim_device *sim, uint64_t bytes, uint64_t *address)
+{
+    size_t low = 0;
+    size_t high = sim->queue_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (sim->queues[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == sim->queue_count || sim->queues[low].bytes != bytes)
+        return false;
+    if (sim->queues[low].next == sim->queues[low].end)
+        return false;
+    *address = sim->segments[sim->queues[low].next++].address;
+    return true;
+}
+
+static void place(sim_device *sim, uint64_t bytes, uint64_t *address)
+{
+    uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
+    if (sim->options.address_rule == FRAG_ADDRESS_RECORDED && next_recorded(sim, bytes, address) &&
+        frag_ranges_take_at(&sim->recorded_space, *address, pages))
+        return;
+    if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
+        *address = sim->bump;
+        sim->bump += pages;
+        return;
+    }
+    bool is_placed = frag_ranges_take_lowest(&sim->new_space, pages, address);
+    FRAG_ASSERT(is_placed);
+}
+
+static frag_device_result sim_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    sim_device *sim = from_base(device);
+    if (!charge(sim, bytes, true))
+        return FRAG_DEVICE_OUT_OF_MEMORY;
+    place(sim, bytes, address);
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_free(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    sim_device *sim = from_base(device);
+    uint64_t pages = frag_round_up(bytes, device->page_bytes);
+    uncharge(sim, bytes);
+    if (address < sim->boundary)
+        frag_ranges_give(&sim->recorded_space, address, pages);
+    else if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
+        frag_ranges_give(&sim->new_space, address, pages);
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    uint64_t pages = frag_round_up(bytes, device->page_bytes);
+    return frag_ranges_take_lowest(&from_base(device)->reserve_space, pages, address) ? FRAG_DEVICE_OK
+                                                                           : FRAG_DEVICE_OUT_OF_MEMORY;
+}
+
+static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    frag_ranges_give(&from_base(device)->reserve_space, address, frag_round_up(bytes, device->page_bytes));
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_map(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    (void)address;
+    FRAG_ASSERT(bytes % device->page_bytes == 0);
+    return charge(from_base(device), bytes, true) ? FRAG_DEVICE_OK : FRAG_DEVICE_OUT_OF_MEMORY;
+}
+
+static frag_device_result sim_unmap(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    (void)address;
+    uncharge(from_base(device), bytes);
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    sim_device *sim = from_base(device);
+    *total_bytes = device->capacity_bytes;
+    *free_bytes = FRAG_UNLIMITED;
+    if (device->capacity_bytes != FRAG_UNLIMITED) {
+        uint64_t used = sim->held_bytes + sim->options.used_by_others_bytes;
+        *free_bytes = used < device->capacity_bytes ? device->capacity_bytes - used : 0;
+    }
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_synchronize(frag_device *device)
+{
+    (void)device;
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint64_t bytes,
+                                    bool is_mapped_range)
+{
+    sim_device *sim = from_base(device);
+    if (!charge(sim, bytes, false))
+        return FRAG_DEVICE_OUT_OF_MEMORY;
+    if (!is_mapped_range) {
+        bool is_placed = frag_ranges_take_at(&sim->recorded_space, address,
+                                             frag_round_up(bytes, device->page_bytes));
+        FRAG_ASSERT(is_placed);
+    }
+    return FRAG_DEVICE_OK;
+}
+
+static void sim_destroy(frag_device *device)
+{
+    sim_device *sim = from_base(device);
+    frag_ranges_destroy(&sim->recorded_space);
+    frag_ranges_destroy(&sim->new_space);
+    frag_ranges_destroy(&sim->reserve_space);
+    free(sim->segments);
+    free(sim->queues);
+    free(sim);
+}
+
+static const frag_device_ops sim_ops = {
+    .name = "sim",
+    .malloc = sim_malloc,
+    .free = sim_free,
+    .reserve = sim_reserve,
+    .unreserve = sim_unreserve,
+    .map = sim_map,
+    .unmap = sim_unmap,
+    .memory_info = sim_memory_info,
+    .synchronize = sim_synchronize,
+    .adopt = sim_adopt,
+    .destroy = sim_destroy,
+};
+
+static int compare_segments(const void *left, const void *right)
+{
+    const ordered_segment *a = left;
+    const ordered_segment *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+/* Sorts the recorded segments that were malloc'ed during the trace into one queue per size. */
+static void queue_recorded(sim_device *sim)
+{
+    const frag_sim_device_options *options = &sim->options;
+    size_t count = options->recorded_count - options->initial_count;
+    sim->segments = frag_alloc(count, sizeof *sim->segments);
+    sim->queues = frag_alloc(count, sizeof *sim->queues);
+    for (size_t i = 0; i < count; i++) {
+        const frag_recorded_segment *segment = &options->recorded[options->initial_count + i];
+        sim->segments[i] = (ordered_segment){segment->bytes, i, segment->address};
+    }
+    qsort(sim->segments, count, sizeof *sim->segments, compare_segments);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || sim->segments[i].bytes != sim->segments[i - 1].bytes)
+            sim->queues[sim->queue_count++] = (size_queue){sim->segments[i].bytes, i, i};
+        sim->queues[sim->queue_count - 1].end = i + 1;
+    }
+}
+
+frag_device *frag_sim_device_create(const frag_sim_device_options *options)
+{
+    sim_device *sim = frag_alloc(1, sizeof *sim);
+    sim->options = *options;
+    sim->base = (frag_device){
+        .ops = &sim_ops,
+        .name = "sim",
+        .capacity_bytes = options->capacity_bytes,
+        .page_bytes = options->page_bytes == 0 ? FRAG_DEVICE_PAGE_BYTES : options->page_bytes,
+        .refused_need_min_bytes = FRAG_UNLIMITED,
+    };
+    sim->boundary = MALLOC_BASE + ((uint64_t)options->device << 40);
+    for (size_t i = 0; i < options->recorded_count; i++) {
+        uint64_t end = options->recorded[i].address + options->recorded[i].bytes;
+        if (end > sim->boundary)
+            sim->boundary = frag_round_up(end, (uint64_t)1 << 40);
+    }
+    sim->bump = sim->boundary;
+    frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
+    frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
+    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40), SPACE_BYTES);
+    if (options->address_rule == FRAG_ADDRESS_RECORDED)
+        queue_recorded(sim);
+    return &sim->base;
+}
