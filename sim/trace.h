@@ -148,6 +148,9 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
  * On failure the sentence names the event. */
 bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, frag_error *error);
 
+/* frag_trace_check and frag_trace_measure in one pass: what readers of large files use. */
+bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_error *error);
+
 /* Fills stats and slot_count from the events of a checked trace. */
 void frag_trace_measure(frag_trace *trace);
 

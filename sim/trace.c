@@ -1,0 +1,587 @@
+#include "sim/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+
+/* Slots may be numbered as a person likes, but not so sparsely that the slot tables of a small file
+ * take much memory. */
+#define SLOT_SLACK 65536u
+
+/* What is known of a slot while the events go by: its bytes, and whether it is taken. */
+#define SLOT_LIVE ((uint64_t)1 << 63)
+#define SLOT_WAITING ((uint64_t)1 << 62)
+#define SLOT_BYTES FRAG_REQUEST_BYTES_MAX
+
+/* More than any program can ask for; keeps every sum far from wrapping around. */
+#define TOTAL_BYTES_MAX ((uint64_t)1 << 62)
+
+static const char *const op_names[FRAG_OP_COUNT] = {
+#define OP_NAME(name, text) [FRAG_OP_##name] = text,
+    FRAG_OPS(OP_NAME)
+#undef OP_NAME
+};
+
+static const uint8_t op_flags[FRAG_OP_COUNT] = {
+    [FRAG_OP_ALLOC] = FRAG_EVENT_INITIAL | FRAG_EVENT_FAILED,
+    [FRAG_OP_FREE] = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED,
+    [FRAG_OP_EMPTY_CACHE] = FRAG_EVENT_INFERRED,
+    [FRAG_OP_LIMIT] = FRAG_EVENT_RATIO,
+    [FRAG_OP_POOL_BEGIN] = FRAG_EVENT_INFERRED,
+    [FRAG_OP_POOL_END] = FRAG_EVENT_INFERRED,
+    [FRAG_OP_POOL_RELEASE] = FRAG_EVENT_INFERRED,
+    [FRAG_OP_MARK] = FRAG_EVENT_BEGIN | FRAG_EVENT_END,
+    [FRAG_OP_SEGMENT_ALLOC] = FRAG_EVENT_INITIAL,
+    [FRAG_OP_SEGMENT_MAP] = FRAG_EVENT_INITIAL,
+};
+
+const char *frag_op_name(frag_op op)
+{
+    FRAG_ASSERT((uint32_t)op < FRAG_OP_COUNT);
+    return op_names[op];
+}
+
+bool frag_op_find(const char *name, size_t length, frag_op *op)
+{
+    for (uint32_t i = 0; i < FRAG_OP_COUNT; i++)
+        if (strlen(op_names[i]) == length && memcmp(op_names[i], name, length) == 0) {
+            *op = (frag_op)i;
+            return true;
+        }
+    return false;
+}
+
+const char *frag_recording_get(const frag_recording *recording, const char *key)
+{
+    uint32_t id = 0;
+    if (!frag_strings_find(&recording->strings, key, strlen(key), &id))
+        return NULL;
+    for (uint32_t i = 0; i < recording->metadata_count; i++)
+        if (recording->metadata[i][0] == id)
+            return frag_strings_get(&recording->strings, recording->metadata[i][1]);
+    return NULL;
+}
+
+/* ---- checking and measuring, in one pass over the events */
+typedef struct scan_state {
+    const frag_recording *recording;
+    const frag_trace *trace;
+    frag_trace_stats *stats;
+    frag_error *error;
+    uint64_t *slots;
+    uint32_t slot_count;
+    size_t slot_capacity;
+    uint64_t requested_bytes;
+    uint64_t total_bytes; /* of all allocs */
+    uint64_t taken_count; /* slots live or waiting */
+    uint64_t observed_bytes;
+} scan_state;
+
+static bool fail_event(const scan_state *scan, uint64_t index, const char *problem, uint64_t found, const char *remedy)
+{
+    const frag_event *event = &scan->trace->events[index];
+    return frag_fail(scan->error, FRAG_E_INPUT, "event %llu of device %u (%s) %s %llu; %s", (unsigned long long)index,
+                     scan->trace->device, event->op < FRAG_OP_COUNT ? op_names[event->op] : "unknown op", problem,
+                     (unsigned long long)found, remedy);
+}
+
+/* Makes room for a slot that is used for the first time. */
+static bool grow_slots(scan_state *scan, uint64_t index, uint32_t slot)
+{
+    if (slot == FRAG_SLOT_NONE || slot >= scan->trace->event_count + SLOT_SLACK)
+        return fail_event(scan, index, "uses slot", slot, "expected a dense number that starts from 0");
+    if (slot >= scan->slot_capacity) {
+        size_t old = scan->slot_capacity;
+        scan->slots = frag_grow(scan->slots, &scan->slot_capacity, (size_t)slot + 1, sizeof *scan->slots);
+        memset(scan->slots + old, 0, (scan->slot_capacity - old) * sizeof *scan->slots);
+    }
+    scan->slot_count = slot + 1;
+    return true;
+}
+
+static bool scan_alloc(scan_state *scan, uint64_t index)
+{
+    const frag_event *event = &scan->trace->events[index];
+    frag_trace_stats *stats = scan->stats;
+    bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
+    if (event->bytes - 1 >= FRAG_REQUEST_BYTES_MAX)
+        return fail_event(scan, index, "asks for bytes:", event->bytes, "expected 1 to 2^48 - 1");
+    scan->total_bytes += event->bytes;
+    if (scan->total_bytes > TOTAL_BYTES_MAX)
+        return fail_event(scan, index, "brings the sum of all requests to", scan->total_bytes,
+                          "expected at most 2^62 bytes");
+    if (!is_initial) {
+        stats->request_count++;
+        stats->requested_bytes_total += event->bytes;
+    }
+    if ((event->flags & FRAG_EVENT_FAILED) != 0) {
+        if (is_initial)
+            return fail_event(scan, index, "is INITIAL and FAILED: flags", event->flags, "expected one of the two");
+        if (event->slot != FRAG_SLOT_NONE)
+            return fail_event(scan, index, "failed but has slot", event->slot, "expected none");
+        stats->failed_count++;
+        return true;
+    }
+    if (event->slot >= scan->slot_count && !grow_slots(scan, index, event->slot))
+        return false;
+    if (scan->slots[event->slot] != 0)
+        return fail_event(scan, index, "takes slot", event->slot, "which is still in use; expected a free one");
+    scan->slots[event->slot] = SLOT_LIVE | event->bytes;
+    scan->requested_bytes += event->bytes;
+    scan->taken_count++;
+    if (is_initial) {
+        stats->initial_count++;
+        stats->initial_bytes += event->bytes;
+    }
+    if (scan->requested_bytes > stats->peak_requested_bytes) {
+        stats->peak_requested_bytes = scan->requested_bytes;
+        stats->peak_requested_event = index;
+    }
+    if (scan->taken_count > stats->live_count_max)
+        stats->live_count_max = scan->taken_count;
+    return true;
+}
+
+static bool scan_free(scan_state *scan, uint64_t index)
+{
+    const frag_event *event = &scan->trace->events[index];
+    uint64_t state = event->slot < scan->slot_count ? scan->slots[event->slot] : 0;
+    if ((state & SLOT_LIVE) == 0)
+        return fail_event(scan, index, "releases slot", event->slot,
+                          state == 0 ? "which is not in use; expected an alloc before it"
+                                     : "which was released before and waits for its complete");
+    if ((event->flags & FRAG_EVENT_DEFERRED) != 0) {
+        scan->slots[event->slot] = SLOT_WAITING;
+    } else {
+        if ((event->flags & FRAG_EVENT_INITIAL) != 0)
+            return fail_event(scan, index, "is INITIAL but not DEFERRED: flags", event->flags,
+                              "expected only blocks that wait for a stream to be released before the start");
+        scan->slots[event->slot] = 0;
+        scan->taken_count--;
+    }
+    scan->requested_bytes -= state & SLOT_BYTES;
+    return true;
+}
+
+static bool scan_complete(scan_state *scan, uint64_t index)
+{
+    uint32_t slot = scan->trace->events[index].slot;
+    if (slot >= scan->slot_count || (scan->slots[slot] & SLOT_WAITING) == 0)
+        return fail_event(scan, index, "completes slot", slot, "which has no deferred free; expected one before it");
+    scan->slots[slot] = 0;
+    scan->taken_count--;
+    return true;
+}
+
+static bool scan_segment(scan_state *scan, uint64_t index)
+{
+    const frag_event *event = &scan->trace->events[index];
+    if (event->bytes > FRAG_REQUEST_BYTES_MAX)
+        return fail_event(scan, index, "has bytes:", event->bytes, "expected at most 2^48 - 1");
+    if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP) {
+        scan->observed_bytes += event->bytes;
+        if (scan->observed_bytes > TOTAL_BYTES_MAX)
+            return fail_event(scan, index, "brings the segments held to", scan->observed_bytes,
+                              "expected at most 2^62 bytes");
+        if (scan->observed_bytes > scan->stats->observed_reserved_peak_bytes)
+            scan->stats->observed_reserved_peak_bytes = scan->observed_bytes;
+    } else {
+        /* A recording may begin after the segment was made: what is not known cannot be given back. */
+        scan->observed_bytes -= event->bytes < scan->observed_bytes ? event->bytes : scan->observed_bytes;
+    }
+    return true;
+}
+
+/* Everything that is neither alloc nor free. */
+static bool scan_rare(scan_state *scan, uint64_t index)
+{
+    const frag_event *event = &scan->trace->events[index];
+    switch ((frag_op)event->op) {
+    case FRAG_OP_USE:
+        if (event->slot >= scan->slot_count || (scan->slots[event->slot] & SLOT_LIVE) == 0)
+            return fail_event(scan, index, "uses slot", event->slot, "which is not live; expected an alloc before it");
+        return true;
+    case FRAG_OP_COMPLETE:
+        return scan_complete(scan, index);
+    case FRAG_OP_LIMIT:
+        if ((event->flags & FRAG_EVENT_RATIO) != 0 && event->bytes > 1000000000)
+            return fail_event(scan, index, "limits to billionths of the capacity:", event->bytes,
+                              "expected at most 1000000000");
+        return true;
+    case FRAG_OP_EMPTY_CACHE:
+        if (event->slot == FRAG_SLOT_NONE)
+            return true;
+        /* fall through */
+    case FRAG_OP_POOL_BEGIN:
+    case FRAG_OP_POOL_END:
+    case FRAG_OP_POOL_RELEASE:
+        if (event->slot >= scan->trace->pool_count)
+            return fail_event(scan, index, "names pool", event->slot, "which is not in the table of pools");
+        return true;
+    case FRAG_OP_MARK:
+        if ((event->flags & FRAG_EVENT_BEGIN) != 0 && (event->flags & FRAG_EVENT_END) != 0)
+            return fail_event(scan, index, "begins and ends at once: flags", event->flags, "expected one of the two");
+        /* fall through */
+    case FRAG_OP_CONFIG:
+        if (event->slot >= scan->recording->strings.count)
+            return fail_event(scan, index, "names string", event->slot, "which is not in the table of strings");
+        return true;
+    case FRAG_OP_SEGMENT_ALLOC:
+    case FRAG_OP_SEGMENT_FREE:
+    case FRAG_OP_SEGMENT_MAP:
+    case FRAG_OP_SEGMENT_UNMAP:
+        return scan_segment(scan, index);
+    default:
+        return true;
+    }
+}
+
+static bool scan_events(scan_state *scan)
+{
+    const frag_trace *trace = scan->trace;
+    uint64_t *op_counts = scan->stats->op_counts;
+    uint32_t stream_count = trace->stream_count > 0 ? trace->stream_count : 1;
+    bool is_prologue = true;
+    for (uint64_t index = 0; index < trace->event_count; index++) {
+        const frag_event *event = &trace->events[index];
+        uint32_t op = event->op;
+        if (op >= FRAG_OP_COUNT)
+            return fail_event(scan, index, "has op", op, "expected one that docs/trace-format.md names");
+        if ((event->flags & ~op_flags[op]) != 0)
+            return fail_event(scan, index, "has flags", event->flags, "some of which do not go with this op");
+        if (event->stream >= stream_count &&
+            !(event->stream == FRAG_STREAM_ALL && (op == FRAG_OP_SYNC || op == FRAG_OP_POOL_BEGIN)))
+            return fail_event(scan, index, "names stream", event->stream, "which is not in the table of streams");
+        bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
+        if (is_initial && !is_prologue)
+            return fail_event(scan, index, "is INITIAL after the prologue: flags", event->flags,
+                              "expected all INITIAL events before any other");
+        is_prologue = is_initial;
+        op_counts[op]++;
+        bool ok = op == FRAG_OP_ALLOC  ? scan_alloc(scan, index)
+                  : op == FRAG_OP_FREE ? scan_free(scan, index)
+                                       : scan_rare(scan, index);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static bool scan_trace(const frag_recording *recording, const frag_trace *trace, frag_trace_stats *stats,
+                       uint32_t *slot_count, frag_error *error)
+{
+    *stats = (frag_trace_stats){0};
+    scan_state scan = {.recording = recording, .trace = trace, .stats = stats, .error = error};
+    bool ok = scan_events(&scan);
+    stats->end_requested_bytes = scan.requested_bytes;
+    stats->observed_reserved_end_bytes = scan.observed_bytes;
+    *slot_count = scan.slot_count;
+    free(scan.slots);
+    if (!ok || trace->times_ns == NULL)
+        return ok;
+    for (uint64_t i = 0; i < trace->event_count && stats->time_first_ns == 0; i++)
+        stats->time_first_ns = trace->times_ns[i];
+    for (uint64_t i = trace->event_count; i > 0 && stats->time_last_ns == 0; i--)
+        stats->time_last_ns = trace->times_ns[i - 1];
+    return true;
+}
+
+/* ---- tables and columns */
+static bool check_ids(const frag_trace *trace, const uint32_t *ids, uint32_t count, const char *what, frag_error *error)
+{
+    if (ids == NULL)
+        return true;
+    uint32_t max = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        max = ids[i] > max ? ids[i] : max;
+    if (max == 0 || max < count)
+        return true;
+    uint64_t index = 0;
+    while (ids[index] != max)
+        index++;
+    return frag_fail(error, FRAG_E_INPUT, "event %llu of device %u names %s %u; the table has %u",
+                     (unsigned long long)index, trace->device, what, max, count);
+}
+
+static bool check_block_bytes(const frag_trace *trace, frag_error *error)
+{
+    for (uint64_t i = 0; trace->block_bytes != NULL && i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        uint64_t bytes = trace->block_bytes[i];
+        if (bytes == 0)
+            continue;
+        bool is_held = event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_INITIAL) != 0;
+        if (!is_held || bytes < event->bytes || bytes > FRAG_REQUEST_BYTES_MAX)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "event %llu of device %u has a block of %llu bytes; expected block sizes only for INITIAL "
+                             "allocs, and no smaller than the request",
+                             (unsigned long long)i, trace->device, (unsigned long long)bytes);
+    }
+    return true;
+}
+
+static int compare_pools(const void *left, const void *right)
+{
+    const frag_pool_id *a = left;
+    const frag_pool_id *b = right;
+    if (a->high != b->high)
+        return a->high < b->high ? -1 : 1;
+    return a->low < b->low ? -1 : a->low > b->low ? 1 : 0;
+}
+
+/* Two entries that mean the same could not be told apart in the text form. */
+static bool check_distinct(const frag_trace *trace, frag_error *error)
+{
+    size_t count = (size_t)trace->stream_count > trace->pool_count ? trace->stream_count : trace->pool_count;
+    frag_pool_id *sorted = frag_alloc(count + 1, sizeof *sorted);
+    bool ok = true;
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        sorted[i] = (frag_pool_id){0, trace->stream_handles[i]};
+    qsort(sorted, trace->stream_count, sizeof *sorted, compare_pools);
+    for (uint32_t i = 1; ok && i < trace->stream_count; i++)
+        if (compare_pools(&sorted[i - 1], &sorted[i]) == 0)
+            ok = frag_fail(error, FRAG_E_INPUT, "stream 0x%llx of device %u is in the table twice; expected once",
+                           (unsigned long long)sorted[i].low, trace->device);
+    if (ok && trace->pool_count > 0) {
+        memcpy(sorted, trace->pool_ids, trace->pool_count * sizeof *sorted);
+        if (sorted[0].high != 0 || sorted[0].low != 0)
+            ok = frag_fail(error, FRAG_E_INPUT, "pool 0 of device %u is not the default pool 0:0; expected that",
+                           trace->device);
+        qsort(sorted, trace->pool_count, sizeof *sorted, compare_pools);
+    }
+    for (uint32_t i = 1; ok && i < trace->pool_count; i++)
+        if (compare_pools(&sorted[i - 1], &sorted[i]) == 0)
+            ok = frag_fail(error, FRAG_E_INPUT, "pool %llu:%llu of device %u is in the table twice; expected once",
+                           (unsigned long long)sorted[i].high, (unsigned long long)sorted[i].low, trace->device);
+    free(sorted);
+    return ok;
+}
+
+static bool check_recording(const frag_recording *recording, frag_error *error)
+{
+    uint32_t strings = recording->strings.count;
+    for (uint32_t i = 0; i < recording->metadata_count; i++)
+        if (recording->metadata[i][0] >= strings || recording->metadata[i][1] >= strings)
+            return frag_fail(error, FRAG_E_INPUT, "metadata entry %u names a string beyond the %u in the table", i,
+                             strings);
+    for (uint32_t i = 0; i < recording->frame_count; i++)
+        if (recording->frames[i].name >= strings || recording->frames[i].file >= strings)
+            return frag_fail(error, FRAG_E_INPUT, "frame %u names a string beyond the %u in the table", i, strings);
+    for (uint32_t i = 0; i < recording->site_frame_count; i++)
+        if (recording->site_frames[i] >= recording->frame_count)
+            return frag_fail(error, FRAG_E_INPUT, "a call site names frame %u; the table has %u",
+                             recording->site_frames[i], recording->frame_count);
+    for (uint32_t i = 0; i < recording->site_count; i++) {
+        frag_site site = recording->sites[i];
+        if (site.first > recording->site_frame_count || site.count > recording->site_frame_count - site.first)
+            return frag_fail(error, FRAG_E_INPUT, "call site %u reaches beyond the %u frames of all call sites", i,
+                             recording->site_frame_count);
+    }
+    return true;
+}
+
+static bool check_all(const frag_recording *recording, const frag_trace *trace, frag_trace_stats *stats,
+                      uint32_t *slot_count, frag_error *error)
+{
+    if (trace->stream_count > FRAG_STREAM_ALL)
+        return frag_fail(error, FRAG_E_INPUT, "device %u has %u streams; expected at most 65535", trace->device,
+                         trace->stream_count);
+    return check_recording(recording, error) && check_distinct(trace, error) &&
+           scan_trace(recording, trace, stats, slot_count, error) &&
+           check_ids(trace, trace->sites, recording->site_count, "call site", error) &&
+           check_ids(trace, trace->pools, trace->pool_count, "pool", error) &&
+           check_ids(trace, trace->notes, recording->strings.count, "string", error) &&
+           check_block_bytes(trace, error);
+}
+
+bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, frag_error *error)
+{
+    frag_trace_stats stats;
+    uint32_t slot_count = 0;
+    if (!check_all(recording, trace, &stats, &slot_count, error))
+        return false;
+    if (trace->slot_count != 0 && slot_count > trace->slot_count)
+        return frag_fail(error, FRAG_E_INPUT, "device %u uses slot %u; expected slots below its slot count of %u",
+                         trace->device, slot_count - 1, trace->slot_count);
+    return true;
+}
+
+bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_error *error)
+{
+    return check_all(recording, trace, &trace->stats, &trace->slot_count, error);
+}
+
+void frag_trace_measure(frag_trace *trace)
+{
+    /* Strings are not known here and were checked before: any id will do. */
+    frag_recording any = {.strings = {.count = UINT32_MAX}};
+    bool ok = scan_trace(&any, trace, &trace->stats, &trace->slot_count, NULL);
+    FRAG_ASSERT(ok);
+}
+
+/* ---- digest */
+#define DIGEST_BATCH 4096
+
+typedef struct digest_state {
+    frag_digest *digest;
+    unsigned char buffer[DIGEST_BATCH * 16];
+    size_t used;
+    uint32_t *numbers; /* of string id: its place in order of first use; 0: not used yet */
+    uint32_t *used_ids;
+    size_t used_ids_capacity;
+    uint32_t used_count;
+} digest_state;
+
+static void put(digest_state *digester, uint64_t value, size_t bytes)
+{
+    if (digester->used + bytes > sizeof digester->buffer) {
+        frag_digest_add(digester->digest, digester->buffer, digester->used);
+        digester->used = 0;
+    }
+    unsigned char *out = digester->buffer + digester->used;
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (unsigned char)(value >> (8 * i));
+    digester->used += bytes;
+}
+
+static void put_string(digest_state *digester, const frag_strings *strings, uint32_t id)
+{
+    size_t length = frag_strings_length(strings, id);
+    const char *bytes = frag_strings_get(strings, id);
+    put(digester, length, 8);
+    frag_digest_add(digester->digest, digester->buffer, digester->used);
+    digester->used = 0;
+    frag_digest_add(digester->digest, bytes, length);
+}
+
+/* Strings are numbered by first use, so that a table with more strings (those of call stacks) or in
+ * another order means the same. "" is 0. */
+static uint32_t string_number(digest_state *digester, const frag_strings *strings, uint32_t id)
+{
+    if (id == 0 || frag_strings_length(strings, id) == 0)
+        return 0;
+    if (digester->numbers[id] == 0) {
+        digester->used_ids = frag_grow(digester->used_ids, &digester->used_ids_capacity,
+                                       (size_t)digester->used_count + 1, sizeof *digester->used_ids);
+        digester->used_ids[digester->used_count++] = id;
+        digester->numbers[id] = digester->used_count;
+    }
+    return digester->numbers[id];
+}
+
+static bool has_value_64(const uint64_t *column, uint64_t count)
+{
+    for (uint64_t i = 0; column != NULL && i < count; i++)
+        if (column[i] != 0)
+            return true;
+    return false;
+}
+
+static bool has_value_32(const uint32_t *column, uint64_t count)
+{
+    for (uint64_t i = 0; column != NULL && i < count; i++)
+        if (column[i] != 0)
+            return true;
+    return false;
+}
+
+static void put_column_64(digest_state *digester, uint32_t tag, const uint64_t *column, uint64_t count)
+{
+    if (!has_value_64(column, count))
+        return;
+    put(digester, tag, 4);
+    for (uint64_t i = 0; i < count; i++)
+        put(digester, column[i], 8);
+}
+
+static void put_events(digest_state *digester, const frag_recording *recording, const frag_trace *trace)
+{
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        uint32_t slot = event->slot;
+        if (event->op == FRAG_OP_CONFIG || event->op == FRAG_OP_MARK)
+            slot = string_number(digester, &recording->strings, slot);
+        put(digester, event->op | (uint64_t)event->flags << 8 | (uint64_t)event->stream << 16 | (uint64_t)slot << 32, 8);
+        put(digester, event->bytes, 8);
+    }
+}
+
+static void put_columns(digest_state *digester, const frag_recording *recording, const frag_trace *trace)
+{
+    put_column_64(digester, 1, trace->addresses, trace->event_count);
+    put_column_64(digester, 2, trace->times_ns, trace->event_count);
+    if (has_value_32(trace->pools, trace->event_count)) {
+        put(digester, 3, 4);
+        for (uint64_t i = 0; i < trace->event_count; i++)
+            put(digester, trace->pools[i], 4);
+    }
+    if (has_value_32(trace->notes, trace->event_count)) {
+        put(digester, 4, 4);
+        for (uint64_t i = 0; i < trace->event_count; i++)
+            put(digester, string_number(digester, &recording->strings, trace->notes[i]), 4);
+    }
+    put_column_64(digester, 5, trace->block_bytes, trace->event_count);
+}
+
+void frag_trace_digest(const frag_recording *recording, frag_trace *trace)
+{
+    static const char tag[] = "fraglab trace digest 1\n";
+    digest_state *digester = frag_alloc(1, sizeof *digester);
+    digester->digest = frag_digest_create();
+    digester->numbers = frag_alloc((size_t)recording->strings.count + 1, sizeof *digester->numbers);
+    frag_digest_add(digester->digest, tag, sizeof tag - 1);
+    put(digester, recording->metadata_count, 4);
+    for (uint32_t i = 0; i < recording->metadata_count; i++) {
+        put_string(digester, &recording->strings, recording->metadata[i][0]);
+        put_string(digester, &recording->strings, recording->metadata[i][1]);
+    }
+    put(digester, trace->device, 4);
+    put(digester, trace->stream_count, 4);
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        put(digester, trace->stream_handles[i], 8);
+    put(digester, trace->pool_count, 4);
+    for (uint32_t i = 0; i < trace->pool_count; i++) {
+        put(digester, trace->pool_ids[i].high, 8);
+        put(digester, trace->pool_ids[i].low, 8);
+    }
+    put(digester, trace->event_count, 8);
+    put_events(digester, recording, trace);
+    put_columns(digester, recording, trace);
+    put(digester, digester->used_count, 4);
+    for (uint32_t i = 0; i < digester->used_count; i++)
+        put_string(digester, &recording->strings, digester->used_ids[i]);
+    frag_digest_add(digester->digest, digester->buffer, digester->used);
+    frag_digest_finish(digester->digest, trace->digest);
+    free(digester->numbers);
+    free(digester->used_ids);
+    free(digester);
+}
+
+void frag_trace_destroy(frag_trace *trace)
+{
+    free(trace->events);
+    free(trace->addresses);
+    free(trace->times_ns);
+    free(trace->sites);
+    free(trace->pools);
+    free(trace->notes);
+    free(trace->block_bytes);
+    free(trace->stream_handles);
+    free(trace->pool_ids);
+    *trace = (frag_trace){0};
+}
+
+void frag_recording_destroy(frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        frag_trace_destroy(&recording->traces[i]);
+    free(recording->traces);
+    free(recording->name);
+    free(recording->metadata);
+    frag_strings_destroy(&recording->strings);
+    free(recording->frames);
+    free(recording->site_frames);
+    free(recording->sites);
+    *recording = (frag_recording){0};
+}
