@@ -1,0 +1,243 @@
+/* Free blocks, found by size.
+ *
+ * Blocks are kept unsorted in logarithmic bins of their size, 16 to an octave (exact below 32 bytes),
+ * and each knows its place in its bin, so that it leaves in constant time. A search looks at one or two
+ * bins found through a two-level bitmap; it is exact, because bins are ordered by size and the one in
+ * which the answer lies is scanned. On allocation traces this beats balanced trees 4 to 5 times.
+ *
+ * Many indexes (one per pool and stream, say) share one store, which holds the places of all blocks and
+ * recycles the memory of bins; an index that holds nothing costs nothing. Blocks are named by ids below
+ * the store's id_count, and a block is in at most one index at a time. Ties of size break by the least
+ * tie key, usually the address; (size, tie) of the blocks of one index must differ. */
+#ifndef FRAG_ALLOCATORS_FREE_INDEX_H
+#define FRAG_ALLOCATORS_FREE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/error.h"
+#include "sim/base/memory.h"
+
+enum {
+    FRAG_FREE_BIN_COUNT = 976, /* every 64-bit size has one */
+    FRAG_FREE_OCTAVE_COUNT = 61,
+    FRAG_FREE_WORD_COUNT = 16,
+    FRAG_FREE_ARRAY_CLASSES = 32
+};
+
+typedef struct frag_free_entry {
+    uint64_t size;
+    uint64_t tie;
+    uint32_t id;
+} frag_free_entry;
+
+typedef struct frag_free_bin {
+    frag_free_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
+} frag_free_bin;
+
+/* The least tie key of each bin and of each octave, for searches by address. */
+typedef struct frag_free_least {
+    uint64_t bin_ties[FRAG_FREE_OCTAVE_COUNT * 16]; /* UINT64_MAX: empty */
+    uint32_t bin_ids[FRAG_FREE_OCTAVE_COUNT * 16];
+    uint64_t octave_ties[FRAG_FREE_OCTAVE_COUNT];
+    uint32_t octave_ids[FRAG_FREE_OCTAVE_COUNT];
+} frag_free_least;
+
+typedef struct frag_free_table {
+    uint64_t summary; /* bit w: words[w] is not 0 */
+    uint64_t words[FRAG_FREE_WORD_COUNT]; /* bit b of the whole: bins[b] is not empty */
+    frag_free_least *least;               /* NULL unless the store keeps it */
+    struct frag_free_table *next_spare;
+    frag_free_bin bins[FRAG_FREE_BIN_COUNT];
+} frag_free_table;
+
+typedef struct frag_free_index_store {
+    frag_arena *arena;
+    uint32_t *positions; /* of each block in its bin */
+    uint32_t id_count;
+    bool keeps_least;
+    frag_free_table *spare_tables;
+    void *spare_arrays[FRAG_FREE_ARRAY_CLASSES];
+} frag_free_index_store;
+
+/* Start from {.store = store}. */
+typedef struct frag_free_index {
+    frag_free_index_store *store;
+    frag_free_table *table; /* NULL while the index is empty */
+    uint32_t count;
+} frag_free_index;
+
+/* Arena bytes that a store and the index_count indexes on it may take at most. */
+size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least);
+
+/* keeps_least pays for frag_free_index_first with a little time in every insert and remove. */
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, uint32_t id_count,
+                                  bool keeps_least);
+
+/* ---- searches; false: no block of the index will do */
+
+/* The least (tie) of all blocks of at least size: address-ordered first fit. Needs keeps_least. */
+bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t *id);
+
+/* As first, but the least tie at or above from; when there is none, the least of all: next fit.
+ * Looks at every block of at least size. */
+bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t from, uint32_t *id);
+
+/* The largest block, provided that it is at least size: worst fit. */
+bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t *id);
+
+/* The least (size, tie) above the given pair: walks the index in best-fit order, step by step. */
+bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie, uint32_t *id);
+
+typedef void frag_free_index_visitor(void *context, const frag_free_entry *entry);
+
+/* Every block, in order of bins; inside a bin in no meaningful (but reproducible) order. The visitor
+ * must not change the index. */
+void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit, void *context);
+
+/* Audits every invariant. false: FRAG_E_INPUT with what is broken. */
+bool frag_free_index_check(const frag_free_index *index, frag_error *error);
+
+/* ---- the slow halves of the functions below */
+frag_free_table *frag_free_table_open(frag_free_index *index);
+void frag_free_table_close(frag_free_index *index);
+void frag_free_bin_resize(frag_free_index_store *store, frag_free_bin *bin, uint32_t capacity);
+void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id);
+void frag_free_least_remove(frag_free_table *table, uint32_t bin, uint32_t id);
+
+enum { FRAG_FREE_ARRAY_MIN = 8 };
+
+static inline uint32_t frag_free_bin_of(uint64_t size)
+{
+    if (size < 16)
+        return (uint32_t)size;
+    uint32_t high = frag_bit_high(size);
+    return (high - 3) * 16 + ((uint32_t)(size >> (high - 4)) & 15u);
+}
+
+static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, uint64_t size, uint64_t tie)
+{
+    frag_free_index_store *store = index->store;
+    frag_free_table *table = index->table;
+    if (FRAG_UNLIKELY(table == NULL))
+        table = frag_free_table_open(index);
+    uint32_t number = frag_free_bin_of(size);
+    frag_free_bin *bin = &table->bins[number];
+    if (FRAG_UNLIKELY(bin->count == bin->capacity))
+        frag_free_bin_resize(store, bin, bin->capacity == 0 ? FRAG_FREE_ARRAY_MIN : bin->capacity * 2);
+    bin->entries[bin->count] = (frag_free_entry){.size = size, .tie = tie, .id = id};
+    store->positions[id] = bin->count++;
+    table->words[number / 64] |= (uint64_t)1 << (number % 64);
+    table->summary |= (uint64_t)1 << (number / 64);
+    index->count++;
+    if (store->keeps_least)
+        frag_free_least_insert(table->least, number, tie, id);
+}
+
+/* size is the one the block was inserted with. */
+static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, uint64_t size)
+{
+    frag_free_index_store *store = index->store;
+    frag_free_table *table = index->table;
+    uint32_t number = frag_free_bin_of(size);
+    frag_free_bin *bin = &table->bins[number];
+    uint32_t place = store->positions[id];
+    FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
+    uint32_t last = --bin->count;
+    store->positions[bin->entries[last].id] = place;
+    bin->entries[place] = bin->entries[last];
+    if (last == 0) {
+        table->words[number / 64] &= ~((uint64_t)1 << (number % 64));
+        if (table->words[number / 64] == 0)
+            table->summary &= ~((uint64_t)1 << (number / 64));
+    }
+    if (FRAG_UNLIKELY(last < bin->capacity / 4 && bin->capacity > FRAG_FREE_ARRAY_MIN))
+        frag_free_bin_resize(store, bin, bin->capacity / 2);
+    if (store->keeps_least)
+        frag_free_least_remove(table, number, id);
+    if (--index->count == 0)
+        frag_free_table_close(index);
+}
+
+/* Gives a block of the index a new size and tie. */
+static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size, uint64_t size,
+                                          uint64_t tie)
+{
+    uint32_t number = frag_free_bin_of(size);
+    if (number == frag_free_bin_of(old_size) && !index->store->keeps_least) {
+        frag_free_bin *bin = &index->table->bins[number];
+        uint32_t place = index->store->positions[id];
+        FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
+        bin->entries[place].size = size;
+        bin->entries[place].tie = tie;
+        return;
+    }
+    frag_free_index_remove(index, id, old_size);
+    frag_free_index_insert(index, id, size, tie);
+}
+
+/* The number of the first bin above the given one that is not empty, or FRAG_FREE_BIN_COUNT. */
+static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_t number)
+{
+    uint32_t at = number / 64;
+    uint64_t word = table->words[at] & (~(uint64_t)1 << (number % 64));
+    if (word == 0) {
+        uint64_t above = table->summary & (~(uint64_t)1 << at);
+        if (above == 0)
+            return FRAG_FREE_BIN_COUNT;
+        at = frag_bit_low(above);
+        word = table->words[at];
+    }
+    return at * 64 + frag_bit_low(word);
+}
+
+/* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to
+ * surpluses beyond any true one, so that one comparison settles both questions. */
+static inline const frag_free_entry *frag_free_bin_best(const frag_free_bin *bin, uint64_t size)
+{
+    const frag_free_entry *best = bin->entries;
+    const frag_free_entry *end = bin->entries + bin->count;
+    uint64_t surplus = best->size - size;
+    uint64_t tie = best->tie;
+    for (const frag_free_entry *entry = best + 1; entry < end; entry++) {
+        uint64_t entry_surplus = entry->size - size;
+        if (entry_surplus < surplus || (entry_surplus == surplus && entry->tie < tie)) {
+            best = entry;
+            surplus = entry_surplus;
+            tie = entry->tie;
+        }
+    }
+    return best;
+}
+
+/* The least (size, tie) of at least size: best fit. false: there is none. */
+static inline bool frag_free_index_best(const frag_free_index *index, uint64_t size, uint32_t *id)
+{
+    const frag_free_table *table = index->table;
+    if (table == NULL)
+        return false;
+    uint32_t number = frag_free_bin_of(size);
+    if (table->bins[number].count != 0) {
+        const frag_free_entry *entry = frag_free_bin_best(&table->bins[number], size);
+        if (entry->size >= size) {
+            *id = entry->id;
+            return true;
+        }
+    }
+    number = frag_free_bin_above(table, number);
+    if (number == FRAG_FREE_BIN_COUNT)
+        return false;
+    *id = frag_free_bin_best(&table->bins[number], size)->id;
+    return true;
+}
+
+static inline uint32_t frag_free_index_count(const frag_free_index *index)
+{
+    return index->count;
+}
+
+#endif
