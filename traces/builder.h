@@ -25,6 +25,8 @@ typedef struct frag_build_event {
 /* recording must be {0}; the builder fills it in place. */
 frag_builder *frag_builder_create(frag_recording *recording);
 void frag_builder_metadata(frag_builder *builder, const char *key, const char *value);
+/* As above for strings with any bytes, by their ids. */
+void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value);
 uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length);
 uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame);                          /* interned */
 uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32_t count);     /* interned */

@@ -1,0 +1,458 @@
+#include "traces/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+
+/* Open addressing over items kept elsewhere: place holds item + 1, 0 is empty. */
+typedef struct item_index {
+    uint32_t *places;
+    uint32_t capacity;
+} item_index;
+
+typedef struct slot_stack {
+    uint32_t *free;
+    size_t capacity;
+    uint32_t count;
+    uint32_t next; /* never taken so far */
+} slot_stack;
+
+/* What is kept of the trace being built, beside the trace itself. */
+typedef struct device_state {
+    size_t capacity; /* of events and of every column there is */
+    item_index streams;
+    size_t stream_capacity;
+    uint64_t last_handle;
+    uint32_t last_stream;
+    bool is_stream_order_fixed;
+    item_index pools;
+    size_t pool_capacity;
+    slot_stack slots;
+} device_state;
+
+struct frag_builder {
+    frag_recording *recording;
+    frag_trace *trace; /* begun last; NULL: none yet */
+    device_state device;
+    size_t metadata_capacity;
+    size_t frame_capacity;
+    size_t site_frame_capacity;
+    size_t site_capacity;
+    size_t trace_capacity;
+    item_index frames;
+    item_index sites;
+    bool has_too_many_streams;
+    uint32_t full_device;
+};
+
+/* ---- interning */
+typedef bool is_same_item(const void *items, uint32_t item, const void *key);
+typedef uint64_t hash_item(const void *items, uint32_t item);
+
+typedef struct item_kind {
+    is_same_item *is_same;
+    hash_item *hash;
+} item_kind;
+
+static uint32_t find_place(const item_index *index, const item_kind *kind, const void *items, const void *key,
+                           uint64_t hash)
+{
+    uint32_t mask = index->capacity - 1;
+    uint32_t at = (uint32_t)hash & mask;
+    while (index->places[at] != 0 && (key == NULL || !kind->is_same(items, index->places[at] - 1, key)))
+        at = (at + 1) & mask;
+    return at;
+}
+
+/* The place where the key is or would go; makes room for one more item than count first. */
+static uint32_t *index_place(item_index *index, const item_kind *kind, const void *items, uint32_t count,
+                             const void *key, uint64_t hash)
+{
+    if ((uint64_t)count * 2 >= index->capacity) {
+        FRAG_ASSERT(index->capacity <= UINT32_MAX / 4);
+        index->capacity = index->capacity == 0 ? 64 : index->capacity * 2;
+        free(index->places);
+        index->places = frag_alloc(index->capacity, sizeof *index->places);
+        for (uint32_t item = 0; item < count; item++)
+            index->places[find_place(index, kind, items, NULL, kind->hash(items, item))] = item + 1;
+    }
+    return &index->places[find_place(index, kind, items, key, hash)];
+}
+
+static bool is_same_handle(const void *items, uint32_t item, const void *key)
+{
+    return ((const uint64_t *)items)[item] == *(const uint64_t *)key;
+}
+
+static uint64_t hash_handle(const void *items, uint32_t item)
+{
+    return frag_hash_bytes((const uint64_t *)items + item, sizeof(uint64_t));
+}
+
+static bool is_same_pool(const void *items, uint32_t item, const void *key)
+{
+    const frag_pool_id *pool = (const frag_pool_id *)items + item;
+    const frag_pool_id *wanted = key;
+    return pool->high == wanted->high && pool->low == wanted->low;
+}
+
+static uint64_t hash_pool(const void *items, uint32_t item)
+{
+    return frag_hash_bytes((const frag_pool_id *)items + item, sizeof(frag_pool_id));
+}
+
+static bool is_same_frame(const void *items, uint32_t item, const void *key)
+{
+    return memcmp((const frag_frame *)items + item, key, sizeof(frag_frame)) == 0;
+}
+
+static uint64_t hash_frame(const void *items, uint32_t item)
+{
+    return frag_hash_bytes((const frag_frame *)items + item, sizeof(frag_frame));
+}
+
+typedef struct site_key {
+    const uint32_t *frames;
+    uint32_t count;
+} site_key;
+
+static bool is_same_site(const void *items, uint32_t item, const void *key)
+{
+    const frag_recording *recording = items;
+    const site_key *wanted = key;
+    frag_site site = recording->sites[item];
+    return site.count == wanted->count &&
+           (site.count == 0 ||
+            memcmp(recording->site_frames + site.first, wanted->frames, site.count * sizeof(uint32_t)) == 0);
+}
+
+static uint64_t hash_site(const void *items, uint32_t item)
+{
+    const frag_recording *recording = items;
+    frag_site site = recording->sites[item];
+    return site.count == 0 ? 0 : frag_hash_bytes(recording->site_frames + site.first, site.count * sizeof(uint32_t));
+}
+
+static const item_kind handle_kind = {is_same_handle, hash_handle};
+static const item_kind pool_kind = {is_same_pool, hash_pool};
+static const item_kind frame_kind = {is_same_frame, hash_frame};
+static const item_kind site_kind = {is_same_site, hash_site};
+
+/* ---- tables of the recording */
+uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length)
+{
+    return frag_strings_add(&builder->recording->strings, bytes, length);
+}
+
+void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value)
+{
+    frag_recording *recording = builder->recording;
+    recording->metadata = frag_grow(recording->metadata, &builder->metadata_capacity,
+                                    (size_t)recording->metadata_count + 1, sizeof *recording->metadata);
+    recording->metadata[recording->metadata_count][0] = key;
+    recording->metadata[recording->metadata_count][1] = value;
+    recording->metadata_count++;
+}
+
+void frag_builder_metadata(frag_builder *builder, const char *key, const char *value)
+{
+    frag_builder_metadata_strings(builder, frag_builder_string(builder, key, strlen(key)),
+                                  frag_builder_string(builder, value, strlen(value)));
+}
+
+uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame)
+{
+    frag_recording *recording = builder->recording;
+    uint32_t *place = index_place(&builder->frames, &frame_kind, recording->frames, recording->frame_count, &frame,
+                                  frag_hash_bytes(&frame, sizeof frame));
+    if (*place != 0)
+        return *place - 1;
+    recording->frames = frag_grow(recording->frames, &builder->frame_capacity, (size_t)recording->frame_count + 1,
+                                  sizeof *recording->frames);
+    recording->frames[recording->frame_count] = frame;
+    *place = ++recording->frame_count;
+    return *place - 1;
+}
+
+uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32_t count)
+{
+    frag_recording *recording = builder->recording;
+    site_key key = {frames, count};
+    uint64_t hash = count == 0 ? 0 : frag_hash_bytes(frames, count * sizeof *frames);
+    uint32_t *place = index_place(&builder->sites, &site_kind, recording, recording->site_count, &key, hash);
+    if (*place != 0)
+        return *place - 1;
+    FRAG_ASSERT(count <= UINT32_MAX - recording->site_frame_count);
+    recording->sites = frag_grow(recording->sites, &builder->site_capacity, (size_t)recording->site_count + 1,
+                                 sizeof *recording->sites);
+    recording->sites[recording->site_count] = (frag_site){recording->site_frame_count, count};
+    recording->site_frames = frag_grow(recording->site_frames, &builder->site_frame_capacity,
+                                       (size_t)recording->site_frame_count + count, sizeof *recording->site_frames);
+    if (count > 0)
+        memcpy(recording->site_frames + recording->site_frame_count, frames, count * sizeof *frames);
+    recording->site_frame_count += count;
+    *place = ++recording->site_count;
+    return *place - 1;
+}
+
+frag_builder *frag_builder_create(frag_recording *recording)
+{
+    frag_builder *builder = frag_alloc(1, sizeof *builder);
+    builder->recording = recording;
+    frag_strings_add(&recording->strings, "", 0);
+    uint32_t empty_stack = frag_builder_site(builder, NULL, 0);
+    FRAG_ASSERT(empty_stack == 0);
+    return builder;
+}
+
+/* ---- the trace of one device */
+static int compare_streams(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
+}
+
+/* The order in which streams happen to be used must not matter to what is replayed: two recordings of
+ * the same program name them alike. */
+static void sort_streams(frag_trace *trace)
+{
+    uint32_t count = trace->stream_count;
+    uint64_t(*pairs)[2] = frag_alloc(count, sizeof *pairs);
+    uint16_t *moved_to = frag_alloc(count, sizeof *moved_to);
+    bool is_sorted = true;
+    for (uint32_t i = 0; i < count; i++) {
+        pairs[i][0] = trace->stream_handles[i];
+        pairs[i][1] = i;
+        is_sorted = is_sorted && (i == 0 || pairs[i - 1][0] < pairs[i][0]);
+    }
+    if (!is_sorted) {
+        qsort(pairs, count, sizeof *pairs, compare_streams);
+        for (uint32_t i = 0; i < count; i++) {
+            trace->stream_handles[i] = pairs[i][0];
+            moved_to[pairs[i][1]] = (uint16_t)i;
+        }
+        for (uint64_t i = 0; i < trace->event_count; i++)
+            if (trace->events[i].stream < count)
+                trace->events[i].stream = moved_to[trace->events[i].stream];
+    }
+    free(pairs);
+    free(moved_to);
+}
+
+static void end_device(frag_builder *builder)
+{
+    if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
+        sort_streams(builder->trace);
+    free(builder->device.streams.places);
+    free(builder->device.pools.places);
+    free(builder->device.slots.free);
+    builder->device = (device_state){0};
+}
+
+void frag_builder_device(frag_builder *builder, uint32_t device)
+{
+    frag_recording *recording = builder->recording;
+    FRAG_ASSERT(builder->trace == NULL || device > builder->trace->device);
+    end_device(builder);
+    recording->traces = frag_grow(recording->traces, &builder->trace_capacity, (size_t)recording->trace_count + 1,
+                                  sizeof *recording->traces);
+    builder->trace = &recording->traces[recording->trace_count++];
+    *builder->trace = (frag_trace){.device = device};
+    frag_builder_pool(builder, (frag_pool_id){0, 0});
+}
+
+uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id)
+{
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
+    frag_trace *trace = builder->trace;
+    device_state *device = &builder->device;
+    uint32_t *place =
+        index_place(&device->pools, &pool_kind, trace->pool_ids, trace->pool_count, &id, frag_hash_bytes(&id, sizeof id));
+    if (*place != 0)
+        return *place - 1;
+    trace->pool_ids =
+        frag_grow(trace->pool_ids, &device->pool_capacity, (size_t)trace->pool_count + 1, sizeof *trace->pool_ids);
+    trace->pool_ids[trace->pool_count] = id;
+    *place = ++trace->pool_count;
+    return *place - 1;
+}
+
+static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
+{
+    frag_trace *trace = builder->trace;
+    device_state *device = &builder->device;
+    if (handle == device->last_handle && trace->stream_count > 0)
+        return (uint16_t)device->last_stream;
+    uint32_t *place = index_place(&device->streams, &handle_kind, trace->stream_handles, trace->stream_count, &handle,
+                                  frag_hash_bytes(&handle, sizeof handle));
+    if (*place == 0) {
+        if (trace->stream_count >= FRAG_STREAM_ALL) {
+            if (!builder->has_too_many_streams)
+                builder->full_device = trace->device;
+            builder->has_too_many_streams = true;
+            return 0;
+        }
+        trace->stream_handles = frag_grow(trace->stream_handles, &device->stream_capacity,
+                                          (size_t)trace->stream_count + 1, sizeof *trace->stream_handles);
+        trace->stream_handles[trace->stream_count] = handle;
+        *place = ++trace->stream_count;
+    }
+    device->last_handle = handle;
+    device->last_stream = *place - 1;
+    return (uint16_t)device->last_stream;
+}
+
+void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32_t count)
+{
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
+    FRAG_ASSERT(builder->trace->stream_count == 0);
+    for (uint32_t i = 0; i < count; i++)
+        intern_stream(builder, handles[i]);
+    builder->device.is_stream_order_fixed = true;
+}
+
+/* ---- events */
+static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
+{
+    if (column == NULL)
+        return NULL;
+    unsigned char *grown = frag_realloc(column, capacity, item_bytes);
+    memset(grown + old * item_bytes, 0, (capacity - old) * item_bytes);
+    return grown;
+}
+
+static void grow_events(frag_builder *builder)
+{
+    frag_trace *trace = builder->trace;
+    size_t old = builder->device.capacity;
+    size_t capacity = old == 0 ? 1024 : old * 2;
+    trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
+    trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
+    trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
+    trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
+    trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
+    trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
+    trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
+    builder->device.capacity = capacity;
+}
+
+static void set_64(uint64_t **column, size_t capacity, uint64_t index, uint64_t value)
+{
+    if (value == 0)
+        return;
+    if (*column == NULL)
+        *column = frag_alloc(capacity, sizeof **column);
+    (*column)[index] = value;
+}
+
+static void set_32(uint32_t **column, size_t capacity, uint64_t index, uint32_t value)
+{
+    if (value == 0)
+        return;
+    if (*column == NULL)
+        *column = frag_alloc(capacity, sizeof **column);
+    (*column)[index] = value;
+}
+
+/* Some ops say nothing about a stream or a slot: what a reader leaves there must not become content. */
+static bool has_stream(frag_op op)
+{
+    return op != FRAG_OP_EMPTY_CACHE && op != FRAG_OP_LIMIT && op != FRAG_OP_POOL_END &&
+           op != FRAG_OP_POOL_RELEASE && op != FRAG_OP_CONFIG && op != FRAG_OP_MARK;
+}
+
+static bool has_slot(frag_op op)
+{
+    return op != FRAG_OP_SYNC && op != FRAG_OP_LIMIT && op < FRAG_OP_SEGMENT_ALLOC;
+}
+
+void frag_builder_add(frag_builder *builder, const frag_build_event *event)
+{
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
+    frag_trace *trace = builder->trace;
+    if (trace->event_count == builder->device.capacity)
+        grow_events(builder);
+    uint64_t index = trace->event_count++;
+    size_t capacity = builder->device.capacity;
+    uint16_t stream = 0;
+    if (has_stream(event->op))
+        stream = event->is_stream_all ? FRAG_STREAM_ALL : intern_stream(builder, event->stream);
+    trace->events[index] = (frag_event){
+        .op = (uint8_t)event->op,
+        .flags = event->flags,
+        .stream = stream,
+        .slot = has_slot(event->op) ? event->slot : 0,
+        .bytes = event->bytes,
+    };
+    set_64(&trace->addresses, capacity, index, event->address);
+    set_64(&trace->times_ns, capacity, index, event->time_ns);
+    set_32(&trace->sites, capacity, index, event->site);
+    set_32(&trace->pools, capacity, index, event->pool);
+    set_32(&trace->notes, capacity, index, event->note);
+    set_64(&trace->block_bytes, capacity, index, event->block_bytes);
+}
+
+uint32_t frag_builder_slot_take(frag_builder *builder)
+{
+    slot_stack *slots = &builder->device.slots;
+    if (slots->count > 0)
+        return slots->free[--slots->count];
+    FRAG_ASSERT(slots->next < FRAG_SLOT_NONE);
+    return slots->next++;
+}
+
+void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
+{
+    slot_stack *slots = &builder->device.slots;
+    FRAG_ASSERT(slot < slots->next);
+    slots->free = frag_grow(slots->free, &slots->capacity, (size_t)slots->count + 1, sizeof *slots->free);
+    slots->free[slots->count++] = slot;
+}
+
+static void destroy_builder(frag_builder *builder)
+{
+    end_device(builder);
+    free(builder->frames.places);
+    free(builder->sites.places);
+    free(builder);
+}
+
+static bool finish_trace(frag_recording *recording, frag_trace *trace, frag_error *error)
+{
+    if (!frag_trace_accept(recording, trace, error))
+        return false;
+    frag_trace_digest(recording, trace);
+    return true;
+}
+
+bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error)
+{
+    frag_recording *recording = builder->recording;
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
+    bool is_full = builder->has_too_many_streams;
+    uint32_t full_device = builder->full_device;
+    destroy_builder(builder);
+    recording->name = frag_copy_text(name);
+    bool ok = !is_full || frag_fail(error, FRAG_E_INPUT, "device %u uses more than 65535 streams; expected fewer",
+                                    full_device);
+    for (uint32_t i = 0; ok && i < recording->trace_count; i++)
+        ok = finish_trace(recording, &recording->traces[i], error);
+    if (!ok)
+        frag_recording_destroy(recording);
+    return ok;
+}
+
+void frag_builder_abandon(frag_builder *builder)
+{
+    if (builder == NULL)
+        return;
+    frag_recording *recording = builder->recording;
+    destroy_builder(builder);
+    frag_recording_destroy(recording);
+}
