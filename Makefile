@@ -1,7 +1,14 @@
 # fraglab: `make help` lists the targets.
-CC ?= gcc
+VERSION = 0.1.0
+
+ifeq ($(origin CC),default)
+CC = gcc
+endif
 MODE ?= release
-BUILD ?= build/$(MODE)
+BUILD ?= build/$(MODE)$(if $(filter gcc,$(notdir $(CC))),,-$(notdir $(CC)))
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
@@ -10,29 +17,138 @@ FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
 FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
 FLAGS_tsan    = -O1 -g -fsanitize=thread
 ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAGS)
-LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lm -lpthread
+# A policy from a shared object calls the device functions of the program: -rdynamic.
+ALL_LDFLAGS = -rdynamic $(LDFLAGS)
+LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lm -lpthread -ldl
 
 CORE = $(wildcard sim/base/*.c sim/*.c allocators/*.c traces/*.c)
 CLI = $(wildcard sim/cli/*.c)
+TESTS = $(wildcard tests/test_*.c)
+FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
+# Everything else in tests/ helps the tests: one archive, linked to each.
+SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench%,$(wildcard tests/*.c))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
+fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
+# libFuzzer brings its own main: `make fuzz` empties this.
+fuzz_main = $(BUILD)/tests/fuzz_main.o
+test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libfraglab.a
 
 all: fraglab
 
 fraglab: $(BUILD)/fraglab
-	cp $< $@
+	@cp $< $@.tmp && mv $@.tmp $@
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
-	rm -f $@ && ar rcs $@ $^
+$(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
+$(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
+$(BUILD)/lib%.a:
+	@rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c | setup
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(BUILD)/libfraglab.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(test_libraries)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libfraglab.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
+
+$(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Version and commit reach one file, which is compiled anew when they change.
+COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
+version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shell cat $(BUILD)/version.stamp | cut -d" " -f2)"' \
+                -DFRAG_BUILD_MODE='"$(MODE)"' -DFRAG_BUILD_COMPILER='"$(notdir $(CC))"' \
+                -DFRAG_BUILD_DATA_FOLDER='"$(PREFIX)/share/fraglab"'
+$(BUILD)/sim/version.o: $(BUILD)/version.stamp
+$(BUILD)/version.stamp: FORCE
+	@mkdir -p $(@D); new="$(VERSION) $(COMMIT) $(PREFIX)"; \
+	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
+
+# ---- what must be installed first; `sh setup.sh` says what is missing and gets it
+setup:
+	@CC="$(CC)" sh setup.sh build
+setup-test: setup
+	@CC="$(CC)" sh setup.sh test
+
+debug asan tsan:
+	+@$(MAKE) --no-print-directory MODE=$@ build/$@/fraglab
+	@echo "build/$@/fraglab"
+
+# ---- tests
+test-programs: $(test_programs)
+fuzz-programs: $(fuzz_programs)
+
+test: setup-test
+	@JOBS=$(JOBS) MAKE="$(MAKE)" sh tests/all.sh
+
+# With libFuzzer where clang has it: FUZZ_SECONDS for each target, starting from tests/corpus/.
+FUZZ_SECONDS ?= 60
+fuzz: setup-test
+	@CC=clang sh setup.sh fuzz
+	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
+
+bench: setup-test
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
+	@mkdir -p build
+	build/release/tests/bench
+
+# ---- from a fresh clone to pictures: three recordings, every policy, four kinds of plot
+DEMO = build/demo
+DEMO_TRACES = $(wordlist 1,3,$(sort $(wildcard traces/samples/*.pickle* traces/samples/*.fgt)))
+demo:
+	@CC="$(CC)" sh setup.sh demo
+	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab
+	@sh demo.sh $(DEMO) $(DEMO_TRACES)
+
+# ---- installing
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
+COMPLETIONDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
+DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
+DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
+# What sim/policy.h reaches: enough to build a policy outside this tree.
+POLICY_HEADERS = sim/policy.h sim/device.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
+
+install: fraglab
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DOCDIR)"
+	install -m 755 fraglab "$(BINDIR)/fraglab"
+	./fraglab help --man > "$(MANDIR)/fraglab.1"
+	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
+	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
+	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
+	for file in $(wildcard docs/*.md docs/*.yaml) README.md LICENSE CITATION.cff; do \
+	    [ ! -f $$file ] || install -m 644 $$file "$(DOCDIR)/" || exit 1; done
+
+uninstall:
+	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab"
+	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)"
+
+clean:
+	rm -rf build
+distclean: clean
+	rm -f fraglab *.tmp
+
+help:
+	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
+	@echo 'make demo       replay sample recordings, draw the plots into build/demo/'
+	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
+	@echo 'make bench      speed of loading and replay, into build/bench.json'
+	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
+	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
+	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
+	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
+	@echo 'variables: CC=gcc|clang  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
-.PHONY: all
+FORCE:
+.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz bench demo \
+        install uninstall clean distclean help FORCE
+.SECONDARY:

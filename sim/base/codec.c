@@ -123,3 +123,8 @@ void frag_decoder_destroy(frag_decoder *decoder)
         inflateEnd(&decoder->gzip);
     free(decoder);
 }
+
+const char *frag_codec_library_version(frag_codec codec)
+{
+    return codec == FRAG_CODEC_GZIP ? zlibVersion() : ZSTD_versionString();
+}

@@ -32,4 +32,7 @@ bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in
                        unsigned char *out, size_t out_count, size_t *out_used, bool *is_at_end, frag_error *error);
 void frag_decoder_destroy(frag_decoder *decoder);
 
+/* Of zstd or zlib, as linked. */
+const char *frag_codec_library_version(frag_codec codec);
+
 #endif

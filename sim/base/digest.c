@@ -33,3 +33,8 @@ uint64_t frag_hash_bytes(const void *bytes, size_t count)
 {
     return XXH3_64bits(bytes, count);
 }
+
+uint32_t frag_digest_library_version(void)
+{
+    return XXH_versionNumber();
+}

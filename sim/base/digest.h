@@ -17,4 +17,7 @@ void frag_digest_finish(frag_digest *digest, char text[FRAG_DIGEST_TEXT_BYTES]);
 /* 64-bit hash of some bytes, the same on every machine. */
 uint64_t frag_hash_bytes(const void *bytes, size_t count);
 
+/* 10000 x major + 100 x minor + release, as linked. */
+uint32_t frag_digest_library_version(void);
+
 #endif

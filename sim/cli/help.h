@@ -1,0 +1,18 @@
+/* Everything that is printed from the table of commands: help, the man page, shell completion. */
+#ifndef FRAG_CLI_HELP_H
+#define FRAG_CLI_HELP_H
+
+#include <stdio.h>
+
+#include "sim/cli/command.h"
+
+/* Help of the last command of a path such as fraglab, trace, info; wrapped to 80 columns. */
+void frag_help_print(FILE *stream, const frag_command *const *path, size_t path_length);
+
+/* The whole program as a page for man(1), section 1. */
+void frag_help_print_man(FILE *stream);
+
+/* A completion script for bash. */
+void frag_help_print_completion(FILE *stream);
+
+#endif
