@@ -1,0 +1,94 @@
+#include "sim/cli/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/codec.h"
+#include "sim/base/digest.h"
+#include "sim/base/yaml.h"
+#include "sim/version.h"
+
+static void print_fact(const char *name, const char *value)
+{
+    printf("%-12s %s\n", name, value);
+}
+
+/* The first line of a stream, without its end; "" when there is none. */
+static void read_line(FILE *stream, char line[256])
+{
+    if (stream == NULL || fgets(line, 256, stream) == NULL)
+        line[0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+}
+
+static void print_libraries(void)
+{
+    char text[256];
+    uint32_t xxhash = frag_digest_library_version();
+    snprintf(text, sizeof text, "zstd %s, zlib %s, xxhash %u.%u.%u, libyaml %s", frag_codec_library_version(FRAG_CODEC_ZSTD),
+             frag_codec_library_version(FRAG_CODEC_GZIP), xxhash / 10000, xxhash / 100 % 100, xxhash % 100,
+             frag_yaml_library_version());
+    print_fact("libraries", text);
+}
+
+static void print_gnuplot(void)
+{
+    char line[256];
+    FILE *pipe = popen("gnuplot --version 2>/dev/null", "r");
+    read_line(pipe, line);
+    if (pipe != NULL)
+        pclose(pipe);
+    print_fact("gnuplot", line[0] != '\0' ? line : "not found; 'fraglab plot' needs it (package gnuplot-nox)");
+}
+
+static void print_gpu(void)
+{
+    char line[256];
+    FILE *file = fopen("/proc/driver/nvidia/version", "r");
+    read_line(file, line);
+    if (file != NULL)
+        fclose(file);
+    print_fact("gpu driver", line[0] != '\0' ? line : "none found; the simulated device needs none");
+}
+
+static void print_machine(void)
+{
+    char text[256];
+    char memory[FRAG_BYTES_TEXT_MAX];
+    struct utsname host;
+    if (uname(&host) == 0) {
+        snprintf(text, sizeof text, "%.60s %.60s %.60s", host.sysname, host.release, host.machine);
+        print_fact("system", text);
+    }
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+    snprintf(text, sizeof text, "%u cores, %s", frag_core_count(), frag_bytes_text(bytes, memory));
+    print_fact("machine", text);
+}
+
+static int run_doctor(const frag_arguments *arguments)
+{
+    (void)arguments;
+    char text[256];
+    snprintf(text, sizeof text, "%s (%s), %s build, %s", frag_version(), frag_commit(), frag_build_mode(),
+             frag_compiler());
+    print_fact("fraglab", text);
+    print_libraries();
+    print_gnuplot();
+    print_gpu();
+    print_machine();
+    return 0;
+}
+
+const frag_command frag_command_doctor = {
+    .name = "doctor",
+    .summary = "print build, libraries, GPU and machine, for a bug report",
+    .description = "Prints what a bug report needs: the build, the libraries with their versions, whether gnuplot "
+                   "and a GPU driver are there, and the size of the machine.",
+    .run = run_doctor,
+};

@@ -1,0 +1,187 @@
+#include "sim/cli/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/registry.h"
+#include "sim/base/bytes.h"
+#include "sim/base/text.h"
+
+static const char *const type_names[] = {
+    [FRAG_OPTION_BYTES] = "bytes", [FRAG_OPTION_COUNT] = "count", [FRAG_OPTION_RATIO] = "ratio",
+    [FRAG_OPTION_FLAG] = "flag",   [FRAG_OPTION_ENUM] = "enum",   [FRAG_OPTION_TEXT] = "text",
+};
+
+/* One end of the range of sizes or counts. */
+static void add_limit(frag_text *text, const frag_option *option, uint64_t limit)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    if (limit == FRAG_UNLIMITED)
+        frag_text_add(text, "unlimited");
+    else if (option->type == FRAG_OPTION_BYTES)
+        frag_text_add(text, "%s", frag_bytes_text(limit, bytes));
+    else
+        frag_text_add(text, "%" PRIu64, limit);
+}
+
+/* What may be written: "1 to 64", "best|first". */
+static void add_range(frag_text *text, const frag_option *option)
+{
+    switch (option->type) {
+    case FRAG_OPTION_BYTES:
+    case FRAG_OPTION_COUNT:
+        add_limit(text, option, option->min);
+        frag_text_add(text, " to ");
+        add_limit(text, option, option->max);
+        break;
+    case FRAG_OPTION_RATIO:
+        frag_text_add(text, "%g to %g", option->ratio_min, option->ratio_max);
+        break;
+    case FRAG_OPTION_FLAG:
+        frag_text_add(text, "true|false");
+        break;
+    case FRAG_OPTION_ENUM:
+        frag_text_add(text, "%s", option->choices);
+        break;
+    case FRAG_OPTION_TEXT:
+        frag_text_add(text, "text");
+        break;
+    }
+}
+
+static void print_page(const frag_policy_ops *policy)
+{
+    printf("%s - %s\n\nsource  %s\nbound   %s\n", policy->name, policy->summary, policy->source,
+           policy->bound[0] != '\0' ? policy->bound : "none proved");
+    bool has_options = policy->options != NULL && policy->options->key != NULL;
+    printf("\n%s\n", has_options ? "options" : "no options");
+    for (const frag_option *option = policy->options; has_options && option->key != NULL; option++) {
+        frag_text range = {.bytes = NULL};
+        add_range(&range, option);
+        printf("  %s=%s  (%s)\n      %s\n", option->key, option->default_text, range.bytes, option->help);
+        frag_text_destroy(&range);
+    }
+    printf("\nwrite it as --policy %s", policy->name);
+    if (has_options)
+        printf(" or --policy %s:%s=%s", policy->name, policy->options->key, policy->options->default_text);
+    printf("\n");
+}
+
+static void print_list(void)
+{
+    size_t width = 0;
+    for (const frag_policy_ops *const *policy = frag_policy_table; *policy != NULL; policy++)
+        width = strlen((*policy)->name) > width ? strlen((*policy)->name) : width;
+    for (const frag_policy_ops *const *policy = frag_policy_table; *policy != NULL; policy++)
+        printf("%-*s  %s\n%*s  %s\n", (int)width, (*policy)->name, (*policy)->summary, (int)width, "",
+               (*policy)->source);
+}
+
+static void print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json_field(const char *name, const char *value, bool is_first)
+{
+    printf("%s\"%s\":", is_first ? "" : ",", name);
+    print_json_text(value);
+}
+
+static void print_json(const frag_policy_ops *policy)
+{
+    printf("{");
+    print_json_field("name", policy->name, true);
+    print_json_field("summary", policy->summary, false);
+    print_json_field("source", policy->source, false);
+    printf(",\"bound\":");
+    if (policy->bound[0] != '\0')
+        print_json_text(policy->bound);
+    else
+        printf("null");
+    printf(",\"options\":[");
+    for (const frag_option *option = policy->options; option != NULL && option->key != NULL; option++) {
+        frag_text range = {.bytes = NULL};
+        add_range(&range, option);
+        printf("%s{", option == policy->options ? "" : ",");
+        print_json_field("key", option->key, true);
+        print_json_field("type", type_names[option->type], false);
+        print_json_field("default", option->default_text, false);
+        print_json_field("range", range.bytes, false);
+        print_json_field("help", option->help, false);
+        printf("}");
+        frag_text_destroy(&range);
+    }
+    printf("]}\n");
+}
+
+static const frag_policy_ops *find_policy(const char *name, frag_error *error)
+{
+    const char *names[128];
+    size_t count = 0;
+    for (; frag_policy_table[count] != NULL; count++) {
+        if (strcmp(frag_policy_table[count]->name, name) == 0)
+            return frag_policy_table[count];
+        FRAG_ASSERT(count < sizeof names / sizeof names[0]);
+        names[count] = frag_policy_table[count]->name;
+    }
+    const char *nearest = frag_nearest_name(name, names, count);
+    frag_fail(error, FRAG_E_USAGE, "unknown policy '%s'; %s%s%s", name,
+              nearest != NULL ? "did you mean '" : "'fraglab policies' lists them", nearest != NULL ? nearest : "",
+              nearest != NULL ? "'?" : "");
+    return NULL;
+}
+
+static const frag_command_option policies_options[] = {
+    {.name = "format", .argument = "FORMAT", .choices = "table|jsonl",
+     .help = "How to print: for people (the default), or one JSON object a line."},
+    {.name = NULL},
+};
+
+static int run_policies(const frag_arguments *arguments)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    const char *format = frag_arguments_value(arguments, "format");
+    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    if (frag_arguments_operand_count(arguments) > 0) {
+        const frag_policy_ops *policy = find_policy(frag_arguments_operand(arguments, 0), &error);
+        if (policy == NULL)
+            return frag_report(&error);
+        if (is_json)
+            print_json(policy);
+        else
+            print_page(policy);
+        return 0;
+    }
+    if (!is_json)
+        print_list();
+    for (const frag_policy_ops *const *policy = frag_policy_table; is_json && *policy != NULL; policy++)
+        print_json(*policy);
+    return 0;
+}
+
+const frag_command frag_command_policies = {
+    .name = "policies",
+    .operands = "[NAME]",
+    .summary = "list the policies, or one with its options, source and bound",
+    .description = "Lists every policy with the paper or program it follows. With a NAME it prints one page on that "
+                   "policy: each option with its default and range, where the algorithm comes from, and the bound "
+                   "that is proved for it.",
+    .examples = "fraglab policies\n"
+                "fraglab policies best-fit\n"
+                "fraglab policies --format jsonl | jq -r .name",
+    .options = policies_options,
+    .operand_max = 1,
+    .run = run_policies,
+};
