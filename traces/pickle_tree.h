@@ -1,0 +1,103 @@
+/* What a pickle holds: a tree of 8-byte values.
+ *
+ * References alias: an object is stored once however often it is named, and a container may hold
+ * itself. Whoever walks the tree therefore follows the shape that is expected, never whatever is
+ * there. */
+#ifndef FRAG_TRACES_PICKLE_TREE_H
+#define FRAG_TRACES_PICKLE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/base/text.h"
+
+/* Means something only together with the frag_pickle that made it. A tag in its low 8 bits and 56
+ * bits of content. */
+typedef uint64_t frag_pickle_value;
+
+typedef enum frag_pickle_kind {
+    FRAG_PICKLE_NONE,
+    FRAG_PICKLE_BOOL,
+    FRAG_PICKLE_INTEGER,
+    FRAG_PICKLE_FLOAT,
+    FRAG_PICKLE_STRING,
+    FRAG_PICKLE_TUPLE,
+    FRAG_PICKLE_LIST,
+    FRAG_PICKLE_DICT,
+    FRAG_PICKLE_RECORD /* a dictionary that a visitor has taken over */
+} frag_pickle_kind;
+
+/* The items of a container lie in parts inside one pool of values: two values of header, the index
+ * of the next part and the number of items, then the items. No part starts at 0. */
+typedef struct frag_pickle_object {
+    uint64_t first; /* part, 0 none; the record of a FRAG_PICKLE_RECORD */
+    uint64_t last;
+    frag_pickle_kind kind;
+} frag_pickle_object;
+
+typedef struct frag_pickle_wide {
+    uint64_t bits; /* two's complement */
+    bool is_negative;
+} frag_pickle_wide;
+
+typedef struct frag_pickle {
+    frag_strings strings;
+    frag_pickle_object *objects;
+    size_t object_count;
+    size_t object_capacity;
+    frag_pickle_value *pool;
+    size_t pool_count;
+    size_t pool_capacity;
+    frag_pickle_wide *wides; /* integers that are negative or above 2^56 - 1 */
+    size_t wide_count;
+    size_t wide_capacity;
+    double *floats;
+    size_t float_count;
+    size_t float_capacity;
+} frag_pickle;
+
+/* The given names get the string ids 0, 1, 2 ... so that keys can be told apart by a switch. */
+frag_pickle *frag_pickle_create(const char *const *names, uint32_t name_count);
+void frag_pickle_destroy(frag_pickle *pickle);
+
+/* ---- making values (the reader's side) */
+frag_pickle_value frag_pickle_add_integer(frag_pickle *pickle, uint64_t bits, bool is_negative);
+frag_pickle_value frag_pickle_add_float(frag_pickle *pickle, double number);
+frag_pickle_value frag_pickle_add_string(frag_pickle *pickle, const char *bytes, size_t length);
+frag_pickle_value frag_pickle_add_container(frag_pickle *pickle, frag_pickle_kind kind);
+frag_pickle_value frag_pickle_none(void);
+frag_pickle_value frag_pickle_truth(bool is_true);
+void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pickle_value *items,
+                           size_t count);
+
+/* ---- values */
+frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_value value);
+const char *frag_pickle_kind_name(frag_pickle_kind kind); /* for people: "a list" */
+
+/* Each is false when the value is of another kind or does not fit. */
+bool frag_pickle_unsigned(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number);
+/* Any integer; one above INT64_MAX wraps as it does in C. */
+bool frag_pickle_signed(const frag_pickle *pickle, frag_pickle_value value, int64_t *number);
+bool frag_pickle_float(const frag_pickle *pickle, frag_pickle_value value,
+                       double *number); /* integers too */
+bool frag_pickle_bool(const frag_pickle *pickle, frag_pickle_value value, bool *is_true);
+bool frag_pickle_string(const frag_pickle *pickle, frag_pickle_value value, uint32_t *id);
+bool frag_pickle_record(const frag_pickle *pickle, frag_pickle_value value, uint64_t *record);
+/* Lists, tuples and dictionaries: a number of their own, below object_count. */
+bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value, uint64_t *object);
+
+const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *length);
+
+/* ---- contents */
+typedef struct frag_pickle_walk {
+    uint64_t part;
+    uint64_t index;
+} frag_pickle_walk;
+
+/* Items of a list, tuple or dictionary (where one pair is two items). */
+uint64_t frag_pickle_item_count(const frag_pickle *pickle, frag_pickle_value container);
+frag_pickle_walk frag_pickle_begin(const frag_pickle *pickle, frag_pickle_value container);
+bool frag_pickle_next(const frag_pickle *pickle, frag_pickle_walk *walk, frag_pickle_value *item);
+
+#endif
