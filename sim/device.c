@@ -27,10 +27,12 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
                                   uint64_t bytes, frag_device_result result)
 {
     device->calls[call]++;
-    if (result == FRAG_DEVICE_OK)
+    if (result == FRAG_DEVICE_OK) {
         device->call_bytes[call] += bytes;
-    else if (result == FRAG_DEVICE_OUT_OF_MEMORY)
+    } else if (result == FRAG_DEVICE_OUT_OF_MEMORY) {
         device->failed_calls[call]++;
+        device->refused_bytes = bytes;
+    }
     if (device->latency != NULL) {
         const frag_latency *latency = &device->latency->calls[call];
         device->modelled_time_ns +=

@@ -92,6 +92,7 @@ struct frag_device {
     uint64_t need_max_bytes;         /* largest held + others + asked pages over successful calls */
     uint64_t refused_need_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
     bool is_capacity_read;           /* the policy asked for total or free memory */
+    uint64_t refused_bytes;          /* size of the last refused malloc or map */
     char failure[128];
     /* The engine delivers the frees that wait for streams here. */
     void (*on_synchronize)(void *context);

@@ -90,6 +90,7 @@ typedef struct frag_span {
     uint32_t stream;
     uint32_t pool;
     frag_handle handle;  /* BLOCK: granted or waiting for its free */
+    uint64_t page_slack_bytes; /* BLOCK: the part lost because the device gives whole pages only */
     bool is_growing;     /* SEGMENT: a mapped range that can grow, not one cudaMalloc */
     bool is_small_pool;  /* SEGMENT: where a policy has such a thing */
 } frag_span;

@@ -56,6 +56,38 @@ static inline bool frag_multiply(uint64_t a, uint64_t b, uint64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
+/* A sum that may exceed 64 bits. */
+typedef struct frag_wide {
+    uint64_t high;
+    uint64_t low;
+} frag_wide;
+
+static inline void frag_wide_add(frag_wide *sum, uint64_t value)
+{
+    sum->high += __builtin_add_overflow(sum->low, value, &sum->low) ? 1 : 0;
+}
+
+/* Adds a * b. */
+static inline void frag_wide_add_product(frag_wide *sum, uint64_t a, uint64_t b)
+{
+    uint64_t a_low = a & 0xffffffffu;
+    uint64_t a_high = a >> 32;
+    uint64_t b_low = b & 0xffffffffu;
+    uint64_t b_high = b >> 32;
+    uint64_t middle = a_low * b_low;
+    frag_wide_add(sum, middle);
+    sum->high += (a_high * b_low) >> 32;
+    frag_wide_add(sum, (a_high * b_low) << 32);
+    sum->high += (a_low * b_high) >> 32;
+    frag_wide_add(sum, (a_low * b_high) << 32);
+    sum->high += a_high * b_high;
+}
+
+static inline double frag_wide_value(frag_wide sum)
+{
+    return (double)sum.high * 18446744073709551616.0 + (double)sum.low;
+}
+
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define FRAG_PREFETCH(address) __builtin_prefetch(address)

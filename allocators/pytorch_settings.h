@@ -1,0 +1,45 @@
+/* Settings of PyTorch's native CUDA caching allocator, and what each release makes of them. */
+#ifndef FRAG_ALLOCATORS_PYTORCH_SETTINGS_H
+#define FRAG_ALLOCATORS_PYTORCH_SETTINGS_H
+
+#include "sim/base/error.h"
+#include "sim/policy.h"
+
+#define FRAG_PYTORCH_SMALL_MAX ((uint64_t)1 << 20)      /* up to here a rounded request is small */
+#define FRAG_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
+#define FRAG_PYTORCH_LARGE_MIN ((uint64_t)10 << 20)     /* from here a request has a segment of its size */
+#define FRAG_PYTORCH_ROUND ((uint64_t)512)
+#define FRAG_PYTORCH_SEGMENT_ROUND ((uint64_t)2 << 20)
+
+/* How equal-sized free blocks of a stream are told apart; changed in 2.12 and again in 2.13. */
+typedef enum frag_pytorch_tie {
+    FRAG_PYTORCH_TIE_ADDRESS,      /* up to 2.11 */
+    FRAG_PYTORCH_TIE_BLOCK_NUMBER, /* 2.12: order in which block records were made */
+    FRAG_PYTORCH_TIE_SEGMENT_NUMBER /* from 2.13: order of segments, then address */
+} frag_pytorch_tie;
+
+typedef struct frag_pytorch_settings {
+    uint32_t version; /* 2.13 is 213 */
+    frag_pytorch_tie tie;
+    uint64_t max_split_bytes;          /* FRAG_UNLIMITED: none */
+    uint64_t non_split_rounding_bytes; /* the slack of oversize blocks */
+    uint64_t large_segment_bytes;
+    double gc_threshold;               /* 0: off */
+    double memory_fraction;
+    bool has_fraction;                 /* a limit is set */
+    bool throws_on_oom;
+    bool has_divisions;
+    uint32_t divisions[16];            /* by power of two of MiB; 0 or 1: off */
+} frag_pytorch_settings;
+
+extern const frag_option frag_pytorch_options[];
+
+/* Reads the option values. FRAG_E_USAGE when PyTorch of that version would refuse them too.
+ * recorded_version: what a recording says ("2.9"), "" when nothing is known. */
+bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
+                                  const char *recorded_version, frag_error *error);
+
+/* A request's size as the allocator looks for it: round_size of the library. */
+uint64_t frag_pytorch_round(const frag_pytorch_settings *settings, uint64_t bytes);
+
+#endif

@@ -1,0 +1,306 @@
+#include "allocators/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+
+extern const frag_policy_ops frag_policy_pytorch;
+extern const frag_policy_ops frag_policy_best_fit;
+extern const frag_policy_ops frag_policy_first_fit;
+extern const frag_policy_ops frag_policy_next_fit;
+extern const frag_policy_ops frag_policy_worst_fit;
+extern const frag_policy_ops frag_policy_size_class;
+extern const frag_policy_ops frag_policy_buddy;
+extern const frag_policy_ops frag_policy_tlsf;
+extern const frag_policy_ops frag_policy_direct;
+
+const frag_policy_ops *const frag_policy_table[] = {
+    &frag_policy_pytorch,   &frag_policy_best_fit,   &frag_policy_first_fit,
+    &frag_policy_next_fit,  &frag_policy_worst_fit,  &frag_policy_size_class,
+    &frag_policy_buddy,     &frag_policy_tlsf,       &frag_policy_direct,
+    NULL,
+};
+
+const frag_policy_ops *frag_policy_find(const char *name)
+{
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+        if (strcmp(frag_policy_table[i]->name, name) == 0)
+            return frag_policy_table[i];
+    return NULL;
+}
+
+uint32_t frag_policy_option_count(const frag_policy_ops *ops)
+{
+    uint32_t count = 0;
+    while (ops->options != NULL && ops->options[count].key != NULL)
+        count++;
+    return count;
+}
+
+static bool parse_flag(const char *text, uint64_t *number, frag_error *error)
+{
+    static const char *const words[] = {"false", "true", "False", "True", "0", "1", "no", "yes", "off", "on"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *number = i & 1;
+            return true;
+        }
+    return frag_fail(error, FRAG_E_USAGE, "'%s' is neither true nor false", text);
+}
+
+static bool parse_enum(const char *choices, const char *text, uint64_t *number, frag_error *error)
+{
+    size_t length = strlen(text);
+    uint64_t index = 0;
+    for (const char *at = choices;; index++) {
+        const char *end = strchr(at, '|');
+        size_t size = end == NULL ? strlen(at) : (size_t)(end - at);
+        if (size == length && memcmp(at, text, length) == 0) {
+            *number = index;
+            return true;
+        }
+        if (end == NULL)
+            return frag_fail(error, FRAG_E_USAGE, "'%s' is not one of %s", text, choices);
+        at = end + 1;
+    }
+}
+
+static bool parse_value(const frag_option *option, const char *text, frag_option_value *value, frag_error *error)
+{
+    frag_option_value parsed = *value;
+    bool ok = true;
+    switch (option->type) {
+    case FRAG_OPTION_BYTES:
+        ok = frag_bytes_parse(text, &parsed.number, error);
+        if (ok && (parsed.number < option->min || parsed.number > option->max)) {
+            char low[FRAG_BYTES_TEXT_MAX];
+            char high[FRAG_BYTES_TEXT_MAX];
+            ok = frag_fail(error, FRAG_E_USAGE, "%s is out of range; expected %s to %s", text,
+                           frag_bytes_text(option->min, low), frag_bytes_text(option->max, high));
+        }
+        break;
+    case FRAG_OPTION_COUNT:
+        if (option->max == FRAG_UNLIMITED && strcmp(text, "unlimited") == 0)
+            parsed.number = FRAG_UNLIMITED;
+        else
+            ok = frag_count_parse(text, option->min, option->max, &parsed.number, error);
+        break;
+    case FRAG_OPTION_RATIO:
+        ok = frag_ratio_parse(text, option->ratio_min, option->ratio_max, &parsed.ratio, error);
+        break;
+    case FRAG_OPTION_FLAG:
+        ok = parse_flag(text, &parsed.number, error);
+        break;
+    case FRAG_OPTION_ENUM:
+        ok = parse_enum(option->choices, text, &parsed.number, error);
+        break;
+    case FRAG_OPTION_TEXT:
+        break;
+    }
+    if (!ok)
+        return false;
+    parsed.text = frag_copy_text(text);
+    *value = parsed;
+    return true;
+}
+
+static bool fill_defaults(frag_policy_spec *spec, const frag_policy_ops *ops, frag_error *error)
+{
+    spec->ops = ops;
+    spec->value_count = frag_policy_option_count(ops);
+    spec->values = frag_alloc(spec->value_count, sizeof *spec->values);
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        if (!parse_value(&ops->options[i], ops->options[i].default_text, &spec->values[i], error))
+            return frag_error_in(error, ops->options[i].key);
+    return true;
+}
+
+void frag_policy_spec_destroy(frag_policy_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++) {
+        /* The texts are copies made by parse_value. */
+        union {
+            const char *borrowed;
+            char *owned;
+        } text = {.borrowed = spec->values[i].text};
+        free(text.owned);
+    }
+    free(spec->values);
+    free(spec->text);
+    *spec = (frag_policy_spec){0};
+}
+
+bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value, frag_error *error)
+{
+    const char *names[64];
+    size_t name_count = 0;
+    for (uint32_t i = 0; i < spec->value_count; i++) {
+        const char *name = spec->ops->options[i].key;
+        if (name_count < sizeof names / sizeof names[0])
+            names[name_count++] = name;
+        if (strcmp(name, key) != 0)
+            continue;
+        frag_option_value fresh = {.is_given = true};
+        frag_error problem = {0};
+        if (!parse_value(&spec->ops->options[i], value, &fresh, &problem))
+            return frag_fail(error, problem.code, "option '%s' of %s: %s", key, spec->ops->name, problem.sentence);
+        union {
+            const char *borrowed;
+            char *owned;
+        } text = {.borrowed = spec->values[i].text};
+        free(text.owned);
+        spec->values[i] = fresh;
+        return true;
+    }
+    const char *nearest = frag_nearest_name(key, names, name_count);
+    if (nearest != NULL)
+        return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?", spec->ops->name, key, nearest);
+    return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; 'fraglab policies %s' lists them", spec->ops->name, key,
+                     spec->ops->name);
+}
+
+static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
+{
+    while (*item == ' ')
+        item++;
+    size_t length = strlen(item);
+    while (length > 0 && item[length - 1] == ' ')
+        item[--length] = '\0';
+    if (length == 0)
+        return true; /* PyTorch accepts a trailing comma too */
+    size_t key_length = strcspn(item, "=:");
+    if (item[key_length] == '\0') {
+        if (strcmp(item, "recorded") == 0 && strcmp(spec->ops->name, "pytorch") == 0) {
+            spec->wants_recorded = true;
+            return true;
+        }
+        if (strcmp(item, "env") == 0 && strcmp(spec->ops->name, "pytorch") == 0) {
+            spec->wants_env = true;
+            return true;
+        }
+        return frag_fail(error, FRAG_E_USAGE, "'%s' has no value; write %s=value", item, item);
+    }
+    item[key_length] = '\0';
+    char *value = item + key_length + 1;
+    while (*value == ' ')
+        value++;
+    while (key_length > 0 && item[key_length - 1] == ' ')
+        item[--key_length] = '\0';
+    return frag_policy_spec_set(spec, item, value, error);
+}
+
+bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error)
+{
+    char *copy = frag_copy_text(options);
+    bool ok = true;
+    int depth = 0;
+    char *start = copy;
+    for (char *at = copy; ok; at++) {
+        if (*at == '[')
+            depth++;
+        else if (*at == ']')
+            depth--;
+        else if (*at == '\0' || (*at == ',' && depth == 0)) {
+            bool is_last = *at == '\0';
+            *at = '\0';
+            ok = apply_item(spec, start, error);
+            if (is_last)
+                break;
+            start = at + 1;
+        }
+    }
+    free(copy);
+    return ok;
+}
+
+static bool unknown_name(const char *name, frag_error *error)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (size_t i = 0; frag_policy_table[i] != NULL && count < 64; i++)
+        names[count++] = frag_policy_table[i]->name;
+    const char *nearest = frag_nearest_name(name, names, count);
+    if (nearest != NULL)
+        return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; did you mean '%s'?", name, nearest);
+    return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; 'fraglab policies' lists them", name);
+}
+
+bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error *error)
+{
+    *spec = (frag_policy_spec){0};
+    char *name = frag_copy_text(text);
+    char *options = strchr(name, ':');
+    if (options != NULL)
+        *options++ = '\0';
+    const frag_policy_ops *ops = frag_policy_find(name);
+    bool ok = ops != NULL ? fill_defaults(spec, ops, error) : unknown_name(name, error);
+    if (ok && options != NULL)
+        ok = frag_policy_spec_apply(spec, options, error);
+    free(name);
+    if (!ok) {
+        frag_policy_spec_destroy(spec);
+        return frag_error_in(error, "--policy");
+    }
+    spec->text = frag_copy_text(text);
+    return true;
+}
+
+bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to)
+{
+    *to = *from;
+    to->text = frag_copy_text(from->text);
+    to->values = frag_alloc(from->value_count, sizeof *to->values);
+    for (uint32_t i = 0; i < from->value_count; i++) {
+        to->values[i] = from->values[i];
+        to->values[i].text = frag_copy_text(from->values[i].text);
+    }
+    return true;
+}
+
+void frag_policy_spec_label(frag_policy_spec *spec, const char *label)
+{
+    free(spec->text);
+    spec->text = frag_copy_text(label);
+}
+
+static bool append(const char *text, frag_policy_spec **specs, size_t *count, frag_error *error)
+{
+    frag_policy_spec spec;
+    if (!frag_policy_spec_parse(text, &spec, error))
+        return false;
+    *specs = frag_realloc(*specs, *count + 1, sizeof **specs);
+    (*specs)[(*count)++] = spec;
+    return true;
+}
+
+bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count, frag_error *error)
+{
+    if (strchr(text, ':') != NULL)
+        return append(text, specs, count, error);
+    char *copy = frag_copy_text(text);
+    bool ok = true;
+    char *next = copy;
+    while (ok && next != NULL) {
+        char *name = next;
+        next = strchr(name, ',');
+        if (next != NULL)
+            *next++ = '\0';
+        if (strcmp(name, "all") == 0)
+            for (size_t i = 0; ok && frag_policy_table[i] != NULL; i++)
+                ok = append(frag_policy_table[i]->name, specs, count, error);
+        else
+            ok = append(name, specs, count, error);
+    }
+    free(copy);
+    return ok;
+}
+
+void frag_policy_specs_destroy(frag_policy_spec *specs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        frag_policy_spec_destroy(&specs[i]);
+    free(specs);
+}

@@ -1,0 +1,43 @@
+/* The table of policies, and policies as the user names them: "name:key=value,...". */
+#ifndef FRAG_ALLOCATORS_REGISTRY_H
+#define FRAG_ALLOCATORS_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/policy.h"
+
+/* Every policy, in the order of lists and tables; ends with NULL. Adding one is one line. */
+extern const frag_policy_ops *const frag_policy_table[];
+
+const frag_policy_ops *frag_policy_find(const char *name);
+uint32_t frag_policy_option_count(const frag_policy_ops *ops);
+
+/* A policy with the value of every option. */
+typedef struct frag_policy_spec {
+    const frag_policy_ops *ops;
+    frag_option_value *values; /* one per option, texts owned by the spec */
+    uint32_t value_count;
+    char *text;         /* as typed, or the label given by the user: names rows */
+    bool wants_recorded; /* "NAME:recorded": take the recording's settings (frag_policy_spec_apply) */
+    bool wants_env;      /* "NAME:env": take PYTORCH_CUDA_ALLOC_CONF */
+} frag_policy_spec;
+
+/* Parses one policy. FRAG_E_USAGE with the nearest name when a name or key is unknown, a value does not
+ * parse or is out of range. */
+bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error *error);
+bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to);
+void frag_policy_spec_destroy(frag_policy_spec *spec);
+void frag_policy_spec_label(frag_policy_spec *spec, const char *label);
+
+/* Sets options from "key=value,..." or a literal PYTORCH_CUDA_ALLOC_CONF "key:value,...". */
+bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error);
+bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value, frag_error *error);
+
+/* Parses what --policy takes: one policy with options, or bare names joined by commas, or "all".
+ * Appends to *specs. */
+bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count, frag_error *error);
+void frag_policy_specs_destroy(frag_policy_spec *specs, size_t count);
+
+#endif

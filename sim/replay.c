@@ -1,0 +1,741 @@
+#include "sim/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+#define HANDLE_NONE UINT32_MAX
+#define SURPLUS_ELSEWHERE UINT32_MAX
+#define BATCH_EVENTS 4096u
+
+/* One live allocation; 16 bytes, because the table is the replay's largest and is hit at random. */
+typedef struct slot {
+    uint64_t requested_bytes; /* WAITING */
+    uint32_t surplus_bytes;   /* block less requested, or SURPLUS_ELSEWHERE */
+    uint32_t handle;          /* HANDLE_NONE: nothing is held for this slot */
+} slot;
+
+/* Bit of slot.requested_bytes: freed by the program, not yet safe to reuse. */
+#define WAITING ((uint64_t)1 << 63)
+
+typedef struct large_surplus {
+    uint32_t slot;
+    uint64_t bytes;
+} large_surplus;
+
+struct frag_replay {
+    const frag_recording *recording;
+    const frag_trace *trace;
+    const frag_policy_ops *ops;
+    frag_policy *policy;
+    frag_device *device;
+    frag_arena arena;
+    slot *slots;
+    /* Surpluses of 4 GiB and more: a short list, since there is no room for many such blocks. */
+    large_surplus *large;
+    size_t large_count;
+    size_t large_capacity;
+    uint32_t *waiting; /* slots in order of their frees; stale entries are skipped */
+    size_t waiting_start;
+    size_t waiting_end;
+    size_t waiting_capacity;
+    uint64_t waiting_count;
+    uint64_t event;
+    uint64_t prologue_end;
+    frag_level level;
+    uint64_t reserved_seen;  /* device->reserved_bytes when last looked at */
+    uint64_t reserved_since; /* the event from which it has been so */
+    bool is_oom_skipped;
+    bool has_stopped;
+    frag_replay_result result;
+};
+
+/* ---- slots */
+
+static uint64_t surplus_of(const frag_replay *replay, uint32_t number)
+{
+    uint32_t surplus = replay->slots[number].surplus_bytes;
+    if (FRAG_LIKELY(surplus != SURPLUS_ELSEWHERE))
+        return surplus;
+    size_t at = 0;
+    while (at < replay->large_count && replay->large[at].slot != number)
+        at++;
+    FRAG_ASSERT(at < replay->large_count);
+    return replay->large[at].bytes;
+}
+
+static void keep_large(frag_replay *replay, uint32_t number, uint64_t bytes)
+{
+    replay->slots[number].surplus_bytes = SURPLUS_ELSEWHERE;
+    replay->large = frag_grow(replay->large, &replay->large_capacity, replay->large_count + 1, sizeof *replay->large);
+    replay->large[replay->large_count++] = (large_surplus){number, bytes};
+}
+
+static void forget_large(frag_replay *replay, uint32_t number)
+{
+    for (size_t i = 0; i < replay->large_count; i++)
+        if (replay->large[i].slot == number) {
+            replay->large[i] = replay->large[--replay->large_count];
+            return;
+        }
+}
+
+static inline void fill_slot(frag_replay *replay, uint32_t number, uint64_t requested, uint64_t block, uint32_t handle)
+{
+    uint64_t surplus = block - requested;
+    replay->slots[number] = (slot){requested, (uint32_t)surplus, handle};
+    if (FRAG_UNLIKELY(surplus >= SURPLUS_ELSEWHERE))
+        keep_large(replay, number, surplus);
+}
+
+static inline void clear_slot(frag_replay *replay, uint32_t number)
+{
+    slot *at = &replay->slots[number];
+    at->handle = HANDLE_NONE;
+    if (FRAG_UNLIKELY(at->surplus_bytes == SURPLUS_ELSEWHERE))
+        forget_large(replay, number);
+}
+
+/* ---- frees that wait */
+
+/* Hands a waiting block to the policy; its slot stays taken until the complete event. */
+static void deliver(frag_replay *replay, uint32_t number)
+{
+    slot *at = &replay->slots[number];
+    uint64_t requested = at->requested_bytes & ~WAITING;
+    replay->level.active_bytes -= requested + surplus_of(replay, number);
+    replay->waiting_count--;
+    replay->ops->free(replay->policy, at->handle);
+    clear_slot(replay, number);
+}
+
+static bool is_waiting(const frag_replay *replay, uint32_t number)
+{
+    const slot *at = &replay->slots[number];
+    return at->handle != HANDLE_NONE && (at->requested_bytes & WAITING) != 0;
+}
+
+static void deliver_all(void *context)
+{
+    frag_replay *replay = context;
+    while (replay->waiting_start < replay->waiting_end) {
+        uint32_t number = replay->waiting[replay->waiting_start++];
+        if (is_waiting(replay, number))
+            deliver(replay, number);
+    }
+    replay->waiting_start = replay->waiting_end = 0;
+}
+
+static void wait_for_stream(frag_replay *replay, uint32_t number)
+{
+    if (replay->waiting_end - replay->waiting_start > 2 * replay->waiting_count + 64) {
+        size_t kept = 0;
+        for (size_t i = replay->waiting_start; i < replay->waiting_end; i++)
+            if (is_waiting(replay, replay->waiting[i]))
+                replay->waiting[kept++] = replay->waiting[i];
+        replay->waiting_start = 0;
+        replay->waiting_end = kept;
+    }
+    replay->waiting = frag_grow(replay->waiting, &replay->waiting_capacity, replay->waiting_end + 1,
+                                sizeof *replay->waiting);
+    replay->waiting[replay->waiting_end++] = number;
+    replay->waiting_count++;
+    slot *at = &replay->slots[number];
+    replay->level.requested_bytes -= at->requested_bytes;
+    replay->level.allocated_bytes -= at->requested_bytes + surplus_of(replay, number);
+    at->requested_bytes |= WAITING;
+}
+
+/* ---- events off the fast path */
+
+/* The policy called the device for memory or gave some back: keep sums, peak and the share that was free. */
+static void note_reserved(frag_replay *replay)
+{
+    frag_replay_result *result = &replay->result;
+    uint64_t reserved = replay->device->reserved_bytes;
+    frag_wide_add_product(&result->reserved_sum, replay->reserved_seen, replay->event - replay->reserved_since);
+    if (reserved > replay->reserved_seen && replay->reserved_seen > 0) {
+        uint64_t in_use = replay->level.active_bytes;
+        double ratio = in_use < replay->reserved_seen
+                           ? (double)(replay->reserved_seen - in_use) / (double)replay->reserved_seen
+                           : 0;
+        if (ratio > result->external_ratio_max)
+            result->external_ratio_max = ratio;
+    }
+    result->growth_count += reserved > replay->reserved_seen ? 1 : 0;
+    replay->reserved_seen = reserved;
+    replay->reserved_since = replay->event;
+    replay->level.reserved_bytes = reserved;
+}
+
+static void note_peak(frag_replay *replay)
+{
+    if (replay->device->reserved_peak_bytes > replay->result.peak.reserved_bytes) {
+        replay->result.peak.reserved_bytes = replay->device->reserved_peak_bytes;
+        replay->result.reserved_at_event = replay->event;
+        replay->result.at_reserved_peak = replay->level;
+    }
+}
+
+typedef struct hole_sum {
+    uint64_t largest;
+    uint64_t total;
+    uint64_t count;
+} hole_sum;
+
+static void add_hole(void *context, const frag_span *span)
+{
+    hole_sum *sum = context;
+    if (span->kind != FRAG_SPAN_HOLE)
+        return;
+    sum->total += span->bytes;
+    sum->count++;
+    if (span->bytes > sum->largest)
+        sum->largest = span->bytes;
+}
+
+static void run_out(frag_replay *replay, uint64_t bytes)
+{
+    frag_replay_result *result = &replay->result;
+    result->failed_requests++;
+    if (!result->oom.has_happened) {
+        hole_sum holes = {0};
+        replay->ops->walk(replay->policy, add_hole, &holes);
+        uint64_t free_bytes = 0;
+        uint64_t total_bytes = 0;
+        /* The engine's own look is not a call of the policy. */
+        replay->device->ops->memory_info(replay->device, &free_bytes, &total_bytes);
+        result->oom = (frag_oom){
+            .has_happened = true,
+            .event = replay->event,
+            .requested_bytes = bytes,
+            .segment_bytes = replay->device->refused_bytes,
+            .free_bytes = free_bytes,
+            .largest_hole_bytes = holes.largest,
+            .total_hole_bytes = holes.total,
+            .hole_count = holes.count,
+            .level = replay->level,
+        };
+    }
+    replay->has_stopped = !replay->is_oom_skipped;
+}
+
+/* A request that failed when it was recorded: the program went on without it. */
+static void attempt(frag_replay *replay, const frag_request *request)
+{
+    frag_grant grant;
+    replay->result.requests++;
+    if (!replay->ops->alloc(replay->policy, request, &grant)) {
+        run_out(replay, request->bytes);
+        return;
+    }
+    note_peak(replay);
+    replay->ops->free(replay->policy, grant.handle);
+}
+
+static void handle_rare(frag_replay *replay, const frag_event *event)
+{
+    const frag_policy_ops *ops = replay->ops;
+    bool is_ignored = false;
+    switch (event->op) {
+    case FRAG_OP_COMPLETE:
+        if (is_waiting(replay, event->slot))
+            deliver(replay, event->slot);
+        break;
+    case FRAG_OP_SYNC:
+        if (event->stream == FRAG_STREAM_ALL)
+            deliver_all(replay);
+        break;
+    case FRAG_OP_EMPTY_CACHE:
+        is_ignored = ops->empty_cache == NULL;
+        if (!is_ignored)
+            ops->empty_cache(replay->policy, event->slot == FRAG_SLOT_NONE ? FRAG_POOL_ALL : event->slot);
+        break;
+    case FRAG_OP_LIMIT: {
+        uint64_t capacity = replay->device->capacity_bytes;
+        bool is_ratio = (event->flags & FRAG_EVENT_RATIO) != 0;
+        is_ignored = ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED);
+        if (!is_ignored)
+            ops->set_limit(replay->policy, is_ratio ? (uint64_t)((double)event->bytes * 1e-9 * (double)capacity)
+                                                    : event->bytes);
+        break;
+    }
+    case FRAG_OP_POOL_RELEASE:
+        is_ignored = ops->pool_release == NULL;
+        if (!is_ignored)
+            ops->pool_release(replay->policy, event->slot);
+        break;
+    default:
+        is_ignored = !frag_op_is_observed(event->op) && event->op != FRAG_OP_MARK;
+        break;
+    }
+    replay->result.ignored_events += is_ignored ? 1 : 0;
+}
+
+/* ---- the loop */
+
+/* Events from replay->event to end, or to where an OOM stops the run. */
+static void run_batch(frag_replay *replay, uint64_t end)
+{
+    const frag_policy_ops *ops = replay->ops;
+    frag_policy *policy = replay->policy;
+    const frag_device *device = replay->device;
+    const frag_event *events = replay->trace->events;
+    const uint32_t *pools = replay->trace->pools;
+    frag_replay_result *result = &replay->result;
+    frag_level *level = &replay->level;
+    slot *slots = replay->slots;
+    uint64_t requested_sum = 0;
+    uint64_t allocated_sum = 0;
+    uint64_t i = replay->event;
+    for (; i < end; i++) {
+        const frag_event *event = &events[i];
+        replay->event = i;
+        if (event->op == FRAG_OP_ALLOC) {
+            frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i] : 0};
+            if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_FAILED) != 0)) {
+                attempt(replay, &request);
+            } else {
+                frag_grant grant;
+                result->requests++;
+                if (FRAG_LIKELY(ops->alloc(policy, &request, &grant))) {
+                    fill_slot(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
+                    level->requested_bytes += event->bytes;
+                    level->allocated_bytes += grant.block_bytes;
+                    level->active_bytes += grant.block_bytes;
+                    if (level->requested_bytes > result->peak.requested_bytes) {
+                        result->peak.requested_bytes = level->requested_bytes;
+                        result->peak_requested_event = i;
+                    }
+                    if (level->allocated_bytes > result->peak.allocated_bytes)
+                        result->peak.allocated_bytes = level->allocated_bytes;
+                    if (level->active_bytes > result->peak.active_bytes)
+                        result->peak.active_bytes = level->active_bytes;
+                } else {
+                    slots[event->slot].handle = HANDLE_NONE;
+                    run_out(replay, event->bytes);
+                }
+            }
+        } else if (event->op == FRAG_OP_FREE) {
+            slot *at = &slots[event->slot];
+            if (FRAG_UNLIKELY(at->handle == HANDLE_NONE)) {
+                /* its request had failed */
+            } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
+                wait_for_stream(replay, event->slot);
+            } else {
+                uint64_t bytes = at->requested_bytes + surplus_of(replay, event->slot);
+                level->requested_bytes -= at->requested_bytes;
+                level->allocated_bytes -= bytes;
+                level->active_bytes -= bytes;
+                ops->free(policy, at->handle);
+                clear_slot(replay, event->slot);
+            }
+        } else {
+            handle_rare(replay, event);
+        }
+        if (FRAG_UNLIKELY(device->reserved_bytes != replay->reserved_seen))
+            note_reserved(replay);
+        if (FRAG_UNLIKELY(device->reserved_peak_bytes != result->peak.reserved_bytes))
+            note_peak(replay);
+        requested_sum += level->requested_bytes;
+        allocated_sum += level->allocated_bytes;
+        if (FRAG_UNLIKELY(replay->has_stopped)) {
+            i++;
+            break;
+        }
+    }
+    replay->event = i;
+    frag_wide_add(&result->requested_sum, requested_sum);
+    frag_wide_add(&result->allocated_sum, allocated_sum);
+}
+
+/* ---- the state at the start */
+
+static bool start_fails(const frag_trace *trace, uint64_t event, const char *what, frag_error *error)
+{
+    return frag_fail(error, FRAG_E_INPUT, "event %llu of device %u: %s; the state at the start does not fit together",
+                     (unsigned long long)event, trace->device, what);
+}
+
+/* Can the recorded layout be taken over? Segments ascend and lie apart; blocks lie in them, in order. */
+static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *error)
+{
+    uint64_t segment_end = 0;
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < end; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_FREE)
+            continue;
+        uint64_t address = trace->addresses[i];
+        uint64_t bytes = event->op == FRAG_OP_ALLOC ? trace->block_bytes[i] : event->bytes;
+        uint64_t last = 0;
+        if (!frag_add(address, bytes, &last) || last > (uint64_t)1 << 56 || bytes == 0)
+            return start_fails(trace, i, "an address is out of range", error);
+        if (event->op == FRAG_OP_ALLOC) {
+            if (address < at || last > segment_end || bytes < event->bytes)
+                return start_fails(trace, i, "a block overlaps its neighbour or leaves its segment", error);
+            at = last;
+        } else {
+            if (address < segment_end)
+                return start_fails(trace, i, "a segment overlaps the one before", error);
+            segment_end = last;
+            at = address;
+        }
+    }
+    return true;
+}
+
+static bool is_adoptable(const frag_replay *replay, uint64_t end)
+{
+    const frag_trace *trace = replay->trace;
+    if (replay->ops->adopt == NULL || trace->addresses == NULL || trace->block_bytes == NULL)
+        return false;
+    bool is_in_segment = false;
+    for (uint64_t i = 0; i < end; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_SEGMENT_MAP)
+            return false;
+        is_in_segment = is_in_segment || event->op == FRAG_OP_SEGMENT_ALLOC;
+        if (event->op == FRAG_OP_ALLOC && (!is_in_segment || trace->block_bytes[i] == 0))
+            return false;
+    }
+    return is_in_segment;
+}
+
+static uint32_t pool_at(const frag_trace *trace, uint64_t event)
+{
+    return trace->pools != NULL ? trace->pools[event] : 0;
+}
+
+static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t block_bytes, uint32_t handle)
+{
+    fill_slot(replay, event->slot, event->bytes, block_bytes, handle);
+    replay->level.requested_bytes += event->bytes;
+    replay->level.allocated_bytes += block_bytes;
+    replay->level.active_bytes += block_bytes;
+}
+
+/* One segment and its blocks; the event of the segment is at first. Returns the event after its last. */
+static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end, frag_adopted_block *blocks)
+{
+    const frag_trace *trace = replay->trace;
+    const frag_event *segment = &trace->events[first];
+    frag_span span = {
+        .kind = FRAG_SPAN_SEGMENT,
+        .address = trace->addresses[first],
+        .bytes = segment->bytes,
+        .stream = segment->stream,
+        .pool = pool_at(trace, first),
+        .is_small_pool = segment->bytes <= FRAG_DEVICE_PAGE_BYTES,
+    };
+    uint32_t count = 0;
+    uint64_t next = first + 1;
+    for (; next < end && trace->events[next].op != FRAG_OP_SEGMENT_ALLOC; next++)
+        if (trace->events[next].op == FRAG_OP_ALLOC)
+            blocks[count++] = (frag_adopted_block){trace->addresses[next], trace->block_bytes[next],
+                                                   trace->events[next].bytes, 0};
+    if (!replay->ops->adopt(replay->policy, &span, blocks, count)) {
+        replay->event = first;
+        run_out(replay, segment->bytes);
+        replay->has_stopped = true;
+        return end;
+    }
+    count = 0;
+    for (uint64_t i = first + 1; i < next; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC) {
+            hold_initial(replay, event, blocks[count].block_bytes, blocks[count].handle);
+            count++;
+        } else {
+            wait_for_stream(replay, event->slot);
+        }
+    }
+    return next;
+}
+
+static void allocate_initial(frag_replay *replay, uint64_t end)
+{
+    for (uint64_t i = 0; i < end && !replay->has_stopped; i++) {
+        const frag_event *event = &replay->trace->events[i];
+        replay->event = i;
+        if (event->op == FRAG_OP_ALLOC) {
+            frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
+            frag_grant grant;
+            if (replay->ops->alloc(replay->policy, &request, &grant)) {
+                hold_initial(replay, event, grant.block_bytes, grant.handle);
+            } else {
+                replay->slots[event->slot].handle = HANDLE_NONE;
+                run_out(replay, event->bytes);
+            }
+        } else if (event->op == FRAG_OP_FREE && replay->slots[event->slot].handle != HANDLE_NONE) {
+            wait_for_stream(replay, event->slot);
+        }
+    }
+}
+
+static uint64_t find_prologue_end(const frag_trace *trace)
+{
+    uint64_t end = 0;
+    while (end < trace->event_count && (trace->events[end].flags & FRAG_EVENT_INITIAL) != 0)
+        end++;
+    return end;
+}
+
+static bool begin(frag_replay *replay, frag_error *error)
+{
+    uint64_t end = replay->prologue_end;
+    replay->result.initial = FRAG_INITIAL_NONE;
+    if (end > 0 && is_adoptable(replay, end)) {
+        if (!check_layout(replay->trace, end, error))
+            return false;
+        replay->result.initial = FRAG_INITIAL_ADOPTED;
+        frag_adopted_block *blocks = frag_alloc((size_t)end, sizeof *blocks);
+        for (uint64_t i = 0; i < end;)
+            i = adopt_segment(replay, i, end, blocks);
+        free(blocks);
+    } else if (end > 0) {
+        replay->result.initial = FRAG_INITIAL_ALLOCATED;
+        allocate_initial(replay, end);
+    }
+    if (!replay->has_stopped)
+        replay->event = end;
+    frag_replay_result *result = &replay->result;
+    result->peak.requested_bytes = replay->level.requested_bytes;
+    result->peak.allocated_bytes = replay->level.allocated_bytes;
+    result->peak.active_bytes = replay->level.active_bytes;
+    replay->reserved_since = replay->event;
+    replay->reserved_seen = replay->device->reserved_bytes;
+    replay->level.reserved_bytes = replay->device->reserved_bytes;
+    note_peak(replay);
+    return true;
+}
+
+/* ---- creating, running */
+
+static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
+{
+    *limits = (frag_policy_limits){
+        .request_count = trace->stats.request_count + trace->stats.initial_count,
+        .live_count_max = trace->slot_count + 1, /* one more for requests that failed when recorded */
+        .stream_count = trace->stream_count > 0 ? trace->stream_count : 1,
+        .pool_count = trace->pool_count > 0 ? trace->pool_count : 1,
+        .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
+    };
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC && event->bytes > limits->request_bytes_max)
+            limits->request_bytes_max = event->bytes;
+        bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
+        limits->initial_segment_count += is_initial && frag_op_is_observed(event->op) ? 1 : 0;
+    }
+}
+
+frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
+                                const frag_policy_ops *ops, const frag_option_value *values, frag_device *device,
+                                frag_error *error)
+{
+    frag_policy_setup setup = {.values = values, .device = device, .recorded_version = ""};
+    count_limits(trace, &setup.limits);
+    const char *version = frag_recording_get(recording, "torch.version_hint");
+    if (version != NULL)
+        setup.recorded_version = version;
+    size_t bytes = ops->arena_bytes(&setup.limits, values) + ((size_t)trace->slot_count + 1) * sizeof(slot) + 4096;
+    frag_arena arena;
+    if (!frag_arena_create(&arena, bytes, error))
+        return NULL;
+    slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
+    setup.arena = &arena;
+    frag_replay *replay = frag_alloc(1, sizeof *replay);
+    replay->recording = recording;
+    replay->trace = trace;
+    replay->ops = ops;
+    replay->device = device;
+    replay->slots = slots;
+    replay->arena = arena;
+    /* The policy may keep the arena's address. */
+    setup.arena = &replay->arena;
+    device->on_synchronize = deliver_all;
+    device->on_synchronize_context = replay;
+    replay->policy = ops->create(&setup, error);
+    if (replay->policy == NULL) {
+        frag_replay_destroy(replay);
+        return NULL;
+    }
+    replay->prologue_end = find_prologue_end(trace);
+    return replay;
+}
+
+void frag_replay_destroy(frag_replay *replay)
+{
+    if (replay == NULL)
+        return;
+    replay->device->on_synchronize = NULL;
+    frag_arena_destroy(&replay->arena);
+    free(replay->waiting);
+    free(replay->large);
+    free(replay);
+}
+
+/* The policy's own audit, and its layout against what the engine has counted. */
+static bool audit(const frag_replay *replay, frag_error *error)
+{
+    if (replay->ops->check != NULL && !replay->ops->check(replay->policy, error))
+        return false;
+    frag_decomposition parts;
+    frag_replay_decompose(replay, &parts);
+    if (parts.reserved_bytes != replay->device->reserved_bytes)
+        return frag_fail(error, FRAG_E_INPUT, "the layout holds %llu bytes; the device gave %llu",
+                         (unsigned long long)parts.reserved_bytes,
+                         (unsigned long long)replay->device->reserved_bytes);
+    if (parts.requested_bytes != replay->level.requested_bytes)
+        return frag_fail(error, FRAG_E_INPUT, "the layout serves %llu requested bytes; %llu were requested",
+                         (unsigned long long)parts.requested_bytes,
+                         (unsigned long long)replay->level.requested_bytes);
+    return true;
+}
+
+bool frag_replay_run(frag_replay *replay, const frag_replay_options *options, frag_replay_result *result,
+                     frag_error *error)
+{
+    replay->is_oom_skipped = options->is_oom_skipped;
+    if (!begin(replay, error))
+        return false;
+    uint64_t end = replay->trace->event_count;
+    end = options->stop_after < end ? options->stop_after : end;
+    uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
+    step = options->observer != NULL || replay->device->log != NULL ? 1 : step;
+    uint64_t since_check = 0;
+    bool ok = true;
+    while (ok && replay->event < end && !replay->has_stopped) {
+        uint64_t start = replay->event;
+        uint64_t stop = end - start < step ? end : start + step;
+        replay->device->event = start;
+        run_batch(replay, stop);
+        if (options->observer != NULL) {
+            replay->level.reserved_bytes = replay->device->reserved_bytes;
+            options->observer(options->observer_context, start, &replay->level);
+        }
+        since_check += stop - start;
+        if (options->check_every > 0 && since_check >= options->check_every) {
+            since_check = 0;
+            ok = audit(replay, error);
+            if (!ok)
+                frag_error_in(error, "--check");
+        }
+        if (options->is_interrupted != NULL && options->is_interrupted()) {
+            replay->result.is_interrupted = true;
+            break;
+        }
+    }
+    frag_wide_add_product(&replay->result.reserved_sum, replay->device->reserved_bytes,
+                          replay->event - replay->reserved_since);
+    replay->level.reserved_bytes = replay->device->reserved_bytes;
+    replay->result.final = replay->level;
+    replay->result.events = replay->event;
+    replay->result.host_bytes = frag_arena_touched_bytes(&replay->arena);
+    *result = replay->result;
+    return ok;
+}
+
+/* ---- looking */
+
+typedef struct walk_state {
+    const frag_replay *replay;
+    frag_layout_visitor *visit;
+    void *context;
+    uint32_t *slot_of; /* by handle */
+    uint32_t handle_count;
+} walk_state;
+
+static void visit_span(void *context, const frag_span *span)
+{
+    walk_state *state = context;
+    if (span->kind != FRAG_SPAN_BLOCK) {
+        state->visit(state->context, span, NULL);
+        return;
+    }
+    FRAG_ASSERT(span->handle < state->handle_count && state->slot_of[span->handle] != FRAG_SLOT_NONE);
+    uint32_t number = state->slot_of[span->handle];
+    const slot *at = &state->replay->slots[number];
+    frag_block_view block = {number, at->requested_bytes & ~WAITING, (at->requested_bytes & WAITING) != 0};
+    state->visit(state->context, span, &block);
+}
+
+/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0. */
+static bool is_held(const frag_replay *replay, uint32_t number)
+{
+    const slot *at = &replay->slots[number];
+    return at->handle != HANDLE_NONE && (at->requested_bytes & ~WAITING) != 0;
+}
+
+void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context)
+{
+    walk_state state = {.replay = replay, .visit = visit, .context = context};
+    for (uint32_t i = 0; i < replay->trace->slot_count; i++)
+        if (is_held(replay, i) && replay->slots[i].handle >= state.handle_count)
+            state.handle_count = replay->slots[i].handle + 1;
+    state.slot_of = frag_alloc(state.handle_count, sizeof *state.slot_of);
+    memset(state.slot_of, 0xff, (size_t)state.handle_count * sizeof *state.slot_of);
+    for (uint32_t i = 0; i < replay->trace->slot_count; i++)
+        if (is_held(replay, i))
+            state.slot_of[replay->slots[i].handle] = i;
+    replay->ops->walk(replay->policy, visit_span, &state);
+    free(state.slot_of);
+}
+
+typedef struct decomposing {
+    const frag_replay *replay;
+    frag_decomposition *parts;
+    uint64_t segment_holes_bytes; /* of the segment being visited */
+    bool has_block;
+} decomposing;
+
+static void end_segment(decomposing *state)
+{
+    if (state->has_block)
+        state->parts->holes_bytes += state->segment_holes_bytes;
+    else
+        state->parts->cached_bytes += state->segment_holes_bytes;
+    state->segment_holes_bytes = 0;
+    state->has_block = false;
+}
+
+static void decompose_span(void *context, const frag_span *span, const frag_block_view *block)
+{
+    decomposing *state = context;
+    frag_decomposition *parts = state->parts;
+    if (span->kind == FRAG_SPAN_SEGMENT) {
+        end_segment(state);
+        parts->segment_count++;
+        parts->reserved_bytes += span->bytes;
+    } else if (span->kind == FRAG_SPAN_HOLE) {
+        state->segment_holes_bytes += span->bytes;
+        parts->hole_count++;
+        if (span->bytes > parts->largest_hole_bytes)
+            parts->largest_hole_bytes = span->bytes;
+    } else if (block->is_waiting) {
+        state->has_block = true;
+        parts->waiting_bytes += span->bytes;
+    } else {
+        state->has_block = true;
+        const frag_policy_ops *ops = state->replay->ops;
+        uint64_t whole = span->bytes - span->page_slack_bytes;
+        uint64_t rounded = ops->rounded != NULL ? ops->rounded(state->replay->policy, block->requested_bytes) : whole;
+        /* A block taken over from before the trace may have been rounded by other settings. */
+        rounded = rounded > whole ? whole : rounded;
+        parts->requested_bytes += block->requested_bytes;
+        parts->rounding_bytes += rounded - block->requested_bytes;
+        parts->unsplit_bytes += whole - rounded;
+        parts->page_slack_bytes += span->page_slack_bytes;
+    }
+}
+
+void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomposition)
+{
+    *decomposition = (frag_decomposition){0};
+    decomposing state = {.replay = replay, .parts = decomposition};
+    frag_replay_walk(replay, decompose_span, &state);
+    end_segment(&state);
+}

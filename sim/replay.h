@@ -1,0 +1,114 @@
+/* Replay: one trace through one policy on one device.
+ *
+ * The loop decides nothing about its input (readers have validated it), does no I/O and takes no host
+ * memory. It counts requested, allocated and active bytes from requests and grants, and reserved bytes
+ * from device calls, so that a policy cannot misreport them. A free that waits for a stream reaches the
+ * policy when its complete event comes, or when the policy synchronises the device. */
+#ifndef FRAG_SIM_REPLAY_H
+#define FRAG_SIM_REPLAY_H
+
+#include "sim/base/bits.h"
+#include "sim/policy.h"
+#include "sim/trace.h"
+
+typedef struct frag_replay frag_replay;
+
+typedef struct frag_level {
+    uint64_t requested_bytes; /* of allocations the program holds */
+    uint64_t allocated_bytes; /* of their blocks */
+    uint64_t active_bytes;    /* allocated, and blocks whose free waits for a stream */
+    uint64_t reserved_bytes;  /* of segments */
+} frag_level;
+
+typedef enum frag_initial {
+    FRAG_INITIAL_NONE,     /* the trace begins with nothing live */
+    FRAG_INITIAL_ADOPTED,  /* the policy took over the recorded layout */
+    FRAG_INITIAL_ALLOCATED /* blocks from before the trace were requested first, by address */
+} frag_initial;
+
+typedef struct frag_oom {
+    bool has_happened;
+    uint64_t event;
+    uint64_t requested_bytes;
+    uint64_t segment_bytes; /* what the device was asked for last */
+    uint64_t free_bytes;    /* free on the device then; FRAG_UNLIMITED: not limited by the device */
+    uint64_t largest_hole_bytes;
+    uint64_t total_hole_bytes; /* free inside segments, whole cached segments included */
+    uint64_t hole_count;
+    frag_level level;
+} frag_oom;
+
+typedef struct frag_replay_result {
+    frag_level peak; /* each at its own time */
+    uint64_t peak_requested_event;
+    uint64_t reserved_at_event; /* first event after which reserved had its peak */
+    frag_level final;
+    frag_level at_reserved_peak;
+    uint64_t events;     /* replayed, prologue included */
+    uint64_t requests;
+    uint64_t failed_requests;   /* with on-oom skip there can be many */
+    frag_oom oom;               /* the first */
+    frag_wide requested_sum;    /* over events: divide by events for the mean */
+    frag_wide allocated_sum;
+    frag_wide reserved_sum;
+    uint64_t growth_count;      /* requests that made the policy call the device for memory */
+    double external_ratio_max;  /* largest share of reserved that was free when that happened */
+    frag_initial initial;
+    uint64_t ignored_events;    /* events of the trace that this policy has no use for */
+    size_t host_bytes;          /* host memory of slots and policy */
+    bool is_interrupted;
+} frag_replay_result;
+
+/* Called after each event in the observed variant of the loop. */
+typedef void frag_replay_observer(void *context, uint64_t event, const frag_level *level);
+
+typedef struct frag_replay_options {
+    bool is_oom_skipped;  /* go on without the block after an OOM */
+    uint64_t stop_after;  /* events; FRAG_UNLIMITED: all */
+    uint64_t check_every; /* audit policy and counts every so many events; 0: never */
+    frag_replay_observer *observer;
+    void *observer_context;
+    bool (*is_interrupted)(void); /* asked now and then; NULL: never */
+} frag_replay_options;
+
+/* recording and trace outlive the replay; so does the device, which must be fresh. NULL on failure: an
+ * option the policy refuses, a start state that does not fit together, no host memory. */
+frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
+                                const frag_policy_ops *ops, const frag_option_value *values, frag_device *device,
+                                frag_error *error);
+/* Runs from the start (call once). false: a check failed, which is a bug of the policy. */
+bool frag_replay_run(frag_replay *replay, const frag_replay_options *options, frag_replay_result *result,
+                     frag_error *error);
+void frag_replay_destroy(frag_replay *replay);
+
+/* ---- looking at where the run stands */
+
+typedef struct frag_block_view {
+    uint32_t slot;
+    uint64_t requested_bytes;
+    bool is_waiting; /* freed by the program, but still waiting for a stream */
+} frag_block_view;
+
+typedef void frag_layout_visitor(void *context, const frag_span *span, const frag_block_view *block);
+
+/* The policy's walk, with what the program knows of each block (NULL for segments and holes). */
+void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context);
+
+/* Where reserved bytes are: the parts add up to reserved. Formulas: docs/metrics.md. */
+typedef struct frag_decomposition {
+    uint64_t requested_bytes;
+    uint64_t rounding_bytes;   /* rounded size less requested */
+    uint64_t unsplit_bytes;    /* block less rounded size */
+    uint64_t holes_bytes;      /* free inside segments that hold blocks */
+    uint64_t cached_bytes;     /* segments without any block */
+    uint64_t waiting_bytes;    /* blocks freed but waiting for a stream */
+    uint64_t page_slack_bytes; /* lost because the device gives whole pages */
+    uint64_t reserved_bytes;
+    uint64_t largest_hole_bytes;
+    uint64_t hole_count;
+    uint64_t segment_count;
+} frag_decomposition;
+
+void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomposition);
+
+#endif

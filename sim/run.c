@@ -1,0 +1,152 @@
+#include "sim/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count, size_t *initial_count)
+{
+    frag_recorded_segment *segments = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    *initial_count = 0;
+    for (uint64_t i = 0; trace->addresses != NULL && i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        /* Addresses beyond 2^56 are no one's; a policy's tie keys could not hold them. */
+        if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 || trace->addresses[i] >> 47 != 0 ||
+            event->bytes >> 47 != 0)
+            continue;
+        segments = frag_grow(segments, &capacity, *count + 1, sizeof *segments);
+        segments[(*count)++] = (frag_recorded_segment){trace->addresses[i], event->bytes};
+        *initial_count += (event->flags & FRAG_EVENT_INITIAL) != 0 ? 1 : 0;
+    }
+    return segments;
+}
+
+/* A fresh device; *segments must live as long. */
+static frag_device *open_device(const frag_trace *trace, const frag_device_spec *spec,
+                                frag_recorded_segment **segments)
+{
+    frag_sim_device_options options = {
+        .device = trace->device,
+        .capacity_bytes = spec->capacity_bytes,
+        .used_by_others_bytes = spec->used_by_others_bytes,
+        .page_bytes = spec->page_bytes,
+        .address_rule = spec->address_rule,
+        .fail_call = spec->fail_call,
+    };
+    *segments = frag_recorded_segments(trace, &options.recorded_count, &options.initial_count);
+    options.recorded = *segments;
+    if (!spec->is_rule_given)
+        options.address_rule = options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
+    frag_device *device = frag_sim_device_create(&options);
+    device->latency = spec->latency;
+    return device;
+}
+
+static void keep_device(frag_run_result *result, const frag_device *device, const frag_device_spec *spec,
+                        bool has_recorded)
+{
+    memcpy(result->calls, device->calls, sizeof result->calls);
+    memcpy(result->failed_calls, device->failed_calls, sizeof result->failed_calls);
+    result->modelled_time_ns = device->modelled_time_ns;
+    result->is_time_modelled = device->latency != NULL;
+    result->need_max_bytes = device->need_max_bytes;
+    result->refused_need_min_bytes = device->refused_need_min_bytes;
+    result->is_capacity_read = device->is_capacity_read;
+    result->address_rule = spec->is_rule_given ? spec->address_rule
+                           : has_recorded      ? FRAG_ADDRESS_RECORDED
+                                               : FRAG_ADDRESS_LOWEST;
+}
+
+static bool count_pass(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
+                       const frag_option_value *values, const frag_device_spec *spec,
+                       const frag_run_options *options, frag_run_result *result, frag_error *error)
+{
+    frag_recorded_segment *segments = NULL;
+    frag_device *device = open_device(trace, spec, &segments);
+    device->log = spec->driver_log;
+    frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
+    bool ok = replay != NULL;
+    if (ok) {
+        frag_replay_options replay_options = {
+            .is_oom_skipped = options->is_oom_skipped,
+            .stop_after = FRAG_UNLIMITED,
+            .check_every = options->check_every,
+            .observer = options->observer,
+            .observer_context = options->observer_context,
+            .is_interrupted = options->is_interrupted,
+        };
+        uint64_t start = options->clock_ns != NULL ? options->clock_ns() : 0;
+        ok = frag_replay_run(replay, &replay_options, &result->replay, error);
+        result->wall_ns = options->clock_ns != NULL ? options->clock_ns() - start : 0;
+    }
+    keep_device(result, device, spec, segments != NULL);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    free(segments);
+    return ok;
+}
+
+/* Replays up to stop_after events and calls look with the replay as it stands. */
+static bool look_pass(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
+                      const frag_option_value *values, const frag_device_spec *spec, uint64_t stop_after,
+                      bool is_oom_skipped, void (*look)(const frag_replay *replay, void *context), void *context,
+                      frag_error *error)
+{
+    frag_recorded_segment *segments = NULL;
+    frag_device *device = open_device(trace, spec, &segments);
+    frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
+    bool ok = replay != NULL;
+    if (ok) {
+        frag_replay_options options = {.stop_after = stop_after, .is_oom_skipped = is_oom_skipped};
+        frag_replay_result ignored;
+        ok = frag_replay_run(replay, &options, &ignored, error);
+    }
+    if (ok)
+        look(replay, context);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    free(segments);
+    return ok;
+}
+
+static void look_decomposition(const frag_replay *replay, void *context)
+{
+    frag_replay_decompose(replay, context);
+}
+
+bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
+              const frag_option_value *values, const frag_device_spec *device, const frag_run_options *options,
+              frag_run_result *result, frag_error *error)
+{
+    *result = (frag_run_result){0};
+    if (!count_pass(recording, trace, ops, values, device, options, result, error))
+        return false;
+    if (options->is_layout_skipped || result->replay.is_interrupted)
+        return true;
+    result->has_at_peak = true;
+    return look_pass(recording, trace, ops, values, device, result->replay.reserved_at_event + 1,
+                     options->is_oom_skipped, look_decomposition, &result->at_peak, error);
+}
+
+typedef struct layout_request {
+    frag_layout_visitor *visit;
+    void *context;
+} layout_request;
+
+static void look_layout(const frag_replay *replay, void *context)
+{
+    const layout_request *request = context;
+    frag_replay_walk(replay, request->visit, request->context);
+}
+
+bool frag_run_layout(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
+                     const frag_option_value *values, const frag_device_spec *device, uint64_t stop_after,
+                     frag_layout_visitor *visit, void *context, frag_error *error)
+{
+    layout_request request = {visit, context};
+    return look_pass(recording, trace, ops, values, device, stop_after, false, look_layout, &request, error);
+}
