@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# The rules of the house that a program can check: tests/tidiness.sh [ROOT [RULE]]
+# Prints one line for every place that breaks one, "rule: file:line: why"; exits 1 if there is any.
+set -u
+cd "${1:-.}" || exit 2
+only=${2:-}
+export LC_ALL=C.UTF-8
+
+if [ -e .git ]; then
+    list() { git ls-files -co --exclude-standard -- "$@" | while read -r f; do [ -f "$f" ] && echo "$f"; done | sort -u; }
+else
+    list() { find . -type f -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | grep -E "$(printf '%s\n' "$@" | sed 's/\./\\./g; s/\*/.*/g; s/$/$/' | paste -sd'|')"; }
+fi
+mapfile -t code < <(list '*.c' '*.h')
+mapfile -t text < <(list '*.c' '*.h' '*.sh' '*.bats' '*.md' '*.gp' '*.yaml' 'Makefile')
+mapfile -t all < <(list '*')
+mapfile -t core < <(printf '%s\n' "${code[@]}" | grep -vE '^(sim/cli|tests|gpu_replay)/')
+
+broken=$(mktemp)
+trap 'rm -f "$broken"' EXIT
+say() { sed "s|^|$1: |" >>"$broken"; }
+rule() { [ -z "$only" ] || [ "$only" = "$1" ]; }
+
+# Which folders each folder may include from.
+if rule include-direction; then
+    grep -nH '^ *# *include *"' "${code[@]}" | awk -F: '
+        {
+            file = $1; split($0, part, "\""); target = part[2]; folder = file; sub("/[^/]*$", "", folder)
+            from = target; sub("/[^/]*$", "", from)
+            ok = 0
+            if (folder == "sim/base") ok = from == "sim/base"
+            else if (folder == "sim") ok = from == "sim/base" || from == "sim"
+            else if (folder == "sim/cli") ok = from != "tests" && from != "gpu_replay"
+            else if (folder ~ /^tests/) ok = 1
+            else ok = from == "sim/base" || from == "sim" || from == folder
+            if (target ~ /\.\./ || system("test -f \"" target "\"") != 0) ok = 0
+            if (!ok) print file ":" $2 ": " folder "/ may not include \"" target "\" (or it is not there)"
+        }' | say include-direction
+fi
+
+if rule guard; then
+    for file in "${code[@]}"; do
+        [[ $file == *.h ]] || continue
+        folder=$(basename "$(dirname "$file")")
+        name=$(basename "$file" .h)
+        guard=$(echo "FRAG_${folder}_${name}_H" | tr 'a-z.-' 'A-Z__')
+        if [ "$(grep -c -E "^#(ifndef|define) $guard\$" "$file")" != 2 ] || [ "$(grep -m1 '^#' "$file")" != "#ifndef $guard" ]; then
+            echo "$file:1: the include guard is not $guard"
+        fi
+    done | say guard
+fi
+
+if rule own-header-first; then
+    for file in "${code[@]}"; do
+        [[ $file == *.c && -f ${file%.c}.h ]] || continue
+        first=$(grep -m1 '^ *# *include' "$file")
+        [ "$first" = "#include \"${file%.c}.h\"" ] || echo "$file:1: its own header is not included first"
+    done | say own-header-first
+fi
+
+if rule unique-name; then
+    printf '%s\n' "${code[@]}" | awk -F/ '{ if ($NF in seen) print $0 ":1: has the name of " seen[$NF]; seen[$NF] = $0 }' |
+        say unique-name
+fi
+
+# Conditions live in sim/base and gpu_replay; elsewhere only the guard of a header stays.
+if rule no-condition; then
+    printf '%s\n' "${code[@]}" | grep -vE '^(sim/base|gpu_replay)/' | xargs -r grep -nHE '^ *# *(if|ifdef|ifndef|elif)\b' |
+        grep -vE '^[^:]*\.h:[0-9]+:#ifndef FRAG_[A-Z0-9_]*_H$' | say no-condition
+fi
+
+# A library is known to one file. Tests may use jansson to check what was printed.
+if rule one-file-per-library; then
+    known() { # header, pattern of the files that may include it
+        printf '%s\n' "${code[@]}" | grep -vE "$2" | xargs -r grep -nHE "^ *# *include *<$1>" | sed 's/$/ (only one file knows this library)/'
+    }
+    {
+        known 'yaml\.h' '^sim/base/yaml\.c$'
+        known 'zstd(_errors)?\.h' '^sim/base/codec\.c$'
+        known 'zlib\.h' '^sim/base/codec\.c$'
+        known 'xxhash\.h' '^sim/base/digest\.c$'
+        known 'sqlite3\.h' '^traces/[a-z_]*\.c$'
+        known 'jansson\.h' '^(sim/(base/|cli/)?json\.c|tests/.*)$'
+        known 'getopt\.h' '^sim/cli/arguments\.c$'
+    } | say one-file-per-library
+fi
+
+# Time, chance and surroundings belong to the command line alone.
+if rule no-surroundings; then
+    grep -nHE '(^|[^A-Za-z0-9_>.])(time|rand|srand|random|getenv|isatty|clock|clock_gettime|gettimeofday)\(' "${core[@]}" |
+        say no-surroundings
+fi
+
+if rule no-loose-number; then
+    printf '%s\n' "${code[@]}" | grep -v '^tests/' | xargs -r grep -nHE '(^|[^A-Za-z0-9_])(atoi|atol|atoll|atof|sscanf|fscanf)\(' |
+        say no-loose-number
+fi
+
+if rule no-builtin; then
+    printf '%s\n' "${code[@]}" | grep -v '^sim/base/' | xargs -r grep -nHE '__builtin_|__typeof__|__extension__' | say no-builtin
+fi
+
+if rule nothing-unfinished; then
+    grep -nHwE 'TO''DO|FIX''ME|X''XX|HA''CK' "${text[@]}" | say nothing-unfinished
+fi
+
+if rule file-length; then
+    wc -l "${code[@]}" | awk '$2 != "total" && $1 > 900 { print $2 ":900: has " $1 " lines; expected at most 900" }' | say file-length
+fi
+
+if rule file-bytes; then
+    for file in "${all[@]}"; do
+        bytes=$(stat -c %s "$file")
+        [ "$bytes" -le 2097152 ] || echo "$file:1: has $bytes bytes; expected at most 2 MiB"
+    done | say file-bytes
+fi
+
+if rule tree-bytes; then
+    total=$(printf '%s\0' "${all[@]}" | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
+    [ "$total" -lt 20000000 ] || echo "all files have $total bytes; expected less than 20 MB" | say tree-bytes
+fi
+
+if rule blanks; then
+    {
+        grep -nHP '\t|[ \r]$' "${code[@]}" | sed 's/:.*$/&  (a tab, or a blank at the end)/'
+        for file in "${code[@]}"; do
+            [ -z "$(tail -c 1 "$file")" ] || echo "$file:1: its last line has no end"
+        done
+    } | say blanks
+fi
+
+if rule line-length; then
+    grep -nHE '^.{101,}' "${code[@]}" | cut -d: -f1,2 | sed 's/$/: has more than 100 columns/' | say line-length
+fi
+
+if rule tests-built; then
+    plan=$(make --no-print-directory -n -B BUILD=build/plan test-programs fuzz-programs 2>/dev/null)
+    for file in "${all[@]}"; do
+        [[ $file == tests/test_*.c || $file == tests/fuzz_*.c ]] || continue
+        grep -q "\-c -o build/plan/${file%.c}\.o" <<<"$plan" || echo "$file:1: is not built by 'make test-programs fuzz-programs'"
+    done | say tests-built
+fi
+
+cat "$broken"
+if [ -s "$broken" ]; then
+    echo "tidiness: $(wc -l <"$broken") places break a rule" >&2
+    exit 1
+fi
