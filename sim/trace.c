@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
 /* Slots may be numbered as a person likes, but not so sparsely that the slot tables of a small file
  * take much memory. */
-#define SLOT_SLACK 65536u
+#define SLOT_SLACK 65536
 
 /* What is known of a slot while the events go by: its bytes, and whether it is taken. */
 #define SLOT_LIVE ((uint64_t)1 << 63)
@@ -52,6 +53,23 @@ bool frag_op_find(const char *name, size_t length, frag_op *op)
     return false;
 }
 
+bool frag_op_has_stream(uint32_t op)
+{
+    return op != FRAG_OP_EMPTY_CACHE && op != FRAG_OP_LIMIT && op != FRAG_OP_POOL_END &&
+           op != FRAG_OP_POOL_RELEASE && op != FRAG_OP_CONFIG && op != FRAG_OP_MARK;
+}
+
+bool frag_op_has_slot(uint32_t op)
+{
+    return op != FRAG_OP_SYNC && op != FRAG_OP_LIMIT && op < FRAG_OP_SEGMENT_ALLOC;
+}
+
+uint8_t frag_op_flags(uint32_t op)
+{
+    FRAG_ASSERT(op < FRAG_OP_COUNT);
+    return op_flags[op];
+}
+
 const char *frag_recording_get(const frag_recording *recording, const char *key)
 {
     uint32_t id = 0;
@@ -89,7 +107,7 @@ static bool fail_event(const scan_state *scan, uint64_t index, const char *probl
 /* Makes room for a slot that is used for the first time. */
 static bool grow_slots(scan_state *scan, uint64_t index, uint32_t slot)
 {
-    if (slot == FRAG_SLOT_NONE || slot >= scan->trace->event_count + SLOT_SLACK)
+    if (slot == FRAG_SLOT_NONE || slot > index + SLOT_SLACK)
         return fail_event(scan, index, "uses slot", slot, "expected a dense number that starts from 0");
     if (slot >= scan->slot_capacity) {
         size_t old = scan->slot_capacity;
@@ -237,6 +255,17 @@ static bool scan_rare(scan_state *scan, uint64_t index)
     }
 }
 
+/* What an op does not have is 0, so that equal traces have equal bytes. */
+static bool check_unused(const scan_state *scan, uint64_t index)
+{
+    const frag_event *event = &scan->trace->events[index];
+    if (!frag_op_has_slot(event->op) && event->slot != 0)
+        return fail_event(scan, index, "has slot", event->slot, "expected 0, as this op has none");
+    if (!frag_op_has_stream(event->op) && event->stream != 0)
+        return fail_event(scan, index, "has stream", event->stream, "expected 0, as this op has none");
+    return true;
+}
+
 static bool scan_events(scan_state *scan)
 {
     const frag_trace *trace = scan->trace;
@@ -259,6 +288,8 @@ static bool scan_events(scan_state *scan)
                               "expected all INITIAL events before any other");
         is_prologue = is_initial;
         op_counts[op]++;
+        if (FRAG_UNLIKELY(op > FRAG_OP_FREE) && !check_unused(scan, index))
+            return false;
         bool ok = op == FRAG_OP_ALLOC  ? scan_alloc(scan, index)
                   : op == FRAG_OP_FREE ? scan_free(scan, index)
                                        : scan_rare(scan, index);

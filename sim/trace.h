@@ -141,6 +141,14 @@ static inline bool frag_op_is_observed(uint32_t op)
     return op >= FRAG_OP_SEGMENT_ALLOC;
 }
 
+/* Does the op say something about a stream, a slot (or what stands in its place)? Those that do not
+ * have 0 there. */
+bool frag_op_has_stream(uint32_t op);
+bool frag_op_has_slot(uint32_t op);
+
+/* The flags that may stand beside an op. */
+uint8_t frag_op_flags(uint32_t op);
+
 /* The value of a metadata key, or NULL. The string lives as long as the recording is not changed. */
 const char *frag_recording_get(const frag_recording *recording, const char *key);
 

@@ -358,18 +358,6 @@ static void set_32(uint32_t **column, size_t capacity, uint64_t index, uint32_t 
     (*column)[index] = value;
 }
 
-/* Some ops say nothing about a stream or a slot: what a reader leaves there must not become content. */
-static bool has_stream(frag_op op)
-{
-    return op != FRAG_OP_EMPTY_CACHE && op != FRAG_OP_LIMIT && op != FRAG_OP_POOL_END &&
-           op != FRAG_OP_POOL_RELEASE && op != FRAG_OP_CONFIG && op != FRAG_OP_MARK;
-}
-
-static bool has_slot(frag_op op)
-{
-    return op != FRAG_OP_SYNC && op != FRAG_OP_LIMIT && op < FRAG_OP_SEGMENT_ALLOC;
-}
-
 void frag_builder_add(frag_builder *builder, const frag_build_event *event)
 {
     if (builder->trace == NULL)
@@ -380,13 +368,14 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
     uint64_t index = trace->event_count++;
     size_t capacity = builder->device.capacity;
     uint16_t stream = 0;
-    if (has_stream(event->op))
+    /* What a reader leaves in a field that the op does not have must not become content. */
+    if (frag_op_has_stream(event->op))
         stream = event->is_stream_all ? FRAG_STREAM_ALL : intern_stream(builder, event->stream);
     trace->events[index] = (frag_event){
         .op = (uint8_t)event->op,
         .flags = event->flags,
         .stream = stream,
-        .slot = has_slot(event->op) ? event->slot : 0,
+        .slot = frag_op_has_slot(event->op) ? event->slot : 0,
         .bytes = event->bytes,
     };
     set_64(&trace->addresses, capacity, index, event->address);

@@ -1,0 +1,183 @@
+#include "traces/load.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+#include "traces/fgt.h"
+
+/* ---- findings */
+void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning, bool is_inconsistency,
+                       uint32_t device, uint64_t event, const char *format, ...)
+{
+    for (uint32_t i = 0; i < findings->count; i++)
+        if (strcmp(findings->items[i].kind, kind) == 0) {
+            findings->items[i].count++;
+            return;
+        }
+    FRAG_ASSERT(findings->count < FRAG_FINDING_KINDS_MAX);
+    frag_finding *finding = &findings->items[findings->count++];
+    *finding = (frag_finding){
+        .kind = kind,
+        .meaning = meaning,
+        .count = 1,
+        .device = device,
+        .event = event,
+        .is_inconsistency = is_inconsistency,
+    };
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(finding->first, sizeof finding->first, format, arguments);
+    va_end(arguments);
+}
+
+uint64_t frag_findings_inconsistencies(const frag_findings *findings)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < findings->count; i++)
+        count += findings->items[i].is_inconsistency ? findings->items[i].count : 0;
+    return count;
+}
+
+/* ---- formats */
+static const char *const format_names[FRAG_FORMAT_COUNT] = {
+    [FRAG_FORMAT_AUTO] = "auto",
+    [FRAG_FORMAT_FGT] = "fgt",
+    [FRAG_FORMAT_TEXT] = "text",
+    [FRAG_FORMAT_SNAPSHOT] = "snapshot",
+};
+
+const char *frag_trace_format_name(frag_trace_format format)
+{
+    FRAG_ASSERT((uint32_t)format < FRAG_FORMAT_COUNT);
+    return format_names[format];
+}
+
+bool frag_trace_format_find(const char *name, frag_trace_format *format)
+{
+    for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)
+        if (strcmp(format_names[i], name) == 0) {
+            *format = (frag_trace_format)i;
+            return true;
+        }
+    return false;
+}
+
+static bool starts_with(const unsigned char *bytes, size_t count, const char *start)
+{
+    size_t length = strlen(start);
+    return count >= length && memcmp(bytes, start, length) == 0;
+}
+
+static bool detect_format(frag_input *input, frag_trace_format *format, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, 64, &bytes, &count, error))
+        return false;
+    if (count >= FRAG_FGT_MAGIC_BYTES && memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0)
+        *format = FRAG_FORMAT_FGT;
+    else if (starts_with(bytes, count, "# fraglab trace "))
+        *format = FRAG_FORMAT_TEXT;
+    else if (count > 0 && bytes[0] == 0x80)
+        *format = FRAG_FORMAT_SNAPSHOT;
+    else if (count == 0)
+        return frag_fail_at(error, 0, "the file is empty; expected a recording");
+    else if (starts_with(bytes, count, "\x89" "FGT"))
+        return frag_fail_at(error, 0, "the file was a .fgt but its line ends were changed; copy it as binary");
+    else if (starts_with(bytes, count, "PK\x03\x04"))
+        return frag_fail_at(error, 0, "the file is a zip archive; expected a snapshot written by "
+                                      "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
+    else
+        return frag_fail_at(error, 0, "the format is not known; expected a .fgt, a text trace (its first line is "
+                                      "'# fraglab trace 1') or a pickled torch snapshot");
+    return true;
+}
+
+/* ---- what not everyone needs */
+static void keep_held_addresses(frag_trace *trace)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; trace->addresses != NULL && i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (!frag_op_is_observed(event->op) && (event->flags & FRAG_EVENT_INITIAL) == 0)
+            trace->addresses[i] = 0;
+        kept |= trace->addresses[i];
+    }
+    if (kept == 0) {
+        free(trace->addresses);
+        trace->addresses = NULL;
+    }
+}
+
+/* Readers may keep everything; what was not asked for is dropped here, the same for every format. */
+static void drop_unwanted(frag_recording *recording, const frag_load_options *options,
+                          frag_trace_format format)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        frag_trace *trace = &recording->traces[i];
+        if (!options->with_columns) {
+            if (format != FRAG_FORMAT_FGT) /* whose reader kept no others */
+                keep_held_addresses(trace);
+            free(trace->times_ns);
+            free(trace->notes);
+            trace->times_ns = NULL;
+            trace->notes = NULL;
+        }
+        if (!options->with_sites) {
+            free(trace->sites);
+            trace->sites = NULL;
+        }
+    }
+    if (!options->with_sites) {
+        free(recording->frames);
+        free(recording->site_frames);
+        recording->frames = NULL;
+        recording->site_frames = NULL;
+        recording->frame_count = 0;
+        recording->site_frame_count = 0;
+        recording->site_count = recording->site_count > 0 ? 1 : 0;
+        if (recording->site_count > 0)
+            recording->sites[0] = (frag_site){0};
+    }
+}
+
+static void name_recording(frag_recording *recording, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    free(recording->name);
+    recording->name = frag_copy_text(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+}
+
+bool frag_recording_load_input(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                               frag_findings *findings, frag_error *error)
+{
+    *recording = (frag_recording){0};
+    frag_trace_format format = options->format;
+    bool ok = format != FRAG_FORMAT_AUTO || detect_format(input, &format, error);
+    if (ok && format == FRAG_FORMAT_FGT)
+        ok = frag_fgt_read(input, options, recording, error);
+    else if (ok && format == FRAG_FORMAT_TEXT)
+        ok = frag_text_read(input, options, recording, error);
+    else if (ok)
+        ok = frag_snapshot_read(input, options, recording, findings, error);
+    if (!ok)
+        return frag_error_in(error, frag_input_name(input));
+    drop_unwanted(recording, options, format);
+    name_recording(recording, frag_input_name(input));
+    return true;
+}
+
+bool frag_recording_load(const char *path, const frag_load_options *options, frag_recording *recording,
+                         frag_findings *findings, frag_error *error)
+{
+    *recording = (frag_recording){0};
+    frag_input *input = frag_input_open(path, error);
+    if (input == NULL)
+        return false;
+    bool ok = frag_recording_load_input(input, options, recording, findings, error);
+    frag_input_close(input);
+    return ok;
+}
