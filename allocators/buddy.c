@@ -1,0 +1,307 @@
+/* Binary buddies. A request is rounded up to a power of two; the smallest, then lowest, free buddy that is
+ * large enough is halved until it fits; on release a block merges with its buddy, at offset XOR size, as
+ * long as that is free whole.
+ * Source: Knowlton, CACM 8(10), 1965. Bound: Robson, JACM 21(3), 1974, on any policy with these sizes.
+ * Ours works in one power-of-two range of addresses whose low end is mapped as far as blocks reach. */
+#include "allocators/block_space.h"
+#include "allocators/free_index.h"
+#include "sim/base/bytes.h"
+
+enum { OPTION_MIN_BLOCK, OPTION_GROW };
+
+/* What an unlimited device is asked for: more than any of today, and far from the end of addresses. */
+#define RANGE_BYTES_MAX ((uint64_t)1 << 45)
+
+static const frag_option buddy_options[] = {
+    {.key = "min_block", .type = FRAG_OPTION_BYTES, .default_text = "512", .min = 1, .max = FRAG_GIB,
+     .help = "smallest block, a power of two"},
+    {.key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
+     .help = "the mapped part of the range grows by at least this much"},
+    {.key = NULL},
+};
+
+struct frag_policy {
+    frag_block_space space; /* all of the range, mapped or not */
+    frag_free_index index;
+    uint64_t min_block;
+    uint64_t grow_bytes;
+    uint64_t base;
+    uint64_t range_bytes;
+    uint64_t mapped_bytes; /* from base on */
+    frag_free_index_store store;
+};
+
+/* Beside each busy block lie at most as many free buddies as there are orders. */
+static uint32_t record_max(const frag_policy_limits *limits)
+{
+    uint64_t count = ((uint64_t)limits->live_count_max + 1) * 48 + 64;
+    return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
+}
+
+static size_t buddy_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+{
+    (void)values;
+    uint32_t count = record_max(limits);
+    return sizeof(frag_policy) + 128 + (size_t)count * sizeof(frag_block) +
+           frag_free_index_store_bytes(count, 1, false);
+}
+
+static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
+{
+    return bytes <= policy->min_block ? policy->min_block : frag_power_of_two_up(bytes);
+}
+
+/* The least power of two that holds everything the requests can ever take side by side, at most what the
+ * device can hold: the range never decides what fits. */
+static uint64_t range_for(const frag_policy_setup *setup, uint64_t min_block)
+{
+    uint64_t wanted = RANGE_BYTES_MAX;
+    uint64_t least = 0;
+    if (frag_multiply(setup->limits.request_count, min_block, &least) &&
+        frag_add(least, setup->limits.requested_bytes_total, &least) && least < RANGE_BYTES_MAX / 4)
+        wanted = least * 4;
+    if (setup->device->capacity_bytes < wanted)
+        wanted = setup->device->capacity_bytes;
+    uint64_t unit = min_block > setup->device->page_bytes ? min_block : setup->device->page_bytes;
+    return frag_power_of_two_up(wanted < unit ? unit : wanted);
+}
+
+static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *error)
+{
+    uint64_t min_block = setup->values[OPTION_MIN_BLOCK].number;
+    if (!frag_is_power_of_two(min_block)) {
+        frag_fail(error, FRAG_E_USAGE, "min_block=%s is not a power of two", setup->values[OPTION_MIN_BLOCK].text);
+        return NULL;
+    }
+    frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
+    policy->min_block = min_block;
+    policy->grow_bytes = setup->values[OPTION_GROW].number;
+    policy->range_bytes = range_for(setup, min_block);
+    uint64_t asked = frag_round_up(policy->range_bytes, setup->device->page_bytes);
+    if (frag_device_reserve(setup->device, asked, &policy->base) != FRAG_DEVICE_OK) {
+        frag_fail(error, FRAG_E_SYSTEM, "the device refused %llu bytes of address space %s",
+                  (unsigned long long)asked, setup->device->failure);
+        return NULL;
+    }
+    frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits));
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, false);
+    policy->index.store = &policy->store;
+    uint32_t header = frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);
+    uint32_t whole = frag_block_space_append_hole(&policy->space, header, policy->base, policy->range_bytes);
+    frag_free_index_insert(&policy->index, whole, policy->range_bytes, policy->base);
+    return policy;
+}
+
+/* Maps the range up to end, by whole steps, or by single pages when there is no room for a step. */
+static bool map_up_to(frag_policy *policy, uint64_t end)
+{
+    uint64_t has = policy->mapped_bytes;
+    if (end - policy->base <= has)
+        return true;
+    uint64_t page = policy->space.device->page_bytes;
+    uint64_t least = frag_round_up(end - policy->base - has, page);
+    uint64_t limit = frag_round_up(policy->range_bytes, page) - has;
+    uint64_t step = frag_round_up(frag_round_up(least, policy->grow_bytes), page);
+    uint64_t mapped = step < limit ? step : limit;
+    if (frag_device_map(policy->space.device, policy->base + has, mapped) != FRAG_DEVICE_OK) {
+        if (mapped == least || frag_device_map(policy->space.device, policy->base + has, least) != FRAG_DEVICE_OK)
+            return false;
+        mapped = least;
+    }
+    policy->mapped_bytes += mapped;
+    return true;
+}
+
+/* Gives back the pages above the last busy block. */
+static void trim(frag_policy *policy)
+{
+    const frag_block *blocks = policy->space.blocks;
+    uint32_t header = policy->space.first_header;
+    uint32_t last = blocks[header].previous;
+    while (blocks[last].state == FRAG_BLOCK_HOLE)
+        last = blocks[last].previous;
+    uint64_t used = last == header ? 0 : blocks[last].address + blocks[last].bytes - policy->base;
+    uint64_t keep = frag_round_up(used, policy->space.device->page_bytes);
+    if (keep >= policy->mapped_bytes)
+        return;
+    uint64_t bytes = policy->mapped_bytes - keep;
+    if (frag_device_unmap(policy->space.device, policy->base + keep, bytes) == FRAG_DEVICE_OK)
+        policy->mapped_bytes = keep;
+}
+
+typedef struct mapped_search {
+    const frag_policy *policy;
+    uint64_t bytes;
+    uint64_t size; /* of the best found */
+    uint64_t address;
+    uint32_t id;
+} mapped_search;
+
+static void consider_mapped(void *context, const frag_free_entry *entry)
+{
+    mapped_search *best = context;
+    if (entry->size < best->bytes || entry->tie + best->bytes > best->policy->base + best->policy->mapped_bytes)
+        return;
+    if (entry->size < best->size || (entry->size == best->size && entry->tie < best->address)) {
+        best->size = entry->size;
+        best->address = entry->tie;
+        best->id = entry->id;
+    }
+}
+
+/* The smallest buddy that fits and needs no page that is not mapped: the last resort of a full device. */
+static bool find_mapped(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
+{
+    mapped_search best = {.policy = policy, .bytes = bytes, .size = UINT64_MAX, .id = FRAG_BLOCK_NONE};
+    frag_free_index_visit(&policy->index, consider_mapped, &best);
+    *hole = best.id;
+    return best.id != FRAG_BLOCK_NONE;
+}
+
+/* Cuts the upper half of a free record off as a new hole. */
+static void halve(frag_policy *policy, uint32_t id)
+{
+    frag_block_space *space = &policy->space;
+    uint32_t upper = frag_block_take_record(space);
+    frag_block *block = &space->blocks[id];
+    uint64_t half = block->bytes / 2;
+    space->blocks[upper] = (frag_block){.address = block->address + half,
+                                        .bytes = half,
+                                        .previous = id,
+                                        .next = block->next,
+                                        .state = FRAG_BLOCK_HOLE};
+    space->blocks[block->next].previous = upper;
+    block->next = upper;
+    block->bytes = half;
+    frag_free_index_insert(&policy->index, upper, half, space->blocks[upper].address);
+}
+
+static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    uint64_t bytes = rounded(policy, request->bytes);
+    uint32_t hole = 0;
+    if (!frag_free_index_best(&policy->index, bytes, &hole))
+        return false;
+    frag_block *block = &policy->space.blocks[hole];
+    if (FRAG_UNLIKELY(!map_up_to(policy, block->address + bytes))) {
+        if (!find_mapped(policy, bytes, &hole)) {
+            trim(policy);
+            return false;
+        }
+        block = &policy->space.blocks[hole];
+    }
+    frag_free_index_remove(&policy->index, hole, block->bytes);
+    while (block->bytes > bytes)
+        halve(policy, hole);
+    block->state = FRAG_BLOCK_BUSY;
+    *grant = (frag_grant){.address = block->address, .block_bytes = bytes, .handle = hole};
+    return true;
+}
+
+static void buddy_free(frag_policy *policy, frag_handle handle)
+{
+    frag_block_space *space = &policy->space;
+    FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
+    uint32_t hole = handle;
+    for (;;) {
+        frag_block *block = &space->blocks[hole];
+        bool is_lower = ((block->address - policy->base) & block->bytes) == 0;
+        uint32_t buddy = is_lower ? block->next : block->previous;
+        if (space->blocks[buddy].state != FRAG_BLOCK_HOLE || space->blocks[buddy].bytes != block->bytes)
+            break;
+        frag_free_index_remove(&policy->index, buddy, block->bytes);
+        uint32_t upper = is_lower ? buddy : hole;
+        hole = is_lower ? hole : buddy;
+        space->blocks[hole].bytes *= 2;
+        frag_block_unlink(space, upper);
+    }
+    space->blocks[hole].state = FRAG_BLOCK_HOLE;
+    frag_free_index_insert(&policy->index, hole, space->blocks[hole].bytes, space->blocks[hole].address);
+}
+
+static void buddy_empty_cache(frag_policy *policy, uint32_t pool)
+{
+    (void)pool;
+    trim(policy);
+}
+
+/* Holes end where the mapping does. */
+static void buddy_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
+{
+    if (policy->mapped_bytes == 0)
+        return;
+    frag_span span = {
+        .kind = FRAG_SPAN_SEGMENT, .address = policy->base, .bytes = policy->mapped_bytes, .is_growing = true};
+    visit(context, &span);
+    const frag_block *blocks = policy->space.blocks;
+    uint32_t header = policy->space.first_header;
+    uint64_t end = policy->base + policy->mapped_bytes;
+    uint64_t at = policy->base;
+    for (uint32_t id = blocks[header].next; id != header && blocks[id].address < end; id = blocks[id].next) {
+        bool is_hole = blocks[id].state == FRAG_BLOCK_HOLE;
+        uint64_t room = end - blocks[id].address;
+        span = (frag_span){.kind = is_hole ? FRAG_SPAN_HOLE : FRAG_SPAN_BLOCK,
+                           .address = blocks[id].address,
+                           .bytes = blocks[id].bytes < room ? blocks[id].bytes : room,
+                           .handle = is_hole ? 0 : id};
+        visit(context, &span);
+        at = span.address + span.bytes;
+    }
+    /* Pages can reach beyond the range when a page is no power of two. */
+    if (at < end) {
+        span = (frag_span){.kind = FRAG_SPAN_HOLE, .address = at, .bytes = end - at};
+        visit(context, &span);
+    }
+}
+
+static void count_entry(void *context, const frag_free_entry *entry)
+{
+    (void)entry;
+    ++*(uint64_t *)context;
+}
+
+static bool check_buddies(const frag_policy *policy, frag_error *error)
+{
+    const frag_block *blocks = policy->space.blocks;
+    uint32_t header = policy->space.first_header;
+    for (uint32_t id = blocks[header].next; id != header; id = blocks[id].next) {
+        uint64_t offset = blocks[id].address - policy->base;
+        uint64_t bytes = blocks[id].bytes;
+        if (!frag_is_power_of_two(bytes) || offset % bytes != 0)
+            return frag_fail(error, FRAG_E_INPUT, "block %u is no buddy", id);
+        const frag_block *next = &blocks[blocks[id].next];
+        if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE && next->bytes == bytes &&
+            (offset & bytes) == 0)
+            return frag_fail(error, FRAG_E_INPUT, "block %u was not merged with its buddy", id);
+        if (blocks[id].state == FRAG_BLOCK_BUSY && offset + bytes > policy->mapped_bytes)
+            return frag_fail(error, FRAG_E_INPUT, "block %u lies on pages that are not mapped", id);
+    }
+    return true;
+}
+
+static bool buddy_check(const frag_policy *policy, frag_error *error)
+{
+    uint64_t hole_count = 0;
+    uint64_t indexed_count = 0;
+    if (!frag_block_space_check(&policy->space, &hole_count, error) ||
+        !frag_free_index_check(&policy->index, error) || !check_buddies(policy, error))
+        return false;
+    frag_free_index_visit(&policy->index, count_entry, &indexed_count);
+    return indexed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a free buddy is not in the index");
+}
+
+const frag_policy_ops frag_policy_buddy = {
+    .name = "buddy",
+    .summary = "binary buddies: powers of two that merge in pairs; ignores streams and pools",
+    .source = "Knowlton: A fast storage allocator, CACM 8(10), 1965",
+    .bound = "no policy with these sizes needs less than M (1 + log2(n) / 2) - n + 1 (Robson, JACM 21(3), 1974)",
+    .options = buddy_options,
+    .arena_bytes = buddy_arena_bytes,
+    .create = buddy_create,
+    .alloc = buddy_alloc,
+    .free = buddy_free,
+    .empty_cache = buddy_empty_cache,
+    .rounded = rounded,
+    .walk = buddy_walk,
+    .check = buddy_check,
+};
