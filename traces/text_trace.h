@@ -1,0 +1,25 @@
+/* What the reader and the writer of the text form share; docs/trace-format.md describes the form. */
+#ifndef FRAG_TRACES_TEXT_TRACE_H
+#define FRAG_TRACES_TEXT_TRACE_H
+
+#include "sim/trace.h"
+
+#define FRAG_TEXT_FIRST_LINE "# fraglab trace 1"
+
+/* What follows the name of an op on its line, before the attributes. */
+typedef enum frag_text_shape {
+    FRAG_TEXT_NOTHING,
+    FRAG_TEXT_SLOT,
+    FRAG_TEXT_SLOT_BYTES,
+    FRAG_TEXT_BYTES,
+    FRAG_TEXT_POOL,
+    FRAG_TEXT_POOL_OR_NOTHING,
+    FRAG_TEXT_STRING,
+} frag_text_shape;
+
+frag_text_shape frag_text_shape_of(frag_op op);
+
+/* The word for one flag bit, or NULL. */
+const char *frag_text_flag_name(uint8_t flag);
+
+#endif
