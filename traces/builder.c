@@ -234,7 +234,7 @@ static void sort_streams(frag_trace *trace)
             moved_to[pairs[i][1]] = (uint16_t)i;
         }
         for (uint64_t i = 0; i < trace->event_count; i++)
-            if (trace->events[i].stream < count)
+            if (trace->events[i].stream < count && frag_op_has_stream(trace->events[i].op))
                 trace->events[i].stream = moved_to[trace->events[i].stream];
     }
     free(pairs);
