@@ -1,0 +1,67 @@
+/* A slow and obvious checker of policies that shares no code with them: a device of its own that keeps
+ * plain lists of what it gave, and a list of live blocks against which every grant is held. */
+#ifndef FRAG_TESTS_SLOW_CHECKER_H
+#define FRAG_TESTS_SLOW_CHECKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/device.h"
+#include "sim/policy.h"
+
+typedef struct slow_range {
+    uint64_t address;
+    uint64_t bytes;
+} slow_range;
+
+/* A reserved range; one byte a page tells whether it is mapped. */
+typedef struct slow_reservation {
+    slow_range range;
+    unsigned char *is_mapped;
+} slow_reservation;
+
+typedef struct slow_block {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t requested_bytes;
+    uint32_t pool;
+    frag_handle handle;
+} slow_block;
+
+typedef struct slow_device {
+    frag_device base;
+    uint64_t next_address;
+    uint64_t held_bytes;       /* whole pages: what the capacity limits */
+    uint64_t policy_bytes;     /* as asked */
+    uint64_t refuse_every;     /* every n-th malloc or map is refused; 0: none */
+    uint64_t space_calls;
+    slow_range *segments;
+    size_t segment_count;
+    size_t segment_capacity;
+    slow_reservation reservations[64];
+    size_t reservation_count;
+} slow_device;
+
+typedef struct slow_checker {
+    slow_device device;
+    const frag_policy_ops *ops;
+    frag_policy *policy;
+    uint64_t align;
+    slow_block *blocks;
+    size_t block_count;
+    size_t block_capacity;
+    char problem[256]; /* "" while all is well */
+} slow_checker;
+
+void slow_checker_create(slow_checker *checker, uint64_t capacity_bytes, uint64_t page_bytes);
+void slow_checker_destroy(slow_checker *checker);
+
+/* Each asks the policy and holds the outcome against the lists. false: out of memory, or a problem. */
+bool slow_checker_alloc(slow_checker *checker, const frag_request *request);
+void slow_checker_free(slow_checker *checker, size_t block);
+
+/* Walks the policy and audits everything. false: problem says what is wrong. */
+bool slow_checker_audit(slow_checker *checker);
+
+#endif

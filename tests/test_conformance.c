@@ -1,0 +1,211 @@
+/* Every policy of the registry, with its more interesting options, against the slow checker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/registry.h"
+#include "sim/base/bytes.h"
+#include "tests/slow_checker.h"
+
+enum { STEPS = 4000, STREAMS = 3, POOLS = 2, LIVE_MAX = 700 };
+
+typedef struct variant {
+    const char *text; /* as after --policy */
+    uint64_t align;   /* of every block */
+    uint64_t page_bytes;
+} variant;
+
+/* Beside the defaults of every policy. */
+static const variant variants[] = {
+    {"best-fit:space=segments", 512, 0},
+    {"best-fit:space=segments,max_split=8MiB,min_split=4KiB", 512, 0},
+    {"best-fit:align=1,grow=1,min_split=100", 1, 1},
+    {"best-fit:grow=30MB", 512, 0},
+    {"first-fit:space=segments,grow=20MiB", 512, 0},
+    {"first-fit:align=4KiB,min_split=64KiB", 4096, 0},
+    {"next-fit:space=segments,max_split=32MiB", 512, 0},
+    {"worst-fit:space=segments", 512, 0},
+    {"worst-fit:align=256,grow=100MiB", 256, 0},
+    {"tlsf:sli=1", 512, 0},
+    {"tlsf:sli=6,align=256,grow=64MiB", 256, 0},
+    {"tlsf:align=1,grow=1", 1, 1},
+    {"buddy:min_block=1,grow=1", 1, 1},
+    {"buddy:min_block=4MiB", 4 * FRAG_MIB, 0},
+    {"buddy:grow=50MiB", 512, 0},
+    {"size-class:classes=1,surplus=0", 512, 0},
+    {"size-class:classes=[512,5KiB,100KiB,2MiB],slab=3MiB,large=2MiB", 512, 0},
+    {"size-class:classes=32,slab=64MiB,large=64MiB,surplus=3", 512, 0},
+    {"direct", 512, 512},
+    {"pytorch:max_split_size_mb=32", 512, 0},
+    {"pytorch:roundup_power2_divisions=4", 512, 0},
+    {"pytorch:garbage_collection_threshold=0.6", 512, 0},
+};
+
+typedef struct plan {
+    uint64_t seed;
+    uint64_t capacity_bytes;
+    uint64_t refuse_every;
+} plan;
+
+static const plan plans[] = {
+    {1, FRAG_UNLIMITED, 0},
+    {2, FRAG_UNLIMITED, 0},
+    {3, 1024 * FRAG_MIB, 0},
+    {4, 200 * FRAG_MIB, 0},
+    {5, FRAG_UNLIMITED, 3},
+};
+
+typedef struct random_state {
+    uint64_t bits;
+    uint64_t doublings; /* of sizes */
+    uint64_t popular[16];
+    uint64_t burst_bytes;
+    uint32_t burst_left;
+    bool is_rising;
+} random_state;
+
+static uint64_t draw(random_state *random, uint64_t limit)
+{
+    random->bits ^= random->bits << 13;
+    random->bits ^= random->bits >> 7;
+    random->bits ^= random->bits << 17;
+    return (random->bits >> 11) % limit;
+}
+
+/* 1 byte to 64 MiB, every order of size alike. */
+static uint64_t draw_any_size(random_state *random)
+{
+    uint64_t top = (uint64_t)1 << draw(random, random->doublings + 1);
+    return top / 2 + 1 + draw(random, top - top / 2);
+}
+
+static uint64_t draw_size(random_state *random)
+{
+    if (random->burst_left == 0 && draw(random, 100) == 0) {
+        random->burst_left = (uint32_t)draw(random, 100);
+        random->burst_bytes = draw_any_size(random) / 4 + 1;
+    }
+    if (random->burst_left != 0) {
+        random->burst_left--;
+        return random->burst_bytes;
+    }
+    return draw(random, 3) == 0 ? draw_any_size(random) : random->popular[draw(random, 16)];
+}
+
+static void step(slow_checker *checker, random_state *random)
+{
+    if (draw(random, 200) == 0)
+        random->is_rising = !random->is_rising;
+    bool is_alloc = draw(random, 100) < (random->is_rising ? 70u : 40u);
+    if (draw(random, 400) == 0 && checker->ops->empty_cache != NULL) {
+        checker->ops->empty_cache(checker->policy, draw(random, 2) == 0 ? FRAG_POOL_ALL : 1);
+    } else if (is_alloc && checker->block_count < LIVE_MAX) {
+        frag_request request = {.bytes = draw_size(random),
+                                .stream = (uint32_t)draw(random, STREAMS),
+                                .pool = draw(random, 10) == 0};
+        slow_checker_alloc(checker, &request);
+    } else if (checker->block_count != 0) {
+        /* The newest dies first more often than not. */
+        uint64_t back = draw(random, 2) == 0 ? draw(random, 4) : draw(random, checker->block_count);
+        slow_checker_free(checker, (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0));
+    }
+}
+
+static void empty(slow_checker *checker)
+{
+    while (checker->block_count != 0)
+        slow_checker_free(checker, checker->block_count / 2);
+    if (checker->ops->pool_release != NULL)
+        checker->ops->pool_release(checker->policy, 1);
+    if (checker->ops->empty_cache != NULL)
+        checker->ops->empty_cache(checker->policy, FRAG_POOL_ALL);
+    if (checker->device.policy_bytes != 0 && checker->problem[0] == '\0')
+        snprintf(checker->problem, sizeof checker->problem, "%llu bytes are held when nothing is live",
+                 (unsigned long long)checker->device.policy_bytes);
+}
+
+static void run_plan(const frag_policy_spec *spec, const variant *what, const plan *how)
+{
+    /* Where pages are bytes everything is smaller: the device marks every page. */
+    uint64_t shift = what->page_bytes == 1 ? 14 : 0;
+    uint64_t capacity = how->capacity_bytes == FRAG_UNLIMITED ? FRAG_UNLIMITED : how->capacity_bytes >> shift;
+    slow_checker checker;
+    slow_checker_create(&checker, capacity, what->page_bytes == 0 ? 2 * FRAG_MIB : what->page_bytes);
+    checker.device.refuse_every = how->refuse_every;
+    checker.ops = spec->ops;
+    checker.align = what->align;
+    frag_error error = {0};
+    frag_arena arena;
+    frag_policy_limits limits = {.request_count = STEPS,
+                                 .live_count_max = LIVE_MAX,
+                                 .stream_count = STREAMS,
+                                 .pool_count = POOLS,
+                                 .request_bytes_max = 64 * FRAG_MIB >> shift,
+                                 .requested_bytes_total = STEPS * 64 * FRAG_MIB >> shift};
+    assert_true(frag_arena_create(&arena, spec->ops->arena_bytes(&limits, spec->values), &error));
+    frag_policy_setup setup = {.values = spec->values,
+                               .device = &checker.device.base,
+                               .arena = &arena,
+                               .limits = limits,
+                               .recorded_version = ""};
+    checker.policy = spec->ops->create(&setup, &error);
+    if (checker.policy == NULL)
+        fail_msg("%s: %s", what->text, error.sentence);
+    random_state random = {.bits = how->seed * 0x9e3779b97f4a7c15u, .doublings = 26 - shift, .is_rising = true};
+    for (int i = 0; i < 16; i++)
+        random.popular[i] = draw_any_size(&random);
+    uint32_t at = 0;
+    for (; at < STEPS && checker.problem[0] == '\0'; at++) {
+        step(&checker, &random);
+        if (at % 64 == 0)
+            slow_checker_audit(&checker);
+    }
+    slow_checker_audit(&checker);
+    empty(&checker);
+    slow_checker_audit(&checker);
+    if (checker.problem[0] != '\0')
+        fail_msg("%s, seed %llu, step %u: %s", what->text, (unsigned long long)how->seed, at, checker.problem);
+    slow_checker_destroy(&checker);
+    frag_arena_destroy(&arena);
+}
+
+static void run_variant(const variant *what)
+{
+    frag_policy_spec spec;
+    frag_error error = {0};
+    if (!frag_policy_spec_parse(what->text, &spec, &error))
+        fail_msg("%s: %s", what->text, error.sentence);
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
+        run_plan(&spec, what, &plans[i]);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void every_policy_of_the_registry_conforms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        variant defaults = {frag_policy_table[i]->name, 512, 0};
+        run_variant(&defaults);
+    }
+}
+
+static void options_change_no_promise(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        run_variant(&variants[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_policy_of_the_registry_conforms),
+        cmocka_unit_test(options_change_no_promise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
