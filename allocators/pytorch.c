@@ -15,8 +15,8 @@
 #define NONE 0u
 #define IN_USE 0x80000000u /* bit of block.list */
 
-/* Addresses are below 2^48, so the tie of 2.13 has 39 bits of address and 25 of segment number. */
-#define SEGMENT_NUMBER_MAX (((uint64_t)1 << 25) - 1)
+/* Addresses are below 2^49 and multiples of 512: the tie of 2.13 has 40 bits of them, 24 of the segment. */
+#define SEGMENT_NUMBER_MAX (((uint64_t)1 << 24) - 1)
 
 typedef struct block {
     uint64_t address;
@@ -85,7 +85,7 @@ static uint64_t tie_of(const frag_policy *policy, const block *at)
     case FRAG_PYTORCH_TIE_BLOCK_NUMBER:
         return at->number;
     case FRAG_PYTORCH_TIE_SEGMENT_NUMBER:
-        return (uint64_t)at->number << 39 | at->address >> 9;
+        return (uint64_t)at->number << 40 | at->address >> 9;
     case FRAG_PYTORCH_TIE_ADDRESS:
     default:
         return at->address;

@@ -82,9 +82,6 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
         } else if (fails && result->is_found) {
             result->is_monotone = false;
             result->failing_above_bytes = capacity;
-        } else if (fails) {
-            result->below = run.replay.oom;
-            result->has_below = true;
         }
         if (result->is_found && run.is_capacity_read && steps > STEPS_MAX)
             break;
@@ -92,5 +89,11 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
         if (fails && result->is_found && capacity - search.page_bytes > result->failing_above_bytes)
             result->failing_above_bytes = capacity - search.page_bytes;
     }
+    if (!result->is_found || result->capacity_bytes <= search.page_bytes)
+        return true;
+    if (!try_capacity(&search, result->capacity_bytes - search.page_bytes, &run, error))
+        return false;
+    result->below = run.replay.oom;
+    result->has_below = run.replay.oom.has_happened;
     return true;
 }

@@ -371,7 +371,7 @@ static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *erro
         uint64_t address = trace->addresses[i];
         uint64_t bytes = event->op == FRAG_OP_ALLOC ? trace->block_bytes[i] : event->bytes;
         uint64_t last = 0;
-        if (!frag_add(address, bytes, &last) || last > (uint64_t)1 << 56 || bytes == 0)
+        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0)
             return start_fails(trace, i, "an address is out of range", error);
         if (event->op == FRAG_OP_ALLOC) {
             if (address < at || last > segment_end || bytes < event->bytes)
@@ -395,9 +395,10 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
     bool is_in_segment = false;
     for (uint64_t i = 0; i < end; i++) {
         const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_SEGMENT_MAP)
+        bool is_segment = event->op == FRAG_OP_SEGMENT_ALLOC;
+        if (event->op == FRAG_OP_SEGMENT_MAP || (is_segment && event->bytes % replay->device->page_bytes != 0))
             return false;
-        is_in_segment = is_in_segment || event->op == FRAG_OP_SEGMENT_ALLOC;
+        is_in_segment = is_in_segment || is_segment;
         if (event->op == FRAG_OP_ALLOC && (!is_in_segment || trace->block_bytes[i] == 0))
             return false;
     }

@@ -14,9 +14,9 @@ frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *c
     *initial_count = 0;
     for (uint64_t i = 0; trace->addresses != NULL && i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
-        /* Addresses beyond 2^56 are no one's; a policy's tie keys could not hold them. */
-        if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 || trace->addresses[i] >> 47 != 0 ||
-            event->bytes >> 47 != 0)
+        /* No machine has addresses of more than 48 bits; keys made of addresses could not hold them. */
+        if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 || trace->addresses[i] >> 48 != 0 ||
+            event->bytes >> 47 != 0 || (trace->addresses[i] + event->bytes) >> 48 != 0)
             continue;
         segments = frag_grow(segments, &capacity, *count + 1, sizeof *segments);
         segments[(*count)++] = (frag_recorded_segment){trace->addresses[i], event->bytes};

@@ -1,0 +1,145 @@
+#include "sim/base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/error.h"
+#include "sim/base/text.h"
+
+/* The library's object is ours; only the name is hidden from callers. */
+static json_t *root_of(frag_json *json)
+{
+    return (json_t *)(void *)json;
+}
+
+frag_json *frag_json_create(void)
+{
+    json_t *root = json_object();
+    FRAG_ASSERT(root != NULL);
+    return (frag_json *)(void *)root;
+}
+
+/* The object that holds the last name of a path; *name points into path. */
+static json_t *parent_of(frag_json *json, const char *path, const char **name)
+{
+    json_t *at = root_of(json);
+    for (const char *dot = strchr(path, '.'); dot != NULL; dot = strchr(path, '.')) {
+        char key[128];
+        size_t length = (size_t)(dot - path);
+        FRAG_ASSERT(length < sizeof key);
+        memcpy(key, path, length);
+        key[length] = '\0';
+        json_t *child = json_object_get(at, key);
+        if (child == NULL) {
+            child = json_object();
+            json_object_set_new(at, key, child);
+        }
+        at = child;
+        path = dot + 1;
+    }
+    *name = path;
+    return at;
+}
+
+static void set(frag_json *json, const char *path, json_t *value)
+{
+    const char *name = NULL;
+    json_t *parent = parent_of(json, path, &name);
+    FRAG_ASSERT(value != NULL && json_object_set_new(parent, name, value) == 0);
+}
+
+/* The length of the UTF-8 sequence at text, or 0 when the bytes are none. */
+static size_t sequence_length(const unsigned char *text)
+{
+    if (text[0] < 0x80)
+        return 1;
+    size_t length = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                    : text[0] >= 0xc2 && text[0] < 0xe0                                         ? 2
+                                                                                                : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool is_surrogate = text[0] == 0xed && text[1] >= 0xa0;
+    bool is_too_high = text[0] == 0xf4 && text[1] >= 0x90;
+    return is_overlong || is_surrogate || is_too_high ? 0 : length;
+}
+
+void frag_json_text(frag_json *json, const char *path, const char *value)
+{
+    if (value == NULL) {
+        frag_json_null(json, path);
+        return;
+    }
+    frag_text clean = {0};
+    frag_text_add_bytes(&clean, "", 0);
+    for (const char *at = value; *at != '\0';) {
+        size_t length = sequence_length((const unsigned char *)at);
+        if (length == 0)
+            frag_text_add_bytes(&clean, "\xef\xbf\xbd", 3);
+        else
+            frag_text_add_bytes(&clean, at, length);
+        at += length == 0 ? 1 : length;
+    }
+    set(json, path, json_stringn_nocheck(clean.bytes, clean.length));
+    frag_text_destroy(&clean);
+}
+
+void frag_json_number(frag_json *json, const char *path, uint64_t value)
+{
+    set(json, path, value > INT64_MAX ? json_null() : json_integer((json_int_t)value));
+}
+
+void frag_json_ratio(frag_json *json, const char *path, double value)
+{
+    set(json, path, isfinite(value) ? json_real(value) : json_null());
+}
+
+void frag_json_flag(frag_json *json, const char *path, bool value)
+{
+    set(json, path, json_boolean(value));
+}
+
+void frag_json_null(frag_json *json, const char *path)
+{
+    set(json, path, json_null());
+}
+
+void frag_json_array(frag_json *json, const char *path)
+{
+    set(json, path, json_array());
+}
+
+void frag_json_append(frag_json *json, const char *path, frag_json *item)
+{
+    const char *name = NULL;
+    json_t *parent = parent_of(json, path, &name);
+    json_t *array = json_object_get(parent, name);
+    if (array == NULL) {
+        array = json_array();
+        json_object_set_new(parent, name, array);
+    }
+    json_array_append_new(array, root_of(item));
+}
+
+void frag_json_write(frag_json *json, FILE *stream, bool is_indented)
+{
+    json_dumpf(root_of(json), stream, (is_indented ? (size_t)JSON_INDENT(2) : (size_t)JSON_COMPACT) | JSON_REAL_PRECISION(12));
+    fputc('\n', stream);
+    frag_json_destroy(json);
+}
+
+void frag_json_destroy(frag_json *json)
+{
+    json_decref(root_of(json));
+}
+
+bool frag_json_is_object(const char *text)
+{
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    bool is_object = json_is_object(root);
+    json_decref(root);
+    return is_object;
+}

@@ -1,0 +1,34 @@
+/* Writing JSON: the only file that knows jansson.
+ *
+ * An object is filled by paths: "peak.reserved_bytes" makes the object "peak" when it is first named.
+ * Members keep the order in which they were added. */
+#ifndef FRAG_BASE_JSON_H
+#define FRAG_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct frag_json frag_json;
+
+frag_json *frag_json_create(void);
+/* Bytes that are not UTF-8 become U+FFFD. NULL writes null. */
+void frag_json_text(frag_json *json, const char *path, const char *value);
+/* FRAG_UNLIMITED (the largest value) writes null: unknown or without limit. */
+void frag_json_number(frag_json *json, const char *path, uint64_t value);
+/* 12 significant digits; not finite writes null. */
+void frag_json_ratio(frag_json *json, const char *path, double value);
+void frag_json_flag(frag_json *json, const char *path, bool value);
+void frag_json_null(frag_json *json, const char *path);
+/* Appends item to the array at path (made when first named); item is used up. */
+void frag_json_append(frag_json *json, const char *path, frag_json *item);
+/* Makes an empty array at path. */
+void frag_json_array(frag_json *json, const char *path);
+/* Prints the object on one line with a newline, or indented, and frees it. */
+void frag_json_write(frag_json *json, FILE *stream, bool is_indented);
+void frag_json_destroy(frag_json *json);
+
+/* true: text is one JSON object (for tests of what was written). */
+bool frag_json_is_object(const char *text);
+
+#endif

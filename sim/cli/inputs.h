@@ -1,0 +1,83 @@
+/* What commands that replay have in common: recordings, policies and the device of the command line. */
+#ifndef FRAG_CLI_INPUTS_H
+#define FRAG_CLI_INPUTS_H
+
+#include "allocators/registry.h"
+#include "sim/cli/command.h"
+#include "sim/run.h"
+#include "traces/load.h"
+
+/* Options for a command's table. */
+#define FRAG_POLICY_OPTIONS                                                                        \
+    {.name = "policy",                                                                             \
+     .letter = 'p',                                                                                \
+     .argument = "NAME[:KEY=VALUE,...]",                                                           \
+     .help = "allocator policy, with options; repeat it for several, or join bare names with "     \
+             "commas; 'all' is every policy. After pytorch: a literal PYTORCH_CUDA_ALLOC_CONF "    \
+             "works too, 'pytorch:recorded' takes the recording's settings, 'pytorch:env' those "  \
+             "of the environment. 'fraglab policies' lists them"},                                 \
+    {                                                                                              \
+        .name = "label", .argument = "TEXT", .help = "names the row of the policy given before it" \
+    }
+
+#define FRAG_DEVICE_OPTIONS                                                                        \
+    {.name = "device", .argument = "sim", .help = "where segments come from", .choices = "sim"},   \
+        {.name = "capacity",                                                                       \
+         .argument = "SIZE",                                                                       \
+         .help = "memory of the device (default: unlimited)"},                                     \
+        {.name = "used-by-others",                                                                 \
+         .argument = "SIZE",                                                                       \
+         .help = "memory that other programs and the driver's context hold"},                      \
+        {.name = "address-rule",                                                                   \
+         .argument = "RULE",                                                                       \
+         .help = "where segments are placed: the lowest free range, ever new ones, or as "         \
+                 "recorded (default: recorded where the trace knows, else lowest)",                \
+         .choices = "lowest|bump|recorded"},                                                       \
+        {.name = "fail-call",                                                                      \
+         .argument = "N",                                                                          \
+         .help = "the N-th malloc or map fails as if the device were full"},                       \
+    {                                                                                              \
+        .name = "latency", .argument = "FILE",                                                     \
+        .help = "table of call latencies (YAML), for the modelled time"                            \
+    }
+
+#define FRAG_LOAD_OPTIONS                                                                          \
+    {                                                                                              \
+        .name = "from", .argument = "FORMAT", .help = "format of the traces, instead of by content", \
+        .choices = "fgt|text|snapshot"                                                             \
+    }
+
+typedef struct frag_policy_list {
+    frag_policy_spec *specs;
+    size_t count;
+} frag_policy_list;
+
+/* --policy and --label. None given: FRAG_E_USAGE unless fallback names the default. */
+bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback, frag_policy_list *policies,
+                          frag_error *error);
+void frag_inputs_policies_destroy(frag_policy_list *policies);
+
+/* The device options. latency is filled when --latency is given, and must outlive the spec. */
+bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device, frag_latency_table *latency,
+                        frag_error *error);
+
+/* The policy as it is for one recording: with its settings when it asked for them. The copy is the caller's. */
+bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording, frag_policy_spec *resolved,
+                         frag_error *error);
+
+bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format, frag_error *error);
+
+/* "torch 2.9", or NULL. text holds it. */
+const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64]);
+
+/* Loads for replay: no call stacks unless with_sites. */
+bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites, frag_recording *recording,
+                      frag_error *error);
+
+/* Opens -o (default stdout), honouring -f. */
+struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error);
+
+/* Monotonic nanoseconds. */
+uint64_t frag_clock_ns(void);
+
+#endif

@@ -1,0 +1,286 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/file.h"
+#include "sim/base/memory.h"
+#include "sim/cli/inputs.h"
+#include "sim/result.h"
+#include "sim/version.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {.name = "on-oom", .argument = "WHAT", .choices = "stop|skip",
+     .help = "after the first request that cannot be served: stop the run, or skip the request and go on "
+             "(default: stop)"},
+    {.name = "fail-on-oom", .help = "exit 1 when a run ends in an OOM"},
+    {.name = "format", .argument = "FORMAT", .choices = "table|jsonl|csv|markdown",
+     .help = "how rows are printed (default: table)"},
+    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there instead of to stdout"},
+    {.name = "force", .letter = 'f', .help = "overwrite the output file"},
+    {.name = "jobs", .letter = 'j', .argument = "N", .help = "threads (default: all cores); the output is the same"},
+    {.name = "timing", .help = "measure wall time and events per second (they differ from run to run; use -j 1)"},
+    {.name = "check", .argument = "N", .help = "audit the policy's structures every N events (slow)"},
+    {.name = "driver-log", .argument = "FILE", .help = "write every device call of the run there (one trace, one policy)"},
+    {.name = NULL},
+};
+
+/* One row to compute. */
+typedef struct job {
+    const frag_recording *recording;
+    const frag_trace *trace;
+    frag_policy_spec spec;
+    frag_run_result result;
+    frag_error error;
+    bool is_ok;
+} job;
+
+typedef struct source {
+    frag_recording recording;
+    frag_error error;
+    bool is_loaded;
+    char recorded_by[64];
+} source;
+
+typedef struct running {
+    const frag_arguments *arguments;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_latency_table latency;
+    frag_run_options run;
+    frag_trace_format format;
+    frag_result_format result_format;
+    uint64_t threads;
+    source *sources; /* of the block being worked on */
+    size_t first_source;
+    job *jobs;
+    frag_progress *progress;
+    bool has_oom;
+} running;
+
+static bool read_options(const frag_arguments *arguments, running *state, frag_error *error)
+{
+    state->threads = frag_core_count();
+    if (!frag_inputs_policies(arguments, NULL, &state->policies, error) ||
+        !frag_inputs_device(arguments, &state->device, &state->latency, error) ||
+        !frag_inputs_format(arguments, &state->format, error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) ||
+        !frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state->run.check_every, error))
+        return false;
+    const char *format = frag_arguments_value(arguments, "format");
+    if (format != NULL && !frag_result_format_find(format, &state->result_format))
+        return frag_fail(error, FRAG_E_USAGE, "'%s' is no format; expected table, jsonl, csv or markdown", format);
+    const char *on_oom = frag_arguments_value(arguments, "on-oom");
+    state->run.is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
+    state->run.is_interrupted = frag_is_interrupted;
+    state->run.clock_ns = frag_arguments_has(arguments, "timing") ? frag_clock_ns : NULL;
+    return true;
+}
+
+static void load_source(void *context, uint64_t index)
+{
+    running *state = context;
+    source *from = &state->sources[index];
+    const char *path = frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
+    from->is_loaded = frag_inputs_load(path, state->format, false, &from->recording, &from->error);
+}
+
+static void run_job(void *context, uint64_t index)
+{
+    running *state = context;
+    job *task = &state->jobs[index];
+    frag_policy_spec resolved = {0};
+    if (!frag_is_interrupted() && frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error)) {
+        task->is_ok = frag_run(task->recording, task->trace, resolved.ops, resolved.values, &state->device,
+                               &state->run, &task->result, &task->error);
+        task->spec = resolved;
+    }
+    frag_progress_add(state->progress, 1);
+}
+
+/* Every trace of the loaded recordings with every policy, in the order in which rows are printed. */
+static size_t list_jobs(running *state, size_t source_count)
+{
+    size_t count = 0;
+    size_t capacity = 0;
+    state->jobs = NULL;
+    for (size_t i = 0; i < source_count; i++) {
+        const frag_recording *recording = &state->sources[i].recording;
+        for (uint32_t t = 0; state->sources[i].is_loaded && t < recording->trace_count; t++)
+            for (size_t p = 0; p < state->policies.count; p++) {
+                state->jobs = frag_grow(state->jobs, &capacity, count + 1, sizeof *state->jobs);
+                state->jobs[count++] = (job){
+                    .recording = recording,
+                    .trace = &recording->traces[t],
+                    .spec = state->policies.specs[p],
+                };
+            }
+    }
+    return count;
+}
+
+static void fill_row(const running *state, const job *task, frag_row *row)
+{
+    const source *from = state->sources;
+    while (&from->recording != task->recording)
+        from++;
+    *row = (frag_row){
+        .tool_version = frag_version(),
+        .tool_commit = frag_commit(),
+        .trace_name = task->recording->name,
+        .trace = task->trace,
+        .recorded_by = from->recorded_by[0] != '\0' ? from->recorded_by : NULL,
+        .ops = task->spec.ops,
+        .values = task->spec.values,
+        .label = task->spec.text,
+        .device = &state->device,
+        .result = &task->result,
+        .has_timing = state->run.clock_ns != NULL,
+    };
+}
+
+/* Prints the finished rows; the exit code of the first failure, else 0. */
+static int print_jobs(running *state, size_t count, FILE *stream)
+{
+    frag_row *rows = frag_alloc(count, sizeof *rows);
+    size_t done = 0;
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const job *task = &state->jobs[i];
+        if (!task->is_ok && task->error.code != FRAG_E_NONE) {
+            frag_error problem = task->error;
+            frag_error_in(&problem, task->recording->name);
+            code = frag_report(&problem);
+        } else if (task->is_ok && !task->result.replay.is_interrupted) {
+            state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
+            fill_row(state, task, &rows[done++]);
+        }
+    }
+    bool is_table = state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
+    if (is_table && done > 0) {
+        if (state->first_source > 0)
+            fputc('\n', stream);
+        frag_result_table(state->result_format, stream, rows, done);
+    }
+    for (size_t i = 0; !is_table && i < done; i++)
+        frag_result_write(state->result_format, stream, &rows[i]);
+    fflush(stream);
+    free(rows);
+    return code;
+}
+
+/* A block of recordings: load side by side, run side by side, print in order. */
+static int run_block(running *state, size_t count, FILE *stream)
+{
+    state->sources = frag_alloc(count, sizeof *state->sources);
+    frag_for_each((uint32_t)state->threads, count, load_source, state);
+    for (size_t i = 0; i < count; i++)
+        if (state->sources[i].is_loaded)
+            frag_inputs_recorded_by(&state->sources[i].recording, state->sources[i].recorded_by);
+    size_t job_count = list_jobs(state, count);
+    frag_for_each((uint32_t)state->threads, job_count, run_job, state);
+    int code = print_jobs(state, job_count, stream);
+    for (size_t i = 0; i < count; i++)
+        if (!state->sources[i].is_loaded) {
+            int failure = frag_report(&state->sources[i].error);
+            code = code != 0 ? code : failure;
+        }
+    for (size_t i = 0; i < job_count; i++) {
+        /* A job that ran owns the policy it resolved; the others share the command line's. */
+        bool is_shared = false;
+        for (size_t p = 0; p < state->policies.count; p++)
+            is_shared = is_shared || state->jobs[i].spec.values == state->policies.specs[p].values;
+        if (!is_shared)
+            frag_policy_spec_destroy(&state->jobs[i].spec);
+    }
+    free(state->jobs);
+    for (size_t i = 0; i < count; i++)
+        frag_recording_destroy(&state->sources[i].recording);
+    free(state->sources);
+    return code;
+}
+
+static bool open_driver_log(running *state, frag_output **log, frag_error *error)
+{
+    const char *path = frag_arguments_value(state->arguments, "driver-log");
+    if (path == NULL)
+        return true;
+    if (state->policies.count != 1 || frag_arguments_operand_count(state->arguments) != 1) {
+        frag_fail(error, FRAG_E_USAGE, "the log holds the calls of one run; give one trace and one policy");
+        return frag_error_in(error, "--driver-log");
+    }
+    *log = frag_output_open(path, frag_arguments_has(state->arguments, "force"), error);
+    if (*log == NULL)
+        return false;
+    state->device.driver_log = frag_output_stream(*log);
+    fputs("event\tcall\taddress\tbytes\tresult\n", state->device.driver_log);
+    return true;
+}
+
+static void suggest_next(const running *state, int code)
+{
+    if (code != 0 || state->result_format != FRAG_RESULT_TABLE || !frag_is_terminal(1) ||
+        frag_arguments_is_quiet(state->arguments))
+        return;
+    const char *trace = frag_arguments_operand(state->arguments, 0);
+    const char *policy = state->policies.specs[0].text;
+    fprintf(stderr, "\nnext:  fraglab plot timeline %s --policy %s\n       fraglab min-capacity %s --policy %s\n", trace,
+            policy, trace, policy);
+}
+
+static int run_command(const frag_arguments *arguments)
+{
+    running state = {.arguments = arguments};
+    frag_error error = {0};
+    frag_output *log = NULL;
+    frag_output *output = NULL;
+    int code = 0;
+    if (!read_options(arguments, &state, &error) || !open_driver_log(&state, &log, &error) ||
+        (output = frag_inputs_output(arguments, &error)) == NULL) {
+        code = frag_report(&error);
+    } else {
+        FILE *stream = frag_output_stream(output);
+        size_t count = frag_arguments_operand_count(arguments);
+        state.progress = frag_progress_start(arguments, "replaying", "runs", count * state.policies.count);
+        frag_result_begin(state.result_format, stream);
+        size_t block = (size_t)state.threads;
+        for (size_t first = 0; first < count && !frag_is_interrupted(); first += block) {
+            state.first_source = first;
+            int block_code = run_block(&state, count - first < block ? count - first : block, stream);
+            code = code != 0 ? code : block_code;
+        }
+        frag_progress_end(state.progress);
+    }
+    if (output != NULL && !frag_output_finish(output, &error))
+        code = code != 0 ? code : frag_report(&error);
+    if (log != NULL && !frag_output_finish(log, &error))
+        code = code != 0 ? code : frag_report(&error);
+    suggest_next(&state, code);
+    frag_inputs_policies_destroy(&state.policies);
+    if (frag_is_interrupted())
+        return 130;
+    if (code == 0 && state.has_oom && frag_arguments_has(arguments, "fail-on-oom"))
+        return 1;
+    return code;
+}
+
+const frag_command frag_command_run = {
+    .name = "run",
+    .operands = "TRACE...",
+    .summary = "replay traces through policies; one row per trace and policy",
+    .description =
+        "Replays each trace through each policy on the simulated device and prints a row for each: peak reserved "
+        "bytes, how far above the bound, utilisation, device calls, and the OOM point if memory ran out. A trace is "
+        "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file or fraglab's text form; '-' is stdin. A "
+        "recording of several devices gives a row for each.\n\n"
+        "Exit: 0 ok; 1 an OOM, with --fail-on-oom; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
+    .examples =
+        "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"
+        "fraglab run train.pickle --policy all --capacity 24GiB  # would it fit on a 24 GiB card?\n"
+        "fraglab run *.fgt --policy pytorch:max_split_size_mb=128 --format jsonl -o rows.jsonl",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .run = run_command,
+};

@@ -1,0 +1,382 @@
+#include "sim/result.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/json.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+
+#define SCHEMA "fraglab.run/1"
+
+static const char *const format_names[FRAG_RESULT_FORMAT_COUNT] = {
+    [FRAG_RESULT_TABLE] = "table",
+    [FRAG_RESULT_JSONL] = "jsonl",
+    [FRAG_RESULT_CSV] = "csv",
+    [FRAG_RESULT_MARKDOWN] = "markdown",
+};
+
+bool frag_result_format_find(const char *name, frag_result_format *format)
+{
+    for (size_t i = 0; i < FRAG_RESULT_FORMAT_COUNT; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            *format = (frag_result_format)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- fields */
+
+typedef enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_RATIO, FIELD_FLAG, FIELD_NONE } field_kind;
+
+typedef struct field {
+    char path[96];
+    field_kind kind;
+    const char *text;
+    uint64_t number;
+    double ratio;
+    bool is_option; /* of the policy: one object in JSON, one column in CSV */
+} field;
+
+typedef struct field_list {
+    field *items;
+    size_t count;
+    size_t capacity;
+} field_list;
+
+static field *add(field_list *list, const char *path, field_kind kind)
+{
+    list->items = frag_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    field *item = &list->items[list->count++];
+    *item = (field){.kind = kind};
+    snprintf(item->path, sizeof item->path, "%s", path);
+    return item;
+}
+
+static void add_text(field_list *list, const char *path, const char *text)
+{
+    add(list, path, text != NULL ? FIELD_TEXT : FIELD_NONE)->text = text;
+}
+
+/* FRAG_UNLIMITED: unknown or without limit. */
+static void add_number(field_list *list, const char *path, uint64_t number)
+{
+    add(list, path, number != FRAG_UNLIMITED ? FIELD_NUMBER : FIELD_NONE)->number = number;
+}
+
+static void add_ratio(field_list *list, const char *path, double above, double below)
+{
+    add(list, path, below > 0 ? FIELD_RATIO : FIELD_NONE)->ratio = below > 0 ? above / below : 0;
+}
+
+static void add_value(field_list *list, const char *path, double value)
+{
+    add(list, path, FIELD_RATIO)->ratio = value;
+}
+
+static void add_level(field_list *list, const char *group, const frag_level *level)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s.requested_bytes", group);
+    add_number(list, path, level->requested_bytes);
+    snprintf(path, sizeof path, "%s.allocated_bytes", group);
+    add_number(list, path, level->allocated_bytes);
+    snprintf(path, sizeof path, "%s.active_bytes", group);
+    add_number(list, path, level->active_bytes);
+    snprintf(path, sizeof path, "%s.reserved_bytes", group);
+    add_number(list, path, level->reserved_bytes);
+}
+
+static void add_option(field_list *list, const frag_option *option, const frag_option_value *value)
+{
+    char path[96];
+    snprintf(path, sizeof path, "policy.options.%s", option->key);
+    field *item = add(list, path, FIELD_NONE);
+    item->is_option = true;
+    item->text = value->text;
+    switch (option->type) {
+    case FRAG_OPTION_BYTES:
+    case FRAG_OPTION_COUNT:
+        item->kind = value->number != FRAG_UNLIMITED ? FIELD_NUMBER : FIELD_NONE;
+        item->number = value->number;
+        break;
+    case FRAG_OPTION_RATIO:
+        item->kind = FIELD_RATIO;
+        item->ratio = value->ratio;
+        break;
+    case FRAG_OPTION_FLAG:
+        item->kind = FIELD_FLAG;
+        item->number = value->number;
+        break;
+    case FRAG_OPTION_ENUM:
+    case FRAG_OPTION_TEXT:
+        item->kind = FIELD_TEXT;
+        break;
+    }
+}
+
+static void add_head(field_list *list, const frag_row *row)
+{
+    add_text(list, "schema", SCHEMA);
+    add_text(list, "tool.version", row->tool_version);
+    add_text(list, "tool.commit", row->tool_commit);
+    add_text(list, "trace.name", row->trace_name);
+    add_text(list, "trace.digest", row->trace->digest);
+    add_number(list, "trace.device", row->trace->device);
+    add_number(list, "trace.events", row->trace->event_count);
+    add_number(list, "trace.requests", row->trace->stats.request_count);
+    add_number(list, "trace.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
+    add_number(list, "trace.observed_reserved_peak_bytes",
+               row->trace->stats.observed_reserved_peak_bytes > 0 ? row->trace->stats.observed_reserved_peak_bytes
+                                                                  : FRAG_UNLIMITED);
+    add_text(list, "trace.recorded_by", row->recorded_by);
+    add_text(list, "policy.name", row->ops->name);
+    add_text(list, "policy.label", row->label);
+    for (uint32_t i = 0; row->ops->options != NULL && row->ops->options[i].key != NULL; i++)
+        add_option(list, &row->ops->options[i], &row->values[i]);
+}
+
+static const char *const rule_names[] = {
+    [FRAG_ADDRESS_LOWEST] = "lowest",
+    [FRAG_ADDRESS_BUMP] = "bump",
+    [FRAG_ADDRESS_RECORDED] = "recorded",
+};
+
+static void add_device(field_list *list, const frag_row *row)
+{
+    const frag_device_spec *device = row->device;
+    add_text(list, "device.name", "sim");
+    add_number(list, "device.capacity_bytes", device->capacity_bytes);
+    add_number(list, "device.used_by_others_bytes", device->used_by_others_bytes);
+    add_number(list, "device.page_bytes", device->page_bytes != 0 ? device->page_bytes : FRAG_DEVICE_PAGE_BYTES);
+    add_text(list, "device.address_rule", rule_names[row->result->address_rule]);
+    add_number(list, "device.fail_call", device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
+    add_text(list, "device.latency", device->latency != NULL ? device->latency->name : NULL);
+    add_number(list, "seed", FRAG_UNLIMITED);
+}
+
+static void add_parts(field_list *list, const frag_run_result *result)
+{
+    const frag_decomposition *parts = &result->at_peak;
+    bool has = result->has_at_peak;
+    add_number(list, "decomposition_at_peak.requested_bytes", has ? parts->requested_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.rounding_bytes", has ? parts->rounding_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.unsplit_bytes", has ? parts->unsplit_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.holes_bytes", has ? parts->holes_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.cached_bytes", has ? parts->cached_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.waiting_bytes", has ? parts->waiting_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.page_slack_bytes", has ? parts->page_slack_bytes : FRAG_UNLIMITED);
+}
+
+static void add_fragmentation(field_list *list, const frag_run_result *result)
+{
+    const frag_replay_result *replay = &result->replay;
+    const frag_decomposition *parts = &result->at_peak;
+    bool has = result->has_at_peak;
+    add_ratio(list, "fragmentation.utilisation_ratio", (double)replay->peak.allocated_bytes,
+              (double)replay->peak.reserved_bytes);
+    add_ratio(list, "fragmentation.requested_over_reserved_at_peak_ratio",
+              (double)replay->at_reserved_peak.requested_bytes, (double)replay->at_reserved_peak.reserved_bytes);
+    add_ratio(list, "fragmentation.requested_over_reserved_mean_ratio", frag_wide_value(replay->requested_sum),
+              frag_wide_value(replay->reserved_sum));
+    add_ratio(list, "fragmentation.allocated_over_reserved_mean_ratio", frag_wide_value(replay->allocated_sum),
+              frag_wide_value(replay->reserved_sum));
+    add_value(list, "fragmentation.external_ratio_max", replay->external_ratio_max);
+    add_number(list, "fragmentation.largest_hole_at_peak_bytes", has ? parts->largest_hole_bytes : FRAG_UNLIMITED);
+    add_number(list, "fragmentation.holes_at_peak", has ? parts->hole_count : FRAG_UNLIMITED);
+    add_number(list, "fragmentation.segments_at_peak", has ? parts->segment_count : FRAG_UNLIMITED);
+}
+
+static void add_oom(field_list *list, const frag_oom *oom)
+{
+    bool has = oom->has_happened;
+    add_number(list, "oom.event", has ? oom->event : FRAG_UNLIMITED);
+    add_number(list, "oom.requested_bytes", has ? oom->requested_bytes : FRAG_UNLIMITED);
+    add_number(list, "oom.segment_bytes", has ? oom->segment_bytes : FRAG_UNLIMITED);
+    add_number(list, "oom.free_bytes", has ? oom->free_bytes : FRAG_UNLIMITED);
+    add_number(list, "oom.largest_hole_bytes", has ? oom->largest_hole_bytes : FRAG_UNLIMITED);
+    add_number(list, "oom.total_hole_bytes", has ? oom->total_hole_bytes : FRAG_UNLIMITED);
+}
+
+static void add_calls(field_list *list, const frag_run_result *result)
+{
+    char path[96];
+    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++) {
+        snprintf(path, sizeof path, "device_calls.%s", frag_device_call_name((frag_device_call)i));
+        add_number(list, path, result->calls[i]);
+    }
+    add_number(list, "device_calls.malloc_failed", result->failed_calls[FRAG_DEVICE_MALLOC]);
+    add_number(list, "device_calls.map_failed", result->failed_calls[FRAG_DEVICE_MAP]);
+    add_number(list, "device_calls.modelled_time_ns",
+               result->is_time_modelled ? (uint64_t)(result->modelled_time_ns + 0.5) : FRAG_UNLIMITED);
+}
+
+static const char *const initial_names[] = {
+    [FRAG_INITIAL_NONE] = "none",
+    [FRAG_INITIAL_ADOPTED] = "adopted",
+    [FRAG_INITIAL_ALLOCATED] = "allocated",
+};
+
+static void add_replay(field_list *list, const frag_row *row)
+{
+    const frag_run_result *result = row->result;
+    add_number(list, "replay.events", result->replay.events);
+    add_number(list, "replay.requests", result->replay.requests);
+    add_number(list, "replay.failed_requests", result->replay.failed_requests);
+    add_number(list, "replay.ignored_events", result->replay.ignored_events);
+    add_text(list, "replay.initial_state", initial_names[result->replay.initial]);
+    bool has = row->has_timing && result->wall_ns > 0;
+    double rate = has ? (double)result->replay.events * 1e9 / (double)result->wall_ns : 0;
+    add_number(list, "replay.events_per_second", has ? (uint64_t)rate : FRAG_UNLIMITED);
+    add_number(list, "replay.wall_ns", has ? result->wall_ns : FRAG_UNLIMITED);
+    add_text(list, "verify", NULL);
+}
+
+static void fill(field_list *list, const frag_row *row)
+{
+    const frag_run_result *result = row->result;
+    add_head(list, row);
+    add_device(list, row);
+    add_level(list, "peak", &result->replay.peak);
+    add_number(list, "peak.reserved_at_event", result->replay.reserved_at_event);
+    add_level(list, "final", &result->replay.final);
+    add_parts(list, result);
+    add_fragmentation(list, result);
+    add_oom(list, &result->replay.oom);
+    add_calls(list, result);
+    add_number(list, "bounds.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
+    add_number(list, "bounds.packing_bytes", FRAG_UNLIMITED);
+    add(list, "bounds.packing_proved", FIELD_NONE);
+    add_replay(list, row);
+}
+
+/* ---- JSON Lines */
+
+static void write_jsonl(FILE *stream, const frag_row *row, const field_list *list)
+{
+    frag_json *json = frag_json_create();
+    bool has_oom = row->result->replay.oom.has_happened;
+    bool is_oom_written = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const field *item = &list->items[i];
+        if (!has_oom && strncmp(item->path, "oom.", 4) == 0) {
+            if (!is_oom_written)
+                frag_json_null(json, "oom");
+            is_oom_written = true;
+            continue;
+        }
+        switch (item->kind) {
+        case FIELD_TEXT:
+            frag_json_text(json, item->path, item->text);
+            break;
+        case FIELD_NUMBER:
+            frag_json_number(json, item->path, item->number);
+            break;
+        case FIELD_RATIO:
+            frag_json_ratio(json, item->path, item->ratio);
+            break;
+        case FIELD_FLAG:
+            frag_json_flag(json, item->path, item->number != 0);
+            break;
+        case FIELD_NONE:
+            frag_json_null(json, item->path);
+            break;
+        }
+    }
+    frag_json_write(json, stream, false);
+}
+
+/* ---- CSV (RFC 4180) */
+
+static void write_csv_text(FILE *stream, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', stream);
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
+static void write_csv_value(FILE *stream, const field *item)
+{
+    if (item->kind == FIELD_TEXT)
+        write_csv_text(stream, item->text);
+    else if (item->kind == FIELD_NUMBER)
+        fprintf(stream, "%" PRIu64, item->number);
+    else if (item->kind == FIELD_RATIO)
+        fprintf(stream, "%.12g", item->ratio);
+    else if (item->kind == FIELD_FLAG)
+        fputs(item->number != 0 ? "true" : "false", stream);
+}
+
+/* All options of a policy as one column: "align=512;space=growing". */
+static void write_csv_options(FILE *stream, const field_list *list)
+{
+    frag_text text = {0};
+    frag_text_add(&text, "%s", "");
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].is_option)
+            frag_text_add(&text, "%s%s=%s", text.length > 0 ? ";" : "", strrchr(list->items[i].path, '.') + 1,
+                          list->items[i].text);
+    write_csv_text(stream, text.bytes);
+    frag_text_destroy(&text);
+}
+
+static void write_csv(FILE *stream, const field_list *list, bool is_header)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const field *item = &list->items[i];
+        if (item->is_option)
+            continue;
+        if (i > 0)
+            fputc(',', stream);
+        if (is_header)
+            fputs(item->path, stream);
+        else
+            write_csv_value(stream, item);
+        if (strcmp(item->path, "policy.label") != 0)
+            continue;
+        fputc(',', stream);
+        if (is_header)
+            fputs("policy.options", stream);
+        else
+            write_csv_options(stream, list);
+    }
+    fputc('\n', stream);
+}
+
+void frag_result_begin(frag_result_format format, FILE *stream)
+{
+    if (format != FRAG_RESULT_CSV)
+        return;
+    /* The header is that of any row: the fields are the same for all. */
+    static const frag_policy_ops ops = {.name = ""};
+    static const frag_run_result result = {0};
+    static const frag_trace trace = {0};
+    static const frag_device_spec device = {0};
+    frag_row row = {.trace = &trace, .ops = &ops, .device = &device, .result = &result};
+    field_list list = {0};
+    fill(&list, &row);
+    write_csv(stream, &list, true);
+    free(list.items);
+}
+
+void frag_result_write(frag_result_format format, FILE *stream, const frag_row *row)
+{
+    field_list list = {0};
+    fill(&list, row);
+    if (format == FRAG_RESULT_JSONL)
+        write_jsonl(stream, row, &list);
+    else
+        write_csv(stream, &list, false);
+    free(list.items);
+}
