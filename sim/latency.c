@@ -21,11 +21,12 @@ static bool read_cost(const frag_yaml_node *call, const char *key, double *ns, f
 static bool read_call(const frag_yaml_node *node, frag_latency *latency, frag_error *error)
 {
     static const char *const keys[] = {"base_us", "us_per_mib", NULL};
-    if (!frag_yaml_expect(node, FRAG_YAML_MAPPING, node->key, error) || !frag_yaml_check_keys(node, keys, error))
+    if (!frag_yaml_expect(node, FRAG_YAML_MAPPING, node->key, error) ||
+        !frag_yaml_check_keys(node, keys, error))
         return false;
     if (node->count == 0)
-        return frag_fail_line(error, node->line, node->column, "'%s' has no cost; expected base_us, us_per_mib or both",
-                              node->key);
+        return frag_fail_line(error, node->line, node->column,
+                              "'%s' has no cost; expected base_us, us_per_mib or both", node->key);
     return read_cost(node, "base_us", &latency->base_ns, error) &&
            read_cost(node, "us_per_mib", &latency->ns_per_mib, error);
 }
@@ -35,7 +36,8 @@ static bool read_calls(const frag_yaml_node *calls, frag_latency_table *table, f
     const char *names[FRAG_DEVICE_CALL_COUNT + 1] = {NULL};
     for (int call = 0; call < FRAG_DEVICE_CALL_COUNT; call++)
         names[call] = frag_device_call_name((frag_device_call)call);
-    if (!frag_yaml_expect(calls, FRAG_YAML_MAPPING, "calls", error) || !frag_yaml_check_keys(calls, names, error))
+    if (!frag_yaml_expect(calls, FRAG_YAML_MAPPING, "calls", error) ||
+        !frag_yaml_check_keys(calls, names, error))
         return false;
     for (int call = 0; call < FRAG_DEVICE_CALL_COUNT; call++) {
         const frag_yaml_node *node = frag_yaml_find(calls, names[call]);
@@ -54,13 +56,15 @@ static bool read_table(const frag_yaml_node *root, frag_latency_table *table, fr
     const frag_yaml_node *name = frag_yaml_find(root, "name");
     const frag_yaml_node *calls = frag_yaml_find(root, "calls");
     if (name == NULL || calls == NULL)
-        return frag_fail_line(error, root->line, root->column, "'%s' is missing; a latency table has name and calls",
+        return frag_fail_line(error, root->line, root->column,
+                              "'%s' is missing; a latency table has name and calls",
                               name == NULL ? "name" : "calls");
     const char *text = NULL;
     if (!frag_yaml_text(name, &text, error))
         return false;
     if (text[0] == '\0' || strlen(text) >= sizeof table->name)
-        return frag_fail_line(error, name->line, name->column, "the name has %zu bytes; expected 1 to %zu", strlen(text),
+        return frag_fail_line(error, name->line, name->column,
+                              "the name has %zu bytes; expected 1 to %zu", strlen(text),
                               sizeof table->name - 1);
     snprintf(table->name, sizeof table->name, "%s", text);
     return read_calls(calls, table, error);

@@ -71,8 +71,11 @@ bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error)
         if (at == digits)
             return frag_fail(error, FRAG_E_USAGE, "'%s' has no digit after the point; write one like 1.5GiB", text);
     }
+    const char *digits_end = at;
     while (*at == ' ')
         at++;
+    if (*at == '\0' && at != digits_end)
+        return frag_fail(error, FRAG_E_USAGE, "'%s' ends in a blank; leave it out", text);
     if (strlen(at) == 1 && strchr("KkMGT", *at) != NULL)
         return frag_fail(error, FRAG_E_USAGE, "'%s' could mean 1000s or 1024s; write %ciB (1024s) or %cB (1000s)", text,
                          *at == 'k' ? 'K' : *at, *at == 'K' ? 'k' : *at);

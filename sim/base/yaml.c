@@ -36,7 +36,8 @@ static bool next_event(yaml_parser_t *parser, yaml_event_t *event, frag_error *e
         return true;
     const char *problem = parser->problem != NULL ? parser->problem : "it cannot be read";
     if (parser->error == YAML_READER_ERROR)
-        return frag_fail_at(error, parser->problem_offset, "not YAML: %s; expected UTF-8 text", problem);
+        return frag_fail_at(error, parser->problem_offset, "not YAML: %s; expected UTF-8 text",
+                            problem);
     return frag_fail_line(error, parser->problem_mark.line + 1, parser->problem_mark.column + 1,
                           "not YAML: %s; check indentation, quotes and brackets here", problem);
 }
@@ -69,17 +70,19 @@ static bool check_plain(const yaml_event_t *event, frag_error *error)
         tag = event->data.mapping_start.tag;
         break;
     default:
-        return fail_mark(error, &event->start_mark, "aliases (*name) are not read; write the value out");
+        return fail_mark(error, &event->start_mark,
+                         "aliases (*name) are not read; write the value out");
     }
     if (anchor != NULL)
-        return fail_mark(error, &event->start_mark, "anchors (&name) are not read; write the value out where it is used");
+        return fail_mark(error, &event->start_mark,
+                         "anchors (&name) are not read; write the value out where it is used");
     if (tag != NULL)
         return fail_mark(error, &event->start_mark, "tags (!name) are not read; leave the tag out");
     return true;
 }
 
-static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int depth, frag_yaml_node *node,
-                      frag_error *error);
+static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int depth,
+                      frag_yaml_node *node, frag_error *error);
 
 static void append(frag_yaml_node *parent, frag_yaml_node **last, frag_yaml_node *item)
 {
@@ -92,20 +95,21 @@ static void append(frag_yaml_node *parent, frag_yaml_node **last, frag_yaml_node
 }
 
 /* Reads the key in event into item and moves event on to the value. */
-static bool read_key(yaml_parser_t *parser, yaml_event_t *event, frag_strings *keys, frag_yaml_node *item,
-                     frag_error *error)
+static bool read_key(yaml_parser_t *parser, yaml_event_t *event, frag_strings *keys,
+                     frag_yaml_node *item, frag_error *error)
 {
     item->key_line = event->start_mark.line + 1;
     item->key_column = event->start_mark.column + 1;
     if (event->type != YAML_SCALAR_EVENT && event->type != YAML_ALIAS_EVENT)
-        return fail_mark(error, &event->start_mark, "a key is not a plain word; expected 'key: value'");
+        return fail_mark(error, &event->start_mark,
+                         "a key is not a plain word; expected 'key: value'");
     if (!check_plain(event, error) || !copy_scalar(event, &item->key, error))
         return false;
     uint32_t before = keys->count;
     frag_strings_add(keys, item->key, strlen(item->key));
     if (keys->count == before)
-        return frag_fail_line(error, item->key_line, item->key_column, "'%s' is given twice; keep one of them",
-                              item->key);
+        return frag_fail_line(error, item->key_line, item->key_column,
+                              "'%s' is given twice; keep one of them", item->key);
     yaml_event_delete(event);
     *event = (yaml_event_t){.type = YAML_NO_EVENT};
     return next_event(parser, event, error);
@@ -113,7 +117,8 @@ static bool read_key(yaml_parser_t *parser, yaml_event_t *event, frag_strings *k
 
 static bool read_items(yaml_parser_t *parser, int depth, frag_yaml_node *node, frag_error *error)
 {
-    yaml_event_type_t end = node->kind == FRAG_YAML_MAPPING ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    yaml_event_type_t end =
+        node->kind == FRAG_YAML_MAPPING ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
     frag_strings keys = {.count = 0};
     frag_yaml_node *last = NULL;
     bool is_at_end = false;
@@ -125,8 +130,9 @@ static bool read_items(yaml_parser_t *parser, int depth, frag_yaml_node *node, f
         if (ok && !is_at_end) {
             frag_yaml_node *item = frag_alloc(1, sizeof *item);
             append(node, &last, item);
-            ok = (node->kind != FRAG_YAML_MAPPING || read_key(parser, &event, &keys, item, error)) &&
-                 read_node(parser, &event, depth + 1, item, error);
+            ok =
+                (node->kind != FRAG_YAML_MAPPING || read_key(parser, &event, &keys, item, error)) &&
+                read_node(parser, &event, depth + 1, item, error);
         }
         yaml_event_delete(&event);
     }
@@ -134,15 +140,16 @@ static bool read_items(yaml_parser_t *parser, int depth, frag_yaml_node *node, f
     return ok;
 }
 
-static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int depth, frag_yaml_node *node,
-                      frag_error *error)
+static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int depth,
+                      frag_yaml_node *node, frag_error *error)
 {
     node->line = event->start_mark.line + 1;
     node->column = event->start_mark.column + 1;
     if (!check_plain(event, error))
         return false;
     if (depth > DEPTH_MAX)
-        return fail_mark(error, &event->start_mark, "more than 32 levels are nested here; expected a flatter document");
+        return fail_mark(error, &event->start_mark,
+                         "more than 32 levels are nested here; expected a flatter document");
     if (event->type == YAML_SCALAR_EVENT) {
         node->kind = FRAG_YAML_SCALAR;
         node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -153,10 +160,12 @@ static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int dept
 }
 
 /* The next event must be of that type; it carries nothing. */
-static bool pass_event(yaml_parser_t *parser, yaml_event_type_t type, const char *sentence, frag_error *error)
+static bool pass_event(yaml_parser_t *parser, yaml_event_type_t type, const char *sentence,
+                       frag_error *error)
 {
     yaml_event_t event = {.type = YAML_NO_EVENT};
-    bool ok = next_event(parser, &event, error) && (event.type == type || fail_mark(error, &event.start_mark, sentence));
+    bool ok = next_event(parser, &event, error) &&
+              (event.type == type || fail_mark(error, &event.start_mark, sentence));
     yaml_event_delete(&event);
     return ok;
 }
@@ -164,13 +173,15 @@ static bool pass_event(yaml_parser_t *parser, yaml_event_type_t type, const char
 static bool read_document(yaml_parser_t *parser, frag_yaml_node *root, frag_error *error)
 {
     if (!pass_event(parser, YAML_STREAM_START_EVENT, "not YAML", error) ||
-        !pass_event(parser, YAML_DOCUMENT_START_EVENT, "the document is empty; expected 'key: value' lines", error))
+        !pass_event(parser, YAML_DOCUMENT_START_EVENT,
+                    "the document is empty; expected 'key: value' lines", error))
         return false;
     yaml_event_t event = {.type = YAML_NO_EVENT};
     bool ok = next_event(parser, &event, error) && read_node(parser, &event, 1, root, error);
     yaml_event_delete(&event);
     return ok && pass_event(parser, YAML_DOCUMENT_END_EVENT, "not YAML", error) &&
-           pass_event(parser, YAML_STREAM_END_EVENT, "a second document begins here; expected one only", error);
+           pass_event(parser, YAML_STREAM_END_EVENT,
+                      "a second document begins here; expected one only", error);
 }
 
 frag_yaml_node *frag_yaml_parse(const void *bytes, size_t count, frag_error *error)
@@ -200,7 +211,8 @@ frag_yaml_node *frag_yaml_load(const char *path, frag_error *error)
     frag_yaml_node *root = NULL;
     if (frag_input_peek(input, DOCUMENT_BYTES_MAX + 1, &bytes, &count, error)) {
         if (count > DOCUMENT_BYTES_MAX)
-            frag_fail(error, FRAG_E_INPUT, "has more than 1 MiB; expected a document written by hand");
+            frag_fail(error, FRAG_E_INPUT,
+                      "has more than 1 MiB; expected a document written by hand");
         else
             root = frag_yaml_parse(bytes, count, error);
     }
@@ -219,13 +231,14 @@ const frag_yaml_node *frag_yaml_find(const frag_yaml_node *mapping, const char *
     return NULL;
 }
 
-bool frag_yaml_expect(const frag_yaml_node *node, frag_yaml_kind kind, const char *what, frag_error *error)
+bool frag_yaml_expect(const frag_yaml_node *node, frag_yaml_kind kind, const char *what,
+                      frag_error *error)
 {
     static const char *const kinds[] = {"a single value", "a list", "'key: value' lines"};
     if (node->kind == kind)
         return true;
-    return frag_fail_line(error, node->line, node->column, "'%s' is %s; expected %s", what, kinds[node->kind],
-                          kinds[kind]);
+    return frag_fail_line(error, node->line, node->column, "'%s' is %s; expected %s", what,
+                          kinds[node->kind], kinds[kind]);
 }
 
 static bool is_one_of(const char *key, const char *const *names)
@@ -235,7 +248,8 @@ static bool is_one_of(const char *key, const char *const *names)
     return *names != NULL;
 }
 
-static bool fail_unknown_key(const frag_yaml_node *item, const char *const *names, frag_error *error)
+static bool fail_unknown_key(const frag_yaml_node *item, const char *const *names,
+                             frag_error *error)
 {
     size_t count = 0;
     frag_text list = {.bytes = NULL};
@@ -243,12 +257,14 @@ static bool fail_unknown_key(const frag_yaml_node *item, const char *const *name
         frag_text_add(&list, "%s%s", count == 0 ? "" : ", ", names[count]);
     const char *nearest = frag_nearest_name(item->key, names, count);
     frag_fail_line(error, item->key_line, item->key_column, "unknown key '%s'; %s%s", item->key,
-                   nearest != NULL ? "did you mean " : "expected one of ", nearest != NULL ? nearest : list.bytes);
+                   nearest != NULL ? "did you mean " : "expected one of ",
+                   nearest != NULL ? nearest : list.bytes);
     frag_text_destroy(&list);
     return false;
 }
 
-bool frag_yaml_check_keys(const frag_yaml_node *mapping, const char *const *names, frag_error *error)
+bool frag_yaml_check_keys(const frag_yaml_node *mapping, const char *const *names,
+                          frag_error *error)
 {
     for (const frag_yaml_node *item = mapping->first; item != NULL; item = item->next)
         if (!is_one_of(item->key, names))
@@ -267,8 +283,9 @@ bool frag_yaml_text(const frag_yaml_node *node, const char **text, frag_error *e
 /* A wrong number is about the file here, not about the command line. */
 static bool fail_value(const frag_yaml_node *node, const frag_error *cause, frag_error *error)
 {
-    return frag_fail_line(error, node->line, node->column, "%s%s%s", node->key != NULL ? node->key : "",
-                          node->key != NULL ? ": " : "", cause->sentence);
+    return frag_fail_line(error, node->line, node->column, "%s%s%s",
+                          node->key != NULL ? node->key : "", node->key != NULL ? ": " : "",
+                          cause->sentence);
 }
 
 bool frag_yaml_bytes(const frag_yaml_node *node, uint64_t *bytes, frag_error *error)
@@ -279,7 +296,8 @@ bool frag_yaml_bytes(const frag_yaml_node *node, uint64_t *bytes, frag_error *er
            (frag_bytes_parse(text, bytes, &cause) || fail_value(node, &cause, error));
 }
 
-bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *count, frag_error *error)
+bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *count,
+                     frag_error *error)
 {
     const char *text = NULL;
     frag_error cause = {.code = FRAG_E_NONE};
@@ -287,7 +305,8 @@ bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uin
            (frag_count_parse(text, min, max, count, &cause) || fail_value(node, &cause, error));
 }
 
-bool frag_yaml_ratio(const frag_yaml_node *node, double min, double max, double *ratio, frag_error *error)
+bool frag_yaml_ratio(const frag_yaml_node *node, double min, double max, double *ratio,
+                     frag_error *error)
 {
     const char *text = NULL;
     frag_error cause = {.code = FRAG_E_NONE};

@@ -13,7 +13,11 @@
 
 #include "sim/base/error.h"
 
-typedef enum frag_yaml_kind { FRAG_YAML_SCALAR, FRAG_YAML_SEQUENCE, FRAG_YAML_MAPPING } frag_yaml_kind;
+typedef enum frag_yaml_kind {
+    FRAG_YAML_SCALAR,
+    FRAG_YAML_SEQUENCE,
+    FRAG_YAML_MAPPING
+} frag_yaml_kind;
 
 typedef struct frag_yaml_node {
     frag_yaml_kind kind;
@@ -38,16 +42,20 @@ void frag_yaml_destroy(frag_yaml_node *root);
 const frag_yaml_node *frag_yaml_find(const frag_yaml_node *mapping, const char *key);
 
 /* Is it of that kind? what names it in the sentence: "calls". */
-bool frag_yaml_expect(const frag_yaml_node *node, frag_yaml_kind kind, const char *what, frag_error *error);
+bool frag_yaml_expect(const frag_yaml_node *node, frag_yaml_kind kind, const char *what,
+                      frag_error *error);
 
 /* Every key of a mapping must be one of these; the nearest is suggested. names ends with NULL. */
-bool frag_yaml_check_keys(const frag_yaml_node *mapping, const char *const *names, frag_error *error);
+bool frag_yaml_check_keys(const frag_yaml_node *mapping, const char *const *names,
+                          frag_error *error);
 
 /* Values of scalars, in the forms of sim/base/bytes.h; the error is at the node. */
 bool frag_yaml_text(const frag_yaml_node *node, const char **text, frag_error *error);
 bool frag_yaml_bytes(const frag_yaml_node *node, uint64_t *bytes, frag_error *error);
-bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *count, frag_error *error);
-bool frag_yaml_ratio(const frag_yaml_node *node, double min, double max, double *ratio, frag_error *error);
+bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uint64_t *count,
+                     frag_error *error);
+bool frag_yaml_ratio(const frag_yaml_node *node, double min, double max, double *ratio,
+                     frag_error *error);
 bool frag_yaml_flag(const frag_yaml_node *node, bool *flag, frag_error *error); /* true or false */
 
 /* "0.2.5", as linked. */

@@ -55,7 +55,8 @@ static void collect_options(option_list *list, const frag_command_option *option
     }
 }
 
-const frag_command *frag_command_find(const frag_command *const *commands, const char *name, frag_error *error)
+const frag_command *frag_command_find(const frag_command *const *commands, const char *name,
+                                      frag_error *error)
 {
     const char *names[OPTIONS_MAX];
     size_t count = 0;
@@ -107,13 +108,14 @@ static bool fail_unknown(const frag_arguments *arguments, const option_list *lis
             if (strncmp(names[i], name, strlen(name)) == 0)
                 nearest = names[i];
         if (nearest != NULL)
-            return frag_fail(error, FRAG_E_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
+            return frag_fail(error, FRAG_E_USAGE, "unknown option '--%s'; did you mean '--%s'?",
+                             name, nearest);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(token, "="), token);
     } else {
         snprintf(name, sizeof name, "-%c", letter);
     }
-    return frag_fail(error, FRAG_E_USAGE, "unknown option '%s'; '%s --help' lists the options", name,
-                     path_text(arguments, path));
+    return frag_fail(error, FRAG_E_USAGE, "unknown option '%s'; '%s --help' lists the options",
+                     name, path_text(arguments, path));
 }
 
 /* Is value one of "a|b|c"? Otherwise says which there are. */
@@ -132,10 +134,11 @@ static bool check_choice(const frag_command_option *option, const char *value, f
     if (!is_found) {
         const char *nearest = frag_nearest_name(value, names, count);
         if (nearest != NULL)
-            frag_fail(error, FRAG_E_USAGE, "--%s does not know '%s'; did you mean '%s'?", option->name, value, nearest);
+            frag_fail(error, FRAG_E_USAGE, "--%s does not know '%s'; did you mean '%s'?",
+                      option->name, value, nearest);
         else
-            frag_fail(error, FRAG_E_USAGE, "--%s does not know '%s'; expected one of %s", option->name, value,
-                      option->choices);
+            frag_fail(error, FRAG_E_USAGE, "--%s does not know '%s'; expected one of %s",
+                      option->name, value, option->choices);
     }
     free(copy);
     return is_found;
@@ -154,14 +157,16 @@ static bool take_global(frag_arguments *arguments, const frag_command_option *op
 
 /* Options before the name of a command; only the global ones can stand there. Leaves *at behind the
  * names of the command and its subcommand. */
-static bool find_command(frag_arguments *arguments, int argc, char **argv, int *at, frag_error *error)
+static bool find_command(frag_arguments *arguments, int argc, char **argv, int *at,
+                         frag_error *error)
 {
     option_list list = {.count = 0};
     collect_options(&list, frag_global_options);
     while (last_command(arguments)->subcommands != NULL && *at < argc) {
         const char *token = argv[(*at)++];
         if (token[0] != '-') {
-            const frag_command *found = frag_command_find(last_command(arguments)->subcommands, token, error);
+            const frag_command *found =
+                frag_command_find(last_command(arguments)->subcommands, token, error);
             if (found == NULL)
                 return false;
             FRAG_ASSERT(arguments->path_length < FRAG_COMMAND_DEPTH_MAX);
@@ -195,8 +200,9 @@ static void fill_tables(const option_list *list, struct option long_options[OPTI
     letters[used++] = ':';
     for (size_t i = 0; i < list->count; i++) {
         const frag_command_option *option = list->items[i];
-        long_options[i] = (struct option){option->name, option->argument != NULL ? required_argument : no_argument,
-                                          NULL, LONG_CODE + (int)i};
+        long_options[i] = (struct option){
+            option->name, option->argument != NULL ? required_argument : no_argument, NULL,
+            LONG_CODE + (int)i};
         if (option->letter == 0)
             continue;
         letters[used++] = option->letter;
@@ -227,22 +233,23 @@ static bool add_operand(frag_arguments *arguments, const char *operand, frag_err
     return true;
 }
 
-static bool add_option(frag_arguments *arguments, const frag_command_option *option, const char *value,
-                       frag_error *error)
+static bool add_option(frag_arguments *arguments, const frag_command_option *option,
+                       const char *value, frag_error *error)
 {
     if (option->choices != NULL && option->argument != NULL && !check_choice(option, value, error))
         return false;
     if (take_global(arguments, option))
         return true;
-    arguments->given = frag_grow(arguments->given, &arguments->given_capacity, arguments->given_count + 1,
-                                 sizeof *arguments->given);
+    arguments->given = frag_grow(arguments->given, &arguments->given_capacity,
+                                 arguments->given_count + 1, sizeof *arguments->given);
     size_t position = arguments->given_count + arguments->operand_count;
     arguments->given[arguments->given_count++] = (frag_given){option, value, position};
     return true;
 }
 
 /* One answer of getopt_long. argv[optind - 1] is the last argument it consumed. */
-static bool take_answer(frag_arguments *arguments, const option_list *list, int code, char **argv, frag_error *error)
+static bool take_answer(frag_arguments *arguments, const option_list *list, int code, char **argv,
+                        frag_error *error)
 {
     char path[96];
     if (code == OPERAND_CODE)
@@ -255,9 +262,11 @@ static bool take_answer(frag_arguments *arguments, const option_list *list, int 
         return fail_unknown(arguments, list, optopt, NULL, error);
     if (code == '?') {
         /* getopt also answers '?' to --flag=value; the name is right then, so say what is wrong. */
-        const frag_command_option *known = optopt >= LONG_CODE ? option_of_code(list, optopt) : NULL;
+        const frag_command_option *known =
+            optopt >= LONG_CODE ? option_of_code(list, optopt) : NULL;
         if (known != NULL && strncmp(token + 2, known->name, strlen(known->name)) == 0)
-            return frag_fail(error, FRAG_E_USAGE, "option '--%s' takes no value; leave out what follows the '='",
+            return frag_fail(error, FRAG_E_USAGE,
+                             "option '--%s' takes no value; leave out what follows the '='",
                              known->name);
         return fail_unknown(arguments, list, 0, token, error);
     }
@@ -268,7 +277,8 @@ static bool take_answer(frag_arguments *arguments, const option_list *list, int 
          * option is added, so only whole names are ours. */
         const char *given = option->argument != NULL && optarg == token ? argv[optind - 2] : token;
         size_t length = strlen(option->name);
-        if (strncmp(given + 2, option->name, length) != 0 || (given[length + 2] != '\0' && given[length + 2] != '='))
+        if (strncmp(given + 2, option->name, length) != 0 ||
+            (given[length + 2] != '\0' && given[length + 2] != '='))
             return fail_unknown(arguments, list, 0, given, error);
     }
     return add_option(arguments, option, optarg, error);
@@ -306,7 +316,8 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
     if (arguments->is_help || arguments->is_version)
         return true;
     if (command->subcommands != NULL)
-        return frag_fail(error, FRAG_E_USAGE, "no command is given; '%s --help' lists them", path_text(arguments, path));
+        return frag_fail(error, FRAG_E_USAGE, "no command is given; '%s --help' lists them",
+                         path_text(arguments, path));
     /* getopt skips the word before the first argument. */
     bool ok = parse_options(arguments, argc - at + 1, argv + at - 1, error);
     if (arguments->is_help)
@@ -336,7 +347,8 @@ const char *frag_arguments_operand(const frag_arguments *arguments, size_t index
 }
 
 /* The index-th given of an option, or NULL. */
-static const frag_given *find_given(const frag_arguments *arguments, const char *option, size_t index)
+static const frag_given *find_given(const frag_arguments *arguments, const char *option,
+                                    size_t index)
 {
     for (size_t i = 0; i < arguments->given_count; i++)
         if (strcmp(arguments->given[i].option->name, option) == 0 && index-- == 0)
@@ -357,14 +369,16 @@ bool frag_arguments_has(const frag_arguments *arguments, const char *option)
     return find_given(arguments, option, 0) != NULL;
 }
 
-const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option, size_t index)
+const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option,
+                                    size_t index)
 {
     const frag_given *given = find_given(arguments, option, index);
     FRAG_ASSERT(given != NULL);
     return given->value;
 }
 
-size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option, size_t index)
+size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option,
+                                     size_t index)
 {
     const frag_given *given = find_given(arguments, option, index);
     FRAG_ASSERT(given != NULL);
@@ -395,15 +409,17 @@ static bool fail_in_option(frag_error *error, const char *option)
     return frag_error_in(error, where);
 }
 
-bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value, frag_error *error)
+bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value,
+                          frag_error *error)
 {
     const char *text = frag_arguments_value(arguments, option);
     return text == NULL || frag_bytes_parse(text, value, error) || fail_in_option(error, option);
 }
 
-bool frag_arguments_count(const frag_arguments *arguments, const char *option, uint64_t min, uint64_t max,
-                          uint64_t *value, frag_error *error)
+bool frag_arguments_count(const frag_arguments *arguments, const char *option, uint64_t min,
+                          uint64_t max, uint64_t *value, frag_error *error)
 {
     const char *text = frag_arguments_value(arguments, option);
-    return text == NULL || frag_count_parse(text, min, max, value, error) || fail_in_option(error, option);
+    return text == NULL || frag_count_parse(text, min, max, value, error) ||
+           fail_in_option(error, option);
 }

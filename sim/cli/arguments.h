@@ -26,12 +26,14 @@ struct frag_arguments {
     bool is_version;
 };
 
-/* Which command, and what it is given. false: a usage error. With --help or --version nothing else is
- * checked. The arguments point into argv, and must be destroyed either way. */
+/* Which command, and what it is given. false: a usage error. With --help or --version nothing else
+ * is checked. The arguments point into argv, and must be destroyed either way. */
 bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag_error *error);
 void frag_arguments_destroy(frag_arguments *arguments);
 
-/* The command of that name in a list that ends with NULL. NULL: a usage error that names the nearest. */
-const frag_command *frag_command_find(const frag_command *const *commands, const char *name, frag_error *error);
+/* The command of that name in a list that ends with NULL. NULL: a usage error that names the
+ * nearest. */
+const frag_command *frag_command_find(const frag_command *const *commands, const char *name,
+                                      frag_error *error);
 
 #endif

@@ -29,9 +29,10 @@ static void print_libraries(void)
 {
     char text[256];
     uint32_t xxhash = frag_digest_library_version();
-    snprintf(text, sizeof text, "zstd %s, zlib %s, xxhash %u.%u.%u, libyaml %s", frag_codec_library_version(FRAG_CODEC_ZSTD),
-             frag_codec_library_version(FRAG_CODEC_GZIP), xxhash / 10000, xxhash / 100 % 100, xxhash % 100,
-             frag_yaml_library_version());
+    snprintf(text, sizeof text, "zstd %s, zlib %s, xxhash %u.%u.%u, libyaml %s",
+             frag_codec_library_version(FRAG_CODEC_ZSTD),
+             frag_codec_library_version(FRAG_CODEC_GZIP), xxhash / 10000, xxhash / 100 % 100,
+             xxhash % 100, frag_yaml_library_version());
     print_fact("libraries", text);
 }
 
@@ -42,7 +43,8 @@ static void print_gnuplot(void)
     read_line(pipe, line);
     if (pipe != NULL)
         pclose(pipe);
-    print_fact("gnuplot", line[0] != '\0' ? line : "not found; 'fraglab plot' needs it (package gnuplot-nox)");
+    print_fact("gnuplot",
+               line[0] != '\0' ? line : "not found; 'fraglab plot' needs it (package gnuplot-nox)");
 }
 
 static void print_gpu(void)
@@ -52,7 +54,8 @@ static void print_gpu(void)
     read_line(file, line);
     if (file != NULL)
         fclose(file);
-    print_fact("gpu driver", line[0] != '\0' ? line : "none found; the simulated device needs none");
+    print_fact("gpu driver",
+               line[0] != '\0' ? line : "none found; the simulated device needs none");
 }
 
 static void print_machine(void)
@@ -75,8 +78,8 @@ static int run_doctor(const frag_arguments *arguments)
 {
     (void)arguments;
     char text[256];
-    snprintf(text, sizeof text, "%s (%s), %s build, %s", frag_version(), frag_commit(), frag_build_mode(),
-             frag_compiler());
+    snprintf(text, sizeof text, "%s (%s), %s build, %s", frag_version(), frag_commit(),
+             frag_build_mode(), frag_compiler());
     print_fact("fraglab", text);
     print_libraries();
     print_gnuplot();
@@ -88,7 +91,8 @@ static int run_doctor(const frag_arguments *arguments)
 const frag_command frag_command_doctor = {
     .name = "doctor",
     .summary = "print build, libraries, GPU and machine, for a bug report",
-    .description = "Prints what a bug report needs: the build, the libraries with their versions, whether gnuplot "
+    .description = "Prints what a bug report needs: the build, the libraries with their versions, "
+                   "whether gnuplot "
                    "and a GPU driver are there, and the size of the machine.",
     .run = run_doctor,
 };

@@ -75,7 +75,8 @@ static void print_options(FILE *stream, const frag_command_option *options)
         char letter[8] = "    ";
         if (options->letter != 0)
             snprintf(letter, sizeof letter, "-%c, ", options->letter);
-        snprintf(left, sizeof left, "%s--%s%s%s", letter, options->name, options->argument != NULL ? " " : "",
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, options->name,
+                 options->argument != NULL ? " " : "",
                  options->argument != NULL ? value_text(options) : "");
         print_row(stream, left, options->help);
     }
@@ -99,7 +100,10 @@ static void print_usage(FILE *stream, const frag_command *const *path, size_t pa
     fputs("usage: ", stream);
     print_path(stream, path, path_length);
     bool has_options = command->options != NULL && command->options->name != NULL;
-    fprintf(stream, "%s", command->subcommands != NULL ? " COMMAND" : has_options ? " [OPTION...]" : "");
+    fprintf(stream, "%s",
+            command->subcommands != NULL ? " COMMAND"
+            : has_options                ? " [OPTION...]"
+                                         : "");
     if (command->subcommands == NULL && command->operands != NULL && command->operands[0] != '\0')
         fprintf(stream, " %s", command->operands);
     else if (command->subcommands != NULL)
@@ -112,7 +116,8 @@ void frag_help_print(FILE *stream, const frag_command *const *path, size_t path_
     const frag_command *command = path[path_length - 1];
     print_usage(stream, path, path_length);
     fputc('\n', stream);
-    print_paragraphs(stream, command->description != NULL ? command->description : command->summary);
+    print_paragraphs(stream,
+                     command->description != NULL ? command->description : command->summary);
     if (command->subcommands != NULL) {
         fputs("\ncommands:\n", stream);
         print_commands(stream, command->subcommands);
@@ -213,7 +218,8 @@ static void print_roff_command(FILE *stream, const char *prefix, const frag_comm
         print_roff_text(stream, command->operands);
     }
     fputs("\"\n", stream);
-    print_roff_paragraphs(stream, command->description != NULL ? command->description : command->summary);
+    print_roff_paragraphs(stream,
+                          command->description != NULL ? command->description : command->summary);
     print_roff_options(stream, command->options);
     if (command->examples != NULL) {
         fputs(".PP\nExamples:\n.PP\n.nf\n", stream);
@@ -232,15 +238,19 @@ void frag_help_print_man(FILE *stream)
     fprintf(stream, ".TH FRAGLAB 1 \"\" \"fraglab %s\" \"User Commands\"\n", frag_version());
     fputs(".SH NAME\nfraglab \\- ", stream);
     print_roff_text(stream, frag_program.summary);
-    fputs("\n.SH SYNOPSIS\n.B fraglab\n.I COMMAND\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n.SH DESCRIPTION\n", stream);
+    fputs("\n.SH SYNOPSIS\n.B fraglab\n.I COMMAND\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n.SH "
+          "DESCRIPTION\n",
+          stream);
     print_roff_paragraphs(stream, frag_program.description);
     fputs(".SH OPTIONS\nEvery command understands:\n", stream);
     print_roff_options(stream, frag_global_options);
     fputs(".SH COMMANDS\n", stream);
     for (size_t i = 0; frag_commands[i] != NULL; i++)
         print_roff_command(stream, "", frag_commands[i]);
-    fputs(".SH EXIT STATUS\n.TP\n.B 0\nOk.\n.TP\n.B 1\nA finding: a threshold, a mismatch, an out\\-of\\-memory "
-          "point that was to fail.\n.TP\n.B 2\nThe command line is wrong.\n.TP\n.B 3\nAn input is wrong.\n.TP\n.B 4\n"
+    fputs(".SH EXIT STATUS\n.TP\n.B 0\nOk.\n.TP\n.B 1\nA finding: a threshold, a mismatch, an "
+          "out\\-of\\-memory "
+          "point that was to fail.\n.TP\n.B 2\nThe command line is wrong.\n.TP\n.B 3\nAn input is "
+          "wrong.\n.TP\n.B 4\n"
           "The system or the GPU refused.\n.TP\n.B 130\nInterrupted; finished rows were written.\n",
           stream);
 }
@@ -277,7 +287,8 @@ static void print_value_options(FILE *stream, const char *path, const frag_comma
     }
 }
 
-static void for_each_command(FILE *stream, void (*print)(FILE *stream, const char *path, const frag_command *command))
+static void for_each_command(FILE *stream, void (*print)(FILE *stream, const char *path,
+                                                         const frag_command *command))
 {
     for (size_t i = 0; frag_commands[i] != NULL; i++) {
         const frag_command *command = frag_commands[i];
@@ -309,18 +320,19 @@ static void print_words_of(FILE *stream, const char *path, const frag_command *c
 
 void frag_help_print_completion(FILE *stream)
 {
-    fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n"
-          "_fraglab()\n"
-          "{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local path='' words='' is_file='' i\n"
-          "    COMPREPLY=()\n"
-          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        case \"$path\" in '' | trace) ;; *) break ;; esac\n"
-          "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
-          "    done\n"
-          "    case \"$path $before\" in\n",
-          stream);
+    fputs(
+        "# bash completion for fraglab; printed by 'fraglab help --completion'\n"
+        "_fraglab()\n"
+        "{\n"
+        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+        "    local path='' words='' is_file='' i\n"
+        "    COMPREPLY=()\n"
+        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "        case \"$path\" in '' | trace) ;; *) break ;; esac\n"
+        "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
+        "    done\n"
+        "    case \"$path $before\" in\n",
+        stream);
     for_each_command(stream, print_values_of);
     fputs("    esac\n"
           "    if [ -z \"$words$is_file\" ]; then\n"
@@ -365,8 +377,8 @@ static int run_help(const frag_arguments *arguments)
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++) {
         const char *name = frag_arguments_operand(arguments, i);
         if (path[length - 1]->subcommands == NULL) {
-            frag_fail(&error, FRAG_E_USAGE, "'%s' has no commands of its own; leave out '%s'", path[length - 1]->name,
-                      name);
+            frag_fail(&error, FRAG_E_USAGE, "'%s' has no commands of its own; leave out '%s'",
+                      path[length - 1]->name, name);
             return frag_report(&error);
         }
         path[length] = frag_command_find(path[length - 1]->subcommands, name, &error);

@@ -29,7 +29,8 @@ static void set_signals(void)
     struct sigaction interrupt = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&interrupt.sa_mask);
     sigaction(SIGINT, &interrupt, NULL);
-    /* A parent may have had SIGPIPE ignored; `fraglab ... | head` should end quietly all the same. */
+    /* A parent may have had SIGPIPE ignored; `fraglab ... | head` should end quietly all the same.
+     */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigemptyset(&standard.sa_mask);
     sigaction(SIGPIPE, &standard, NULL);
@@ -59,12 +60,14 @@ int main(int argc, char **argv)
         frag_help_print(stderr, path, 1);
         return (int)FRAG_E_USAGE;
     }
-    int code = frag_arguments_parse(&arguments, argc, argv, &error) ? run(&arguments) : frag_report(&error);
+    int code = frag_arguments_parse(&arguments, argc, argv, &error) ? run(&arguments)
+                                                                    : frag_report(&error);
     frag_arguments_destroy(&arguments);
     /* A full disk shows only now; a result that was lost must not look like success. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         frag_error lost = {.code = FRAG_E_NONE};
-        frag_fail(&lost, FRAG_E_SYSTEM, "stdout could not be written (%s); nothing on it can be trusted",
+        frag_fail(&lost, FRAG_E_SYSTEM,
+                  "stdout could not be written (%s); nothing on it can be trusted",
                   strerror(errno));
         return frag_report(&lost);
     }

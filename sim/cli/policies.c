@@ -56,15 +56,18 @@ static void print_page(const frag_policy_ops *policy)
            policy->bound[0] != '\0' ? policy->bound : "none proved");
     bool has_options = policy->options != NULL && policy->options->key != NULL;
     printf("\n%s\n", has_options ? "options" : "no options");
-    for (const frag_option *option = policy->options; has_options && option->key != NULL; option++) {
+    for (const frag_option *option = policy->options; has_options && option->key != NULL;
+         option++) {
         frag_text range = {.bytes = NULL};
         add_range(&range, option);
-        printf("  %s=%s  (%s)\n      %s\n", option->key, option->default_text, range.bytes, option->help);
+        printf("  %s=%s  (%s)\n      %s\n", option->key, option->default_text, range.bytes,
+               option->help);
         frag_text_destroy(&range);
     }
     printf("\nwrite it as --policy %s", policy->name);
     if (has_options)
-        printf(" or --policy %s:%s=%s", policy->name, policy->options->key, policy->options->default_text);
+        printf(" or --policy %s:%s=%s", policy->name, policy->options->key,
+               policy->options->default_text);
     printf("\n");
 }
 
@@ -74,8 +77,8 @@ static void print_list(void)
     for (const frag_policy_ops *const *policy = frag_policy_table; *policy != NULL; policy++)
         width = strlen((*policy)->name) > width ? strlen((*policy)->name) : width;
     for (const frag_policy_ops *const *policy = frag_policy_table; *policy != NULL; policy++)
-        printf("%-*s  %s\n%*s  %s\n", (int)width, (*policy)->name, (*policy)->summary, (int)width, "",
-               (*policy)->source);
+        printf("%-*s  %s\n%*s  %s\n", (int)width, (*policy)->name, (*policy)->summary, (int)width,
+               "", (*policy)->source);
 }
 
 static void print_json_text(const char *text)
@@ -111,7 +114,8 @@ static void print_json(const frag_policy_ops *policy)
     else
         printf("null");
     printf(",\"options\":[");
-    for (const frag_option *option = policy->options; option != NULL && option->key != NULL; option++) {
+    for (const frag_option *option = policy->options; option != NULL && option->key != NULL;
+         option++) {
         frag_text range = {.bytes = NULL};
         add_range(&range, option);
         printf("%s{", option == policy->options ? "" : ",");
@@ -138,13 +142,15 @@ static const frag_policy_ops *find_policy(const char *name, frag_error *error)
     }
     const char *nearest = frag_nearest_name(name, names, count);
     frag_fail(error, FRAG_E_USAGE, "unknown policy '%s'; %s%s%s", name,
-              nearest != NULL ? "did you mean '" : "'fraglab policies' lists them", nearest != NULL ? nearest : "",
-              nearest != NULL ? "'?" : "");
+              nearest != NULL ? "did you mean '" : "'fraglab policies' lists them",
+              nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     return NULL;
 }
 
 static const frag_command_option policies_options[] = {
-    {.name = "format", .argument = "FORMAT", .choices = "table|jsonl",
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
      .help = "How to print: for people (the default), or one JSON object a line."},
     {.name = NULL},
 };
@@ -166,7 +172,8 @@ static int run_policies(const frag_arguments *arguments)
     }
     if (!is_json)
         print_list();
-    for (const frag_policy_ops *const *policy = frag_policy_table; is_json && *policy != NULL; policy++)
+    for (const frag_policy_ops *const *policy = frag_policy_table; is_json && *policy != NULL;
+         policy++)
         print_json(*policy);
     return 0;
 }
@@ -175,8 +182,10 @@ const frag_command frag_command_policies = {
     .name = "policies",
     .operands = "[NAME]",
     .summary = "list the policies, or one with its options, source and bound",
-    .description = "Lists every policy with the paper or program it follows. With a NAME it prints one page on that "
-                   "policy: each option with its default and range, where the algorithm comes from, and the bound "
+    .description = "Lists every policy with the paper or program it follows. With a NAME it prints "
+                   "one page on that "
+                   "policy: each option with its default and range, where the algorithm comes "
+                   "from, and the bound "
                    "that is proved for it.",
     .examples = "fraglab policies\n"
                 "fraglab policies best-fit\n"

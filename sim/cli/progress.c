@@ -48,7 +48,8 @@ static void draw(frag_progress *progress, uint64_t now)
     progress->drawn_ns = now;
 }
 
-frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what, const char *unit, uint64_t total)
+frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what,
+                                   const char *unit, uint64_t total)
 {
     frag_progress *progress = frag_alloc(1, sizeof *progress);
     progress->is_shown = !frag_arguments_is_quiet(arguments) && frag_is_terminal(STDERR_FILENO);

@@ -35,7 +35,8 @@ uint32_t frag_core_count(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
-void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index), void *context)
+void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
+                   void *context)
 {
     team all = {.count = count, .job = job, .context = context};
     atomic_init(&all.next, 0);

@@ -1,0 +1,208 @@
+#include "sim/base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sim/base/codec.h"
+#include "sim/base/memory.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/fraglab-test-XXXXXX");
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void write_file(const char *name, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path_of(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_content(const char *name, const char *content)
+{
+    char bytes[64] = {0};
+    FILE *file = fopen(path_of(name), "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, sizeof bytes - 1, file), strlen(content));
+    fclose(file);
+    assert_string_equal(bytes, content);
+}
+
+static void a_window_shows_bytes_without_taking_them(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_input *input = frag_input_from_memory("abcdef", 6, "six");
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    assert_true(frag_input_peek(input, 3, &bytes, &count, &error));
+    assert_true(count >= 3);
+    assert_memory_equal(bytes, "abc", 3);
+    frag_input_skip(input, 2);
+    assert_int_equal(frag_input_offset(input), 2);
+    char read[5] = {0};
+    assert_true(frag_input_read(input, read, 4, &error));
+    assert_string_equal(read, "cdef");
+    assert_true(frag_input_peek(input, 1, &bytes, &count, &error));
+    assert_int_equal(count, 0);
+    assert_false(frag_input_read(input, read, 1, &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    assert_string_equal(error.where, "six");
+    assert_int_equal(error.offset, 6);
+    frag_input_close(input);
+    frag_input_close(NULL);
+}
+
+static void an_empty_file_is_at_its_end_at_once(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    write_file("empty", "", 0);
+    frag_input *input = frag_input_open(path_of("empty"), &error);
+    assert_non_null(input);
+    const unsigned char *bytes = NULL;
+    size_t count = 9;
+    assert_true(frag_input_peek(input, 16, &bytes, &count, &error));
+    assert_int_equal(count, 0);
+    frag_input_close(input);
+    unlink(path_of("empty"));
+}
+
+static void compressed_input_reads_like_plain(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000000 };
+    unsigned char *plain = frag_alloc(COUNT, 1);
+    unsigned char *back = frag_alloc(COUNT, 1);
+    for (uint32_t i = 0; i < COUNT; i++)
+        plain[i] = (unsigned char)(i * 2654435761u >> 24);
+    unsigned char *packed = frag_alloc(frag_compress_bound(COUNT), 1);
+    size_t packed_count = frag_compress(packed, frag_compress_bound(COUNT), plain, COUNT);
+    write_file("packed", packed, packed_count);
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_input *input = frag_input_open(path_of("packed"), &error);
+    assert_non_null(input);
+    assert_true(frag_input_is_compressed(input));
+    assert_int_equal(frag_input_raw_bytes(input), packed_count);
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    assert_true(frag_input_peek(input, 2500000, &bytes, &count, &error));
+    assert_true(count >= 2500000);
+    assert_memory_equal(bytes, plain, 2500000);
+    assert_true(frag_input_read(input, back, COUNT, &error));
+    assert_memory_equal(plain, back, COUNT);
+    assert_int_equal(frag_input_offset(input), COUNT);
+    assert_int_equal(frag_input_raw_offset(input), packed_count);
+    frag_input_close(input);
+
+    /* Cut anywhere, the end is an error and never taken for the end of the data. */
+    for (size_t cut = 5; cut < packed_count; cut += packed_count / 13) {
+        error = (frag_error){.code = FRAG_E_NONE};
+        input = frag_input_from_memory(packed, cut, "cut");
+        assert_false(frag_input_read(input, back, COUNT, &error));
+        assert_int_equal(error.code, FRAG_E_INPUT);
+        assert_string_equal(error.where, "cut");
+        frag_input_close(input);
+    }
+    unlink(path_of("packed"));
+    free(plain);
+    free(back);
+    free(packed);
+}
+
+static void what_cannot_be_opened_is_named(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    assert_null(frag_input_open(path_of("nothing"), &error));
+    assert_int_equal(error.code, FRAG_E_INPUT);
+    assert_string_equal(error.where, path_of("nothing"));
+    error = (frag_error){.code = FRAG_E_NONE};
+    assert_null(frag_input_open(folder, &error));
+    assert_non_null(strstr(error.sentence, "directory"));
+}
+
+static void output_appears_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_output *output = frag_output_open(path_of("out"), false, &error);
+    assert_non_null(output);
+    fprintf(frag_output_stream(output), "first");
+    assert_int_equal(access(path_of("out"), F_OK), -1);
+    assert_true(frag_output_finish(output, &error));
+    assert_content("out", "first");
+    struct stat status;
+    assert_int_equal(stat(path_of("out"), &status), 0);
+    mode_t mask = umask(0);
+    umask(mask);
+    assert_int_equal(status.st_mode & 0777, 0666 & ~mask);
+
+    assert_null(frag_output_open(path_of("out"), false, &error));
+    assert_int_equal(error.code, FRAG_E_USAGE);
+    output = frag_output_open(path_of("out"), true, &error);
+    fprintf(frag_output_stream(output), "second");
+    frag_output_abandon(output);
+    assert_content("out", "first");
+    output = frag_output_open(path_of("out"), true, &error);
+    fprintf(frag_output_stream(output), "third");
+    assert_true(frag_output_finish(output, &error));
+    assert_content("out", "third");
+    unlink(path_of("out"));
+    /* The folder is empty again: remove_folder fails otherwise. */
+}
+
+static void output_that_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    assert_null(frag_output_open(path_of("no/such/folder"), false, &error));
+    assert_int_equal(error.code, FRAG_E_SYSTEM);
+    assert_null(frag_output_open(folder, true, &error));
+    frag_output *output = frag_output_open("/dev/full", false, &error);
+    assert_non_null(output);
+    fprintf(frag_output_stream(output), "lost");
+    error = (frag_error){.code = FRAG_E_NONE};
+    assert_false(frag_output_finish(output, &error));
+    assert_int_equal(error.code, FRAG_E_SYSTEM);
+    assert_int_equal(access("/dev/full", F_OK), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_window_shows_bytes_without_taking_them),
+        cmocka_unit_test(an_empty_file_is_at_its_end_at_once),
+        cmocka_unit_test(compressed_input_reads_like_plain),
+        cmocka_unit_test(what_cannot_be_opened_is_named),
+        cmocka_unit_test(output_appears_whole_or_not_at_all),
+        cmocka_unit_test(output_that_cannot_be_written_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
