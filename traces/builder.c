@@ -388,6 +388,8 @@ void frag_builder_add(frag_builder *builder, const frag_build_event *event)
 
 uint32_t frag_builder_slot_take(frag_builder *builder)
 {
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
     slot_stack *slots = &builder->device.slots;
     if (slots->count > 0)
         return slots->free[--slots->count];

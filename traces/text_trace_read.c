@@ -423,7 +423,8 @@ static bool take_slot(text_reader *reader, frag_build_event *event)
     if (event->op == FRAG_OP_ALLOC && line->at < line->length && line->bytes[line->at] == '-') {
         line->at++;
         event->slot = FRAG_SLOT_NONE;
-        return true;
+        bool is_alone = line->at == line->length || line->bytes[line->at] == ' ' || line->bytes[line->at] == '\t';
+        return is_alone || fail_here(reader, at, "expected a slot, or '-' alone for an alloc that failed");
     }
     if (!take_number(reader, reader->event_count + SLOT_SLACK, "expected a slot: a small number, dense from 0", &slot))
         return false;
