@@ -126,7 +126,7 @@ void frag_help_print(FILE *stream, const frag_command *const *path, size_t path_
     print_options(stream, command->options);
     print_options(stream, frag_global_options);
     if (path_length == 1)
-        print_row(stream, "    --version", "Print the version and the commit it was built from.");
+        print_row(stream, "    --version", "print the version and the commit it was built from");
     if (command->examples != NULL) {
         fputs("\nexamples:\n", stream);
         for (const char *line = command->examples; *line != '\0';) {
@@ -356,8 +356,8 @@ void frag_help_print_completion(FILE *stream)
 /* ---- fraglab help */
 
 static const frag_command_option help_options[] = {
-    {.name = "man", .help = "Print the man page, for 'man -l -'."},
-    {.name = "completion", .help = "Print a completion script for bash, for 'source <(...)'."},
+    {.name = "man", .help = "print the man page, for 'man -l -'"},
+    {.name = "completion", .help = "print a completion script for bash, for 'source <(...)'"},
     {.name = NULL},
 };
 

@@ -151,7 +151,7 @@ static const frag_command_option policies_options[] = {
     {.name = "format",
      .argument = "FORMAT",
      .choices = "table|jsonl",
-     .help = "How to print: for people (the default), or one JSON object a line."},
+     .help = "for people (the default), or one JSON object a line"},
     {.name = NULL},
 };
 

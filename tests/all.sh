@@ -1,0 +1,142 @@
+#!/bin/sh
+# What `make test` runs once everything needed is installed. Every step is counted by name as passed,
+# failed or skipped; a skip says why, and with FRAG_STRICT=1 it is a failure.
+set -u
+export LC_ALL=C.UTF-8
+make=${MAKE:-make}
+jobs=${JOBS:-2}
+logs=build/test-logs
+fuzz_seconds=${FRAG_FUZZ_SECONDS:-3}
+passed=0
+failed=
+skipped=
+rm -rf "$logs"
+mkdir -p "$logs"
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed="$failed $1"
+    echo "FAILED: $1"
+}
+skip() { # name, reason
+    skipped="$skipped
+  $1 ($2)"
+    echo "skipped: $1 ($2)"
+}
+
+# step NAME COMMAND...: quiet when it passes, everything it said when it does not.
+step() {
+    name=$1
+    shift
+    if "$@" >"$logs/$name.log" 2>&1; then
+        pass
+    else
+        code=$?
+        fail "$name"
+        echo "---- $name: exit $code; the end of $logs/$name.log:"
+        tail -n 40 "$logs/$name.log"
+        echo "----"
+        return 1
+    fi
+}
+group() { echo "== $1"; }
+build() { $make --no-print-directory -j"$jobs" "$@"; }
+limit() { timeout -k 5 "$@"; }
+
+unit_tests() { # mode
+    for source in tests/test_*.c; do
+        name=$(basename "$source" .c)
+        step "$1-$name" limit 300 "build/$1/tests/$name"
+    done
+}
+
+group "release build"
+step build-release build MODE=release all test-programs || exit 1
+group "unit tests"
+unit_tests release
+
+group "command line and tidiness"
+for file in tests/*.bats; do
+    step "bats-$(basename "$file" .bats)" limit 300 bats "$file"
+done
+
+group "address and undefined-behaviour sanitizers"
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+if step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs; then
+    unit_tests asan
+    group "fuzzing, $fuzz_seconds s for each reader"
+    for source in tests/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        [ "$name" = fuzz_main ] && continue
+        corpus=tests/corpus/${name#fuzz_}
+        if [ ! -d "$corpus" ]; then
+            fail "$name-has-no-corpus"
+            continue
+        fi
+        step "$name" limit 120 "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "$corpus"
+    done
+fi
+
+samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt traces/samples/*.zst 2>/dev/null | sort -u | head -n 3)
+replay() { # binary, threads
+    # shellcheck disable=SC2086
+    "$1" run $samples --policy all -j "$2" --format jsonl | sed -E 's/,"(tool|replay)":\{[^{}]*\}//g; s/\{"tool":\{[^{}]*\},/{/'
+}
+
+group "threads"
+# With many bits of address randomisation the thread sanitizer of older compilers cannot start.
+plain=
+setarch -R true 2>/dev/null && plain="setarch -R"
+if [ -z "$samples" ]; then
+    skip threads "no sample recordings"
+elif step build-tsan build MODE=tsan build/tsan/fraglab; then
+    # shellcheck disable=SC2086
+    step tsan-run env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab run $samples --policy pytorch,best-fit -j 4 --format jsonl
+    same_for_every_thread_count() {
+        replay ./fraglab 1 >build/threads-1.jsonl
+        replay ./fraglab 4 >build/threads-4.jsonl
+        [ -s build/threads-1.jsonl ] && cmp build/threads-1.jsonl build/threads-4.jsonl
+    }
+    step same-output-for-every-thread-count same_for_every_thread_count
+fi
+
+group "the other compiler"
+if ! command -v clang >/dev/null 2>&1; then
+    skip gcc-and-clang-agree "clang is not installed"
+elif step build-clang build CC=clang MODE=release build/release-clang/fraglab test-programs; then
+    step clang-help sh -c './fraglab --help >build/help-gcc; build/release-clang/fraglab --help | cmp - build/help-gcc'
+    if [ -z "$samples" ]; then
+        skip gcc-and-clang-agree "no sample recordings"
+    else
+        compilers_agree() {
+            replay ./fraglab 2 >build/with-gcc.jsonl
+            replay build/release-clang/fraglab 2 >build/with-clang.jsonl
+            [ -s build/with-gcc.jsonl ] && cmp build/with-gcc.jsonl build/with-clang.jsonl
+        }
+        step gcc-and-clang-agree compilers_agree
+    fi
+fi
+
+group "real device"
+if [ -e /dev/nvidia0 ] && ls gpu_replay/*.c >/dev/null 2>&1; then
+    skip "real device" "no test for it is here"
+else
+    skip "real device" "no GPU here"
+fi
+
+# What a test skipped inside itself is a skip too.
+inner=$(grep -hE '^ok .* # skip|\[  SKIPPED \] [a-z]' "$logs"/*.log | sed 's/^/  /')
+[ -z "$inner" ] || skipped="$skipped
+$inner"
+echo
+count() { printf '%s' "$1" | grep -c .; }
+failed_count=0
+for name in $failed; do failed_count=$((failed_count + 1)); done
+echo "passed $passed, failed $failed_count, skipped $(count "$skipped")"
+[ -z "$failed" ] || echo "failed:$failed"
+[ -z "$skipped" ] || echo "skipped:$skipped"
+[ "$failed_count" = 0 ] || exit 1
+if [ "${FRAG_STRICT:-0}" = 1 ] && [ -n "$skipped" ]; then
+    echo "FRAG_STRICT=1: a skip is an error"
+    exit 1
+fi

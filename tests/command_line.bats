@@ -1,0 +1,130 @@
+# How fraglab reads its command line and speaks: streams, exit codes, one sentence for each mistake.
+
+# fails CODE SENTENCE ARGUMENT...: nothing on stdout, exactly this on stderr.
+fails() {
+    local code=$1 sentence=$2 status=0
+    shift 2
+    ./fraglab "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    [ "$status" -eq "$code" ]
+    [ ! -s "$BATS_TEST_TMPDIR/out" ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = "fraglab: $sentence" ]
+}
+
+@test "without arguments it explains itself on stderr and exits 2" {
+    status=0
+    ./fraglab >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+    [ "$status" -eq 2 ]
+    [ ! -s "$BATS_TEST_TMPDIR/out" ]
+    [ "$(cat "$BATS_TEST_TMPDIR/err")" = "$(./fraglab --help)" ]
+}
+
+@test "the version is one line with the commit" {
+    run ./fraglab --version
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ ^fraglab\ [0-9]+\.[0-9]+\.[0-9]+\ \([0-9a-z-]+\)$ ]]
+}
+
+@test "an unknown command names the nearest" {
+    fails 2 "unknown command 'dcotor'; did you mean 'doctor'?" dcotor
+    fails 2 "unknown command 'something-else'; 'fraglab help' lists them" something-else
+    fails 2 "unknown command ''; 'fraglab help' lists them" ''
+    fails 2 "no command is given; 'fraglab --help' lists them" -q
+}
+
+@test "an unknown option names the nearest" {
+    fails 2 "unknown option '--fromat'; did you mean '--format'?" policies --fromat jsonl
+    fails 2 "unknown option '--fromat'; did you mean '--format'?" policies --fromat=jsonl
+    fails 2 "unknown option '--capacity'; 'fraglab doctor --help' lists the options" doctor --capacity 3
+    fails 2 "unknown option '-z'; 'fraglab doctor --help' lists the options" doctor -z
+    fails 2 "unknown option '-z'; 'fraglab doctor --help' lists the options" doctor -qz
+    fails 2 "unknown option '--capacity'; 'fraglab --help' lists the options" --capacity=3 doctor
+}
+
+@test "a part of a name is not the name" {
+    fails 2 "unknown option '--form'; did you mean '--format'?" policies --form jsonl
+    fails 2 "unknown option '--form'; did you mean '--format'?" policies --form=jsonl
+    fails 2 "unknown option '--quie'; did you mean '--quiet'?" doctor --quie
+}
+
+@test "an unknown choice names the nearest, or all" {
+    fails 2 "--format does not know 'jsnl'; did you mean 'jsonl'?" policies --format jsnl
+    fails 2 "--format does not know 'xml'; expected one of table|jsonl" policies --format=xml
+    fails 2 "--format does not know ''; expected one of table|jsonl" policies --format=
+}
+
+@test "a missing value, a value too many, an argument too many are told apart" {
+    fails 2 "option '--format' needs a value; see 'fraglab policies --help'" policies --format
+    fails 2 "option '--quiet' takes no value; leave out what follows the '='" policies --quiet=yes
+    fails 2 "unexpected argument 'extra'; see 'fraglab doctor --help'" doctor extra
+    fails 2 "unexpected argument '--format'; see 'fraglab policies --help'" policies best-fit -- --format
+    fails 2 "TRACE... is missing; see 'fraglab run --help'" run
+}
+
+@test "options may stand before, between and behind operands, and the last of two wins" {
+    ./fraglab policies best-fit --format jsonl >"$BATS_TEST_TMPDIR/a"
+    ./fraglab policies --format=jsonl best-fit >"$BATS_TEST_TMPDIR/b"
+    ./fraglab -q policies --format table --format jsonl -v best-fit >"$BATS_TEST_TMPDIR/c"
+    ./fraglab policies --format jsonl -- best-fit >"$BATS_TEST_TMPDIR/d"
+    cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+    cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/c"
+    cmp "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/d"
+}
+
+@test "--help wins over what is missing or too much" {
+    for arguments in "run --help" "run -h" "doctor --help extra" "--help run" "-h run"; do
+        # shellcheck disable=SC2086
+        run ./fraglab $arguments
+        [ "$status" -eq 0 ]
+        [[ "$output" == "usage: fraglab "* ]]
+    done
+}
+
+@test "policies lists every policy once, in both forms" {
+    run ./fraglab policies --format jsonl
+    [ "$status" -eq 0 ]
+    count=${#lines[@]}
+    [ "$count" -ge 5 ]
+    [ "$(./fraglab policies | grep -c '^[a-z]')" -eq "$count" ]
+    names=$(sed -E 's/^\{"name":"([^"]*)".*/\1/' <<<"$output")
+    [ "$(sort -u <<<"$names" | wc -l)" -eq "$count" ]
+    for name in $names; do
+        run ./fraglab policies "$name"
+        [ "$status" -eq 0 ]
+        [[ "${lines[0]}" == "$name - "* ]]
+        [[ "$output" == *$'\n'"source  "?* ]]
+        [[ "$output" == *$'\n'"bound   "?* ]]
+    done
+}
+
+@test "an unknown policy names the nearest" {
+    fails 2 "unknown policy 'bestfit'; did you mean 'best-fit'?" policies bestfit
+    fails 2 "unknown policy 'something'; 'fraglab policies' lists them" policies something
+}
+
+@test "doctor says what a bug report needs and exits 0" {
+    run ./fraglab doctor
+    [ "$status" -eq 0 ]
+    for fact in "fraglab " "libraries " "gnuplot " "gpu driver " "system " "machine "; do
+        grep -q "^$fact" <<<"$output"
+    done
+}
+
+@test "a full disk is an error, not a success" {
+    [ -e /dev/full ] || skip "no /dev/full here"
+    status=0
+    ./fraglab policies >/dev/full 2>"$BATS_TEST_TMPDIR/err" || status=$?
+    [ "$status" -eq 4 ]
+    grep -q "stdout could not be written" "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a reader that goes away ends it quietly" {
+    ./fraglab help --man 2>"$BATS_TEST_TMPDIR/err" | head -n 1
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+}
+
+@test "no terminal: no escape sequence anywhere" {
+    for arguments in "--help" "policies" "doctor" "nothing"; do
+        ! { ./fraglab $arguments 2>&1 || true; } | grep -q $'\x1b'
+    done
+}

@@ -1,0 +1,101 @@
+# What help says is pinned: FRAG_UPDATE_GOLDEN=1 bats tests/help.bats writes it anew, for review.
+
+GOLDEN=tests/data/help
+
+# Every command, and every subcommand with a '-' between.
+commands() {
+    local command inner
+    for command in $(listed ./fraglab --help); do
+        echo "$command"
+        for inner in $(listed ./fraglab "$command" --help); do
+            echo "$command-$inner"
+        done
+    done
+}
+
+listed() { "$@" | sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p'; }
+
+# The words of a name in commands(): only a group's name is followed by a subcommand.
+words() {
+    case $1 in
+    trace-*) echo "trace ${1#trace-}" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+pinned() { # file, command...
+    local file=$GOLDEN/$1.txt
+    shift
+    "$@" >"$BATS_TEST_TMPDIR/now"
+    if [ "${FRAG_UPDATE_GOLDEN:-}" = 1 ]; then
+        mkdir -p "$GOLDEN"
+        cp "$BATS_TEST_TMPDIR/now" "$file"
+    fi
+    diff -u "$file" "$BATS_TEST_TMPDIR/now"
+}
+
+@test "help is what it was" {
+    pinned fraglab ./fraglab --help
+    for name in $(commands); do
+        # shellcheck disable=SC2046
+        pinned "$name" ./fraglab $(words "$name") --help
+    done
+}
+
+@test "nothing pinned has gone" {
+    for file in "$GOLDEN"/*.txt; do
+        name=$(basename "$file" .txt)
+        [ "$name" = fraglab ] || commands | grep -qx -- "$name"
+    done
+}
+
+@test "fraglab help COMMAND is COMMAND --help" {
+    for name in $(commands); do
+        # shellcheck disable=SC2046
+        diff <(./fraglab help $(words "$name")) <(./fraglab $(words "$name") --help)
+    done
+    diff <(./fraglab help) <(./fraglab --help)
+}
+
+@test "help fits 80 columns" {
+    for name in $(commands); do
+        # shellcheck disable=SC2046
+        ! ./fraglab $(words "$name") --help | sed '/^examples:/,/^$/d' | LC_ALL=C.UTF-8 grep -E '^.{81,}'
+    done
+}
+
+@test "the man page knows every command and option, and is good roff" {
+    ./fraglab help --man >"$BATS_TEST_TMPDIR/man"
+    for name in $(commands); do
+        # shellcheck disable=SC2046
+        for option in $(./fraglab $(words "$name") --help | grep -oE '^  (-.,|   ) --[a-z-]+' | grep -oE '[a-z-]+$' | sed 's/^--//'); do
+            grep -qF -- "\\-\\-${option//-/\\-}" "$BATS_TEST_TMPDIR/man"
+        done
+    done
+    if command -v groff >/dev/null; then
+        run groff -man -Tascii -ww -z "$BATS_TEST_TMPDIR/man"
+        echo "$output"
+        [ -z "$output" ]
+    fi
+}
+
+# What bash would offer behind these words.
+offered() {
+    COMP_WORDS=("$@")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMPREPLY=()
+    _fraglab || true
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+@test "completion offers commands, options and choices" {
+    ./fraglab help --completion >"$BATS_TEST_TMPDIR/completion"
+    bash -n "$BATS_TEST_TMPDIR/completion"
+    complete() { :; }
+    source "$BATS_TEST_TMPDIR/completion"
+    offered fraglab do | grep -qx doctor
+    offered fraglab policies --fo | grep -qx -- --format
+    offered fraglab policies --format js | grep -qx jsonl
+    ! offered fraglab policies --format js | grep -qx table
+    offered fraglab --ver | grep -qx -- --version
+}
