@@ -552,9 +552,8 @@ static bool pytorch_check(const frag_policy *policy, frag_error *error)
         reserved += at->bytes;
         bool is_free = (at->list & IN_USE) == 0;
         free_blocks += is_free ? 1 : 0;
-        if (at->bytes == 0 || at->bytes % FRAG_PYTORCH_ROUND != 0)
-            return frag_fail(error, FRAG_E_INPUT, "block %u has %llu bytes; expected a multiple of 512", id,
-                             (unsigned long long)at->bytes);
+        if (at->bytes == 0)
+            return frag_fail(error, FRAG_E_INPUT, "block %u is empty", id);
         if (at->next == NONE)
             continue;
         const block *after = &policy->blocks[at->next];

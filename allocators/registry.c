@@ -1,5 +1,6 @@
 #include "allocators/registry.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,6 +229,47 @@ static bool unknown_name(const char *name, frag_error *error)
     return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; 'fraglab policies' lists them", name);
 }
 
+static bool is_shared_object(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 3 && strcmp(name + length - 3, ".so") == 0;
+}
+
+/* A policy from outside the tree. The object stays loaded: its tables are used until the program ends. */
+static const frag_policy_ops *load_shared_object(const char *path, frag_error *error)
+{
+    /* Without a slash dlopen would search the system's folders. */
+    frag_text place = {0};
+    frag_text_add(&place, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    void *object = dlopen(place.bytes, RTLD_NOW | RTLD_LOCAL);
+    frag_text_destroy(&place);
+    if (object == NULL) {
+        frag_fail(error, FRAG_E_INPUT, "cannot be loaded (%s)", dlerror());
+        return NULL;
+    }
+    const frag_policy_export *export = dlsym(object, "frag_policy_exported");
+    if (export == NULL) {
+        frag_fail(error, FRAG_E_INPUT, "exports no 'frag_policy_exported'; docs/adding-a-policy.md shows how");
+        return NULL;
+    }
+    if (export->abi != FRAG_POLICY_ABI) {
+        frag_fail(error, FRAG_E_INPUT, "was built for policy ABI %u; this fraglab has %u: build it anew", export->abi,
+                  (unsigned)FRAG_POLICY_ABI);
+        return NULL;
+    }
+    return export->ops;
+}
+
+static const frag_policy_ops *find_or_load(const char *name, frag_error *error)
+{
+    const frag_policy_ops *ops = frag_policy_find(name);
+    if (ops == NULL && is_shared_object(name))
+        return load_shared_object(name, error);
+    if (ops == NULL)
+        unknown_name(name, error);
+    return ops;
+}
+
 bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error *error)
 {
     *spec = (frag_policy_spec){0};
@@ -235,8 +277,8 @@ bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error
     char *options = strchr(name, ':');
     if (options != NULL)
         *options++ = '\0';
-    const frag_policy_ops *ops = frag_policy_find(name);
-    bool ok = ops != NULL ? fill_defaults(spec, ops, error) : unknown_name(name, error);
+    const frag_policy_ops *ops = find_or_load(name, error);
+    bool ok = ops != NULL && fill_defaults(spec, ops, error);
     if (ok && options != NULL)
         ok = frag_policy_spec_apply(spec, options, error);
     free(name);

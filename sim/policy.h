@@ -143,4 +143,10 @@ typedef struct frag_policy_ops {
 
 #define FRAG_POOL_ALL UINT32_MAX
 
+/* A policy in a shared object (--policy ./mine.so) exports one of these as `frag_policy_exported`. */
+typedef struct frag_policy_export {
+    uint32_t abi; /* FRAG_POLICY_ABI of the header it was built with */
+    const frag_policy_ops *ops;
+} frag_policy_export;
+
 #endif
