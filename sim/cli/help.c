@@ -320,15 +320,20 @@ static void print_words_of(FILE *stream, const char *path, const frag_command *c
 
 void frag_help_print_completion(FILE *stream)
 {
+    fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n"
+          "_fraglab()\n"
+          "{\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    local path='' words='' is_file='' i\n"
+          "    COMPREPLY=()\n"
+          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+          "        case \"$path\" in ''",
+          stream);
+    for (size_t i = 0; frag_commands[i] != NULL; i++)
+        if (frag_commands[i]->subcommands != NULL)
+            fprintf(stream, " | %s", frag_commands[i]->name);
     fputs(
-        "# bash completion for fraglab; printed by 'fraglab help --completion'\n"
-        "_fraglab()\n"
-        "{\n"
-        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-        "    local path='' words='' is_file='' i\n"
-        "    COMPREPLY=()\n"
-        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-        "        case \"$path\" in '' | trace) ;; *) break ;; esac\n"
+        ") ;; *) break ;; esac\n"
         "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
         "    done\n"
         "    case \"$path $before\" in\n",

@@ -1,0 +1,73 @@
+# Getting what is needed, and installing, without touching this machine.
+
+# A PATH with the plainest tools, as on a bare system, and an apt-get that notes what it is asked.
+setup() {
+    BARE=$BATS_TEST_TMPDIR/bare
+    mkdir -p "$BARE"
+    for tool in sh env id sed echo cat ls; do
+        ln -s "$(command -v "$tool")" "$BARE/$tool"
+    done
+}
+
+note_apt() {
+    printf '#!/bin/sh\necho "$*" >>"%s/asked"\nexit %s\n' "$BATS_TEST_TMPDIR" "$1" >"$BARE/apt-get"
+    chmod +x "$BARE/apt-get"
+}
+
+@test "nothing is asked for when everything is there" {
+    run sh setup.sh build
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "missing packages are named and installed" {
+    [ "$(id -u)" = 0 ] || skip "not root"
+    note_apt 0
+    run env PATH="$BARE" sh setup.sh build
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"fraglab needs these packages to build:"*" gcc"*"apt-get"* ]]
+    grep -q -- "install -y --no-install-recommends .*gcc" "$BATS_TEST_TMPDIR/asked"
+}
+
+@test "lists that are out of date are refreshed once, and failure tells the command" {
+    [ "$(id -u)" = 0 ] || skip "not root"
+    note_apt 100
+    run env PATH="$BARE" sh setup.sh build
+    echo "$output"
+    [ "$status" -eq 1 ]
+    grep -q "^update" "$BATS_TEST_TMPDIR/asked"
+    [[ "$output" == *"apt-get install -y --no-install-recommends"*"gcc"* ]]
+}
+
+@test "without apt-get the exact command is printed and nothing is built" {
+    run env PATH="$BARE" sh setup.sh build
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"apt-get install -y --no-install-recommends"*"gcc"* ]]
+}
+
+@test "an unknown purpose is refused" {
+    run sh setup.sh dinner
+    [ "$status" -eq 2 ]
+}
+
+@test "install puts everything below DESTDIR and uninstall takes it away" {
+    ROOT=$BATS_TEST_TMPDIR/root
+    make --no-print-directory -s DESTDIR="$ROOT" install >/dev/null
+    "$ROOT/usr/local/bin/fraglab" --version
+    [ -s "$ROOT/usr/local/share/man/man1/fraglab.1" ]
+    bash -n "$ROOT/usr/local/share/bash-completion/completions/fraglab"
+    [ -s "$ROOT/usr/local/share/doc/fraglab/LICENSE" ]
+    make --no-print-directory -s DESTDIR="$ROOT" uninstall >/dev/null
+    [ -z "$(find "$ROOT" -type f)" ]
+}
+
+@test "a policy can be compiled against the installed headers alone" {
+    ROOT=$BATS_TEST_TMPDIR/root
+    make --no-print-directory -s DESTDIR="$ROOT" install >/dev/null
+    printf '#include "sim/policy.h"\nextern const frag_policy_ops mine;\nconst frag_policy_ops mine = {.name = "mine"};\n' \
+        >"$BATS_TEST_TMPDIR/mine.c"
+    cd "$BATS_TEST_TMPDIR"
+    gcc -std=c11 -Wall -Werror -fPIC -shared -I "$ROOT/usr/local/include/fraglab" -o mine.so mine.c
+}
