@@ -26,7 +26,7 @@ CLI = $(wildcard sim/cli/*.c)
 TESTS = $(wildcard tests/test_*.c)
 FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
-SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench%,$(wildcard tests/*.c))
+SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench.c,$(wildcard tests/*.c))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
 fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
