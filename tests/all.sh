@@ -80,7 +80,7 @@ fi
 samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt traces/samples/*.zst 2>/dev/null | sort -u | head -n 3)
 replay() { # binary, threads
     # shellcheck disable=SC2086
-    "$1" run $samples --policy all -j "$2" --format jsonl | sed -E 's/,"(tool|replay)":\{[^{}]*\}//g; s/\{"tool":\{[^{}]*\},/{/'
+    "$1" run $samples --policy all -j "$2" --format jsonl | sed 's/"tool":{[^{}]*},//'
 }
 
 group "threads"

@@ -80,7 +80,7 @@ if rule one-file-per-library; then
         known 'zlib\.h' '^sim/base/codec\.c$'
         known 'xxhash\.h' '^sim/base/digest\.c$'
         known 'sqlite3\.h' '^traces/[a-z_]*\.c$'
-        known 'jansson\.h' '^(sim/(base/|cli/)?json\.c|tests/.*)$'
+        known 'jansson\.h' '^(sim/base/json\.c|tests/.*)$'
         known 'getopt\.h' '^sim/cli/arguments\.c$'
     } | say one-file-per-library
 fi

@@ -143,3 +143,8 @@ bool frag_json_is_object(const char *text)
     json_decref(root);
     return is_object;
 }
+
+const char *frag_json_library_version(void)
+{
+    return jansson_version_str();
+}

@@ -31,4 +31,7 @@ void frag_json_destroy(frag_json *json);
 /* true: text is one JSON object (for tests of what was written). */
 bool frag_json_is_object(const char *text);
 
+/* "2.14", as linked. */
+const char *frag_json_library_version(void);
+
 #endif

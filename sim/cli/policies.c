@@ -6,6 +6,7 @@
 
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
+#include "sim/base/json.h"
 #include "sim/base/text.h"
 
 static const char *const type_names[] = {
@@ -81,53 +82,28 @@ static void print_list(void)
                "", (*policy)->source);
 }
 
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
-}
-
-static void print_json_field(const char *name, const char *value, bool is_first)
-{
-    printf("%s\"%s\":", is_first ? "" : ",", name);
-    print_json_text(value);
-}
-
 static void print_json(const frag_policy_ops *policy)
 {
-    printf("{");
-    print_json_field("name", policy->name, true);
-    print_json_field("summary", policy->summary, false);
-    print_json_field("source", policy->source, false);
-    printf(",\"bound\":");
-    if (policy->bound[0] != '\0')
-        print_json_text(policy->bound);
-    else
-        printf("null");
-    printf(",\"options\":[");
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "name", policy->name);
+    frag_json_text(json, "summary", policy->summary);
+    frag_json_text(json, "source", policy->source);
+    frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
+    frag_json_array(json, "options");
     for (const frag_option *option = policy->options; option != NULL && option->key != NULL;
          option++) {
         frag_text range = {.bytes = NULL};
         add_range(&range, option);
-        printf("%s{", option == policy->options ? "" : ",");
-        print_json_field("key", option->key, true);
-        print_json_field("type", type_names[option->type], false);
-        print_json_field("default", option->default_text, false);
-        print_json_field("range", range.bytes, false);
-        print_json_field("help", option->help, false);
-        printf("}");
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "key", option->key);
+        frag_json_text(item, "type", type_names[option->type]);
+        frag_json_text(item, "default", option->default_text);
+        frag_json_text(item, "range", range.bytes);
+        frag_json_text(item, "help", option->help);
+        frag_json_append(json, "options", item);
         frag_text_destroy(&range);
     }
-    printf("]}\n");
+    frag_json_write(json, stdout, false);
 }
 
 static const frag_policy_ops *find_policy(const char *name, frag_error *error)
