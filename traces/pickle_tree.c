@@ -237,6 +237,11 @@ bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value,
     return true;
 }
 
+frag_pickle_value frag_pickle_container(uint64_t object)
+{
+    return make(TAG_CONTAINER, object);
+}
+
 const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *length)
 {
     if (length != NULL)

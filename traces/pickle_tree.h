@@ -89,6 +89,9 @@ bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value, u
 
 const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *length);
 
+/* The list, tuple or dictionary of a number. */
+frag_pickle_value frag_pickle_container(uint64_t object);
+
 /* ---- contents */
 typedef struct frag_pickle_walk {
     uint64_t part;

@@ -1,0 +1,258 @@
+#include "traces/snapshot_bursts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+#define SMALL_BYTES_MAX FRAG_MIB
+#define SMALL_SEGMENT_BYTES (2 * FRAG_MIB)
+#define LARGE_SEGMENT_BYTES (20 * FRAG_MIB)
+#define MIN_LARGE_BYTES (10 * FRAG_MIB)
+
+static bool is_release(const frag_snapshot_entry *entry)
+{
+    return entry->action == FRAG_SNAPSHOT_SEGMENT_FREE ||
+           entry->action == FRAG_SNAPSHOT_SEGMENT_UNMAP;
+}
+
+static bool is_growth(const frag_snapshot_entry *entry)
+{
+    return entry->action == FRAG_SNAPSHOT_SEGMENT_ALLOC ||
+           entry->action == FRAG_SNAPSHOT_SEGMENT_MAP;
+}
+
+bool frag_snapshot_is_late(const frag_snapshot_device *device, uint64_t index)
+{
+    const frag_snapshot_entry *entry = &device->entries[index];
+    if (entry->action != FRAG_SNAPSHOT_FREE_COMPLETED)
+        return false;
+    const frag_snapshot_entry *before = index > 0 ? entry - 1 : NULL;
+    return before == NULL || before->action != FRAG_SNAPSHOT_FREE_REQUESTED ||
+           before->address != entry->address || before->is_dropped;
+}
+
+/* The segment that PyTorch asks the device for to serve a rounded request. */
+static uint64_t segment_bytes_for(uint64_t rounded)
+{
+    if (rounded <= SMALL_BYTES_MAX)
+        return SMALL_SEGMENT_BYTES;
+    return rounded < MIN_LARGE_BYTES ? LARGE_SEGMENT_BYTES
+                                     : frag_align_up(rounded, SMALL_SEGMENT_BYTES);
+}
+
+void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *snapshot,
+                              uint32_t device, const frag_rewound *rewound)
+{
+    *finder = (frag_burst_finder){.snapshot = snapshot, .device = &snapshot->devices[device]};
+    finder->is_emptying = frag_alloc(snapshot->pickle->object_count + 1, 1);
+    uint64_t reserved = 0;
+    uint64_t seen = 0;
+    for (size_t i = 0; i < rewound->range_count; i++)
+        reserved += rewound->ranges[i].bytes;
+    for (uint64_t i = 0; i < finder->device->entry_count; i++) {
+        const frag_snapshot_entry *entry = &finder->device->entries[i];
+        if (reserved > seen)
+            seen = reserved;
+        if (entry->is_dropped)
+            continue;
+        if (is_growth(entry))
+            reserved += entry->bytes;
+        else if (is_release(entry))
+            reserved -= entry->bytes;
+        else if (entry->action == FRAG_SNAPSHOT_OOM && entry->bytes < FRAG_REQUEST_BYTES_MAX &&
+                 entry->address < segment_bytes_for(entry->bytes) &&
+                 reserved + entry->address > seen)
+            seen = reserved + entry->address; /* the device itself was full */
+    }
+    finder->reserved_bytes_seen = reserved > seen ? reserved : seen;
+}
+
+void frag_burst_finder_destroy(frag_burst_finder *finder)
+{
+    free(finder->is_emptying);
+    *finder = (frag_burst_finder){0};
+}
+
+/* ---- proofs */
+
+/* A frame is a dictionary, or in old C++ stacks a string. */
+static bool is_emptying_frame(const frag_burst_finder *finder, frag_pickle_value frame)
+{
+    const frag_pickle *pickle = finder->snapshot->pickle;
+    uint64_t object = 0;
+    uint8_t unshared = 0;
+    uint8_t *known =
+        frag_pickle_object_of(pickle, frame, &object) ? &finder->is_emptying[object] : &unshared;
+    if (*known == 0) {
+        frag_pickle_value name = frame;
+        uint32_t text = FRAG_SNAPSHOT_EMPTY;
+        frag_snapshot_get(pickle, frame, FRAG_SNAPSHOT_NAME, &name);
+        frag_pickle_string(pickle, name, &text);
+        const char *function = frag_pickle_text(pickle, text, NULL);
+        bool is_found =
+            strstr(function, "empty_cache") != NULL || strstr(function, "emptyCache") != NULL;
+        *known = is_found ? 2 : 1;
+    }
+    return *known == 2;
+}
+
+static bool names_empty_cache(const frag_burst_finder *finder, uint32_t frames)
+{
+    if (frames == 0)
+        return false;
+    uint8_t *known = &finder->is_emptying[frames - 1];
+    if (*known == 0) {
+        const frag_pickle *pickle = finder->snapshot->pickle;
+        frag_pickle_walk walk = frag_pickle_begin(pickle, frag_pickle_container(frames - 1));
+        frag_pickle_value frame = 0;
+        bool is_found = false;
+        while (!is_found && frag_pickle_next(pickle, &walk, &frame))
+            is_found = is_emptying_frame(finder, frame);
+        *known = is_found ? 2 : 1;
+    }
+    return *known == 2;
+}
+
+/* Could the released memory have served the request as it lay in the cache? */
+static bool would_have_served(const frag_snapshot_settings *settings,
+                              const frag_snapshot_entry *release,
+                              const frag_snapshot_entry *request)
+{
+    uint64_t rounded = frag_snapshot_round(settings, request->bytes);
+    bool is_small_request = rounded <= SMALL_BYTES_MAX;
+    bool is_small_release = release->action == FRAG_SNAPSHOT_SEGMENT_FREE
+                                ? release->bytes == SMALL_SEGMENT_BYTES
+                                : release->bytes % LARGE_SEGMENT_BYTES != 0;
+    if (release->pool != 0 || request->pool != 0 || release->stream != request->stream ||
+        is_small_request != is_small_release || release->bytes < rounded)
+        return false;
+    /* A small request does not use a large mapping, which 20 MiB of small pages look like. */
+    if (is_small_request && release->bytes > SMALL_SEGMENT_BYTES)
+        return false;
+    if (settings->max_split_bytes == UINT64_MAX)
+        return true;
+    return rounded < settings->max_split_bytes ? release->bytes < settings->max_split_bytes
+                                               : release->bytes < rounded + LARGE_SEGMENT_BYTES;
+}
+
+/* Was a block of this segment only set free by the very synchronisation that led to its release? */
+static bool was_busy(const frag_snapshot_device *device, uint64_t first, uint64_t release)
+{
+    const frag_snapshot_entry *segment = &device->entries[release];
+    for (uint64_t i = first; i < release; i++) {
+        const frag_snapshot_entry *entry = &device->entries[i];
+        if (entry->action == FRAG_SNAPSHOT_FREE_COMPLETED &&
+            entry->address - segment->address < segment->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The program's request that follows a burst: *grown_bytes were taken for it before. */
+static const frag_snapshot_entry *request_after(const frag_snapshot_device *device, uint64_t from,
+                                                uint64_t *grown_bytes)
+{
+    *grown_bytes = 0;
+    for (uint64_t i = from; i < device->entry_count; i++) {
+        const frag_snapshot_entry *entry = &device->entries[i];
+        if (is_growth(entry))
+            *grown_bytes += entry->bytes;
+        else
+            return entry->action == FRAG_SNAPSHOT_ALLOC || entry->action == FRAG_SNAPSHOT_OOM
+                       ? entry
+                       : NULL;
+    }
+    return NULL;
+}
+
+/* Comparisons made for one burst, so that a hostile file costs no square of its size. */
+enum { COMPARISONS_MAX = 1 << 16 };
+
+static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst *burst,
+                               uint64_t reserved_bytes)
+{
+    const frag_snapshot_device *device = finder->device;
+    const frag_snapshot_settings *settings = &finder->snapshot->settings;
+    for (uint64_t i = burst->segments; i < burst->end; i++)
+        if (names_empty_cache(finder, device->entries[i].frames))
+            return true;
+    uint64_t grown_bytes = 0;
+    const frag_snapshot_entry *request = request_after(device, burst->end, &grown_bytes);
+    if (request == NULL)
+        return false;
+    /* A retry, as opposed to garbage collection, means that the device or the limit was full. */
+    if (request->action == FRAG_SNAPSHOT_ALLOC && settings->gc_threshold <= 0 &&
+        reserved_bytes + grown_bytes <= finder->reserved_bytes_seen)
+        return true;
+    uint64_t comparisons = 0;
+    for (uint64_t i = burst->segments; i < burst->end && comparisons < COMPARISONS_MAX; i++) {
+        comparisons += 1 + i - burst->first;
+        if (is_release(&device->entries[i]) &&
+            would_have_served(settings, &device->entries[i], request) &&
+            !was_busy(device, burst->first, i))
+            return true;
+    }
+    return false;
+}
+
+static frag_burst_cause cause_of(const frag_burst_finder *finder, const frag_burst *burst,
+                                 uint64_t reserved_bytes)
+{
+    const frag_snapshot_device *device = finder->device;
+    bool is_private = true;
+    for (uint64_t i = burst->segments; i < burst->end; i++)
+        is_private =
+            is_private && (device->entries[i].pool != 0 || !is_release(&device->entries[i]));
+    const frag_snapshot_entry *next =
+        burst->end < device->entry_count ? &device->entries[burst->end] : NULL;
+    bool is_followed = next != NULL && (is_growth(next) || next->action == FRAG_SNAPSHOT_OOM);
+    if (is_private)
+        return is_followed ? FRAG_BURST_RETRY : FRAG_BURST_POOL;
+    if (!is_followed || is_proved_explicit(finder, burst, reserved_bytes))
+        return FRAG_BURST_EMPTY_CACHE;
+    /* Garbage collection keeps below a share of the memory and needs no full device. */
+    return finder->snapshot->settings.gc_threshold > 0 ? FRAG_BURST_RETRY : FRAG_BURST_UNKNOWN;
+}
+
+/* The end of the late completions that begin at an entry. */
+static uint64_t skip_late(const frag_snapshot_device *device, uint64_t index)
+{
+    while (index < device->entry_count && frag_snapshot_is_late(device, index))
+        index++;
+    return index;
+}
+
+static uint64_t skip_releases(const frag_snapshot_device *device, uint64_t index)
+{
+    while (index < device->entry_count && is_release(&device->entries[index]))
+        index++;
+    return index;
+}
+
+frag_burst frag_burst_at(const frag_burst_finder *finder, uint64_t index, uint64_t reserved_bytes,
+                         uint64_t *seen_until)
+{
+    const frag_snapshot_device *device = finder->device;
+    frag_burst burst = {.first = index, .segments = skip_late(device, index)};
+    burst.end = skip_releases(device, burst.segments);
+    *seen_until = burst.end;
+    if (burst.end == burst.segments) {
+        burst.end = burst.first;
+        return burst;
+    }
+    /* With max_split_size a retry may release large blocks, then synchronise and release the
+     * others. */
+    while (finder->snapshot->settings.max_split_bytes != UINT64_MAX) {
+        uint64_t late_end = skip_late(device, burst.end);
+        uint64_t end = skip_releases(device, late_end);
+        if (end == late_end)
+            break;
+        burst.end = end;
+    }
+    *seen_until = burst.end;
+    burst.cause = cause_of(finder, &burst, reserved_bytes);
+    return burst;
+}

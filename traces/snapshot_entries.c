@@ -1,0 +1,195 @@
+#include "traces/snapshot_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/memory.h"
+
+bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
+                           frag_pickle_value value, uint32_t *pool)
+{
+    if (value == snapshot->last_pool_value && value != 0) {
+        *pool = snapshot->last_pool;
+        return true;
+    }
+    frag_pickle_walk walk = frag_pickle_begin(pickle, value);
+    frag_pickle_value items[2] = {0};
+    frag_pickle_value excess = 0;
+    uint64_t id[2] = {0};
+    for (int i = 0; i < 2; i++)
+        if (!frag_pickle_next(pickle, &walk, &items[i]) ||
+            !frag_pickle_unsigned(pickle, items[i], &id[i]))
+            return false;
+    if (frag_pickle_next(pickle, &walk, &excess))
+        return false;
+    snapshot->last_pool = frag_strings_add(&snapshot->pools, (const char *)id, sizeof id);
+    /* Only a tuple stays what it is. */
+    if (frag_pickle_kind_of(pickle, value) == FRAG_PICKLE_TUPLE)
+        snapshot->last_pool_value = value;
+    *pool = snapshot->last_pool;
+    return true;
+}
+
+/* What an entry must have; bits of the keys seen. */
+#define KEY_BIT(name) ((uint64_t)1 << FRAG_SNAPSHOT_##name)
+
+static uint8_t action_of(const frag_pickle *pickle, frag_pickle_value value)
+{
+    uint32_t name = 0;
+    if (!frag_pickle_string(pickle, value, &name) || name < FRAG_SNAPSHOT_ALLOC ||
+        name > FRAG_SNAPSHOT_OOM)
+        return FRAG_SNAPSHOT_EMPTY;
+    return (uint8_t)name;
+}
+
+/* Numbers of an entry. Streams are handles of 64 bits, which some writers sign. */
+static bool read_number(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number)
+{
+    return frag_pickle_unsigned(pickle, value, number) && *number <= FRAG_SNAPSHOT_ADDRESS_MAX;
+}
+
+static bool read_stream(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number)
+{
+    int64_t handle = 0;
+    if (!frag_pickle_signed(pickle, value, &handle))
+        return false;
+    *number = (uint64_t)handle;
+    return true;
+}
+
+static uint32_t read_frames(const frag_pickle *pickle, frag_pickle_value value)
+{
+    uint64_t object = 0;
+    if (frag_pickle_kind_of(pickle, value) != FRAG_PICKLE_LIST ||
+        !frag_pickle_object_of(pickle, value, &object) || object >= UINT32_MAX)
+        return 0;
+    return (uint32_t)object + 1;
+}
+
+/* NULL, or what is wrong with the entry. */
+static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle,
+                              const frag_pickle_value *pairs, size_t pair_count,
+                              frag_snapshot_entry *entry, uint64_t *keys)
+{
+    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
+    uint32_t name = 0;
+    uint32_t text = 0;
+    *keys = 0;
+    for (size_t i = 0; i < pair_count; i++) {
+        frag_pickle_value value = pairs[2 * i + 1];
+        if (!frag_pickle_string(pickle, pairs[2 * i], &name) || name > FRAG_SNAPSHOT_DEVICE_FREE)
+            continue;
+        *keys |= (uint64_t)1 << name;
+        switch (name) {
+        case FRAG_SNAPSHOT_ACTION:
+            if (frag_pickle_kind_of(pickle, value) != FRAG_PICKLE_STRING)
+                return "'action' is not a string";
+            entry->action = action_of(pickle, value);
+            break;
+        case FRAG_SNAPSHOT_ADDR:
+        case FRAG_SNAPSHOT_DEVICE_FREE:
+            if (!read_number(pickle, value, &entry->address))
+                return "'addr' or 'device_free' is not an integer of 0 to 2^62";
+            break;
+        case FRAG_SNAPSHOT_SIZE:
+            if (!read_number(pickle, value, &entry->bytes))
+                return "'size' is not an integer of 0 to 2^62";
+            break;
+        case FRAG_SNAPSHOT_STREAM:
+            if (!read_stream(pickle, value, &entry->stream))
+                return "'stream' is not an integer";
+            break;
+        case FRAG_SNAPSHOT_TIME_US:
+            if (!frag_pickle_unsigned(pickle, value, &entry->time_us) ||
+                entry->time_us > UINT64_MAX / 1000)
+                entry->time_us = 0; /* a clock that was set wrong harms nobody */
+            break;
+        case FRAG_SNAPSHOT_FRAMES:
+            if (read_frames(pickle, value) != 0)
+                entry->frames = read_frames(pickle, value);
+            break;
+        case FRAG_SNAPSHOT_CPP_FRAMES:
+            if (entry->frames == 0)
+                entry->frames = read_frames(pickle, value);
+            break;
+        case FRAG_SNAPSHOT_USER_METADATA:
+            if (frag_pickle_string(pickle, value, &text) && text != FRAG_SNAPSHOT_EMPTY)
+                entry->note = text;
+            break;
+        case FRAG_SNAPSHOT_COMPILE_CONTEXT:
+            if (entry->note == FRAG_SNAPSHOT_EMPTY && frag_pickle_string(pickle, value, &text) &&
+                text != FRAG_SNAPSHOT_NOT_AVAILABLE)
+                entry->note = text;
+            break;
+        case FRAG_SNAPSHOT_POOL_ID:
+            if (!frag_snapshot_pool_of(snapshot, pickle, value, &entry->pool))
+                return "'pool_id' is not a pair of integers";
+            entry->has_pool = true;
+            break;
+        default:
+            break;
+        }
+    }
+    if ((*keys & KEY_BIT(ACTION)) == 0)
+        return "has no 'action'";
+    if ((*keys & KEY_BIT(SIZE)) == 0 && entry->action != FRAG_SNAPSHOT_EMPTY)
+        return "has no 'size'";
+    if ((*keys & (KEY_BIT(ADDR) | KEY_BIT(DEVICE_FREE))) == 0 &&
+        entry->action != FRAG_SNAPSHOT_EMPTY)
+        return "has neither 'addr' nor 'device_free'";
+    return NULL;
+}
+
+static uint64_t add_entry(frag_snapshot *snapshot, const frag_snapshot_entry *entry, uint64_t keys)
+{
+    if (snapshot->entry_count == snapshot->entry_capacity)
+        snapshot->entries = frag_grow(snapshot->entries, &snapshot->entry_capacity,
+                                      snapshot->entry_count + 1, sizeof *snapshot->entries);
+    snapshot->entries[snapshot->entry_count] = *entry;
+    snapshot->entry_keys |= keys;
+    return snapshot->entry_count++;
+}
+
+bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
+                         size_t pair_count, uint64_t *record)
+{
+    frag_snapshot *snapshot = context;
+    bool has_action = false;
+    for (size_t i = 0; i < pair_count && !has_action; i++) {
+        uint32_t name = 0;
+        has_action =
+            frag_pickle_string(pickle, pairs[2 * i], &name) && name == FRAG_SNAPSHOT_ACTION;
+    }
+    frag_snapshot_entry entry;
+    uint64_t keys = 0;
+    if (!has_action || read_entry(snapshot, pickle, pairs, pair_count, &entry, &keys) != NULL)
+        return false;
+    *record = add_entry(snapshot, &entry, keys);
+    return true;
+}
+
+bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, uint64_t *record,
+                            frag_error *error)
+{
+    const frag_pickle *pickle = snapshot->pickle;
+    if (frag_pickle_record(pickle, value, record))
+        return true;
+    frag_pickle_kind kind = frag_pickle_kind_of(pickle, value);
+    if (kind != FRAG_PICKLE_DICT)
+        return frag_fail(error, FRAG_E_INPUT, "is %s; expected a dictionary",
+                         frag_pickle_kind_name(kind));
+    size_t count = (size_t)frag_pickle_item_count(pickle, value);
+    frag_pickle_value *pairs = frag_alloc(count + 1, sizeof *pairs);
+    frag_pickle_walk walk = frag_pickle_begin(pickle, value);
+    for (size_t i = 0; i < count; i++)
+        frag_pickle_next(pickle, &walk, &pairs[i]);
+    frag_snapshot_entry entry;
+    uint64_t keys = 0;
+    const char *problem = read_entry(snapshot, pickle, pairs, count / 2, &entry, &keys);
+    free(pairs);
+    if (problem != NULL)
+        return frag_fail(error, FRAG_E_INPUT, "%s", problem);
+    *record = add_entry(snapshot, &entry, keys);
+    return true;
+}

@@ -1,0 +1,28 @@
+/* Strings and call stacks of a snapshot, moved into a recording; each only once. */
+#ifndef FRAG_TRACES_SNAPSHOT_SITES_H
+#define FRAG_TRACES_SNAPSHOT_SITES_H
+
+#include "traces/builder.h"
+#include "traces/pickle_tree.h"
+
+typedef struct frag_snapshot_sites {
+    const frag_pickle *pickle;
+    frag_builder *builder;
+    bool is_on;
+    uint32_t *strings; /* by string of the pickle: the recording's + 1 */
+    uint32_t *objects; /* by object: a frame's or call site's id + 1 */
+    uint32_t *frames;  /* of the stack being built */
+    size_t frame_capacity;
+} frag_snapshot_sites;
+
+/* Stacks are left out unless is_on. */
+void frag_snapshot_sites_create(frag_snapshot_sites *sites, const frag_pickle *pickle,
+                                frag_builder *builder, bool is_on);
+void frag_snapshot_sites_destroy(frag_snapshot_sites *sites);
+
+/* A string of the pickle; bytes that are not UTF-8 become '?'. */
+uint32_t frag_snapshot_sites_string(frag_snapshot_sites *sites, uint32_t text);
+/* The call site of a list of frames, given as its object number + 1; 0 is none. */
+uint32_t frag_snapshot_sites_site(frag_snapshot_sites *sites, uint32_t frames);
+
+#endif
