@@ -1,0 +1,171 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/base/bytes.h"
+#include "sim/device.h"
+#include "sim/ranges.h"
+
+#define PAGE FRAG_DEVICE_PAGE_BYTES
+
+static frag_device *open_device(uint64_t capacity, frag_address_rule rule)
+{
+    frag_sim_device_options options = {.capacity_bytes = capacity, .address_rule = rule};
+    return frag_sim_device_create(&options);
+}
+
+static void charges_whole_pages_but_reserves_what_was_asked(void **state)
+{
+    (void)state;
+    frag_device *device = open_device(3 * PAGE, FRAG_ADDRESS_LOWEST);
+    uint64_t first = 0;
+    uint64_t second = 0;
+    uint64_t third = 0;
+    assert_int_equal(frag_device_malloc(device, 1, &first), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_malloc(device, PAGE + 1, &second), FRAG_DEVICE_OK);
+    assert_int_equal(device->reserved_bytes, PAGE + 2);
+    assert_int_equal(frag_device_malloc(device, 1, &third), FRAG_DEVICE_OUT_OF_MEMORY);
+    assert_int_equal(device->failed_calls[FRAG_DEVICE_MALLOC], 1);
+    assert_int_equal(device->need_max_bytes, 3 * PAGE);
+    assert_int_equal(device->refused_need_min_bytes, 4 * PAGE);
+    assert_int_equal(second, first + PAGE);
+    frag_device_destroy(device);
+}
+
+static void places_at_the_lowest_range_that_is_large_enough(void **state)
+{
+    (void)state;
+    frag_device *device = open_device(FRAG_UNLIMITED, FRAG_ADDRESS_LOWEST);
+    uint64_t at[4];
+    for (int i = 0; i < 4; i++)
+        frag_device_malloc(device, PAGE, &at[i]);
+    frag_device_free(device, at[0], PAGE);
+    frag_device_free(device, at[2], PAGE);
+    frag_device_free(device, at[1], PAGE);
+    uint64_t wide = 0;
+    frag_device_malloc(device, 2 * PAGE, &wide);
+    assert_int_equal(wide, at[0]);
+    uint64_t last = 0;
+    frag_device_malloc(device, PAGE, &last);
+    assert_int_equal(last, at[2]);
+    frag_device_destroy(device);
+}
+
+static void never_reuses_an_address_when_told_so(void **state)
+{
+    (void)state;
+    frag_device *device = open_device(FRAG_UNLIMITED, FRAG_ADDRESS_BUMP);
+    uint64_t first = 0;
+    uint64_t second = 0;
+    frag_device_malloc(device, PAGE, &first);
+    frag_device_free(device, first, PAGE);
+    frag_device_malloc(device, PAGE, &second);
+    assert_int_equal(second, first + PAGE);
+    frag_device_destroy(device);
+}
+
+static void follows_recorded_addresses_size_by_size(void **state)
+{
+    (void)state;
+    const frag_recorded_segment recorded[] = {
+        {0x200000000000, PAGE}, {0x200000200000, 2 * PAGE}, {0x200000600000, PAGE}};
+    frag_sim_device_options options = {
+        .capacity_bytes = FRAG_UNLIMITED,
+        .address_rule = FRAG_ADDRESS_RECORDED,
+        .recorded = recorded,
+        .recorded_count = 3,
+    };
+    frag_device *device = frag_sim_device_create(&options);
+    uint64_t address = 0;
+    frag_device_malloc(device, 2 * PAGE, &address);
+    assert_int_equal(address, recorded[1].address);
+    frag_device_malloc(device, PAGE, &address);
+    assert_int_equal(address, recorded[0].address);
+    frag_device_malloc(device, PAGE, &address);
+    assert_int_equal(address, recorded[2].address);
+    frag_device_malloc(device, PAGE, &address);
+    assert_true(address > recorded[2].address);
+    frag_device_destroy(device);
+}
+
+static void fails_the_call_it_was_told_to_fail(void **state)
+{
+    (void)state;
+    frag_sim_device_options options = {.capacity_bytes = FRAG_UNLIMITED, .fail_call = 2};
+    frag_device *device = frag_sim_device_create(&options);
+    uint64_t address = 0;
+    assert_int_equal(frag_device_malloc(device, PAGE, &address), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_malloc(device, PAGE, &address), FRAG_DEVICE_OUT_OF_MEMORY);
+    assert_int_equal(frag_device_malloc(device, PAGE, &address), FRAG_DEVICE_OK);
+    frag_device_destroy(device);
+}
+
+static void tells_free_memory_less_what_others_use(void **state)
+{
+    (void)state;
+    frag_sim_device_options options = {.capacity_bytes = 8 * PAGE, .used_by_others_bytes = 3 * PAGE};
+    frag_device *device = frag_sim_device_create(&options);
+    uint64_t address = 0;
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    assert_false(device->is_capacity_read);
+    frag_device_malloc(device, PAGE, &address);
+    frag_device_memory_info(device, &free_bytes, &total_bytes);
+    assert_int_equal(free_bytes, 4 * PAGE);
+    assert_int_equal(total_bytes, 8 * PAGE);
+    assert_true(device->is_capacity_read);
+    frag_device_destroy(device);
+}
+
+/* The tree of free ranges against an array of bits, under random takes and gives. */
+static void ranges_agree_with_a_bitmap(void **state)
+{
+    (void)state;
+    enum { UNITS = 256 };
+    bool is_used[UNITS] = {false};
+    frag_ranges ranges;
+    frag_ranges_create(&ranges, 1000, UNITS);
+    uint32_t random = 1;
+    for (int step = 0; step < 20000; step++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t size = 1 + (random >> 8) % 12;
+        uint32_t at = (random >> 16) % UNITS;
+        bool is_take = (random >> 30) % 2 == 0;
+        if (is_take) {
+            uint32_t expected = 0;
+            uint32_t run = 0;
+            for (; expected < UNITS && run < size; expected++)
+                run = is_used[expected] ? 0 : run + 1;
+            uint64_t address = 0;
+            bool ok = frag_ranges_take_lowest(&ranges, size, &address);
+            assert_int_equal(ok, run == size);
+            if (ok)
+                assert_int_equal(address, 1000 + expected - size);
+            for (uint32_t i = 0; ok && i < size; i++)
+                is_used[address - 1000 + i] = true;
+        } else if (is_used[at]) {
+            is_used[at] = false;
+            frag_ranges_give(&ranges, 1000 + at, 1);
+        }
+        if (step % 64 == 0)
+            assert_true(frag_ranges_check(&ranges, NULL));
+    }
+    frag_ranges_destroy(&ranges);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(charges_whole_pages_but_reserves_what_was_asked),
+        cmocka_unit_test(places_at_the_lowest_range_that_is_large_enough),
+        cmocka_unit_test(never_reuses_an_address_when_told_so),
+        cmocka_unit_test(follows_recorded_addresses_size_by_size),
+        cmocka_unit_test(fails_the_call_it_was_told_to_fail),
+        cmocka_unit_test(tells_free_memory_less_what_others_use),
+        cmocka_unit_test(ranges_agree_with_a_bitmap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
