@@ -8,6 +8,9 @@ MODE ?= release
 BUILD ?= build/$(MODE)$(if $(filter gcc,$(notdir $(CC))),,-$(notdir $(CC)))
 PREFIX ?= /usr/local
 DESTDIR ?=
+# V=1 shows the commands.
+V ?= 0
+quiet = $(if $(filter 1,$(V)),,@echo '  $(1)  $@';)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
@@ -40,7 +43,7 @@ fraglab: $(BUILD)/fraglab
 	@cp $< $@.tmp && mv $@.tmp $@
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
@@ -50,16 +53,16 @@ $(BUILD)/lib%.a:
 
 $(BUILD)/%.o: %.c | setup
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
+	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(test_libraries)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libfraglab.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Version and commit reach one file, which is compiled anew when they change.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
@@ -145,7 +148,7 @@ help:
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
-	@echo 'variables: CC=gcc|clang  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
+	@echo 'variables: V=1 (show commands)  CC=gcc|clang  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 FORCE:
