@@ -78,8 +78,6 @@ void frag_free_bin_resize(frag_free_index_store *store, frag_free_bin *bin, uint
 
 void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id)
 {
-    if (tie >= least->bin_ties[bin])
-        return;
     least->bin_ties[bin] = tie;
     least->bin_ids[bin] = id;
     if (tie < least->octave_ties[bin / 16]) {
@@ -88,12 +86,16 @@ void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, 
     }
 }
 
-/* The block has left its bin already. */
-void frag_free_least_remove(frag_free_table *table, uint32_t bin, uint32_t id)
+/* Which bins of an octave hold something. */
+static inline uint64_t octave_bits(const frag_free_table *table, uint32_t octave)
+{
+    return table->words[octave / 4] >> (octave % 4 * 16) & 0xffff;
+}
+
+/* The block that was the least of its bin has left it, or has a higher tie now. */
+void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id)
 {
     frag_free_least *least = table->least;
-    if (least->bin_ids[bin] != id)
-        return;
     uint64_t tie = UINT64_MAX;
     uint32_t tie_id = UINT32_MAX;
     const frag_free_bin *rest = &table->bins[bin];
@@ -108,11 +110,26 @@ void frag_free_least_remove(frag_free_table *table, uint32_t bin, uint32_t id)
     uint32_t octave = bin / 16;
     if (least->octave_ids[octave] != id)
         return;
-    uint32_t lowest = octave * 16;
-    for (uint32_t i = lowest + 1; i < octave * 16 + 16; i++)
-        lowest = least->bin_ties[i] < least->bin_ties[lowest] ? i : lowest;
-    least->octave_ties[octave] = least->bin_ties[lowest];
-    least->octave_ids[octave] = least->bin_ids[lowest];
+    tie = UINT64_MAX;
+    tie_id = UINT32_MAX;
+    for (uint64_t bits = octave_bits(table, octave); bits != 0; bits &= bits - 1) {
+        uint32_t i = octave * 16 + frag_bit_low(bits);
+        bool is_lower = least->bin_ties[i] < tie;
+        tie = is_lower ? least->bin_ties[i] : tie;
+        tie_id = is_lower ? least->bin_ids[i] : tie_id;
+    }
+    least->octave_ties[octave] = tie;
+    least->octave_ids[octave] = tie_id;
+}
+
+/* A block has stayed in its bin, but its tie has changed. */
+void frag_free_least_change(frag_free_table *table, uint32_t bin, uint64_t tie, uint32_t id)
+{
+    frag_free_least *least = table->least;
+    if (tie <= least->bin_ties[bin])
+        frag_free_least_insert(least, bin, tie, id);
+    else if (least->bin_ids[bin] == id)
+        frag_free_least_repair(table, bin, id);
 }
 
 bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t *id)
@@ -131,7 +148,9 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
     }
     const frag_free_least *least = table->least;
     uint32_t octave = number / 16;
-    for (uint32_t i = number + 1; i < octave * 16 + 16; i++) {
+    uint64_t above = octave_bits(table, octave) & (~(uint64_t)1 << (number % 16));
+    for (; above != 0; above &= above - 1) {
+        uint32_t i = octave * 16 + frag_bit_low(above);
         bool is_lower = least->bin_ties[i] < tie;
         tie = is_lower ? least->bin_ties[i] : tie;
         *id = is_lower ? least->bin_ids[i] : *id;

@@ -107,7 +107,8 @@ frag_free_table *frag_free_table_open(frag_free_index *index);
 void frag_free_table_close(frag_free_index *index);
 void frag_free_bin_resize(frag_free_index_store *store, frag_free_bin *bin, uint32_t capacity);
 void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id);
-void frag_free_least_remove(frag_free_table *table, uint32_t bin, uint32_t id);
+void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id);
+void frag_free_least_change(frag_free_table *table, uint32_t bin, uint64_t tie, uint32_t id);
 
 enum { FRAG_FREE_ARRAY_MIN = 8 };
 
@@ -134,7 +135,7 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
     table->summary |= (uint64_t)1 << (number / 64);
     index->count++;
-    if (store->keeps_least)
+    if (store->keeps_least && tie < table->least->bin_ties[number])
         frag_free_least_insert(table->least, number, tie, id);
 }
 
@@ -157,8 +158,8 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
     }
     if (FRAG_UNLIKELY(last < bin->capacity / 4 && bin->capacity > FRAG_FREE_ARRAY_MIN))
         frag_free_bin_resize(store, bin, bin->capacity / 2);
-    if (store->keeps_least)
-        frag_free_least_remove(table, number, id);
+    if (store->keeps_least && table->least->bin_ids[number] == id)
+        frag_free_least_repair(table, number, id);
     if (--index->count == 0)
         frag_free_table_close(index);
 }
@@ -168,12 +169,14 @@ static inline void frag_free_index_change(frag_free_index *index, uint32_t id, u
                                           uint64_t tie)
 {
     uint32_t number = frag_free_bin_of(size);
-    if (number == frag_free_bin_of(old_size) && !index->store->keeps_least) {
+    if (number == frag_free_bin_of(old_size)) {
         frag_free_bin *bin = &index->table->bins[number];
         uint32_t place = index->store->positions[id];
         FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
         bin->entries[place].size = size;
         bin->entries[place].tie = tie;
+        if (index->store->keeps_least)
+            frag_free_least_change(index->table, number, tie, id);
         return;
     }
     frag_free_index_remove(index, id, old_size);
