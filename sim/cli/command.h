@@ -77,6 +77,8 @@ bool frag_is_interrupted(void);
 typedef struct frag_progress frag_progress;
 frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what, const char *unit, uint64_t total);
 void frag_progress_add(frag_progress *progress, uint64_t done);
+/* Erases the line, before rows go to stdout; it comes back with the next step. */
+void frag_progress_hide(frag_progress *progress);
 void frag_progress_end(frag_progress *progress);
 
 bool frag_is_terminal(int descriptor);     /* isatty, honouring TERM=dumb */

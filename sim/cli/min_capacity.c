@@ -124,6 +124,7 @@ static int search_file(searching *state, const char *path, frag_trace_format for
         state->jobs[i].spec = &state->policies.specs[i % state->policies.count];
     }
     frag_for_each(threads, count, search_job, state);
+    frag_progress_hide(state->progress);
     int code = 0;
     for (size_t i = 0; i < count; i++) {
         const job *task = &state->jobs[i];

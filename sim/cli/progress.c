@@ -75,14 +75,21 @@ void frag_progress_add(frag_progress *progress, uint64_t done)
     pthread_mutex_unlock(&progress->lock);
 }
 
+void frag_progress_hide(frag_progress *progress)
+{
+    if (!progress->is_shown)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    fputs("\r\x1b[K", stderr);
+    fflush(stderr);
+    pthread_mutex_unlock(&progress->lock);
+}
+
 void frag_progress_end(frag_progress *progress)
 {
     if (progress == NULL)
         return;
-    if (progress->is_shown) {
-        fprintf(stderr, "\r\x1b[K");
-        fflush(stderr);
-    }
+    frag_progress_hide(progress);
     pthread_mutex_destroy(&progress->lock);
     free(progress);
 }

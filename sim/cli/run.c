@@ -158,6 +158,7 @@ static int print_jobs(running *state, size_t count, FILE *stream)
         }
     }
     bool is_table = state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
+    frag_progress_hide(state->progress);
     if (is_table && done > 0) {
         if (state->first_source > 0)
             fputc('\n', stream);

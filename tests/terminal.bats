@@ -1,0 +1,46 @@
+# What only a person at a terminal sees, and what ^C does.
+
+setup_file() {
+    export BIG=$BATS_FILE_TMPDIR/big.txt
+    awk 'BEGIN {
+        print "# fraglab trace 1"; print "device 0"
+        for (i = 0; i < 200000; i++) {
+            slot = i % 5000
+            if (i >= 5000) print "free " slot
+            print "alloc " slot " " 512 + (i * 7919) % 3000000
+        }
+    }' >"$BIG"
+}
+
+# Runs a command line on a terminal of its own, with everything it says in $output.
+on_terminal() {
+    command -v script >/dev/null || skip "no 'script' here"
+    run script -qec "$1" /dev/null
+}
+
+@test "progress is drawn on a terminal and erased before the rows and at the end" {
+    on_terminal "TERM=xterm ./fraglab run $BIG $BIG --policy all"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *$'\r\x1b[Kreplaying'* ]]
+    # On what is left of each line after its last erasure, no progress remains.
+    ! sed 's/.*\x1b\[K//' <<<"$output" | grep -q replaying || false
+}
+
+@test "no progress with -q, on a dumb terminal, or into a pipe" {
+    on_terminal "TERM=xterm ./fraglab run $BIG $BIG --policy all -q"
+    [[ "$output" != *$'\x1b'* ]]
+    on_terminal "TERM=dumb ./fraglab run $BIG $BIG --policy all"
+    [[ "$output" != *$'\x1b'* ]]
+    ! TERM=xterm ./fraglab run "$BIG" --policy all 2>&1 | grep -q $'\x1b' || false
+}
+
+@test "an interrupt ends with 130 and whole rows" {
+    status=0
+    timeout --preserve-status -s INT 0.5 ./fraglab run "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" \
+        "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" --policy all --format jsonl -j 1 >"$BATS_TEST_TMPDIR/rows" || status=$?
+    [ "$status" -eq 130 ]
+    while read -r row; do
+        [[ "$row" == {*} ]]
+    done <"$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -lt 144 ]
+}
