@@ -104,7 +104,7 @@ bench: setup-test
 
 # ---- from a fresh clone to pictures: three recordings, every policy, four kinds of plot
 DEMO = build/demo
-DEMO_TRACES = $(wordlist 1,3,$(sort $(wildcard traces/samples/*.pickle* traces/samples/*.fgt)))
+DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
 demo:
 	@CC="$(CC)" sh setup.sh demo
 	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab

@@ -77,7 +77,7 @@ if step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-program
     done
 fi
 
-samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt traces/samples/*.zst 2>/dev/null | sort -u | head -n 3)
+samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt 2>/dev/null | sort -u)
 replay() { # binary, threads
     # shellcheck disable=SC2086
     "$1" run $samples --policy all -j "$2" --format jsonl | sed 's/"tool":{[^{}]*},//'
@@ -89,9 +89,14 @@ plain=
 setarch -R true 2>/dev/null && plain="setarch -R"
 if [ -z "$samples" ]; then
     skip threads "no sample recordings"
-elif step build-tsan build MODE=tsan build/tsan/fraglab; then
+elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads; then
+    # shellcheck disable=SC2086
+    step tsan-test_threads $plain build/tsan/tests/test_threads
     # shellcheck disable=SC2086
     step tsan-run env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab run $samples --policy pytorch,best-fit -j 4 --format jsonl
+    small=$(ls -S $samples | tail -n 1)
+    # shellcheck disable=SC2086
+    step tsan-min-capacity env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
     same_for_every_thread_count() {
         replay ./fraglab 1 >build/threads-1.jsonl
         replay ./fraglab 4 >build/threads-4.jsonl
