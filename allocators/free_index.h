@@ -139,8 +139,8 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
         frag_free_least_insert(table->least, number, tie, id);
 }
 
-/* size is the one the block was inserted with. */
-static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, uint64_t size)
+/* As frag_free_index_remove, but an index that is empty then keeps its table. */
+static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id, uint64_t size)
 {
     frag_free_index_store *store = index->store;
     frag_free_table *table = index->table;
@@ -149,8 +149,10 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
     uint32_t place = store->positions[id];
     FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
     uint32_t last = --bin->count;
-    store->positions[bin->entries[last].id] = place;
-    bin->entries[place] = bin->entries[last];
+    if (place != last) {
+        store->positions[bin->entries[last].id] = place;
+        bin->entries[place] = bin->entries[last];
+    }
     if (last == 0) {
         table->words[number / 64] &= ~((uint64_t)1 << (number % 64));
         if (table->words[number / 64] == 0)
@@ -160,7 +162,14 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
         frag_free_bin_resize(store, bin, bin->capacity / 2);
     if (store->keeps_least && table->least->bin_ids[number] == id)
         frag_free_least_repair(table, number, id);
-    if (--index->count == 0)
+    index->count--;
+}
+
+/* size is the one the block was inserted with. */
+static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, uint64_t size)
+{
+    frag_free_index_take_out(index, id, size);
+    if (index->count == 0)
         frag_free_table_close(index);
 }
 
@@ -179,7 +188,7 @@ static inline void frag_free_index_change(frag_free_index *index, uint32_t id, u
             frag_free_least_change(index->table, number, tie, id);
         return;
     }
-    frag_free_index_remove(index, id, old_size);
+    frag_free_index_take_out(index, id, old_size);
     frag_free_index_insert(index, id, size, tie);
 }
 
