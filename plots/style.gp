@@ -1,0 +1,34 @@
+# What all figures share: terminal, fonts, colours, units. Each script loads it first.
+#
+# Variables that fraglab defines, with what they are when a script is run by hand:
+if (!exists("format")) format = 'svg'
+if (!exists("width")) width = format eq 'png' ? 1600 : 800
+if (!exists("height")) height = format eq 'png' ? 1000 : 500
+if (!exists("title_text")) title_text = ''
+if (!exists("unit")) unit = 'GiB'; unit_bytes = 1073741824.0
+if (!exists("has_colour")) has_colour = 0
+
+is_terminal = format eq 'terminal'
+if (format eq 'svg') set terminal svg size width, height font 'Helvetica,12' linewidth 1 rounded background 'white'
+if (format eq 'png') set terminal pngcairo size width, height font 'Helvetica,11' rounded fontscale width / 800.0 linewidth width / 800.0 pointscale width / 800.0 background 'white'
+if (format eq 'pdf') set terminal pdfcairo size width / 96.0, height / 96.0 font 'Helvetica,10' linewidth 1 rounded background 'white'
+if (is_terminal && has_colour) set terminal dumb size width, height ansi256
+if (is_terminal && !has_colour) set terminal dumb size width, height mono
+
+set encoding utf8
+set datafile separator comma
+set datafile columnheaders
+
+# Okabe and Ito's palette, which people with any colour vision tell apart.
+array colours[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#8A6D00']
+colour(i) = colours[(int(i) - 1) % 8 + 1]
+# Lines beyond the eighth repeat the colours with other dashes.
+dash(i) = int(i) > 16 ? 4 : int(i) > 8 ? 2 : 1
+
+set title title_text noenhanced offset 0, 0
+set border 3 linewidth 0.8 linecolor '#444444'
+set tics nomirror out scale 0.6 textcolor '#222222'
+set grid ytics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
+set key outside above center horizontal Left reverse noenhanced samplen 2 spacing 1.1
+if (is_terminal) unset grid
+if (is_terminal) set border 3

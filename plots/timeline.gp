@@ -1,0 +1,33 @@
+# Requested, allocated and reserved bytes over events or time.
+# By hand: gnuplot -e "data = 'timeline.csv'; scripts = 'plots'" plots/timeline.gp > timeline.svg
+load scripts.'/style.gp'
+if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count + 1]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
+if (!exists("label_lines")) array label_lines[policy_count + 1]; do for [i = 1:policy_count + 1] { label_lines[i] = i - 1 }
+if (!exists("is_by_time")) is_by_time = 0
+if (!exists("has_recorded")) has_recorded = 0
+if (!exists("capacity_bytes")) capacity_bytes = 0; capacity_text = ''
+if (!exists("x_max")) stats data using (is_by_time ? column('time_ns') / 1e9 : column('event')) nooutput; x_max = STATS_max
+
+x(_) = is_by_time ? column('time_ns') / 1e9 : column('event')
+is(kind, i) = strcol('kind') eq kind && column('series') == i
+level(kind, i, name) = is(kind, i) ? column(name) / unit_bytes : NaN
+# Labels stay inside: to the right of points on the left, and the other way round.
+on_left(_) = x(0) < x_max * 0.6
+
+set xlabel is_by_time ? 'time (s)' : 'event'
+set ylabel sprintf('memory (%s)', unit)
+if (!is_by_time) set format x '%.0s%c'
+set xrange [0:x_max]
+set yrange [0:*]
+set offsets 0, 0, graph 0.04, 0
+
+names(i) = policy_count == 1 ? policies[i].', reserved' : policies[i]
+plot \
+    data using (x(0)):(level('demand', 0, 'requested_bytes')) with fillsteps fillstyle solid fillcolor '#CFCFCF' title 'requested', \
+    for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 1 linecolor '#56B4E9' title 'allocated', \
+    for [i = 1:has_recorded] data using (x(0)):(level('recorded', 0, 'reserved_bytes')) with steps linewidth 1.6 linecolor '#222222' dashtype 3 title 'reserved when recorded', \
+    for [i = 1:policy_count] data using (x(0)):(level('policy', i, 'reserved_bytes')) with steps linewidth 1.8 linecolor rgb colour(i) dashtype dash(i) title names(i), \
+    for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title 'capacity, '.capacity_text, \
+    for [i = 1:policy_count] data using (x(0)):(level('oom', i, 'reserved_bytes')) with points pointtype 2 pointsize 1.3 linewidth 2.5 linecolor rgb colour(i) notitle, \
+    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? level('oom', i, 'reserved_bytes') : NaN):(strcol('label')) with labels left offset 1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle, \
+    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? NaN : level('oom', i, 'reserved_bytes')):(strcol('label')) with labels right offset -1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle

@@ -1,0 +1,18 @@
+#include "sim/cli/plot.h"
+
+static const frag_command *const kinds[] = {
+    &frag_command_plot_timeline,
+    NULL,
+};
+
+const frag_command frag_command_plot = {
+    .name = "plot",
+    .operands = "KIND",
+    .summary = "draw timelines, memory maps, bars and survival curves",
+    .description =
+        "Draws a figure with gnuplot: svg, pdf or png for a paper, characters for a terminal, or "
+        "the "
+        "data alone as CSV. The scripts are in plots/; docs/plots.md says how to draw from the CSV "
+        "by hand.",
+    .subcommands = kinds,
+};

@@ -1,0 +1,105 @@
+/* Drawing: every figure is a CSV of its data, and a gnuplot script that reads it.
+ *
+ * A kind of figure writes its rows to frag_plot_data, names what its script needs to know with the
+ * frag_plot_define functions, and calls frag_plot_finish. With --format csv the rows are the
+ * output. */
+#ifndef FRAG_CLI_PLOT_H
+#define FRAG_CLI_PLOT_H
+
+#include <stdio.h>
+
+#include "sim/base/file.h"
+#include "sim/base/text.h"
+#include "sim/cli/inputs.h"
+
+typedef enum frag_plot_format {
+    FRAG_PLOT_SVG,
+    FRAG_PLOT_PNG,
+    FRAG_PLOT_PDF,
+    FRAG_PLOT_TERMINAL,
+    FRAG_PLOT_CSV
+} frag_plot_format;
+
+/* Options that every kind has. */
+#define FRAG_PLOT_OPTIONS                                                                          \
+    {.name = "format",                                                                             \
+     .argument = "FORMAT",                                                                         \
+     .choices = "svg|png|pdf|terminal|csv",                                                        \
+     .help = "what is written: a figure, characters for a terminal, or the data it is drawn "      \
+             "from (default: as the name after -o ends; without -o: terminal)"},                   \
+        {.name = "output",                                                                         \
+         .letter = 'o',                                                                            \
+         .argument = "FILE",                                                                       \
+         .help = "write there instead of to stdout"},                                              \
+        {.name = "data", .argument = "FILE", .help = "keep the data of the figure there, as CSV"}, \
+        {.name = "force", .letter = 'f', .help = "overwrite the files written"},                   \
+        {.name = "title", .argument = "TEXT", .help = "title of the figure; '' for none"},         \
+        {.name = "width",                                                                          \
+         .argument = "N",                                                                          \
+         .help = "pixels, for pdf at 96 an inch (default: 800; png: 1600), or columns of the "     \
+                 "terminal"},                                                                      \
+    {                                                                                              \
+        .name = "height", .argument = "N",                                                         \
+        .help = "as --width, in the other direction, or lines of the terminal"                     \
+    }
+
+#define FRAG_PLOT_DEVICE_OPTION                                                                    \
+    {                                                                                              \
+        .name = "trace-device", .argument = "N",                                                   \
+        .help = "draw this device of a recording that has several (default: the first)"            \
+    }
+
+typedef struct frag_plot {
+    const frag_arguments *arguments;
+    const char *kind; /* names the script: plots/KIND.gp */
+    frag_plot_format format;
+    uint64_t width;
+    uint64_t height;
+    frag_output *output;
+    frag_output *kept; /* --data; NULL: none */
+    FILE *data;
+    char *folder;  /* temporary; NULL with --format csv */
+    char *scripts; /* folder of the gnuplot scripts */
+    char *gnuplot; /* the program */
+    frag_text definitions;
+} frag_plot;
+
+/* Reads the common options, opens what will be written, and looks for gnuplot and the script, so
+ * that nothing is computed in vain. On failure everything is undone. */
+bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                     frag_error *error);
+
+/* Variables of the gnuplot script. Texts may hold anything. */
+void frag_plot_define_text(frag_plot *plot, const char *name, const char *value);
+void frag_plot_define_number(frag_plot *plot, const char *name, double value);
+/* As arrays: name[1], name[2], ... */
+void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t *values,
+                              size_t count);
+void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
+                            size_t count);
+/* --title, or what the figure would be called without it. */
+void frag_plot_define_title(frag_plot *plot, const char *usual);
+/* unit, unit_bytes: what bytes up to max_bytes are best shown in (GiB, MiB, KiB or B). */
+void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes);
+
+/* A file beside the data for what CSV cannot hold well; its path is the variable of that name. NULL
+ * on failure. */
+FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *error);
+
+/* Draws (or leaves it at the data), puts the output in place. Everything is freed either way. */
+bool frag_plot_finish(frag_plot *plot, frag_error *error);
+void frag_plot_abandon(frag_plot *plot);
+
+/* A CSV field, quoted where it must be. */
+void frag_plot_write_text(FILE *stream, const char *text);
+
+/* The only trace operand, loaded, and which of its devices is meant. */
+bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,
+                    const frag_trace **trace, frag_error *error);
+
+extern const frag_command frag_command_plot_timeline;
+extern const frag_command frag_command_plot_map;
+extern const frag_command frag_command_plot_bars;
+extern const frag_command frag_command_plot_survival;
+
+#endif

@@ -1,0 +1,570 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+#include "sim/version.h"
+
+extern char **environ;
+
+#define SIDE_MAX 100000u /* pixels */
+
+static const char *const format_names[] = {
+    [FRAG_PLOT_SVG] = "svg",           [FRAG_PLOT_PNG] = "png", [FRAG_PLOT_PDF] = "pdf",
+    [FRAG_PLOT_TERMINAL] = "terminal", [FRAG_PLOT_CSV] = "csv",
+};
+#define FORMAT_COUNT (sizeof format_names / sizeof *format_names)
+
+static char *join(const char *folder, const char *name)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s/%s", folder, name);
+    return path.bytes;
+}
+
+/* ---- options */
+
+static bool find_format(frag_plot *plot, frag_error *error)
+{
+    const char *name = frag_arguments_value(plot->arguments, "format");
+    const char *path = frag_arguments_value(plot->arguments, "output");
+    if (name == NULL && (path == NULL || strcmp(path, "-") == 0)) {
+        plot->format = FRAG_PLOT_TERMINAL;
+        return true;
+    }
+    if (name == NULL) {
+        const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') : path;
+        const char *dot = strrchr(base, '.');
+        name = dot != NULL ? dot + 1 : "";
+    }
+    for (size_t i = 0; i < FORMAT_COUNT; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            plot->format = (frag_plot_format)i;
+            return true;
+        }
+    frag_fail(error, FRAG_E_USAGE,
+              "the name says no format; end it in .svg, .png, .pdf or .csv, or add --format");
+    return frag_error_in(error, path);
+}
+
+/* A figure is 8 by 5 inches of 100 pixels, a png twice that fine; characters fill the terminal. */
+static bool read_size(frag_plot *plot, frag_error *error)
+{
+    bool is_terminal = plot->format == FRAG_PLOT_TERMINAL;
+    uint64_t scale = plot->format == FRAG_PLOT_PNG ? 2 : 1;
+    plot->width = is_terminal ? 100 : 800 * scale;
+    plot->height = is_terminal ? 30 : 500 * scale;
+    struct winsize window;
+    if (is_terminal && frag_is_terminal(1) && ioctl(1, TIOCGWINSZ, &window) == 0 &&
+        window.ws_col >= 40 && window.ws_row >= 12) {
+        plot->width = window.ws_col - 1u;
+        plot->height = window.ws_row - 2u;
+    }
+    return frag_arguments_count(plot->arguments, "width", is_terminal ? 40 : 200, SIDE_MAX,
+                                &plot->width, error) &&
+           frag_arguments_count(plot->arguments, "height", is_terminal ? 12 : 100, SIDE_MAX,
+                                &plot->height, error);
+}
+
+/* ---- what is needed to draw */
+
+static bool find_program(frag_plot *plot, frag_error *error)
+{
+    const char *path = getenv("PATH");
+    char *folders = frag_copy_text(path != NULL ? path : "/usr/local/bin:/usr/bin:/bin");
+    char *rest = NULL;
+    for (char *folder = strtok_r(folders, ":", &rest); folder != NULL && plot->gnuplot == NULL;
+         folder = strtok_r(NULL, ":", &rest)) {
+        char *program = join(folder, "gnuplot");
+        if (access(program, X_OK) == 0)
+            plot->gnuplot = program;
+        else
+            free(program);
+    }
+    free(folders);
+    return plot->gnuplot != NULL ||
+           frag_fail(error, FRAG_E_SYSTEM,
+                     "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), or "
+                     "write the data with --format csv");
+}
+
+static bool has_script(frag_plot *plot, const char *folder)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s/%s.gp", folder, plot->kind);
+    bool is_there = access(path.bytes, R_OK) == 0;
+    frag_text_destroy(&path);
+    if (is_there)
+        plot->scripts = frag_copy_text(folder);
+    return is_there;
+}
+
+/* Beside the program as built or as installed, where it was to be installed, or at hand. */
+static bool find_scripts(frag_plot *plot, frag_error *error)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = NULL;
+    if (length > 0) {
+        program[length] = '\0';
+        slash = strrchr(program, '/');
+    }
+    static const char *const beside[] = {"plots", "../share/fraglab/plots", "../../plots"};
+    for (size_t i = 0; slash != NULL && i < sizeof beside / sizeof *beside; i++) {
+        *slash = '\0';
+        char *folder = join(program, beside[i]);
+        bool is_found = has_script(plot, folder);
+        free(folder);
+        if (is_found)
+            return true;
+    }
+    char *installed = join(frag_data_folder(), "plots");
+    bool is_found = has_script(plot, installed) || has_script(plot, "plots");
+    if (!is_found)
+        frag_fail(error, FRAG_E_SYSTEM,
+                  "%s.gp is neither beside the program nor in %s; run 'make install'", plot->kind,
+                  installed);
+    free(installed);
+    return is_found;
+}
+
+static bool make_folder(frag_plot *plot, frag_error *error)
+{
+    const char *place = getenv("TMPDIR");
+    char *folder = join(place != NULL && place[0] == '/' ? place : "/tmp", "fraglab-plot-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be made (%s); set TMPDIR to a writable place",
+                  strerror(errno));
+        frag_error_in(error, folder);
+        free(folder);
+        return false;
+    }
+    plot->folder = folder;
+    return true;
+}
+
+static FILE *open_file(const frag_plot *plot, const char *name, frag_error *error)
+{
+    char *path = join(plot->folder, name);
+    FILE *stream = fopen(path, "w+b");
+    if (stream == NULL) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s)", strerror(errno));
+        frag_error_in(error, path);
+    }
+    free(path);
+    return stream;
+}
+
+bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                     frag_error *error)
+{
+    *plot = (frag_plot){.arguments = arguments, .kind = kind};
+    bool may_overwrite = frag_arguments_has(arguments, "force");
+    const char *kept = frag_arguments_value(arguments, "data");
+    bool ok = find_format(plot, error) && read_size(plot, error);
+    bool is_drawn = plot->format != FRAG_PLOT_CSV;
+    if (ok && !is_drawn && kept != NULL) {
+        ok =
+            frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
+        frag_error_in(error, "--data");
+    }
+    ok = ok && (!is_drawn || (find_program(plot, error) && find_scripts(plot, error)));
+    ok = ok && (plot->output = frag_inputs_output(arguments, error)) != NULL;
+    ok =
+        ok && (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL);
+    ok = ok && (!is_drawn || (make_folder(plot, error) &&
+                              (plot->data = open_file(plot, "data.csv", error)) != NULL));
+    if (!ok) {
+        frag_plot_abandon(plot);
+        return false;
+    }
+    if (!is_drawn)
+        plot->data = frag_output_stream(plot->output);
+    return true;
+}
+
+/* ---- variables of the script */
+
+/* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. */
+static void add_quoted(frag_text *text, const char *value)
+{
+    frag_text_add(text, "'");
+    for (; *value != '\0'; value++) {
+        if (*value == '\'')
+            frag_text_add(text, "''");
+        else
+            frag_text_add(text, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+    }
+    frag_text_add(text, "'");
+}
+
+void frag_plot_define_text(frag_plot *plot, const char *name, const char *value)
+{
+    frag_text_add(&plot->definitions, "%s = ", name);
+    add_quoted(&plot->definitions, value);
+    frag_text_add(&plot->definitions, "\n");
+}
+
+void frag_plot_define_number(frag_plot *plot, const char *name, double value)
+{
+    frag_text_add(&plot->definitions, "%s = %.17g\n", name, value);
+}
+
+void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
+                            size_t count)
+{
+    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
+    for (size_t i = 0; i < count; i++) {
+        frag_text_add(&plot->definitions, "%s[%zu] = ", name, i + 1);
+        add_quoted(&plot->definitions, values[i]);
+        frag_text_add(&plot->definitions, "\n");
+    }
+}
+
+void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t *values,
+                              size_t count)
+{
+    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
+    for (size_t i = 0; i < count; i++)
+        frag_text_add(&plot->definitions, "%s[%zu] = %" PRIu64 "\n", name, i + 1, values[i]);
+}
+
+void frag_plot_define_title(frag_plot *plot, const char *usual)
+{
+    const char *title = frag_arguments_value(plot->arguments, "title");
+    frag_plot_define_text(plot, "title_text", title != NULL ? title : usual);
+}
+
+void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes)
+{
+    uint64_t unit = max_bytes >= FRAG_GIB   ? FRAG_GIB
+                    : max_bytes >= FRAG_MIB ? FRAG_MIB
+                    : max_bytes >= FRAG_KIB ? FRAG_KIB
+                                            : 1;
+    frag_plot_define_text(plot, "unit",
+                          unit == FRAG_GIB   ? "GiB"
+                          : unit == FRAG_MIB ? "MiB"
+                          : unit == FRAG_KIB ? "KiB"
+                                             : "bytes");
+    frag_plot_define_number(plot, "unit_bytes", (double)unit);
+}
+
+FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *error)
+{
+    FILE *stream = open_file(plot, variable, error);
+    char *path = join(plot->folder, variable);
+    frag_plot_define_text(plot, variable, path);
+    free(path);
+    return stream;
+}
+
+/* ---- running gnuplot */
+
+static void remove_folder(frag_plot *plot)
+{
+    static const char *const names[] = {"data.csv", "picture", "figure", "messages",
+                                        "definitions.gp"};
+    for (size_t i = 0; plot->folder != NULL && i < sizeof names / sizeof *names; i++) {
+        char *path = join(plot->folder, names[i]);
+        unlink(path);
+        free(path);
+    }
+    if (plot->folder != NULL)
+        rmdir(plot->folder);
+}
+
+/* The environment without what would change the figure from one place to another. */
+static char **fixed_environment(void)
+{
+    static const char *const dropped[] = {"LC_", "LANG", "TZ=", "GNU", "SOURCE_DATE_EPOCH="};
+    static const char *const added[] = {"LC_ALL=C", "TZ=UTC0", "SOURCE_DATE_EPOCH=0"};
+    size_t count = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **fixed = frag_alloc(count + 4, sizeof *fixed);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_dropped = false;
+        for (size_t j = 0; j < sizeof dropped / sizeof *dropped; j++)
+            is_dropped = is_dropped || strncmp(environ[i], dropped[j], strlen(dropped[j])) == 0;
+        if (!is_dropped)
+            fixed[kept++] = frag_copy_text(environ[i]);
+    }
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+        fixed[kept++] = frag_copy_text(added[i]);
+    return fixed;
+}
+
+static bool spawn(const frag_plot *plot, const char *script, const char *figure,
+                  const char *messages, const char *definitions, int *status, frag_error *error)
+{
+    char *arguments[6];
+    size_t count = 0;
+    arguments[count++] = frag_copy_text("gnuplot");
+    arguments[count++] = frag_copy_text("--default-settings");
+    arguments[count++] = frag_copy_text(definitions);
+    arguments[count++] = frag_copy_text(script);
+    arguments[count] = NULL;
+    char **environment = fixed_environment();
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, figure, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    pid_t child = 0;
+    int refused = posix_spawn(&child, plot->gnuplot, &actions, NULL, arguments, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    for (size_t i = 0; i < count; i++)
+        free(arguments[i]);
+    for (size_t i = 0; environment[i] != NULL; i++)
+        free(environment[i]);
+    free(environment);
+    if (refused != 0)
+        return frag_fail(error, FRAG_E_SYSTEM, "%s does not start (%s)", plot->gnuplot,
+                         strerror(refused));
+    while (waitpid(child, status, 0) < 0)
+        if (errno != EINTR)
+            return frag_fail(error, FRAG_E_SYSTEM, "gnuplot cannot be waited for (%s)",
+                             strerror(errno));
+    return true;
+}
+
+/* The whole of a file; the caller frees. NULL: it cannot be read. */
+static char *read_whole(const char *path, size_t *length)
+{
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        return NULL;
+    frag_text text = {0};
+    char piece[16384];
+    size_t count = 0;
+    frag_text_add_bytes(&text, "", 0);
+    while ((count = fread(piece, 1, sizeof piece, stream)) > 0)
+        frag_text_add_bytes(&text, piece, count);
+    fclose(stream);
+    *length = text.length;
+    return text.bytes;
+}
+
+/* Says what gnuplot said: its first line that is neither empty nor the echo of a command. */
+static bool fail_drawing(const char *messages, frag_error *error)
+{
+    size_t length = 0;
+    char *text = read_whole(messages, &length);
+    char *rest = NULL;
+    char *said = NULL;
+    for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strstr(line, "line ") != NULL || (said == NULL && line[0] != ' '))
+            said = line;
+    frag_fail(error, FRAG_E_SYSTEM, "gnuplot failed: %.300s",
+              said != NULL ? said : "it said nothing");
+    free(text);
+    return false;
+}
+
+/* A pdf says when it was made, which would make equal figures differ. The digits stay as many. */
+static void drop_date(char *bytes, size_t length)
+{
+    static const char mark[] = "/CreationDate (D:";
+    size_t mark_length = sizeof mark - 1;
+    for (size_t i = 0; i + mark_length + 14 <= length; i++) {
+        if (bytes[i] != '/' || memcmp(bytes + i, mark, mark_length) != 0)
+            continue;
+        memcpy(bytes + i + mark_length, "19700101000000", 14);
+        return;
+    }
+}
+
+/* gnuplot names one font; a reader that lacks it should fall back to a like one. */
+static void write_svg(const char *bytes, size_t length, FILE *stream)
+{
+    static const char mark[] = "font-family=\"Helvetica\"";
+    size_t mark_length = sizeof mark - 1;
+    size_t start = 0;
+    for (size_t i = 0; i + mark_length <= length; i++) {
+        if (bytes[i] != 'f' || memcmp(bytes + i, mark, mark_length) != 0)
+            continue;
+        fwrite(bytes + start, 1, i - start, stream);
+        fputs("font-family=\"Helvetica, Arial, sans-serif\"", stream);
+        start = i + mark_length;
+        i = start - 1;
+    }
+    fwrite(bytes + start, 1, length - start, stream);
+}
+
+static void copy_figure(frag_plot *plot, char *bytes, size_t length)
+{
+    FILE *stream = frag_output_stream(plot->output);
+    size_t start = 0;
+    if (plot->format == FRAG_PLOT_PDF)
+        drop_date(bytes, length);
+    if (plot->format == FRAG_PLOT_TERMINAL) {
+        /* A page break comes first, which a terminal has no use for. */
+        while (start < length && (bytes[start] == '\f' || bytes[start] == '\n'))
+            start++;
+    }
+    if (plot->format == FRAG_PLOT_SVG)
+        write_svg(bytes, length, stream);
+    else
+        fwrite(bytes + start, 1, length - start, stream);
+}
+
+static bool write_definitions(frag_plot *plot, frag_error *error)
+{
+    static const char *const extents[] = {"width", "height"};
+    const uint64_t values[] = {plot->width, plot->height};
+    char *data = join(plot->folder, "data.csv");
+    frag_plot_define_text(plot, "data", data);
+    frag_plot_define_text(plot, "format", format_names[plot->format]);
+    frag_plot_define_text(plot, "scripts", plot->scripts);
+    frag_plot_define_number(plot, "has_colour", frag_has_colour(1) ? 1 : 0);
+    for (size_t i = 0; i < 2; i++)
+        frag_plot_define_number(plot, extents[i], (double)values[i]);
+    free(data);
+    FILE *stream = open_file(plot, "definitions.gp", error);
+    if (stream == NULL)
+        return false;
+    fwrite(plot->definitions.bytes, 1, plot->definitions.length, stream);
+    return fclose(stream) == 0 || frag_fail(error, FRAG_E_SYSTEM, "%s: writing failed (%s)",
+                                            plot->folder, strerror(errno));
+}
+
+static bool draw(frag_plot *plot, frag_error *error)
+{
+    if (!write_definitions(plot, error))
+        return false;
+    frag_text name = {0};
+    frag_text_add(&name, "%s.gp", plot->kind);
+    char *script = join(plot->scripts, name.bytes);
+    char *figure = join(plot->folder, "figure");
+    char *messages = join(plot->folder, "messages");
+    char *definitions = join(plot->folder, "definitions.gp");
+    int status = 0;
+    bool ok = spawn(plot, script, figure, messages, definitions, &status, error);
+    size_t length = 0;
+    char *bytes = NULL;
+    if (ok) {
+        bytes = read_whole(figure, &length);
+        ok = (WIFEXITED(status) && WEXITSTATUS(status) == 0 && bytes != NULL && length > 0) ||
+             fail_drawing(messages, error);
+    }
+    if (ok)
+        copy_figure(plot, bytes, length);
+    free(bytes);
+    free(definitions);
+    free(messages);
+    free(figure);
+    free(script);
+    frag_text_destroy(&name);
+    return ok;
+}
+
+/* Copies the data for --data. */
+static bool keep_data(frag_plot *plot, frag_error *error)
+{
+    if (plot->kept == NULL)
+        return true;
+    FILE *stream = frag_output_stream(plot->kept);
+    char piece[16384];
+    size_t count = 0;
+    rewind(plot->data);
+    while ((count = fread(piece, 1, sizeof piece, plot->data)) > 0)
+        fwrite(piece, 1, count, stream);
+    frag_output *kept = plot->kept;
+    plot->kept = NULL;
+    return frag_output_finish(kept, error);
+}
+
+static void release(frag_plot *plot)
+{
+    if (plot->data != NULL && plot->format != FRAG_PLOT_CSV)
+        fclose(plot->data);
+    remove_folder(plot);
+    free(plot->folder);
+    free(plot->scripts);
+    free(plot->gnuplot);
+    frag_text_destroy(&plot->definitions);
+}
+
+bool frag_plot_finish(frag_plot *plot, frag_error *error)
+{
+    if (fflush(plot->data) != 0 || ferror(plot->data) != 0) {
+        frag_fail(error, FRAG_E_SYSTEM, "the data could not be written (%s)", strerror(errno));
+        frag_plot_abandon(plot);
+        return false;
+    }
+    if ((plot->format != FRAG_PLOT_CSV && !draw(plot, error)) || !keep_data(plot, error)) {
+        frag_plot_abandon(plot);
+        return false;
+    }
+    frag_output *output = plot->output;
+    release(plot);
+    return frag_output_finish(output, error);
+}
+
+void frag_plot_abandon(frag_plot *plot)
+{
+    release(plot);
+    frag_output_abandon(plot->output);
+    frag_output_abandon(plot->kept);
+    *plot = (frag_plot){0};
+}
+
+/* ---- for all kinds */
+
+void frag_plot_write_text(FILE *stream, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', stream);
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
+bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,
+                    const frag_trace **trace, frag_error *error)
+{
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    uint64_t device = 0;
+    const char *path = frag_arguments_operand(arguments, 0);
+    if (!frag_inputs_format(arguments, &format, error) ||
+        !frag_arguments_count(arguments, "trace-device", 0, UINT32_MAX, &device, error) ||
+        !frag_inputs_load(path, format, with_columns, recording, error))
+        return false;
+    bool is_named = frag_arguments_has(arguments, "trace-device");
+    *trace = NULL;
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (*trace == NULL && (!is_named || recording->traces[i].device == device))
+            *trace = &recording->traces[i];
+    if (*trace == NULL) {
+        if (is_named)
+            frag_fail(error, FRAG_E_USAGE,
+                      "the recording has no device %" PRIu64 "; leave --trace-device out", device);
+        else
+            frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+        frag_recording_destroy(recording);
+        return frag_error_in(error, path);
+    }
+    if (!is_named && recording->trace_count > 1)
+        frag_warn(arguments,
+                  "%s holds %" PRIu32 " devices; device %" PRIu32
+                  " is drawn, name another with --trace-device",
+                  recording->name, recording->trace_count, (*trace)->device);
+    return true;
+}

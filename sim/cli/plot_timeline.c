@@ -1,0 +1,332 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+#include "sim/timeline.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {.name = "on-oom",
+     .argument = "WHAT",
+     .choices = "stop|skip",
+     .help = "after the first request that cannot be served: stop, or skip the request and go on "
+             "(default: stop)"},
+    {.name = "x",
+     .argument = "AXIS",
+     .choices = "events|time",
+     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+    {.name = "samples",
+     .argument = "N",
+     .help = "points of a line; peaks are never lost (default: 4000)"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+typedef struct drawing {
+    frag_plot plot;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_latency_table latency;
+    frag_recording recording;
+    const frag_trace *trace;
+    uint64_t samples;
+    uint64_t *times_ns; /* since the start, never going back; NULL: x is events */
+    uint64_t max_bytes;
+    frag_oom *ooms; /* one per policy */
+} drawing;
+
+/* Recorded clocks may step back a little between threads; an axis may not. */
+static bool order_times(drawing *state, frag_error *error)
+{
+    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    const frag_trace *trace = state->trace;
+    if (axis == NULL || strcmp(axis, "time") != 0)
+        return true;
+    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
+        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
+        return frag_error_in(error, "--x");
+    }
+    state->times_ns = frag_alloc(trace->event_count, sizeof *state->times_ns);
+    uint64_t first = 0;
+    uint64_t latest = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t time = trace->times_ns[i];
+        if (first == 0)
+            first = time;
+        if (time > latest)
+            latest = time;
+        state->times_ns[i] = latest - first;
+    }
+    return true;
+}
+
+static void write_head(const drawing *state, const char *kind, size_t series, const char *policy,
+                       uint64_t event)
+{
+    FILE *stream = state->plot.data;
+    fprintf(stream, "%s,%zu,", kind, series);
+    frag_plot_write_text(stream, policy);
+    fprintf(stream, ",%" PRIu64 ",", event);
+    if (state->times_ns != NULL)
+        fprintf(stream, "%" PRIu64, state->times_ns[event]);
+    fputc(',', stream);
+}
+
+static void note_max(drawing *state, uint64_t bytes)
+{
+    if (bytes > state->max_bytes)
+        state->max_bytes = bytes;
+}
+
+/* ---- what the trace itself says */
+
+typedef enum fact { FACT_DEMAND, FACT_RECORDED } fact;
+
+/* Requested bytes whatever a policy makes of them, or reserved bytes of the recorded allocator. */
+static frag_timeline *follow(const drawing *state, fact wanted)
+{
+    const frag_trace *trace = state->trace;
+    frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
+    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
+    frag_level level = {0};
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        uint64_t *value = wanted == FACT_DEMAND ? &level.requested_bytes : &level.reserved_bytes;
+        if (wanted == FACT_RECORDED) {
+            if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP)
+                *value += event->bytes;
+            else if (event->op == FRAG_OP_SEGMENT_FREE || event->op == FRAG_OP_SEGMENT_UNMAP)
+                *value -= event->bytes < *value ? event->bytes : *value;
+        } else if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE) {
+            held[event->slot] = event->bytes;
+            *value += event->bytes;
+        } else if (event->op == FRAG_OP_FREE) {
+            *value -= held[event->slot];
+            held[event->slot] = 0;
+        }
+        /* The state at the start is one picture, not a rise to it. */
+        bool is_start = (event->flags & FRAG_EVENT_INITIAL) != 0 && i + 1 < trace->event_count;
+        if (!is_start)
+            frag_timeline_observe(timeline, i, &level);
+    }
+    free(held);
+    return timeline;
+}
+
+static void write_fact(drawing *state, fact wanted)
+{
+    frag_timeline *timeline = follow(state, wanted);
+    size_t count = 0;
+    const frag_sample *samples = frag_timeline_finish(timeline, &count);
+    for (size_t i = 0; i < count; i++) {
+        const frag_level *level = &samples[i].level;
+        /* Only changes say something; the last sample says how far the line goes. */
+        bool is_same = i > 0 && i + 1 < count &&
+                       level->requested_bytes == samples[i - 1].level.requested_bytes &&
+                       level->reserved_bytes == samples[i - 1].level.reserved_bytes;
+        if (is_same)
+            continue;
+        write_head(state, wanted == FACT_DEMAND ? "demand" : "recorded", 0, "", samples[i].event);
+        if (wanted == FACT_DEMAND)
+            fprintf(state->plot.data, "%" PRIu64 ",,,,\n", level->requested_bytes);
+        else
+            fprintf(state->plot.data, ",,,%" PRIu64 ",\n", level->reserved_bytes);
+        note_max(state, level->requested_bytes);
+        note_max(state, level->reserved_bytes);
+    }
+    frag_timeline_destroy(timeline);
+}
+
+/* ---- policies */
+
+static void write_samples(drawing *state, size_t series, const char *label, frag_timeline *timeline)
+{
+    size_t count = 0;
+    const frag_sample *samples = frag_timeline_finish(timeline, &count);
+    for (size_t i = 0; i < count; i++) {
+        const frag_level *level = &samples[i].level;
+        if (i > 0 && i + 1 < count && memcmp(level, &samples[i - 1].level, sizeof *level) == 0)
+            continue;
+        write_head(state, "policy", series, label, samples[i].event);
+        fprintf(state->plot.data, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",\n",
+                level->requested_bytes, level->allocated_bytes, level->active_bytes,
+                level->reserved_bytes);
+        note_max(state, level->reserved_bytes);
+    }
+}
+
+static void write_oom(drawing *state, size_t series, const char *label, const frag_oom *oom)
+{
+    char asked[FRAG_BYTES_TEXT_MAX];
+    write_head(state, "oom", series, label, oom->event);
+    fprintf(state->plot.data, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",OOM: %s asked\n",
+            oom->level.requested_bytes, oom->level.allocated_bytes, oom->level.active_bytes,
+            oom->level.reserved_bytes, frag_bytes_text(oom->requested_bytes, asked));
+}
+
+static bool write_policy(drawing *state, size_t series, frag_error *error)
+{
+    const frag_policy_spec *spec = &state->policies.specs[series - 1];
+    frag_policy_spec resolved = {0};
+    if (!frag_inputs_resolve(spec, &state->recording, &resolved, error))
+        return false;
+    const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
+    frag_timeline *timeline = frag_timeline_create(state->trace->event_count, state->samples);
+    frag_run_options run = {
+        .is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0,
+        .is_layout_skipped = true,
+        .observer = frag_timeline_observe,
+        .observer_context = timeline,
+        .is_interrupted = frag_is_interrupted,
+    };
+    frag_run_result result;
+    bool ok = frag_run(&state->recording, state->trace, resolved.ops, resolved.values,
+                       &state->device, &run, &result, error);
+    if (ok) {
+        write_samples(state, series, spec->text, timeline);
+        state->ooms[series - 1] = result.replay.oom;
+        if (result.replay.oom.has_happened)
+            write_oom(state, series, spec->text, &result.replay.oom);
+    }
+    frag_timeline_destroy(timeline);
+    frag_policy_spec_destroy(&resolved);
+    return ok;
+}
+
+/* Labels of OOMs that lie close to each other go below each other: the line of each. */
+static void define_label_lines(drawing *state)
+{
+    size_t count = state->policies.count;
+    uint64_t near = state->trace->event_count / 4;
+    uint64_t *lines = frag_alloc(count, sizeof *lines);
+    for (size_t i = 0; i < count; i++) {
+        const frag_oom *oom = &state->ooms[i];
+        for (size_t j = 0; j < i; j++) {
+            const frag_oom *other = &state->ooms[j];
+            uint64_t apart =
+                oom->event > other->event ? oom->event - other->event : other->event - oom->event;
+            if (oom->has_happened && other->has_happened && apart < near && lines[i] <= lines[j])
+                lines[i] = lines[j] + 1;
+        }
+    }
+    frag_plot_define_numbers(&state->plot, "label_lines", lines, count);
+    free(lines);
+}
+
+static void define(drawing *state)
+{
+    frag_plot *plot = &state->plot;
+    const char **labels = frag_alloc(state->policies.count, sizeof *labels);
+    for (size_t i = 0; i < state->policies.count; i++)
+        labels[i] = state->policies.specs[i].text;
+    frag_plot_define_texts(plot, "policies", labels, state->policies.count);
+    free(labels);
+    define_label_lines(state);
+    bool is_limited = state->device.capacity_bytes != FRAG_UNLIMITED;
+    /* A card much larger than what is used would press everything to the floor. */
+    bool is_capacity_drawn = is_limited && state->device.capacity_bytes / 4 <= state->max_bytes;
+    if (is_capacity_drawn)
+        note_max(state, state->device.capacity_bytes);
+    char text[FRAG_BYTES_TEXT_MAX];
+    frag_plot_define_text(plot, "capacity_text",
+                          is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");
+    frag_plot_define_number(plot, "capacity_bytes",
+                            is_capacity_drawn ? (double)state->device.capacity_bytes : 0);
+    frag_plot_define_number(plot, "policy_count", (double)state->policies.count);
+    frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
+    frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
+    frag_plot_define_number(plot, "event_count", (double)state->trace->event_count);
+    double seconds = 0;
+    if (state->times_ns != NULL)
+        seconds = (double)state->times_ns[state->trace->event_count - 1] / 1e9;
+    frag_plot_define_number(plot, "x_max",
+                            state->times_ns != NULL ? seconds : (double)state->trace->event_count);
+    frag_plot_define_unit(plot, state->max_bytes);
+    frag_plot_define_title(plot, state->recording.name);
+}
+
+static bool fill(drawing *state, frag_error *error)
+{
+    if (state->trace->event_count == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the trace has no events; there is nothing to draw") ||
+               frag_error_in(error, state->recording.name);
+    if (!order_times(state, error))
+        return false;
+    fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"
+          "bytes,label\n",
+          state->plot.data);
+    write_fact(state, FACT_DEMAND);
+    bool has_recorded = state->trace->stats.observed_reserved_peak_bytes > 0;
+    if (has_recorded)
+        write_fact(state, FACT_RECORDED);
+    frag_plot_define_number(&state->plot, "has_recorded", has_recorded ? 1 : 0);
+    frag_progress *progress =
+        frag_progress_start(state->plot.arguments, "replaying", "runs", state->policies.count);
+    bool ok = true;
+    state->ooms = frag_alloc(state->policies.count, sizeof *state->ooms);
+    for (size_t i = 0; ok && i < state->policies.count && !frag_is_interrupted(); i++) {
+        ok = write_policy(state, i + 1, error);
+        frag_progress_add(progress, 1);
+    }
+    frag_progress_end(progress);
+    if (ok)
+        define(state);
+    return ok;
+}
+
+static int timeline_command(const frag_arguments *arguments)
+{
+    drawing state = {.samples = FRAG_TIMELINE_SAMPLES_DEFAULT};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_arguments_count(arguments, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
+                              &state.samples, &error) ||
+        !frag_plot_begin(&state.plot, "timeline", arguments, &error)) {
+        code = frag_report(&error);
+    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
+        code = frag_report(&error);
+        frag_plot_abandon(&state.plot);
+    } else {
+        if (!fill(&state, &error)) {
+            code = frag_report(&error);
+            frag_plot_abandon(&state.plot);
+        } else if (frag_is_interrupted()) {
+            frag_plot_abandon(&state.plot);
+        } else if (!frag_plot_finish(&state.plot, &error)) {
+            code = frag_report(&error);
+        }
+        frag_recording_destroy(&state.recording);
+    }
+    free(state.times_ns);
+    free(state.ooms);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_plot_timeline = {
+    .name = "timeline",
+    .operands = "TRACE",
+    .summary = "requested, allocated and reserved bytes over events or time",
+    .description =
+        "Draws what the program requested (filled) and what each policy reserved for it. A "
+        "recording "
+        "that knows what its own allocator reserved has that as a dotted line. A run that ended in "
+        "an "
+        "OOM has a cross where it did. With one policy its allocated bytes are drawn too.",
+    .examples =
+        "fraglab plot timeline train.pickle  # on the terminal\n"
+        "fraglab plot timeline train.pickle --policy pytorch,best-fit --capacity 8GiB -o oom.pdf",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = timeline_command,
+};
