@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
 /* Slots may be numbered as a person likes, but not so sparsely that the slot tables of a small file
@@ -266,34 +265,97 @@ static bool check_unused(const scan_state *scan, uint64_t index)
     return true;
 }
 
-static bool scan_events(scan_state *scan)
+/* Any one event, with all checks. */
+static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
 {
     const frag_trace *trace = scan->trace;
-    uint64_t *op_counts = scan->stats->op_counts;
+    const frag_event *event = &trace->events[index];
     uint32_t stream_count = trace->stream_count > 0 ? trace->stream_count : 1;
+    uint32_t op = event->op;
+    if (op >= FRAG_OP_COUNT)
+        return fail_event(scan, index, "has op", op, "expected one that docs/trace-format.md names");
+    if ((event->flags & ~op_flags[op]) != 0)
+        return fail_event(scan, index, "has flags", event->flags, "some of which do not go with this op");
+    if (event->stream >= stream_count &&
+        !(event->stream == FRAG_STREAM_ALL && (op == FRAG_OP_SYNC || op == FRAG_OP_POOL_BEGIN)))
+        return fail_event(scan, index, "names stream", event->stream, "which is not in the table of streams");
+    bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
+    if (is_initial && !*is_prologue)
+        return fail_event(scan, index, "is INITIAL after the prologue: flags", event->flags,
+                          "expected all INITIAL events before any other");
+    *is_prologue = is_initial;
+    scan->stats->op_counts[op]++;
+    if (op > FRAG_OP_FREE && !check_unused(scan, index))
+        return false;
+    return op == FRAG_OP_ALLOC  ? scan_alloc(scan, index)
+           : op == FRAG_OP_FREE ? scan_free(scan, index)
+                                : scan_rare(scan, index);
+}
+
+/* Goes over plain allocs and frees, which nearly all events are, and stops in front of anything else:
+ * everything it needs stays in registers. Returns the index where it stopped. */
+static uint64_t scan_plain(scan_state *scan, uint64_t index)
+{
+    const frag_event *events = scan->trace->events;
+    uint64_t event_count = scan->trace->event_count;
+    uint32_t stream_count = scan->trace->stream_count > 0 ? scan->trace->stream_count : 1;
+    uint64_t *slots = scan->slots;
+    uint32_t slot_count = scan->slot_count;
+    uint64_t requested = scan->requested_bytes;
+    uint64_t total = scan->total_bytes;
+    uint64_t taken = scan->taken_count;
+    uint64_t peak = scan->stats->peak_requested_bytes;
+    uint64_t peak_event = scan->stats->peak_requested_event;
+    uint64_t taken_max = scan->stats->live_count_max;
+    uint64_t alloc_count = 0;
+    uint64_t start = index;
+    for (; index < event_count; index++) {
+        frag_event event = events[index];
+        if (event.op > FRAG_OP_FREE || event.flags != 0 || event.stream >= stream_count || event.slot >= slot_count)
+            break;
+        uint64_t state = slots[event.slot];
+        if (event.op == FRAG_OP_ALLOC) {
+            if (event.bytes - 1 >= FRAG_REQUEST_BYTES_MAX || state != 0 || total + event.bytes > TOTAL_BYTES_MAX)
+                break;
+            slots[event.slot] = SLOT_LIVE | event.bytes;
+            total += event.bytes;
+            requested += event.bytes;
+            peak_event = requested > peak ? index : peak_event;
+            peak = requested > peak ? requested : peak;
+            taken++;
+            taken_max = taken > taken_max ? taken : taken_max;
+            alloc_count++;
+        } else {
+            if ((state & SLOT_LIVE) == 0)
+                break;
+            slots[event.slot] = 0;
+            requested -= state & SLOT_BYTES;
+            taken--;
+        }
+    }
+    frag_trace_stats *stats = scan->stats;
+    stats->op_counts[FRAG_OP_ALLOC] += alloc_count;
+    stats->op_counts[FRAG_OP_FREE] += index - start - alloc_count;
+    stats->request_count += alloc_count;
+    stats->requested_bytes_total += total - scan->total_bytes;
+    stats->peak_requested_bytes = peak;
+    stats->peak_requested_event = peak_event;
+    stats->live_count_max = taken_max;
+    scan->requested_bytes = requested;
+    scan->total_bytes = total;
+    scan->taken_count = taken;
+    return index;
+}
+
+static bool scan_events(scan_state *scan)
+{
     bool is_prologue = true;
-    for (uint64_t index = 0; index < trace->event_count; index++) {
-        const frag_event *event = &trace->events[index];
-        uint32_t op = event->op;
-        if (op >= FRAG_OP_COUNT)
-            return fail_event(scan, index, "has op", op, "expected one that docs/trace-format.md names");
-        if ((event->flags & ~op_flags[op]) != 0)
-            return fail_event(scan, index, "has flags", event->flags, "some of which do not go with this op");
-        if (event->stream >= stream_count &&
-            !(event->stream == FRAG_STREAM_ALL && (op == FRAG_OP_SYNC || op == FRAG_OP_POOL_BEGIN)))
-            return fail_event(scan, index, "names stream", event->stream, "which is not in the table of streams");
-        bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
-        if (is_initial && !is_prologue)
-            return fail_event(scan, index, "is INITIAL after the prologue: flags", event->flags,
-                              "expected all INITIAL events before any other");
-        is_prologue = is_initial;
-        op_counts[op]++;
-        if (FRAG_UNLIKELY(op > FRAG_OP_FREE) && !check_unused(scan, index))
-            return false;
-        bool ok = op == FRAG_OP_ALLOC  ? scan_alloc(scan, index)
-                  : op == FRAG_OP_FREE ? scan_free(scan, index)
-                                       : scan_rare(scan, index);
-        if (!ok)
+    uint64_t index = 0;
+    while (index < scan->trace->event_count) {
+        uint64_t stop = scan_plain(scan, index);
+        is_prologue = is_prologue && stop == index;
+        index = stop;
+        if (index < scan->trace->event_count && !scan_event(scan, index++, &is_prologue))
             return false;
     }
     return true;
