@@ -1,0 +1,197 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/pytorch_settings.h"
+#include "allocators/registry.h"
+#include "sim/base/bytes.h"
+
+static frag_policy_spec parse(const char *text)
+{
+    frag_policy_spec spec;
+    frag_error error = {0};
+    if (!frag_policy_spec_parse(text, &spec, &error))
+        fail_msg("%s: %s", text, error.sentence);
+    return spec;
+}
+
+static void refuse(const char *text, const char *part)
+{
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_false(frag_policy_spec_parse(text, &spec, &error));
+    assert_int_equal(error.code, FRAG_E_USAGE);
+    if (strstr(error.sentence, part) == NULL)
+        fail_msg("'%s' gives \"%s\", which does not say \"%s\"", text, error.sentence, part);
+}
+
+static const frag_option_value *value_of(const frag_policy_spec *spec, const char *key)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        if (strcmp(spec->ops->options[i].key, key) == 0)
+            return &spec->values[i];
+    fail_msg("no option %s", key);
+    return NULL;
+}
+
+static void every_policy_has_a_complete_entry(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        const frag_policy_ops *ops = frag_policy_table[i];
+        assert_true(ops->summary[0] != '\0' && ops->source[0] != '\0');
+        assert_non_null(ops->bound);
+        assert_true(ops->alloc != NULL && ops->free != NULL && ops->walk != NULL && ops->check != NULL);
+        assert_true(ops->create != NULL && ops->arena_bytes != NULL);
+        assert_ptr_equal(frag_policy_find(ops->name), ops);
+        frag_policy_spec spec = parse(ops->name);
+        frag_policy_spec_destroy(&spec);
+    }
+}
+
+static void reads_a_literal_pytorch_setting_string(void **state)
+{
+    (void)state;
+    frag_policy_spec spec =
+        parse("pytorch:max_split_size_mb:128, roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.8,");
+    assert_int_equal(value_of(&spec, "max_split_size_mb")->number, 128);
+    assert_true(value_of(&spec, "max_split_size_mb")->is_given);
+    assert_string_equal(value_of(&spec, "roundup_power2_divisions")->text, "[256:1,512:2,>:8]");
+    assert_true(value_of(&spec, "garbage_collection_threshold")->ratio == 0.8);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void joins_bare_names_and_knows_all(void **state)
+{
+    (void)state;
+    frag_policy_spec *specs = NULL;
+    size_t count = 0;
+    frag_error error = {0};
+    assert_true(frag_policy_specs_parse("pytorch,best-fit", &specs, &count, &error));
+    assert_int_equal(count, 2);
+    assert_string_equal(specs[1].ops->name, "best-fit");
+    assert_true(frag_policy_specs_parse("all", &specs, &count, &error));
+    size_t total = 0;
+    while (frag_policy_table[total] != NULL)
+        total++;
+    assert_int_equal(count, 2 + total);
+    frag_policy_specs_destroy(specs, count);
+}
+
+static void refuses_what_it_does_not_know_and_names_the_nearest(void **state)
+{
+    (void)state;
+    refuse("pytorhc", "did you mean 'pytorch'");
+    refuse("pytorch:max_split_size=3", "did you mean 'max_split_size_mb'");
+    refuse("best-fit:align=64K", "could mean");
+    refuse("best-fit:align", "has no value");
+    refuse("pytorch:max_split_size_mb=0", "out of range");
+    refuse("pytorch:expandable_segments=maybe", "neither true nor false");
+    refuse("nothing-like-it-at-all", "lists them");
+}
+
+static bool settle(const char *text, const char *recorded, frag_pytorch_settings *settings, frag_error *error)
+{
+    frag_policy_spec spec = parse(text);
+    bool ok = frag_pytorch_settings_create(settings, spec.values, recorded, error);
+    frag_policy_spec_destroy(&spec);
+    return ok;
+}
+
+static frag_pytorch_settings settings_of(const char *text)
+{
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    if (!settle(text, "", &settings, &error))
+        fail_msg("%s: %s", text, error.sentence);
+    return settings;
+}
+
+static void follows_the_recorded_version_unless_told_otherwise(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    assert_true(settle("pytorch", "2.9", &settings, &error));
+    assert_int_equal(settings.version, 209);
+    assert_int_equal(settings.tie, FRAG_PYTORCH_TIE_ADDRESS);
+    assert_true(settle("pytorch:version=2.12.1", "2.9", &settings, &error));
+    assert_int_equal(settings.tie, FRAG_PYTORCH_TIE_BLOCK_NUMBER);
+    assert_true(settle("pytorch", "", &settings, &error));
+    assert_int_equal(settings.version, 215);
+    assert_false(settle("pytorch:version=1.9", "", &settings, &error));
+    assert_false(settle("pytorch:version=2", "", &settings, &error));
+}
+
+static void split_sizes_have_the_least_value_of_their_release(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    assert_false(settle("pytorch:max_split_size_mb=20,version=2.8", "", &settings, &error));
+    assert_true(settle("pytorch:max_split_size_mb=20,version=2.11", "", &settings, &error));
+    assert_true(settle("pytorch:max_split_size_mb=21,version=2.8", "", &settings, &error));
+}
+
+/* Figures of PyTorch's own unit test of the list form. */
+static void rounds_by_divisions_of_a_power_of_two(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings = settings_of("pytorch:roundup_power2_divisions=4");
+    assert_int_equal(frag_pytorch_round(&settings, 1200 * FRAG_KIB), 1280 * FRAG_KIB);
+    assert_int_equal(frag_pytorch_round(&settings, 1024 * FRAG_KIB), 1024 * FRAG_KIB);
+    assert_int_equal(frag_pytorch_round(&settings, 1000), 1024);
+    settings = settings_of("pytorch:roundup_power2_divisions=[128:8,256:16,512:1,2048:8,>:2]");
+    assert_int_equal(settings.divisions[10], 0);
+    assert_int_equal(settings.divisions[12], 2);
+    assert_int_equal(settings.divisions[0], 8);
+}
+
+static void a_rest_item_overwrites_the_last_interval_up_to_2_9(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings = settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.9");
+    assert_int_equal(settings.divisions[9], 8);
+    settings = settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.10");
+    assert_int_equal(settings.divisions[9], 2);
+}
+
+static void refuses_divisions_that_are_no_powers_of_two(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    static const char *const wrong[] = {"3", "[256:3]", "[100:4]", "[256:4", "4x", "[256]", "[]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[96];
+        snprintf(text, sizeof text, "pytorch:roundup_power2_divisions=%s", wrong[i]);
+        frag_policy_spec spec;
+        /* An open bracket swallows the rest of the options; what is left must be refused all the same. */
+        if (!frag_policy_spec_parse(text, &spec, &error))
+            continue;
+        assert_false(frag_pytorch_settings_create(&settings, spec.values, "", &error));
+        assert_non_null(strstr(error.sentence, "character"));
+        frag_policy_spec_destroy(&spec);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_policy_has_a_complete_entry),
+        cmocka_unit_test(reads_a_literal_pytorch_setting_string),
+        cmocka_unit_test(joins_bare_names_and_knows_all),
+        cmocka_unit_test(refuses_what_it_does_not_know_and_names_the_nearest),
+        cmocka_unit_test(follows_the_recorded_version_unless_told_otherwise),
+        cmocka_unit_test(split_sizes_have_the_least_value_of_their_release),
+        cmocka_unit_test(rounds_by_divisions_of_a_power_of_two),
+        cmocka_unit_test(a_rest_item_overwrites_the_last_interval_up_to_2_9),
+        cmocka_unit_test(refuses_divisions_that_are_no_powers_of_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
