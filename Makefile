@@ -49,7 +49,7 @@ $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
 $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
 $(BUILD)/lib%.a:
-	@rm -f $@ && ar rcs $@ $(filter %.o,$^)
+	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
 $(BUILD)/%.o: %.c | setup
 	@mkdir -p $(@D)
@@ -58,7 +58,7 @@ $(BUILD)/%.o: %.c | setup
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-$(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libfraglab.a
+$(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)

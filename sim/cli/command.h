@@ -71,6 +71,8 @@ void frag_say(const frag_arguments *arguments, const char *format, ...) __attrib
 
 /* Set by SIGINT; commands stop at the next row and return 130. */
 bool frag_is_interrupted(void);
+/* Called once by main: from here on SIGINT sets that flag, and a second one kills. */
+void frag_watch_signals(void);
 
 /* Progress on stderr: only on a terminal, at most 10 times a second, erased at the end. May be called
  * from several threads. unit: "rows", "traces", "events". */

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,34 +8,6 @@
 #include "sim/version.h"
 
 #define EXIT_INTERRUPTED 130
-
-static volatile sig_atomic_t is_interrupted;
-
-bool frag_is_interrupted(void)
-{
-    return is_interrupted != 0;
-}
-
-static void note_interrupt(int signal_number)
-{
-    (void)signal_number;
-    is_interrupted = 1;
-}
-
-static void set_signals(void)
-{
-    /* The first ^C asks for a stop at the next row; a second one finds the default and kills. A
-     * write that it falls into goes on, so that finished rows are whole. */
-    struct sigaction interrupt = {.sa_handler = note_interrupt};
-    interrupt.sa_flags = (int)(SA_RESETHAND | (unsigned)SA_RESTART);
-    sigemptyset(&interrupt.sa_mask);
-    sigaction(SIGINT, &interrupt, NULL);
-    /* A parent may have had SIGPIPE ignored; `fraglab ... | head` should end quietly all the same.
-     */
-    struct sigaction standard = {.sa_handler = SIG_DFL};
-    sigemptyset(&standard.sa_mask);
-    sigaction(SIGPIPE, &standard, NULL);
-}
 
 static int run(const frag_arguments *arguments)
 {
@@ -49,12 +20,12 @@ static int run(const frag_arguments *arguments)
         return 0;
     }
     int code = arguments->path[arguments->path_length - 1]->run(arguments);
-    return is_interrupted != 0 && code == 0 ? EXIT_INTERRUPTED : code;
+    return frag_is_interrupted() && code == 0 ? EXIT_INTERRUPTED : code;
 }
 
 int main(int argc, char **argv)
 {
-    set_signals();
+    frag_watch_signals();
     frag_arguments arguments;
     frag_error error = {.code = FRAG_E_NONE};
     if (argc <= 1) {
