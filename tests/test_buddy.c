@@ -1,0 +1,118 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sim/base/bytes.h"
+#include "tests/small_world.h"
+
+#define KIB(n) ((uint64_t)(n) * FRAG_KIB)
+#define MIB(n) ((uint64_t)(n) * FRAG_MIB)
+
+static void rounds_up_to_powers_of_two(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "buddy", FRAG_UNLIMITED);
+    assert_int_equal(small_world_alloc(&world, 1).block_bytes, 512);
+    assert_int_equal(small_world_alloc(&world, 513).block_bytes, 1024);
+    assert_int_equal(small_world_alloc(&world, MIB(33)).block_bytes, MIB(64));
+    small_world_close(&world);
+}
+
+static void places_blocks_at_multiples_of_their_size(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "buddy", FRAG_UNLIMITED);
+    uint64_t base = small_world_alloc(&world, 512).address;
+    assert_int_equal(small_world_alloc(&world, KIB(4)).address - base, KIB(4));
+    assert_int_equal(small_world_alloc(&world, 512).address - base, 512);
+    assert_int_equal(small_world_alloc(&world, MIB(1)).address - base, MIB(1));
+    /* The smallest buddy that fits, not the first. */
+    assert_int_equal(small_world_alloc(&world, KIB(1)).address - base, KIB(1));
+    small_world_close(&world);
+}
+
+static void merges_with_the_buddy_only(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "buddy", FRAG_UNLIMITED);
+    frag_grant quarters[4];
+    for (int i = 0; i < 4; i++)
+        quarters[i] = small_world_alloc(&world, KIB(512));
+    assert_int_equal(small_world_hole_count(&world), 0);
+    /* The second and the third lie side by side but are no buddies. */
+    small_world_free(&world, quarters[1]);
+    small_world_free(&world, quarters[2]);
+    assert_int_equal(small_world_hole_count(&world), 2);
+    assert_int_not_equal(small_world_alloc(&world, MIB(1)).address, quarters[1].address);
+    small_world_free(&world, quarters[0]);
+    frag_grant half = small_world_alloc(&world, MIB(1));
+    assert_int_equal(half.address, quarters[0].address);
+    small_world_close(&world);
+}
+
+static void maps_only_as_far_as_blocks_reach(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "buddy", MIB(64));
+    frag_grant low = small_world_alloc(&world, KIB(1));
+    assert_int_equal(world.device->reserved_bytes, MIB(2));
+    frag_grant high = small_world_alloc(&world, MIB(9));
+    assert_int_equal(high.address - low.address, MIB(16));
+    assert_int_equal(world.device->reserved_bytes, MIB(32));
+    small_world_free(&world, high);
+    small_world_empty_cache(&world);
+    assert_int_equal(world.device->reserved_bytes, MIB(2));
+    small_world_free(&world, low);
+    small_world_empty_cache(&world);
+    assert_int_equal(world.device->reserved_bytes, 0);
+    assert_int_equal(small_world_alloc(&world, MIB(33)).block_bytes, MIB(64));
+    small_world_close(&world);
+}
+
+static void a_full_device_still_serves_from_what_is_mapped(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "buddy", MIB(12));
+    frag_grant low = small_world_alloc(&world, MIB(8));
+    frag_grant four = small_world_alloc(&world, MIB(4));
+    small_world_free(&world, low);
+    small_world_free(&world, four);
+    four = small_world_alloc(&world, MIB(4));
+    frag_grant next = small_world_alloc(&world, MIB(4));
+    assert_int_equal(next.address - four.address, MIB(4));
+    assert_int_equal(small_world_alloc(&world, MIB(4)).address - four.address, MIB(8));
+    /* The lowest free buddy would be the last of the range, beyond the capacity. */
+    assert_false(small_world_has_room(&world, MIB(4)));
+    small_world_free(&world, four);
+    small_world_free(&world, next);
+    assert_int_equal(small_world_alloc(&world, MIB(2)).address - four.address, 0);
+    small_world_close(&world);
+}
+
+static void refuses_odd_blocks(void **state)
+{
+    (void)state;
+    assert_true(small_world_refuses("buddy:min_block=600", "not a power of two"));
+    assert_true(small_world_refuses("buddy:min_block=0", "out of range"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_up_to_powers_of_two),
+        cmocka_unit_test(places_blocks_at_multiples_of_their_size),
+        cmocka_unit_test(merges_with_the_buddy_only),
+        cmocka_unit_test(maps_only_as_far_as_blocks_reach),
+        cmocka_unit_test(a_full_device_still_serves_from_what_is_mapped),
+        cmocka_unit_test(refuses_odd_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
