@@ -1,0 +1,104 @@
+# Result rows of every bundled recording under every policy, byte by byte, and what must hold in each.
+# FRAG_UPDATE_GOLDEN=1 bats tests/results.bats writes tests/data/results.csv anew, for review: a changed
+# line is a changed result, and the commit that changes it says why.
+
+GOLDEN=tests/data/results.csv
+
+# The rows without tool.version and tool.commit.
+rows() {
+    ./fraglab run traces/samples/*.zst --policy all --format csv "$@" | cut -d, -f1,4-
+}
+
+# check AWK: runs for each line of the golden rows after the header; value("path") is a field of it. Each
+# line it prints is a complaint; a row that has no such field is one too.
+check() {
+    awk -F, '
+        function value(path) {
+            if (!(path in place)) {
+                print "there is no column " path
+                exit 1
+            }
+            return $place[path]
+        }
+        NR == 1 { for (i = 1; i <= NF; i++) place[$i] = i; columns = NF; next }
+        NF != columns { print "line " NR " has " NF " columns; expected " columns; next }
+        { count++; name = value("trace.name") " device " value("trace.device") " " value("policy.label") }
+        '"$1"'
+        END { if (!count) print "no rows" }' "$GOLDEN" >"$BATS_TEST_TMPDIR/complaints"
+    cat "$BATS_TEST_TMPDIR/complaints"
+    [ ! -s "$BATS_TEST_TMPDIR/complaints" ]
+}
+
+@test "every policy gives the known results on every recording" {
+    rows >"$BATS_TEST_TMPDIR/now"
+    if [ "${FRAG_UPDATE_GOLDEN:-}" = 1 ]; then
+        cp "$BATS_TEST_TMPDIR/now" "$GOLDEN"
+    fi
+    diff "$GOLDEN" "$BATS_TEST_TMPDIR/now"
+}
+
+@test "the rows are those of every recording and every policy" {
+    policies=$(./fraglab policies --format jsonl | wc -l)
+    traces=$(./fraglab trace info --format jsonl traces/samples/*.zst | wc -l)
+    [ "$policies" -ge 9 ]
+    [ "$traces" -ge 13 ]
+    [ "$(wc -l <"$GOLDEN")" -eq $((policies * traces + 1)) ]
+}
+
+@test "the number of threads changes no byte" {
+    rows -j 1 >"$BATS_TEST_TMPDIR/one"
+    rows -j 2 >"$BATS_TEST_TMPDIR/two"
+    [ -s "$BATS_TEST_TMPDIR/one" ]
+    cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/two"
+}
+
+# The parts are those of the layout after the event at which reserved bytes peaked. One row peaks inside
+# an event: the request of gpt-varlen-oom that failed when recorded is served by direct on a device
+# without limit, and given back at once.
+@test "the parts of reserved bytes at the peak add up to it" {
+    check '{
+        sum = 0
+        for (i = 1; i <= split("requested rounding unsplit holes cached waiting page_slack", part, " "); i++)
+            sum += value("decomposition_at_peak." part[i] "_bytes")
+        if (name == "gpt-varlen-oom.pickle.zst device 0 direct" && sum < value("peak.reserved_bytes") + 0) next
+        if (value("peak.reserved_bytes") == "" || sum != value("peak.reserved_bytes"))
+            print name ": the parts are " sum ", the peak " value("peak.reserved_bytes")
+    }'
+}
+
+@test "no row contradicts itself" {
+    check '{
+        if (value("peak.requested_bytes") + 0 > value("peak.allocated_bytes") + 0) print name ": requested > allocated"
+        if (value("peak.allocated_bytes") + 0 > value("peak.active_bytes") + 0) print name ": allocated > active"
+        if (value("peak.active_bytes") + 0 > value("peak.reserved_bytes") + 0) print name ": active > reserved"
+        if (value("final.reserved_bytes") + 0 > value("peak.reserved_bytes") + 0) print name ": final > peak"
+        if (value("oom.event") != "") print name ": out of memory on a device without limit"
+        if (value("replay.events") != value("trace.events")) print name ": the replay ended early"
+        if (value("peak.requested_bytes") != value("bounds.peak_requested_bytes"))
+            print name ": the replay requested other bytes than the trace"
+    }'
+}
+
+# The recording says what PyTorch itself reserved. gpt-varlen-oom was recorded on a device that was
+# full: that limit is part of what is replayed below.
+@test "pytorch reserves what PyTorch reserved when the recording was made" {
+    check 'value("policy.name") == "pytorch" && value("trace.name") !~ /^gpt-varlen-oom/ {
+        same++
+        if (value("peak.reserved_bytes") != value("trace.observed_reserved_peak_bytes"))
+            print name ": reserved " value("peak.reserved_bytes") ", recorded " value("trace.observed_reserved_peak_bytes")
+    }
+    END { if (same < 12) print "only " same + 0 " rows were compared" }'
+}
+
+@test "pytorch runs out of memory where PyTorch did" {
+    recording=traces/samples/gpt-varlen-oom.pickle.zst
+    ./fraglab run $recording --policy pytorch --capacity 5552MiB --format jsonl >"$BATS_TEST_TMPDIR/row"
+    cat "$BATS_TEST_TMPDIR/row"
+    observed=$(grep -o '"observed_reserved_peak_bytes":[0-9]*' "$BATS_TEST_TMPDIR/row" | cut -d: -f2)
+    grep -q "\"peak\":{[^}]*\"reserved_bytes\":$observed," "$BATS_TEST_TMPDIR/row"
+    event=$(grep -o '"oom":{"event":[0-9]*' "$BATS_TEST_TMPDIR/row" | cut -d: -f3)
+    # The request at that event is the only one that failed when it was recorded.
+    ./fraglab trace convert --to text $recording - | grep -c ' failed' >"$BATS_TEST_TMPDIR/failed"
+    [ "$(cat "$BATS_TEST_TMPDIR/failed")" -eq 1 ]
+    ./fraglab trace cut $recording --events "$event".. --to text -o - | grep -v ' initial' | grep -m1 '^alloc' | grep ' failed'
+}
