@@ -310,10 +310,11 @@ static void *grow_column(void *column, size_t old, size_t capacity, size_t item_
 static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
 {
     size_t old = state->capacity;
+    if (count <= old)
+        return;
     trace->events = frag_grow(trace->events, &state->capacity, (size_t)count, sizeof *trace->events);
     size_t capacity = state->capacity;
-    if (capacity == old)
-        return;
+    frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
     trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
     trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
     trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
@@ -430,7 +431,10 @@ static bool read_chunk(fgt_reader *reader)
     if (!find_columns(reader, columns))
         return false;
     uint64_t first = trace->event_count;
-    grow_trace(trace, state, first + count);
+    /* Room for the whole trace at once where the file is large enough to hold it. */
+    bool is_plausible = !frag_input_is_compressed(reader->input) &&
+                        state->event_count / FRAG_FGT_EVENTS_PER_BYTE <= frag_input_raw_bytes(reader->input);
+    grow_trace(trace, state, is_plausible ? state->event_count : first + count);
     if (!decode_events(reader, columns, trace->events + first, count) ||
         !decode_optional(reader, columns, trace, state, first, count))
         return false;

@@ -224,7 +224,8 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
     size_t raw_bytes = frag_fgt_encode(encoding, writer->values, count, writer->raw, &width);
     size_t packed_bytes =
         frag_compress(writer->packed, frag_compress_bound(FRAG_FGT_RAW_BYTES_MAX), writer->raw, raw_bytes);
-    bool is_packed = packed_bytes < raw_bytes;
+    /* Little saved is not worth the time it takes to load. */
+    bool is_packed = packed_bytes < raw_bytes - raw_bytes / 4;
     size_t stored_bytes = is_packed ? packed_bytes : raw_bytes;
     add_number(heads, column, 1);
     add_number(heads, encoding, 1);

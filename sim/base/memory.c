@@ -88,6 +88,15 @@ char *frag_copy_text(const char *text)
     return copy;
 }
 
+void frag_memory_will_fill(void *memory, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t start = ((uintptr_t)memory + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)memory + bytes) & ~(page - 1);
+    if (end > start)
+        (void)madvise((unsigned char *)memory + (start - (uintptr_t)memory), end - start, MADV_HUGEPAGE);
+}
+
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
 {
     if (count <= *capacity)
