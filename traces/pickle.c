@@ -73,6 +73,10 @@ static bool check_sizes(const machine *reader, frag_error *error)
         return frag_fail_at(error, offset,
                             "has more containers or open values than a snapshot of its size "
                             "can have");
+    /* One window more adds fewer values than there are bytes in it, twice over. */
+    if (reader->tree->pool_count > FRAG_PICKLE_POOL_MAX ||
+        reader->tree->object_count > UINT32_MAX / 2)
+        return frag_fail_at(error, offset, "is larger than a snapshot that can be read");
     if (reader->tree->strings.count > STRINGS_MAX)
         return frag_fail_at(error, offset, "has more than %d different strings", STRINGS_MAX);
     return true;
@@ -160,7 +164,7 @@ static bool add_to_container(machine *reader, size_t count, frag_pickle_kind kin
             return frag_fail_at(error, offset_of(reader, operation),
                                 "a dictionary has a key without a value; the file is damaged");
         frag_pickle_object *owner = &reader->tree->objects[object];
-        uint64_t record = 0;
+        uint32_t record = 0;
         if (owner->first == 0 && count > 0 && reader->visitor != NULL &&
             reader->visitor(reader->visitor_context, reader->tree, items, count / 2, &record)) {
             owner->kind = FRAG_PICKLE_RECORD;
@@ -212,9 +216,8 @@ static bool make_tuple(machine *reader, size_t count, const unsigned char *opera
                             "a tuple finds too few values before it; the file is damaged");
     const frag_pickle_value *items = reader->stack + reader->stack_count - count;
     reader->stack_count -= count;
-    bool is_pair = count == 2 &&
-                   frag_pickle_kind_of(reader->tree, items[0]) == FRAG_PICKLE_INTEGER &&
-                   frag_pickle_kind_of(reader->tree, items[1]) == FRAG_PICKLE_INTEGER;
+    bool is_pair = count == 2 && frag_pickle_tag_of(items[0]) == FRAG_PICKLE_TAG_INTEGER &&
+                   frag_pickle_tag_of(items[1]) == FRAG_PICKLE_TAG_INTEGER;
     if (is_pair && reader->has_last_pair && items[0] == reader->last_pair_items[0] &&
         items[1] == reader->last_pair_items[1]) {
         push(reader, reader->last_pair);
@@ -284,10 +287,10 @@ static bool read_string(machine *reader, uint64_t length, uint64_t offset, frag_
                             "a string of %llu bytes; the longest in a snapshot have some "
                             "thousand",
                             (unsigned long long)length);
-    if ((uint64_t)(reader->end - reader->at) < length) {
+    if (reader->end - reader->at < (ptrdiff_t)length) {
         if (!refill(reader, (size_t)length + OPERATION_BYTES_MAX, error))
             return false;
-        if ((uint64_t)(reader->end - reader->at) < length)
+        if (reader->end - reader->at < (ptrdiff_t)length)
             return fail_at_end(reader, error);
     }
     push(reader, frag_pickle_add_string(reader->tree, (const char *)reader->at, (size_t)length));
@@ -451,11 +454,10 @@ static bool run(machine *reader, frag_error *error)
             is_done = read_string(reader, operation[1], offset_of(reader, operation), error);
             break;
         case 'K': /* BININT1 */
-            push(reader, frag_pickle_add_integer(reader->tree, *reader->at++, false));
+            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, *reader->at++));
             break;
         case 'M': /* BININT2 */
-            push(reader,
-                 frag_pickle_add_integer(reader->tree, little_endian(reader->at, 2), false));
+            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, little_endian(reader->at, 2)));
             reader->at += 2;
             break;
         case 'J': { /* BININT: signed */

@@ -16,7 +16,7 @@
  * on; nothing else is kept of it. */
 typedef bool (*frag_pickle_visitor)(void *context, const frag_pickle *pickle,
                                     const frag_pickle_value *pairs, size_t pair_count,
-                                    uint64_t *record);
+                                    uint32_t *record);
 
 /* Reads one pickle, which must be all of the input, into an empty tree. visitor may be NULL. */
 bool frag_pickle_read(frag_pickle *pickle, frag_input *input, frag_pickle_visitor visitor,

@@ -6,32 +6,7 @@
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
-typedef enum value_tag {
-    TAG_NONE,
-    TAG_BOOL,     /* 0 or 1 */
-    TAG_INTEGER,  /* 0 to 2^56 - 1 */
-    TAG_WIDE,     /* index into wides */
-    TAG_FLOAT,    /* index into floats */
-    TAG_STRING,   /* string id */
-    TAG_CONTAINER /* index into objects */
-} value_tag;
-
 enum { PART_HEADER = 2 };
-
-static inline frag_pickle_value make(value_tag tag, uint64_t content)
-{
-    return content << 8 | tag;
-}
-
-static inline value_tag tag_of(frag_pickle_value value)
-{
-    return (value_tag)(value & 0xff);
-}
-
-static inline uint64_t content_of(frag_pickle_value value)
-{
-    return value >> 8;
-}
 
 frag_pickle *frag_pickle_create(const char *const *names, uint32_t name_count)
 {
@@ -60,12 +35,12 @@ void frag_pickle_destroy(frag_pickle *pickle)
 frag_pickle_value frag_pickle_add_integer(frag_pickle *pickle, uint64_t bits, bool is_negative)
 {
     if (!is_negative && bits >> 56 == 0)
-        return make(TAG_INTEGER, bits);
+        return frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, bits);
     pickle->wides = frag_grow(pickle->wides, &pickle->wide_capacity, pickle->wide_count + 1,
                               sizeof *pickle->wides);
     pickle->wides[pickle->wide_count] =
         (frag_pickle_wide){.bits = bits, .is_negative = is_negative};
-    return make(TAG_WIDE, pickle->wide_count++);
+    return frag_pickle_make(FRAG_PICKLE_TAG_WIDE, pickle->wide_count++);
 }
 
 frag_pickle_value frag_pickle_add_float(frag_pickle *pickle, double number)
@@ -73,22 +48,23 @@ frag_pickle_value frag_pickle_add_float(frag_pickle *pickle, double number)
     pickle->floats = frag_grow(pickle->floats, &pickle->float_capacity, pickle->float_count + 1,
                                sizeof *pickle->floats);
     pickle->floats[pickle->float_count] = number;
-    return make(TAG_FLOAT, pickle->float_count++);
+    return frag_pickle_make(FRAG_PICKLE_TAG_FLOAT, pickle->float_count++);
 }
 
 frag_pickle_value frag_pickle_add_string(frag_pickle *pickle, const char *bytes, size_t length)
 {
-    return make(TAG_STRING, frag_strings_add(&pickle->strings, bytes, length));
+    return frag_pickle_make(FRAG_PICKLE_TAG_STRING,
+                            frag_strings_add(&pickle->strings, bytes, length));
 }
 
 frag_pickle_value frag_pickle_none(void)
 {
-    return make(TAG_NONE, 0);
+    return frag_pickle_make(FRAG_PICKLE_TAG_NONE, 0);
 }
 
 frag_pickle_value frag_pickle_truth(bool is_true)
 {
-    return make(TAG_BOOL, is_true);
+    return frag_pickle_make(FRAG_PICKLE_TAG_BOOL, is_true);
 }
 
 frag_pickle_value frag_pickle_add_container(frag_pickle *pickle, frag_pickle_kind kind)
@@ -96,8 +72,8 @@ frag_pickle_value frag_pickle_add_container(frag_pickle *pickle, frag_pickle_kin
     if (pickle->object_count == pickle->object_capacity)
         pickle->objects = frag_grow(pickle->objects, &pickle->object_capacity,
                                     pickle->object_count + 1, sizeof *pickle->objects);
-    pickle->objects[pickle->object_count] = (frag_pickle_object){.kind = kind};
-    return make(TAG_CONTAINER, pickle->object_count++);
+    pickle->objects[pickle->object_count] = (frag_pickle_object){.kind = (uint32_t)kind};
+    return frag_pickle_make(FRAG_PICKLE_TAG_CONTAINER, pickle->object_count++);
 }
 
 void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pickle_value *items,
@@ -115,7 +91,7 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
         owner->last + PART_HEADER + pool[owner->last + 1] == pickle->pool_count) {
         pool[owner->last + 1] += count;
     } else {
-        uint64_t part = pickle->pool_count;
+        uint32_t part = (uint32_t)pickle->pool_count;
         if (owner->last == 0)
             owner->first = part;
         else
@@ -131,19 +107,19 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
 
 frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_value value)
 {
-    switch (tag_of(value)) {
-    case TAG_BOOL:
+    switch (frag_pickle_tag_of(value)) {
+    case FRAG_PICKLE_TAG_BOOL:
         return FRAG_PICKLE_BOOL;
-    case TAG_INTEGER:
-    case TAG_WIDE:
+    case FRAG_PICKLE_TAG_INTEGER:
+    case FRAG_PICKLE_TAG_WIDE:
         return FRAG_PICKLE_INTEGER;
-    case TAG_FLOAT:
+    case FRAG_PICKLE_TAG_FLOAT:
         return FRAG_PICKLE_FLOAT;
-    case TAG_STRING:
+    case FRAG_PICKLE_TAG_STRING:
         return FRAG_PICKLE_STRING;
-    case TAG_CONTAINER:
-        return pickle->objects[content_of(value)].kind;
-    case TAG_NONE:
+    case FRAG_PICKLE_TAG_CONTAINER:
+        return (frag_pickle_kind)pickle->objects[frag_pickle_content_of(value)].kind;
+    case FRAG_PICKLE_TAG_NONE:
     default:
         return FRAG_PICKLE_NONE;
     }
@@ -165,24 +141,21 @@ const char *frag_pickle_kind_name(frag_pickle_kind kind)
     return names[kind];
 }
 
-bool frag_pickle_unsigned(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number)
+bool frag_pickle_wide_unsigned(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number)
 {
-    if (FRAG_LIKELY(tag_of(value) == TAG_INTEGER)) {
-        *number = content_of(value);
-        return true;
-    }
-    if (tag_of(value) != TAG_WIDE || pickle->wides[content_of(value)].is_negative)
+    if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_WIDE ||
+        pickle->wides[frag_pickle_content_of(value)].is_negative)
         return false;
-    *number = pickle->wides[content_of(value)].bits;
+    *number = pickle->wides[frag_pickle_content_of(value)].bits;
     return true;
 }
 
 bool frag_pickle_signed(const frag_pickle *pickle, frag_pickle_value value, int64_t *number)
 {
-    uint64_t bits = content_of(value);
-    if (tag_of(value) == TAG_WIDE)
-        bits = pickle->wides[content_of(value)].bits;
-    else if (tag_of(value) != TAG_INTEGER)
+    uint64_t bits = frag_pickle_content_of(value);
+    if (frag_pickle_tag_of(value) == FRAG_PICKLE_TAG_WIDE)
+        bits = pickle->wides[frag_pickle_content_of(value)].bits;
+    else if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_INTEGER)
         return false;
     memcpy(number, &bits, sizeof *number);
     return true;
@@ -191,8 +164,8 @@ bool frag_pickle_signed(const frag_pickle *pickle, frag_pickle_value value, int6
 bool frag_pickle_float(const frag_pickle *pickle, frag_pickle_value value, double *number)
 {
     int64_t integer = 0;
-    if (tag_of(value) == TAG_FLOAT)
-        *number = pickle->floats[content_of(value)];
+    if (frag_pickle_tag_of(value) == FRAG_PICKLE_TAG_FLOAT)
+        *number = pickle->floats[frag_pickle_content_of(value)];
     else if (frag_pickle_signed(pickle, value, &integer))
         *number = (double)integer;
     else
@@ -203,43 +176,15 @@ bool frag_pickle_float(const frag_pickle *pickle, frag_pickle_value value, doubl
 bool frag_pickle_bool(const frag_pickle *pickle, frag_pickle_value value, bool *is_true)
 {
     (void)pickle;
-    if (tag_of(value) != TAG_BOOL)
+    if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_BOOL)
         return false;
-    *is_true = content_of(value) != 0;
-    return true;
-}
-
-bool frag_pickle_string(const frag_pickle *pickle, frag_pickle_value value, uint32_t *id)
-{
-    (void)pickle;
-    if (tag_of(value) != TAG_STRING)
-        return false;
-    *id = (uint32_t)content_of(value);
-    return true;
-}
-
-bool frag_pickle_record(const frag_pickle *pickle, frag_pickle_value value, uint64_t *record)
-{
-    if (tag_of(value) != TAG_CONTAINER ||
-        pickle->objects[content_of(value)].kind != FRAG_PICKLE_RECORD)
-        return false;
-    *record = pickle->objects[content_of(value)].first;
-    return true;
-}
-
-bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value,
-                           uint64_t *object_number)
-{
-    (void)pickle;
-    if (tag_of(value) != TAG_CONTAINER)
-        return false;
-    *object_number = content_of(value);
+    *is_true = frag_pickle_content_of(value) != 0;
     return true;
 }
 
 frag_pickle_value frag_pickle_container(uint64_t object)
 {
-    return make(TAG_CONTAINER, object);
+    return frag_pickle_make(FRAG_PICKLE_TAG_CONTAINER, object);
 }
 
 const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *length)
@@ -251,10 +196,10 @@ const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *len
 
 frag_pickle_walk frag_pickle_begin(const frag_pickle *pickle, frag_pickle_value container)
 {
-    if (tag_of(container) != TAG_CONTAINER ||
-        pickle->objects[content_of(container)].kind == FRAG_PICKLE_RECORD)
+    if (frag_pickle_tag_of(container) != FRAG_PICKLE_TAG_CONTAINER ||
+        pickle->objects[frag_pickle_content_of(container)].kind == FRAG_PICKLE_RECORD)
         return (frag_pickle_walk){0};
-    return (frag_pickle_walk){.part = pickle->objects[content_of(container)].first};
+    return (frag_pickle_walk){.part = pickle->objects[frag_pickle_content_of(container)].first};
 }
 
 bool frag_pickle_next(const frag_pickle *pickle, frag_pickle_walk *walk, frag_pickle_value *item)

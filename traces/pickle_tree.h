@@ -31,10 +31,13 @@ typedef enum frag_pickle_kind {
 /* The items of a container lie in parts inside one pool of values: two values of header, the index
  * of the next part and the number of items, then the items. No part starts at 0. */
 typedef struct frag_pickle_object {
-    uint64_t first; /* part, 0 none; the record of a FRAG_PICKLE_RECORD */
-    uint64_t last;
-    frag_pickle_kind kind;
+    uint32_t first; /* part, 0 none; the record of a FRAG_PICKLE_RECORD */
+    uint32_t last;
+    uint32_t kind; /* frag_pickle_kind */
 } frag_pickle_object;
+
+/* Parts are numbered in 32 bits: a reader stops before there are more values. */
+#define FRAG_PICKLE_POOL_MAX ((size_t)1 << 31)
 
 typedef struct frag_pickle_wide {
     uint64_t bits; /* two's complement */
@@ -72,20 +75,85 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
                            size_t count);
 
 /* ---- values */
-frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_value value);
 const char *frag_pickle_kind_name(frag_pickle_kind kind); /* for people: "a list" */
 
-/* Each is false when the value is of another kind or does not fit. */
-bool frag_pickle_unsigned(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number);
+typedef enum frag_pickle_tag {
+    FRAG_PICKLE_TAG_NONE,
+    FRAG_PICKLE_TAG_BOOL,     /* 0 or 1 */
+    FRAG_PICKLE_TAG_INTEGER,  /* 0 to 2^56 - 1 */
+    FRAG_PICKLE_TAG_WIDE,     /* index into wides */
+    FRAG_PICKLE_TAG_FLOAT,    /* index into floats */
+    FRAG_PICKLE_TAG_STRING,   /* string id */
+    FRAG_PICKLE_TAG_CONTAINER /* index into objects */
+} frag_pickle_tag;
+
+static inline frag_pickle_value frag_pickle_make(frag_pickle_tag tag, uint64_t content)
+{
+    return content << 8 | tag;
+}
+
+static inline frag_pickle_tag frag_pickle_tag_of(frag_pickle_value value)
+{
+    return (frag_pickle_tag)(value & 0xff);
+}
+
+static inline uint64_t frag_pickle_content_of(frag_pickle_value value)
+{
+    return value >> 8;
+}
+
+frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_value value);
+
+/* Each of these is false when the value is of another kind or does not fit. */
+bool frag_pickle_wide_unsigned(const frag_pickle *pickle, frag_pickle_value value,
+                               uint64_t *number);
+
+static inline bool frag_pickle_unsigned(const frag_pickle *pickle, frag_pickle_value value,
+                                        uint64_t *number)
+{
+    if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_INTEGER)
+        return frag_pickle_wide_unsigned(pickle, value, number);
+    *number = frag_pickle_content_of(value);
+    return true;
+}
+
 /* Any integer; one above INT64_MAX wraps as it does in C. */
 bool frag_pickle_signed(const frag_pickle *pickle, frag_pickle_value value, int64_t *number);
 bool frag_pickle_float(const frag_pickle *pickle, frag_pickle_value value,
                        double *number); /* integers too */
 bool frag_pickle_bool(const frag_pickle *pickle, frag_pickle_value value, bool *is_true);
-bool frag_pickle_string(const frag_pickle *pickle, frag_pickle_value value, uint32_t *id);
-bool frag_pickle_record(const frag_pickle *pickle, frag_pickle_value value, uint64_t *record);
+
+static inline bool frag_pickle_string(const frag_pickle *pickle, frag_pickle_value value,
+                                      uint32_t *id)
+{
+    (void)pickle;
+    if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_STRING)
+        return false;
+    *id = (uint32_t)frag_pickle_content_of(value);
+    return true;
+}
+
 /* Lists, tuples and dictionaries: a number of their own, below object_count. */
-bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value, uint64_t *object);
+static inline bool frag_pickle_object_of(const frag_pickle *pickle, frag_pickle_value value,
+                                         uint64_t *object)
+{
+    (void)pickle;
+    if (frag_pickle_tag_of(value) != FRAG_PICKLE_TAG_CONTAINER)
+        return false;
+    *object = frag_pickle_content_of(value);
+    return true;
+}
+
+static inline bool frag_pickle_record(const frag_pickle *pickle, frag_pickle_value value,
+                                      uint64_t *record)
+{
+    uint64_t object = 0;
+    if (!frag_pickle_object_of(pickle, value, &object) ||
+        pickle->objects[object].kind != FRAG_PICKLE_RECORD)
+        return false;
+    *record = pickle->objects[object].first;
+    return true;
+}
 
 const char *frag_pickle_text(const frag_pickle *pickle, uint32_t id, size_t *length);
 

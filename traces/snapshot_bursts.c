@@ -225,10 +225,17 @@ static uint64_t skip_late(const frag_snapshot_device *device, uint64_t index)
     return index;
 }
 
+/* PyTorch empties its default pools before its private ones: a default segment behind a private one
+ * begins another burst, after a private pool of its own. */
 static uint64_t skip_releases(const frag_snapshot_device *device, uint64_t index)
 {
-    while (index < device->entry_count && is_release(&device->entries[index]))
+    bool is_private = false;
+    while (index < device->entry_count && is_release(&device->entries[index])) {
+        if (device->entries[index].pool == 0 && is_private)
+            break;
+        is_private = device->entries[index].pool != 0;
         index++;
+    }
     return index;
 }
 
@@ -248,7 +255,7 @@ frag_burst frag_burst_at(const frag_burst_finder *finder, uint64_t index, uint64
     while (finder->snapshot->settings.max_split_bytes != UINT64_MAX) {
         uint64_t late_end = skip_late(device, burst.end);
         uint64_t end = skip_releases(device, late_end);
-        if (end == late_end)
+        if (late_end == burst.end || end == late_end)
             break;
         burst.end = end;
     }

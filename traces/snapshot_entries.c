@@ -152,7 +152,7 @@ static uint64_t add_entry(frag_snapshot *snapshot, const frag_snapshot_entry *en
 }
 
 bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
-                         size_t pair_count, uint64_t *record)
+                         size_t pair_count, uint32_t *record)
 {
     frag_snapshot *snapshot = context;
     bool has_action = false;
@@ -165,7 +165,7 @@ bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pi
     uint64_t keys = 0;
     if (!has_action || read_entry(snapshot, pickle, pairs, pair_count, &entry, &keys) != NULL)
         return false;
-    *record = add_entry(snapshot, &entry, keys);
+    *record = (uint32_t)add_entry(snapshot, &entry, keys);
     return true;
 }
 

@@ -285,63 +285,72 @@ static void grow_devices(frag_snapshot *snapshot, uint32_t count)
     snapshot->device_count = count;
 }
 
-/* Finds the records of a trace's entries. They were made in the order of the file, so that the
- * trace is normally a slice of all records; else it is copied. */
-static bool read_trace(const parser *state, frag_pickle_value list, uint32_t device,
-                       uint64_t *first, uint64_t **records, uint64_t *count)
-{
-    frag_snapshot *snapshot = state->snapshot;
-    *count = frag_pickle_item_count(state->pickle, list);
-    *records = frag_alloc((size_t)*count + 1, sizeof **records);
-    bool is_slice = true;
-    frag_pickle_walk walk = frag_pickle_begin(state->pickle, list);
-    frag_pickle_value item = 0;
-    for (uint64_t i = 0; frag_pickle_next(state->pickle, &walk, &item); i++) {
-        uint64_t record = 0;
-        bool is_known = frag_pickle_record(state->pickle, item, &record);
-        if (!is_known && (!claim(state, item, FRAG_PICKLE_DICT, "") ||
-                          !frag_snapshot_entry_of(snapshot, item, &record, state->error))) {
-            fail_in(state->error, "entry ", i);
-            return fail_in(state->error, "device_traces", device);
-        }
-        if (snapshot->entries[record].is_used)
-            return frag_fail(state->error, FRAG_E_INPUT,
-                             "device_traces[%u] names the entry [%llu] twice; the file is damaged",
-                             device, (unsigned long long)i);
-        snapshot->entries[record].is_used = true;
-        (*records)[i] = record;
-        is_slice = is_slice && record == (*records)[0] + i;
-    }
-    *first = *count > 0 ? (*records)[0] : 0;
-    if (is_slice) {
-        free(*records);
-        *records = NULL;
-    }
-    return true;
-}
-
-/* The arrays of the devices are cut out once no record can be added any more. */
-static void place_trace(frag_snapshot *snapshot, frag_snapshot_device *device, uint64_t first,
-                        const uint64_t *records, uint64_t count)
-{
-    device->entry_count = count;
-    if (count == 0)
-        return;
-    device->is_own = records != NULL;
-    if (!device->is_own) {
-        device->entries = snapshot->entries + first;
-        return;
-    }
-    device->entries = frag_alloc((size_t)count, sizeof *device->entries);
-    for (uint64_t i = 0; i < count; i++)
-        device->entries[i] = snapshot->entries[records[i]];
-}
-
 typedef struct trace_place {
     uint64_t first;
     uint64_t *records;
     uint64_t count;
 } trace_place;
+
+/* Marks the record of an entry as part of a trace. */
+static bool use_entry(const parser *state, frag_pickle_value item, uint64_t index, uint32_t device,
+                      uint64_t *record)
+{
+    frag_snapshot *snapshot = state->snapshot;
+    if (!frag_pickle_record(state->pickle, item, record) &&
+        (!claim(state, item, FRAG_PICKLE_DICT, "") ||
+         !frag_snapshot_entry_of(snapshot, item, record, state->error))) {
+        fail_in(state->error, "entry ", index);
+        return fail_in(state->error, "device_traces", device);
+    }
+    if (snapshot->entries[*record].is_used)
+        return frag_fail(state->error, FRAG_E_INPUT,
+                         "device_traces[%u] names the entry [%llu] twice; the file is damaged",
+                         device, (unsigned long long)index);
+    snapshot->entries[*record].is_used = true;
+    return true;
+}
+
+/* Finds the records of a trace's entries. They were made in the order of the file, so that the
+ * trace is normally a slice of all records, and needs no list of them. */
+static bool read_trace(const parser *state, frag_pickle_value list, uint32_t device,
+                       trace_place *place)
+{
+    place->count = frag_pickle_item_count(state->pickle, list);
+    frag_pickle_walk walk = frag_pickle_begin(state->pickle, list);
+    frag_pickle_value item = 0;
+    for (uint64_t i = 0; frag_pickle_next(state->pickle, &walk, &item); i++) {
+        uint64_t record = 0;
+        if (!use_entry(state, item, i, device, &record))
+            return false;
+        if (i == 0)
+            place->first = record;
+        if (place->records == NULL && record != place->first + i) {
+            place->records = frag_alloc((size_t)place->count, sizeof *place->records);
+            for (uint64_t k = 0; k < i; k++)
+                place->records[k] = place->first + k;
+        }
+        if (place->records != NULL)
+            place->records[i] = record;
+    }
+    return true;
+}
+
+/* The arrays of the devices are cut out once no record can be added any more. */
+static void place_trace(frag_snapshot *snapshot, frag_snapshot_device *device,
+                        const trace_place *place)
+{
+    device->entry_count = place->count;
+    if (place->count == 0)
+        return;
+    device->is_own = place->records != NULL;
+    if (!device->is_own) {
+        device->entries = snapshot->entries + place->first;
+        return;
+    }
+    device->entries = frag_alloc((size_t)place->count, sizeof *device->entries);
+    for (uint64_t i = 0; i < place->count; i++)
+        device->entries[i] = snapshot->entries[place->records[i]];
+}
 
 static bool read_traces(const parser *state, frag_pickle_value list)
 {
@@ -359,13 +368,11 @@ static bool read_traces(const parser *state, frag_pickle_value list)
     bool ok = true;
     for (uint32_t i = 0; ok && frag_pickle_next(state->pickle, &walk, &item); i++) {
         ok = claim(state, item, FRAG_PICKLE_LIST, "") || fail_in(state->error, "device_traces", i);
-        ok = ok &&
-             read_trace(state, item, i, &places[i].first, &places[i].records, &places[i].count);
+        ok = ok && read_trace(state, item, i, &places[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (ok)
-            place_trace(state->snapshot, &state->snapshot->devices[i], places[i].first,
-                        places[i].records, places[i].count);
+            place_trace(state->snapshot, &state->snapshot->devices[i], &places[i]);
         free(places[i].records);
     }
     free(places);

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Writes the snapshots of this folder: small recordings made by hand, one hard case each.
+
+    python3 make.py        in this folder; needs nothing but Python 3.8 or later
+
+Addresses are in the style of a device, sizes those that PyTorch would use.
+"""
+import pickle
+import struct
+
+MIB = 1 << 20
+A = 0x200000000000  # segments of cudaMalloc
+E = 0x300000000000  # expandable ranges
+T = 1700000000000000
+
+
+class Clock:
+    now = T
+
+
+def entry(action, addr, size, stream=0, **more):
+    Clock.now += 10
+    made = {"action": action}
+    made["device_free" if action == "oom" else "addr"] = addr
+    made.update(size=size, stream=stream, time_us=Clock.now)
+    made.update(more)
+    return made
+
+
+def freed(addr, size, stream=0, **more):
+    return [entry("free_requested", addr, size, stream, **more),
+            entry("free_completed", addr, size, stream, **more)]
+
+
+def block(size, requested=None, state=None):
+    state = state or ("inactive" if requested is None else "active_allocated")
+    return {"size": size, "requested_size": requested or 0, "state": state, "frames": []}
+
+
+def segment(address, blocks, kind="large", stream=0, device=0, expandable=False, pool=(0, 0)):
+    at = address
+    for b in blocks:
+        b["address"] = at
+        at += b["size"]
+    return {"device": device, "address": address, "total_size": at - address,
+            "allocated_size": 0, "active_size": 0, "requested_size": 0, "stream": stream,
+            "segment_type": kind, "segment_pool_id": pool, "is_expandable": expandable,
+            "frames": [], "blocks": blocks}
+
+
+def settings(**more):
+    made = {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1,
+            "garbage_collection_threshold": 0.0, "expandable_segments": False,
+            "roundup_power2_divisions": {str(1 << i): 0 for i in range(16)}}
+    made.update(more)
+    return made
+
+
+def snapshot(segments, *traces, **more):
+    made = {"segments": segments, "device_traces": list(traces), "allocator_settings": settings()}
+    made.update(more)
+    return made
+
+
+def late():
+    """History began late: one block stays, one is freed, one waits for a stream, one is unsplit."""
+    end = [segment(A, [block(512, 100), block(512), block(2 * MIB - 1024)], "small"),
+           segment(A + 2 * MIB, [block(20 * MIB)])]
+    trace = [entry("free_completed", A + 512, 300)]
+    trace += freed(A + 2 * MIB, 19 * MIB + 5)
+    return snapshot(end, trace)
+
+
+def deferred():
+    """A free that completes later, another that never does."""
+    end = [segment(A, [block(1024, 1000, "active_pending_free"), block(2 * MIB - 1024)], "small")]
+    trace = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 1000),
+             entry("alloc", A + 1024, 2000), entry("free_requested", A + 1024, 2000),
+             entry("alloc", A + 4096, 7), entry("free_completed", A + 1024, 2000)]
+    trace += freed(A + 4096, 7) + [entry("free_requested", A, 1000)]
+    return snapshot(end, trace)
+
+
+def expandable():
+    """A range grows, loses its middle, and the rest survives in two pieces."""
+    page = 20 * MIB
+    end = [segment(E, [block(page, page)], expandable=True),
+           segment(E + 2 * page, [block(page, page - 3)], expandable=True)]
+    trace = [entry("segment_map", E, page), entry("alloc", E, page),
+             entry("segment_map", E + page, 2 * page), entry("alloc", E + page, page),
+             entry("alloc", E + 2 * page, page - 3)]
+    trace += freed(E + page, page) + [entry("segment_unmap", E + page, page)]
+    return snapshot(end, trace)
+
+
+def oom():
+    """A request that finds no memory even after everything cached was given back."""
+    end = [segment(A, [block(40 * MIB, 40 * MIB)])]
+    trace = [entry("segment_alloc", A, 40 * MIB), entry("alloc", A, 40 * MIB),
+             entry("segment_alloc", A + 40 * MIB, 20 * MIB), entry("alloc", A + 40 * MIB, 9 * MIB)]
+    trace += freed(A + 40 * MIB, 9 * MIB)
+    trace += [entry("segment_free", A + 40 * MIB, 20 * MIB), entry("oom", 30 * MIB, 64 * MIB),
+              entry("oom", 30 * MIB, 3 << 50)]
+    return snapshot(end, trace)
+
+
+def empty_cache():
+    """Memory given back: for no request; though there was room; though it would have served; by a stack
+    that says so; and, as it seems, to make room."""
+    stack = [{"name": "empty_cache", "filename": "memory.py", "line": 7}]
+    trace = []
+
+    def whole(addr, size):
+        return [entry("segment_alloc", addr, size), entry("alloc", addr, size)]
+
+    trace += whole(A, 128 * MIB) + freed(A, 128 * MIB)
+    trace += [entry("segment_free", A, 128 * MIB)]
+    trace += [entry("snapshot", 0, 0)]
+    trace += whole(A + 64 * MIB, 30 * MIB) + freed(A + 64 * MIB, 30 * MIB)
+    trace += [entry("segment_free", A + 64 * MIB, 30 * MIB)]
+    trace += whole(A + 100 * MIB, 70 * MIB) + freed(A + 100 * MIB, 70 * MIB)
+    trace += [entry("segment_free", A + 100 * MIB, 70 * MIB)]
+    trace += whole(A + 200 * MIB, 60 * MIB) + freed(A + 200 * MIB, 60 * MIB)
+    trace += [entry("segment_free", A + 200 * MIB, 60 * MIB, frames=stack)]
+    trace += whole(A + 300 * MIB, 80 * MIB) + freed(A + 300 * MIB, 80 * MIB)
+    trace += [entry("segment_free", A + 300 * MIB, 80 * MIB)]
+    trace += whole(A + 400 * MIB, 90 * MIB)
+    return snapshot([segment(A + 400 * MIB, [block(90 * MIB, 90 * MIB)])], trace)
+
+
+def pools():
+    """Two private pools, one of which is given up; written by 2.12 or later."""
+    Clock.now = T
+    more = {"compile_context": "N/A", "user_metadata": ""}
+    first = dict(more, pool_id=(0, 1))
+    second = dict(more, pool_id=(2, 0))
+    none = dict(more, pool_id=(0, 0))
+    trace = [entry("segment_alloc", A, 20 * MIB, **first), entry("alloc", A, 2 * MIB, **first),
+             entry("segment_alloc", A + 20 * MIB, 2 * MIB, 77, **second),
+             entry("alloc", A + 20 * MIB, 512, 77, **second),
+             entry("segment_alloc", A + 22 * MIB, 2 * MIB, **none),
+             entry("alloc", A + 22 * MIB, 512, **dict(none, user_metadata="step 1"))]
+    trace += freed(A, 2 * MIB, **first) + freed(A + 22 * MIB, 512, **none)
+    trace += [entry("segment_free", A, 20 * MIB, **first),
+              entry("segment_free", A + 22 * MIB, 2 * MIB, **none)]
+    end = [segment(A + 20 * MIB, [block(512, 512), block(2 * MIB - 512)], "small", 77, pool=(2, 0))]
+    return snapshot(end, trace, external_annotations=[], host_segments=[{}], host_traces=[[{"action": "alloc",
+                    "addr": 1, "size": 2, "stream": 0, "time_us": 3}]])
+
+
+def old_pools():
+    """Before 2.12 only the final segments tell which pool an address belongs to."""
+    trace = [entry("segment_alloc", A, 2 * MIB, 5), entry("alloc", A, 512, 5),
+             entry("alloc", A + 512, 600, 5)] + freed(A + 512, 600, 5)
+    end = [segment(A, [block(512, 512), block(2 * MIB - 512)], "small", 5, pool=(1, 0))]
+    return snapshot(end, trace)
+
+
+def torch_2_0():
+    """The format of 2.0: no addresses of blocks, histories, no frees of blocks from before."""
+    end = [segment(A, [block(512, 1), block(512), block(2 * MIB - 1024)], "small")]
+    del end[0]["is_expandable"], end[0]["segment_pool_id"]
+    for b in end[0]["blocks"]:
+        del b["address"], b["requested_size"], b["frames"]
+        b["history"] = [{"addr": A, "real_size": 100, "frames": []}]
+    trace = [entry("alloc", A + 512, 200)] + freed(A + 512, 200)
+    for e in trace:
+        del e["time_us"]
+        e["cpp_frames"] = ["c10::malloc"]
+    return {"segments": end, "device_traces": [trace]}
+
+
+def stacks():
+    """Stacks and annotations."""
+    main = {"name": "main", "filename": "train.py", "line": 3}
+    trace = [entry("segment_alloc", A, 2 * MIB, frames=[main]),
+             entry("alloc", A, 100, frames=[{"name": "linear", "filename": "nn.py", "line": 9}, main],
+                   compile_context="graph 0")]
+    marks = [{"device": 0, "time_us": Clock.now - 5, "name": "step", "stage": "START"},
+             {"device": 0, "time_us": Clock.now + 5, "name": "step", "stage": "END"},
+             {"device": 0, "time_us": Clock.now + 6, "name": "bad \udcff name"}]
+    trace += freed(A, 100, frames=[main])
+    return snapshot([segment(A, [block(2 * MIB)], "small")], trace, external_annotations=marks)
+
+
+def two_devices():
+    """Two devices, keys in another order, one annotated."""
+    one = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512)]
+    two = [dict(reversed(list(entry("alloc", A + (1 << 40), 900, 3).items())))]
+    end = [segment(A + (1 << 40), [block(1024, 900), block(2 * MIB - 1024)], "small", 3, device=1),
+           segment(A, [block(512, 512), block(2 * MIB - 512)], "small")]
+    return snapshot(end, one, two, external_annotations=[
+        {"device": 1, "time_us": T, "name": "forward", "stage": "START"}])
+
+
+def broken():
+    """Every expectation violated once."""
+    trace = [entry("alloc", A + 4096, 10),                      # never freed, not there
+             entry("free_completed", A, 512),                   # freed, then freed again
+             *freed(A, 512),
+             entry("free_requested", A + 8192, 10),             # never completed
+             *freed(A + 100 * MIB, 10),                         # outside every segment
+             entry("segment_alloc", A + 200 * MIB, 2 * MIB),    # not there
+             entry("segment_free", A, 2 * MIB),                 # still there
+             entry("segment_map", E, 2 * MIB),
+             entry("segment_unmap", A, 2 * MIB),
+             entry("wave", 1, 2),
+             entry("alloc", A + 512, 11)]
+    end = [segment(A, [block(512), block(512, 12), block(2 * MIB - 1024)], "small")]
+    return snapshot(end, trace)
+
+
+class PyTorchPickler:
+    """Writes as PyTorch's own C++ pickler does: protocol 2, names given after the content."""
+
+    def __init__(self):
+        self.out = bytearray(b"\x80\x02")
+        self.names = {}
+
+    def name(self, key):
+        number = len(self.names)
+        self.names[key] = number
+        self.out += b"q" + bytes([number]) if number < 256 else b"r" + struct.pack("<I", number)
+
+    def recall(self, key):
+        number = self.names[key]
+        self.out += b"h" + bytes([number]) if number < 256 else b"j" + struct.pack("<I", number)
+
+    def write(self, value):
+        if isinstance(value, str):
+            if value in self.names:
+                return self.recall(value)
+            raw = value.encode()
+            self.out += b"X" + struct.pack("<I", len(raw)) + raw
+            return self.name(value)
+        if value is True or value is False:
+            self.out += b"\x88" if value else b"\x89"
+        elif isinstance(value, int):
+            if -(1 << 31) <= value < 1 << 31:
+                self.out += b"J" + struct.pack("<i", value)
+            else:
+                self.out += b"\x8a\x08" + struct.pack("<q", value)
+        elif isinstance(value, float):
+            self.out += b"G" + struct.pack(">d", value)
+        elif isinstance(value, tuple):
+            for item in value:
+                self.write(item)
+            self.out += b"\x86"
+            self.name(("tuple", len(self.names)))
+        elif isinstance(value, list):
+            self.out += b"]("
+            for item in value:
+                self.write(item)
+            self.out += b"e"
+            self.name(("list", len(self.names)))
+        elif isinstance(value, dict):
+            self.out += b"}("
+            for key, item in value.items():
+                self.write(key)
+                self.write(item)
+            self.out += b"u"
+            self.name(("dict", len(self.names)))
+
+
+def write(name, value, protocol=4):
+    with open(name + ".pickle", "wb") as out:
+        pickle.dump(value, out, protocol=protocol)
+
+
+def main():
+    made = {f.__name__.replace("_", "-"): f for f in (late, deferred, expandable, oom, empty_cache, pools,
+                                                      old_pools, torch_2_0, stacks, two_devices, broken)}
+    for name, function in made.items():
+        Clock.now = T
+        write(name, function())
+    for protocol in (2, 3, 5):
+        Clock.now = T
+        write("deferred-p%d" % protocol, deferred(), protocol)
+    Clock.now = T
+    pickler = PyTorchPickler()
+    pickler.write(deferred())
+    with open("deferred-cpp.pickle", "wb") as out:
+        out.write(pickler.out + b".")
+    Clock.now = T
+    huge = two_devices()
+    huge["allocator_settings"]["max_split_size"] = (1 << 64) - 1
+    huge["device_traces"][0][0]["stream"] = huge["device_traces"][0][1]["stream"] = (1 << 63) + 5
+    huge["segments"][1]["stream"] = (1 << 63) + 5
+    write("unsigned", huge)
+
+
+if __name__ == "__main__":
+    main()
