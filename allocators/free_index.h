@@ -153,11 +153,9 @@ static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id,
         store->positions[bin->entries[last].id] = place;
         bin->entries[place] = bin->entries[last];
     }
-    if (last == 0) {
-        table->words[number / 64] &= ~((uint64_t)1 << (number % 64));
-        if (table->words[number / 64] == 0)
-            table->summary &= ~((uint64_t)1 << (number / 64));
-    }
+    uint64_t word = table->words[number / 64] & ~((uint64_t)(last == 0) << (number % 64));
+    table->words[number / 64] = word;
+    table->summary &= ~((uint64_t)(word == 0) << (number / 64));
     if (FRAG_UNLIKELY(last < bin->capacity / 4 && bin->capacity > FRAG_FREE_ARRAY_MIN))
         frag_free_bin_resize(store, bin, bin->capacity / 2);
     if (store->keeps_least && table->least->bin_ids[number] == id)
@@ -192,11 +190,11 @@ static inline void frag_free_index_change(frag_free_index *index, uint32_t id, u
     frag_free_index_insert(index, id, size, tie);
 }
 
-/* The number of the first bin above the given one that is not empty, or FRAG_FREE_BIN_COUNT. */
-static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_t number)
+/* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */
+static inline uint32_t frag_free_bin_from(const frag_free_table *table, uint32_t number)
 {
     uint32_t at = number / 64;
-    uint64_t word = table->words[at] & (~(uint64_t)1 << (number % 64));
+    uint64_t word = table->words[at] & (~(uint64_t)0 << (number % 64));
     if (word == 0) {
         uint64_t above = table->summary & (~(uint64_t)1 << at);
         if (above == 0)
@@ -205,6 +203,12 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
         word = table->words[at];
     }
     return at * 64 + frag_bit_low(word);
+}
+
+/* As frag_free_bin_from, but above the given one. */
+static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_t number)
+{
+    return number + 1 < FRAG_FREE_BIN_COUNT ? frag_free_bin_from(table, number + 1) : FRAG_FREE_BIN_COUNT;
 }
 
 /* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to
@@ -232,18 +236,17 @@ static inline bool frag_free_index_best(const frag_free_index *index, uint64_t s
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
-    uint32_t number = frag_free_bin_of(size);
-    if (table->bins[number].count != 0) {
-        const frag_free_entry *entry = frag_free_bin_best(&table->bins[number], size);
-        if (entry->size >= size) {
-            *id = entry->id;
-            return true;
-        }
-    }
-    number = frag_free_bin_above(table, number);
+    uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
     if (number == FRAG_FREE_BIN_COUNT)
         return false;
-    *id = frag_free_bin_best(&table->bins[number], size)->id;
+    const frag_free_entry *entry = frag_free_bin_best(&table->bins[number], size);
+    if (entry->size < size) {
+        number = frag_free_bin_above(table, number);
+        if (number == FRAG_FREE_BIN_COUNT)
+            return false;
+        entry = frag_free_bin_best(&table->bins[number], size);
+    }
+    *id = entry->id;
     return true;
 }
 
