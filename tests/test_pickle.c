@@ -117,7 +117,7 @@ static void aliases_what_is_named(void **state)
                                         "e.",
                                         "\x80\x02]r\x02\x00\x00\x00(j\x02\x00\x00\x00K\x07"
                                         "e."};
-    static const size_t counts[] = {10, 11, 17};
+    static const size_t counts[] = {11, 12, 18};
     for (size_t i = 0; i < 3; i++) {
         frag_pickle *pickle = read_bytes(files[i], counts[i]);
         assert_non_null(pickle);
