@@ -2,29 +2,26 @@
 
 GOLDEN=tests/data/help
 
-# Every command, and every subcommand with a '-' between.
+# Every command, and every subcommand as group/name.
 commands() {
     local command inner
     for command in $(listed ./fraglab --help); do
         echo "$command"
         for inner in $(listed ./fraglab "$command" --help); do
-            echo "$command-$inner"
+            echo "$command/$inner"
         done
     done
 }
 
 listed() { "$@" | sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p'; }
 
-# The words of a name in commands(): only a group's name is followed by a subcommand.
-words() {
-    case $1 in
-    trace-*) echo "trace ${1#trace-}" ;;
-    *) echo "$1" ;;
-    esac
-}
+# group/name as it is typed, and as a file is named.
+words() { tr / ' ' <<<"$1"; }
+file_name() { tr / - <<<"$1"; }
 
 pinned() { # file, command...
-    local file=$GOLDEN/$1.txt
+    local file
+    file=$GOLDEN/$(file_name "$1").txt
     shift
     "$@" >"$BATS_TEST_TMPDIR/now"
     if [ "${FRAG_UPDATE_GOLDEN:-}" = 1 ]; then
@@ -45,7 +42,7 @@ pinned() { # file, command...
 @test "nothing pinned has gone" {
     for file in "$GOLDEN"/*.txt; do
         name=$(basename "$file" .txt)
-        [ "$name" = fraglab ] || commands | grep -qx -- "$name"
+        [ "$name" = fraglab ] || commands | tr / - | grep -qx -- "$name"
     done
 }
 

@@ -54,7 +54,7 @@ static frag_device_result slow_free(frag_device *base, uint64_t address, uint64_
         device->policy_bytes -= bytes;
         return FRAG_DEVICE_OK;
     }
-    FRAG_ASSERT(!"freed what the device never gave");
+    FRAG_ASSERT(false && "freed what the device never gave");
     return FRAG_DEVICE_FAILED;
 }
 
@@ -84,7 +84,7 @@ static frag_device_result slow_unreserve(frag_device *base, uint64_t address, ui
         *gone = device->reservations[--device->reservation_count];
         return FRAG_DEVICE_OK;
     }
-    FRAG_ASSERT(!"unreserved what the device never gave");
+    FRAG_ASSERT(false && "unreserved what the device never gave");
     return FRAG_DEVICE_FAILED;
 }
 
@@ -105,7 +105,7 @@ static void turn_pages(slow_device *device, uint64_t address, uint64_t bytes, un
         }
         return;
     }
-    FRAG_ASSERT(!"mapped outside of what is reserved");
+    FRAG_ASSERT(false && "mapped outside of what is reserved");
 }
 
 static frag_device_result slow_map(frag_device *base, uint64_t address, uint64_t bytes)
