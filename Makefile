@@ -97,6 +97,10 @@ fuzz: setup-test
 	@CC=clang sh setup.sh fuzz
 	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
 
+# After help was changed on purpose: pins it anew, to be read in the diff.
+golden: fraglab
+	FRAG_UPDATE_GOLDEN=1 bats tests/help.bats
+
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
@@ -145,6 +149,7 @@ help:
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
+	@echo 'make golden     pin what help prints after it was changed on purpose'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
@@ -152,6 +157,6 @@ help:
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 FORCE:
-.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz bench demo \
+.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden bench demo \
         install uninstall clean distclean help FORCE
 .SECONDARY:
