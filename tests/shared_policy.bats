@@ -1,0 +1,76 @@
+# A policy in a shared object: built as docs/adding-a-policy.md says, loaded, or refused with a reason.
+
+RECORDING=traces/samples/pr193400.pickle.zst
+WARNINGS="-Wpedantic -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
+
+# build FILE.c FILE.so [FLAG...]
+build() {
+    local source=$1 object=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "${CC:-gcc}" -std=c11 -O2 $WARNINGS -fPIC -shared "$@" -o "$object" "$source"
+}
+
+# refuses SENTENCE POLICY: exit 3 or 2, nothing on stdout, the sentence on stderr.
+refuses() {
+    local code=$1 sentence=$2 status=0
+    ./fraglab run "$RECORDING" --policy "$3" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+    cat "$BATS_TEST_TMPDIR/err"
+    [ "$status" -eq "$code" ]
+    [ ! -s "$BATS_TEST_TMPDIR/out" ]
+    grep -qF -- "$sentence" "$BATS_TEST_TMPDIR/err"
+}
+
+setup() {
+    X=$BATS_TEST_TMPDIR/x.so
+}
+
+@test "the example of the documentation is built, loaded and keeps its invariants" {
+    build docs/example-policy.c "$X" -I.
+    for recording in traces/samples/*.zst; do
+        ./fraglab run "$recording" --policy "$X" --check 200 --capacity 12GiB
+    done
+}
+
+@test "its rows carry its name and options, and add up" {
+    build docs/example-policy.c "$X" -I.
+    ./fraglab run "$RECORDING" --policy "$X:align=4MiB" --format jsonl >"$BATS_TEST_TMPDIR/row"
+    cat "$BATS_TEST_TMPDIR/row"
+    grep -q '"policy":{"name":"example","label":"[^"]*x.so:align=4MiB","options":{"align":4194304}}' \
+        "$BATS_TEST_TMPDIR/row"
+    grep -q '"failed_requests":0' "$BATS_TEST_TMPDIR/row"
+}
+
+@test "the command of the documentation builds it" {
+    command=$(sed -n 's/^\(gcc .*docs\/example-policy\.c\)$/\1/p' docs/adding-a-policy.md)
+    [ -n "$command" ]
+    mkdir -p build
+    ${CC:-gcc} ${command#gcc }
+    ./fraglab run "$RECORDING" --policy ./build/example-policy.so
+}
+
+@test "it finds the least capacity" {
+    build docs/example-policy.c "$X" -I.
+    ./fraglab min-capacity "$RECORDING" --policy "$X" --format jsonl | grep -q '"capacity_bytes":[0-9]'
+}
+
+@test "a wrong option is refused as for any policy" {
+    build docs/example-policy.c "$X" -I.
+    refuses 2 "example has no option 'algn'; did you mean 'align'?" "$X:algn=4MiB"
+    refuses 2 "align=1000 is not a multiple of 512" "$X:align=1000"
+}
+
+@test "an object built for another ABI is refused" {
+    sed 's/\.abi = FRAG_POLICY_ABI/.abi = FRAG_POLICY_ABI + 1/' docs/example-policy.c >"$BATS_TEST_TMPDIR/other.c"
+    build "$BATS_TEST_TMPDIR/other.c" "$X" -I.
+    refuses 3 "was built for policy ABI 2; this fraglab has 1: build it anew" "$X"
+}
+
+@test "an object without the export, or no object, is refused" {
+    echo 'extern int nothing; int nothing;' >"$BATS_TEST_TMPDIR/nothing.c"
+    build "$BATS_TEST_TMPDIR/nothing.c" "$X"
+    refuses 3 "exports no 'frag_policy_exported'" "$X"
+    echo "not an object" >"$X"
+    refuses 3 "cannot be loaded" "$X"
+    refuses 3 "cannot be loaded" "$BATS_TEST_TMPDIR/missing.so"
+}
