@@ -95,11 +95,13 @@ typedef struct scan_state {
     uint64_t observed_bytes;
 } scan_state;
 
-static bool fail_event(const scan_state *scan, uint64_t index, const char *problem, uint64_t found, const char *remedy)
+static bool fail_event(const scan_state *scan, uint64_t index, const char *problem, uint64_t found,
+                       const char *remedy)
 {
     const frag_event *event = &scan->trace->events[index];
-    return frag_fail(scan->error, FRAG_E_INPUT, "event %llu of device %u (%s) %s %llu; %s", (unsigned long long)index,
-                     scan->trace->device, event->op < FRAG_OP_COUNT ? op_names[event->op] : "unknown op", problem,
+    return frag_fail(scan->error, FRAG_E_INPUT, "event %llu of device %u (%s) %s %llu; %s",
+                     (unsigned long long)index, scan->trace->device,
+                     event->op < FRAG_OP_COUNT ? op_names[event->op] : "unknown op", problem,
                      (unsigned long long)found, remedy);
 }
 
@@ -107,10 +109,12 @@ static bool fail_event(const scan_state *scan, uint64_t index, const char *probl
 static bool grow_slots(scan_state *scan, uint64_t index, uint32_t slot)
 {
     if (slot == FRAG_SLOT_NONE || slot > index + SLOT_SLACK)
-        return fail_event(scan, index, "uses slot", slot, "expected a dense number that starts from 0");
+        return fail_event(scan, index, "uses slot", slot,
+                          "expected a dense number that starts from 0");
     if (slot >= scan->slot_capacity) {
         size_t old = scan->slot_capacity;
-        scan->slots = frag_grow(scan->slots, &scan->slot_capacity, (size_t)slot + 1, sizeof *scan->slots);
+        scan->slots =
+            frag_grow(scan->slots, &scan->slot_capacity, (size_t)slot + 1, sizeof *scan->slots);
         memset(scan->slots + old, 0, (scan->slot_capacity - old) * sizeof *scan->slots);
     }
     scan->slot_count = slot + 1;
@@ -134,7 +138,8 @@ static bool scan_alloc(scan_state *scan, uint64_t index)
     }
     if ((event->flags & FRAG_EVENT_FAILED) != 0) {
         if (is_initial)
-            return fail_event(scan, index, "is INITIAL and FAILED: flags", event->flags, "expected one of the two");
+            return fail_event(scan, index, "is INITIAL and FAILED: flags", event->flags,
+                              "expected one of the two");
         if (event->slot != FRAG_SLOT_NONE)
             return fail_event(scan, index, "failed but has slot", event->slot, "expected none");
         stats->failed_count++;
@@ -143,7 +148,8 @@ static bool scan_alloc(scan_state *scan, uint64_t index)
     if (event->slot >= scan->slot_count && !grow_slots(scan, index, event->slot))
         return false;
     if (scan->slots[event->slot] != 0)
-        return fail_event(scan, index, "takes slot", event->slot, "which is still in use; expected a free one");
+        return fail_event(scan, index, "takes slot", event->slot,
+                          "which is still in use; expected a free one");
     scan->slots[event->slot] = SLOT_LIVE | event->bytes;
     scan->requested_bytes += event->bytes;
     scan->taken_count++;
@@ -172,8 +178,9 @@ static bool scan_free(scan_state *scan, uint64_t index)
         scan->slots[event->slot] = SLOT_WAITING;
     } else {
         if ((event->flags & FRAG_EVENT_INITIAL) != 0)
-            return fail_event(scan, index, "is INITIAL but not DEFERRED: flags", event->flags,
-                              "expected only blocks that wait for a stream to be released before the start");
+            return fail_event(
+                scan, index, "is INITIAL but not DEFERRED: flags", event->flags,
+                "expected only blocks that wait for a stream to be released before the start");
         scan->slots[event->slot] = 0;
         scan->taken_count--;
     }
@@ -185,7 +192,8 @@ static bool scan_complete(scan_state *scan, uint64_t index)
 {
     uint32_t slot = scan->trace->events[index].slot;
     if (slot >= scan->slot_count || (scan->slots[slot] & SLOT_WAITING) == 0)
-        return fail_event(scan, index, "completes slot", slot, "which has no deferred free; expected one before it");
+        return fail_event(scan, index, "completes slot", slot,
+                          "which has no deferred free; expected one before it");
     scan->slots[slot] = 0;
     scan->taken_count--;
     return true;
@@ -204,8 +212,10 @@ static bool scan_segment(scan_state *scan, uint64_t index)
         if (scan->observed_bytes > scan->stats->observed_reserved_peak_bytes)
             scan->stats->observed_reserved_peak_bytes = scan->observed_bytes;
     } else {
-        /* A recording may begin after the segment was made: what is not known cannot be given back. */
-        scan->observed_bytes -= event->bytes < scan->observed_bytes ? event->bytes : scan->observed_bytes;
+        /* A recording may begin after the segment was made: what is not known cannot be given back.
+         */
+        scan->observed_bytes -=
+            event->bytes < scan->observed_bytes ? event->bytes : scan->observed_bytes;
     }
     return true;
 }
@@ -217,7 +227,8 @@ static bool scan_rare(scan_state *scan, uint64_t index)
     switch ((frag_op)event->op) {
     case FRAG_OP_USE:
         if (event->slot >= scan->slot_count || (scan->slots[event->slot] & SLOT_LIVE) == 0)
-            return fail_event(scan, index, "uses slot", event->slot, "which is not live; expected an alloc before it");
+            return fail_event(scan, index, "uses slot", event->slot,
+                              "which is not live; expected an alloc before it");
         return true;
     case FRAG_OP_COMPLETE:
         return scan_complete(scan, index);
@@ -234,15 +245,18 @@ static bool scan_rare(scan_state *scan, uint64_t index)
     case FRAG_OP_POOL_END:
     case FRAG_OP_POOL_RELEASE:
         if (event->slot >= scan->trace->pool_count)
-            return fail_event(scan, index, "names pool", event->slot, "which is not in the table of pools");
+            return fail_event(scan, index, "names pool", event->slot,
+                              "which is not in the table of pools");
         return true;
     case FRAG_OP_MARK:
         if ((event->flags & FRAG_EVENT_BEGIN) != 0 && (event->flags & FRAG_EVENT_END) != 0)
-            return fail_event(scan, index, "begins and ends at once: flags", event->flags, "expected one of the two");
+            return fail_event(scan, index, "begins and ends at once: flags", event->flags,
+                              "expected one of the two");
         /* fall through */
     case FRAG_OP_CONFIG:
         if (event->slot >= scan->recording->strings.count)
-            return fail_event(scan, index, "names string", event->slot, "which is not in the table of strings");
+            return fail_event(scan, index, "names string", event->slot,
+                              "which is not in the table of strings");
         return true;
     case FRAG_OP_SEGMENT_ALLOC:
     case FRAG_OP_SEGMENT_FREE:
@@ -261,7 +275,8 @@ static bool check_unused(const scan_state *scan, uint64_t index)
     if (!frag_op_has_slot(event->op) && event->slot != 0)
         return fail_event(scan, index, "has slot", event->slot, "expected 0, as this op has none");
     if (!frag_op_has_stream(event->op) && event->stream != 0)
-        return fail_event(scan, index, "has stream", event->stream, "expected 0, as this op has none");
+        return fail_event(scan, index, "has stream", event->stream,
+                          "expected 0, as this op has none");
     return true;
 }
 
@@ -273,12 +288,15 @@ static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
     uint32_t stream_count = trace->stream_count > 0 ? trace->stream_count : 1;
     uint32_t op = event->op;
     if (op >= FRAG_OP_COUNT)
-        return fail_event(scan, index, "has op", op, "expected one that docs/trace-format.md names");
+        return fail_event(scan, index, "has op", op,
+                          "expected one that docs/trace-format.md names");
     if ((event->flags & ~op_flags[op]) != 0)
-        return fail_event(scan, index, "has flags", event->flags, "some of which do not go with this op");
+        return fail_event(scan, index, "has flags", event->flags,
+                          "some of which do not go with this op");
     if (event->stream >= stream_count &&
         !(event->stream == FRAG_STREAM_ALL && (op == FRAG_OP_SYNC || op == FRAG_OP_POOL_BEGIN)))
-        return fail_event(scan, index, "names stream", event->stream, "which is not in the table of streams");
+        return fail_event(scan, index, "names stream", event->stream,
+                          "which is not in the table of streams");
     bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
     if (is_initial && !*is_prologue)
         return fail_event(scan, index, "is INITIAL after the prologue: flags", event->flags,
@@ -292,8 +310,8 @@ static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
                                 : scan_rare(scan, index);
 }
 
-/* Goes over plain allocs and frees, which nearly all events are, and stops in front of anything else:
- * everything it needs stays in registers. Returns the index where it stopped. */
+/* Goes over plain allocs and frees, which nearly all events are, and stops in front of anything
+ * else: everything it needs stays in registers. Returns the index where it stopped. */
 static uint64_t scan_plain(scan_state *scan, uint64_t index)
 {
     const frag_event *events = scan->trace->events;
@@ -311,11 +329,13 @@ static uint64_t scan_plain(scan_state *scan, uint64_t index)
     uint64_t start = index;
     for (; index < event_count; index++) {
         frag_event event = events[index];
-        if (event.op > FRAG_OP_FREE || event.flags != 0 || event.stream >= stream_count || event.slot >= slot_count)
+        if (event.op > FRAG_OP_FREE || event.flags != 0 || event.stream >= stream_count ||
+            event.slot >= slot_count)
             break;
         uint64_t state = slots[event.slot];
         if (event.op == FRAG_OP_ALLOC) {
-            if (event.bytes - 1 >= FRAG_REQUEST_BYTES_MAX || state != 0 || total + event.bytes > TOTAL_BYTES_MAX)
+            if (event.bytes - 1 >= FRAG_REQUEST_BYTES_MAX || state != 0 ||
+                total + event.bytes > TOTAL_BYTES_MAX)
                 break;
             slots[event.slot] = SLOT_LIVE | event.bytes;
             total += event.bytes;
@@ -361,8 +381,8 @@ static bool scan_events(scan_state *scan)
     return true;
 }
 
-static bool scan_trace(const frag_recording *recording, const frag_trace *trace, frag_trace_stats *stats,
-                       uint32_t *slot_count, frag_error *error)
+static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
+                       frag_trace_stats *stats, uint32_t *slot_count, frag_error *error)
 {
     *stats = (frag_trace_stats){0};
     scan_state scan = {.recording = recording, .trace = trace, .stats = stats, .error = error};
@@ -381,7 +401,8 @@ static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
 }
 
 /* ---- tables and columns */
-static bool check_ids(const frag_trace *trace, const uint32_t *ids, uint32_t count, const char *what, frag_error *error)
+static bool check_ids(const frag_trace *trace, const uint32_t *ids, uint32_t count,
+                      const char *what, frag_error *error)
 {
     if (ids == NULL)
         return true;
@@ -407,7 +428,8 @@ static bool check_block_bytes(const frag_trace *trace, frag_error *error)
         bool is_held = event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_INITIAL) != 0;
         if (!is_held || bytes < event->bytes || bytes > FRAG_REQUEST_BYTES_MAX)
             return frag_fail(error, FRAG_E_INPUT,
-                             "event %llu of device %u has a block of %llu bytes; expected block sizes only for INITIAL "
+                             "event %llu of device %u has a block of %llu bytes; expected block "
+                             "sizes only for INITIAL "
                              "allocs, and no smaller than the request",
                              (unsigned long long)i, trace->device, (unsigned long long)bytes);
     }
@@ -426,7 +448,8 @@ static int compare_pools(const void *left, const void *right)
 /* Two entries that mean the same could not be told apart in the text form. */
 static bool check_distinct(const frag_trace *trace, frag_error *error)
 {
-    size_t count = (size_t)trace->stream_count > trace->pool_count ? trace->stream_count : trace->pool_count;
+    size_t count =
+        (size_t)trace->stream_count > trace->pool_count ? trace->stream_count : trace->pool_count;
     frag_pool_id *sorted = frag_alloc(count + 1, sizeof *sorted);
     bool ok = true;
     for (uint32_t i = 0; i < trace->stream_count; i++)
@@ -434,19 +457,23 @@ static bool check_distinct(const frag_trace *trace, frag_error *error)
     qsort(sorted, trace->stream_count, sizeof *sorted, compare_pools);
     for (uint32_t i = 1; ok && i < trace->stream_count; i++)
         if (compare_pools(&sorted[i - 1], &sorted[i]) == 0)
-            ok = frag_fail(error, FRAG_E_INPUT, "stream 0x%llx of device %u is in the table twice; expected once",
+            ok = frag_fail(error, FRAG_E_INPUT,
+                           "stream 0x%llx of device %u is in the table twice; expected once",
                            (unsigned long long)sorted[i].low, trace->device);
     if (ok && trace->pool_count > 0) {
         memcpy(sorted, trace->pool_ids, trace->pool_count * sizeof *sorted);
         if (sorted[0].high != 0 || sorted[0].low != 0)
-            ok = frag_fail(error, FRAG_E_INPUT, "pool 0 of device %u is not the default pool 0:0; expected that",
+            ok = frag_fail(error, FRAG_E_INPUT,
+                           "pool 0 of device %u is not the default pool 0:0; expected that",
                            trace->device);
         qsort(sorted, trace->pool_count, sizeof *sorted, compare_pools);
     }
     for (uint32_t i = 1; ok && i < trace->pool_count; i++)
         if (compare_pools(&sorted[i - 1], &sorted[i]) == 0)
-            ok = frag_fail(error, FRAG_E_INPUT, "pool %llu:%llu of device %u is in the table twice; expected once",
-                           (unsigned long long)sorted[i].high, (unsigned long long)sorted[i].low, trace->device);
+            ok = frag_fail(error, FRAG_E_INPUT,
+                           "pool %llu:%llu of device %u is in the table twice; expected once",
+                           (unsigned long long)sorted[i].high, (unsigned long long)sorted[i].low,
+                           trace->device);
     free(sorted);
     return ok;
 }
@@ -456,30 +483,34 @@ static bool check_recording(const frag_recording *recording, frag_error *error)
     uint32_t strings = recording->strings.count;
     for (uint32_t i = 0; i < recording->metadata_count; i++)
         if (recording->metadata[i][0] >= strings || recording->metadata[i][1] >= strings)
-            return frag_fail(error, FRAG_E_INPUT, "metadata entry %u names a string beyond the %u in the table", i,
+            return frag_fail(error, FRAG_E_INPUT,
+                             "metadata entry %u names a string beyond the %u in the table", i,
                              strings);
     for (uint32_t i = 0; i < recording->frame_count; i++)
         if (recording->frames[i].name >= strings || recording->frames[i].file >= strings)
-            return frag_fail(error, FRAG_E_INPUT, "frame %u names a string beyond the %u in the table", i, strings);
+            return frag_fail(error, FRAG_E_INPUT,
+                             "frame %u names a string beyond the %u in the table", i, strings);
     for (uint32_t i = 0; i < recording->site_frame_count; i++)
         if (recording->site_frames[i] >= recording->frame_count)
             return frag_fail(error, FRAG_E_INPUT, "a call site names frame %u; the table has %u",
                              recording->site_frames[i], recording->frame_count);
     for (uint32_t i = 0; i < recording->site_count; i++) {
         frag_site site = recording->sites[i];
-        if (site.first > recording->site_frame_count || site.count > recording->site_frame_count - site.first)
-            return frag_fail(error, FRAG_E_INPUT, "call site %u reaches beyond the %u frames of all call sites", i,
+        if (site.first > recording->site_frame_count ||
+            site.count > recording->site_frame_count - site.first)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "call site %u reaches beyond the %u frames of all call sites", i,
                              recording->site_frame_count);
     }
     return true;
 }
 
-static bool check_all(const frag_recording *recording, const frag_trace *trace, frag_trace_stats *stats,
-                      uint32_t *slot_count, frag_error *error)
+static bool check_all(const frag_recording *recording, const frag_trace *trace,
+                      frag_trace_stats *stats, uint32_t *slot_count, frag_error *error)
 {
     if (trace->stream_count > FRAG_STREAM_ALL)
-        return frag_fail(error, FRAG_E_INPUT, "device %u has %u streams; expected at most 65535", trace->device,
-                         trace->stream_count);
+        return frag_fail(error, FRAG_E_INPUT, "device %u has %u streams; expected at most 65535",
+                         trace->device, trace->stream_count);
     return check_recording(recording, error) && check_distinct(trace, error) &&
            scan_trace(recording, trace, stats, slot_count, error) &&
            check_ids(trace, trace->sites, recording->site_count, "call site", error) &&
@@ -495,7 +526,8 @@ bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, 
     if (!check_all(recording, trace, &stats, &slot_count, error))
         return false;
     if (trace->slot_count != 0 && slot_count > trace->slot_count)
-        return frag_fail(error, FRAG_E_INPUT, "device %u uses slot %u; expected slots below its slot count of %u",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "device %u uses slot %u; expected slots below its slot count of %u",
                          trace->device, slot_count - 1, trace->slot_count);
     return true;
 }
@@ -555,8 +587,9 @@ static uint32_t string_number(digest_state *digester, const frag_strings *string
     if (id == 0 || frag_strings_length(strings, id) == 0)
         return 0;
     if (digester->numbers[id] == 0) {
-        digester->used_ids = frag_grow(digester->used_ids, &digester->used_ids_capacity,
-                                       (size_t)digester->used_count + 1, sizeof *digester->used_ids);
+        digester->used_ids =
+            frag_grow(digester->used_ids, &digester->used_ids_capacity,
+                      (size_t)digester->used_count + 1, sizeof *digester->used_ids);
         digester->used_ids[digester->used_count++] = id;
         digester->numbers[id] = digester->used_count;
     }
@@ -579,7 +612,8 @@ static bool has_value_32(const uint32_t *column, uint64_t count)
     return false;
 }
 
-static void put_column_64(digest_state *digester, uint32_t tag, const uint64_t *column, uint64_t count)
+static void put_column_64(digest_state *digester, uint32_t tag, const uint64_t *column,
+                          uint64_t count)
 {
     if (!has_value_64(column, count))
         return;
@@ -588,19 +622,24 @@ static void put_column_64(digest_state *digester, uint32_t tag, const uint64_t *
         put(digester, column[i], 8);
 }
 
-static void put_events(digest_state *digester, const frag_recording *recording, const frag_trace *trace)
+static void put_events(digest_state *digester, const frag_recording *recording,
+                       const frag_trace *trace)
 {
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
         uint32_t slot = event->slot;
         if (event->op == FRAG_OP_CONFIG || event->op == FRAG_OP_MARK)
             slot = string_number(digester, &recording->strings, slot);
-        put(digester, event->op | (uint64_t)event->flags << 8 | (uint64_t)event->stream << 16 | (uint64_t)slot << 32, 8);
+        put(digester,
+            event->op | (uint64_t)event->flags << 8 | (uint64_t)event->stream << 16 |
+                (uint64_t)slot << 32,
+            8);
         put(digester, event->bytes, 8);
     }
 }
 
-static void put_columns(digest_state *digester, const frag_recording *recording, const frag_trace *trace)
+static void put_columns(digest_state *digester, const frag_recording *recording,
+                        const frag_trace *trace)
 {
     put_column_64(digester, 1, trace->addresses, trace->event_count);
     put_column_64(digester, 2, trace->times_ns, trace->event_count);

@@ -1,4 +1,5 @@
-/* Any bytes as a .fgt, as they are and with their checksums repaired; what loads must survive a round trip. */
+/* Any bytes as a .fgt, as they are and with their checksums repaired; what loads must survive a
+ * round trip. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
         uint64_t length = frag_fgt_get(copy + at + 8, 8);
         if (length > count - at - FRAG_FGT_SECTION_BYTES)
             break;
-        frag_fgt_put(copy + at + 16, frag_hash_bytes(copy + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
+        frag_fgt_put(copy + at + 16,
+                     frag_hash_bytes(copy + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
         at += FRAG_FGT_SECTION_BYTES + (size_t)length;
     }
     try_load(copy, count, true);

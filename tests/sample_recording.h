@@ -18,19 +18,34 @@ static inline void sample_add_program(frag_builder *builder, uint32_t site, uint
 {
     uint32_t a = frag_builder_slot_take(builder);
     uint32_t b = frag_builder_slot_take(builder);
-    static const char odd_bytes[] = "nul \0, quote \", back\\slash, \n \t \r \x7f \xff\xfe caf\xc3\xa9 #=x";
+    static const char odd_bytes[] =
+        "nul \0, quote \", back\\slash, \n \t \r \x7f \xff\xfe caf\xc3\xa9 #=x";
     uint32_t odd = frag_builder_string(builder, odd_bytes, sizeof odd_bytes - 1);
     const frag_build_event events[] = {
         {.op = FRAG_OP_CONFIG, .slot = sample_string(builder, "expandable_segments:True")},
-        {.op = FRAG_OP_MARK, .slot = odd, .flags = FRAG_EVENT_BEGIN, .time_ns = 1700000000000000000},
-        {.op = FRAG_OP_ALLOC, .slot = a, .bytes = 512, .stream = 7, .address = 0x7f0000000000, .site = site,
-         .pool = pool, .time_ns = 1700000000000000100},
+        {.op = FRAG_OP_MARK,
+         .slot = odd,
+         .flags = FRAG_EVENT_BEGIN,
+         .time_ns = 1700000000000000000},
+        {.op = FRAG_OP_ALLOC,
+         .slot = a,
+         .bytes = 512,
+         .stream = 7,
+         .address = 0x7f0000000000,
+         .site = site,
+         .pool = pool,
+         .time_ns = 1700000000000000100},
         {.op = FRAG_OP_ALLOC, .slot = b, .bytes = FRAG_REQUEST_BYTES_MAX, .note = odd},
         {.op = FRAG_OP_ALLOC, .slot = FRAG_SLOT_NONE, .bytes = 99, .flags = FRAG_EVENT_FAILED},
         {.op = FRAG_OP_OOM, .bytes = 2097152, .address = 1234567, .stream = 7},
         {.op = FRAG_OP_USE, .slot = a, .stream = UINT64_MAX},
-        {.op = FRAG_OP_FREE, .slot = a, .stream = 7, .bytes = 512, .flags = FRAG_EVENT_DEFERRED,
-         .address = 0x7f0000000000, .time_ns = 1700000000000000090},
+        {.op = FRAG_OP_FREE,
+         .slot = a,
+         .stream = 7,
+         .bytes = 512,
+         .flags = FRAG_EVENT_DEFERRED,
+         .address = 0x7f0000000000,
+         .time_ns = 1700000000000000090},
         {.op = FRAG_OP_SYNC, .is_stream_all = true},
         {.op = FRAG_OP_SYNC, .stream = 7},
         {.op = FRAG_OP_COMPLETE, .slot = a, .stream = 0},
@@ -43,8 +58,15 @@ static inline void sample_add_program(frag_builder *builder, uint32_t site, uint
         {.op = FRAG_OP_POOL_BEGIN, .slot = pool, .stream = 7, .flags = FRAG_EVENT_INFERRED},
         {.op = FRAG_OP_POOL_END, .slot = pool},
         {.op = FRAG_OP_POOL_RELEASE, .slot = pool},
-        {.op = FRAG_OP_SEGMENT_ALLOC, .bytes = 2097152, .address = 0x7f0000000000, .stream = 7, .site = site},
-        {.op = FRAG_OP_SEGMENT_MAP, .bytes = 20971520, .address = UINT64_MAX - 20971520, .pool = pool},
+        {.op = FRAG_OP_SEGMENT_ALLOC,
+         .bytes = 2097152,
+         .address = 0x7f0000000000,
+         .stream = 7,
+         .site = site},
+        {.op = FRAG_OP_SEGMENT_MAP,
+         .bytes = 20971520,
+         .address = UINT64_MAX - 20971520,
+         .pool = pool},
         {.op = FRAG_OP_SEGMENT_UNMAP, .bytes = 20971520, .address = UINT64_MAX - 20971520},
         {.op = FRAG_OP_SEGMENT_FREE, .bytes = 2097152, .address = 0x7f0000000000, .stream = 7},
         {.op = FRAG_OP_MARK, .slot = 0, .flags = FRAG_EVENT_END},
@@ -59,13 +81,31 @@ static inline void sample_add_prologue(frag_builder *builder)
     uint32_t live = frag_builder_slot_take(builder);
     uint32_t waiting = frag_builder_slot_take(builder);
     const frag_build_event events[] = {
-        {.op = FRAG_OP_SEGMENT_ALLOC, .flags = FRAG_EVENT_INITIAL, .bytes = 4194304, .address = 0x7f1000000000},
-        {.op = FRAG_OP_SEGMENT_MAP, .flags = FRAG_EVENT_INITIAL, .bytes = 2097152, .address = 0x7f2000000000},
-        {.op = FRAG_OP_ALLOC, .flags = FRAG_EVENT_INITIAL, .slot = live, .bytes = 1000, .block_bytes = 1024,
+        {.op = FRAG_OP_SEGMENT_ALLOC,
+         .flags = FRAG_EVENT_INITIAL,
+         .bytes = 4194304,
          .address = 0x7f1000000000},
-        {.op = FRAG_OP_ALLOC, .flags = FRAG_EVENT_INITIAL, .slot = waiting, .bytes = 500, .block_bytes = 512,
-         .address = 0x7f1000000400, .stream = 7},
-        {.op = FRAG_OP_FREE, .flags = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED, .slot = waiting, .stream = 7},
+        {.op = FRAG_OP_SEGMENT_MAP,
+         .flags = FRAG_EVENT_INITIAL,
+         .bytes = 2097152,
+         .address = 0x7f2000000000},
+        {.op = FRAG_OP_ALLOC,
+         .flags = FRAG_EVENT_INITIAL,
+         .slot = live,
+         .bytes = 1000,
+         .block_bytes = 1024,
+         .address = 0x7f1000000000},
+        {.op = FRAG_OP_ALLOC,
+         .flags = FRAG_EVENT_INITIAL,
+         .slot = waiting,
+         .bytes = 500,
+         .block_bytes = 512,
+         .address = 0x7f1000000400,
+         .stream = 7},
+        {.op = FRAG_OP_FREE,
+         .flags = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED,
+         .slot = waiting,
+         .stream = 7},
     };
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         frag_builder_add(builder, &events[i]);
@@ -81,7 +121,8 @@ static inline void sample_recording(frag_recording *recording)
     frag_builder_metadata(builder, "", "\"\\\n");
     sample_string(builder, "a string that nothing uses");
     frag_frame outer = {sample_string(builder, "main"), sample_string(builder, "train.py"), 10};
-    frag_frame inner = {sample_string(builder, "forward"), sample_string(builder, "model.py"), UINT32_MAX};
+    frag_frame inner = {sample_string(builder, "forward"), sample_string(builder, "model.py"),
+                        UINT32_MAX};
     uint32_t frames[2] = {frag_builder_frame(builder, inner), frag_builder_frame(builder, outer)};
     frag_builder_site(builder, frames, 2);
     uint32_t site = frag_builder_site(builder, frames + 1, 1);
@@ -112,11 +153,14 @@ static inline bool same_trace(const frag_trace *a, const frag_trace *b)
     return a->device == b->device && count == b->event_count && a->slot_count == b->slot_count &&
            a->stream_count == b->stream_count && a->pool_count == b->pool_count &&
            (count == 0 || memcmp(a->events, b->events, count * sizeof *a->events) == 0) &&
-           same_column(a->addresses, b->addresses, count * 8) && same_column(a->times_ns, b->times_ns, count * 8) &&
-           same_column(a->sites, b->sites, count * 4) && same_column(a->pools, b->pools, count * 4) &&
-           same_column(a->notes, b->notes, count * 4) && same_column(a->block_bytes, b->block_bytes, count * 8) &&
-           (a->stream_count == 0 ||
-            memcmp(a->stream_handles, b->stream_handles, a->stream_count * sizeof *a->stream_handles) == 0) &&
+           same_column(a->addresses, b->addresses, count * 8) &&
+           same_column(a->times_ns, b->times_ns, count * 8) &&
+           same_column(a->sites, b->sites, count * 4) &&
+           same_column(a->pools, b->pools, count * 4) &&
+           same_column(a->notes, b->notes, count * 4) &&
+           same_column(a->block_bytes, b->block_bytes, count * 8) &&
+           (a->stream_count == 0 || memcmp(a->stream_handles, b->stream_handles,
+                                           a->stream_count * sizeof *a->stream_handles) == 0) &&
            memcmp(a->pool_ids, b->pool_ids, a->pool_count * sizeof *a->pool_ids) == 0 &&
            memcmp(&a->stats, &b->stats, sizeof a->stats) == 0 && strcmp(a->digest, b->digest) == 0;
 }
@@ -131,13 +175,15 @@ static inline bool same_recording(const frag_recording *a, const frag_recording 
     if (a->strings.bytes_used != b->strings.bytes_used ||
         memcmp(a->strings.bytes, b->strings.bytes, a->strings.bytes_used) != 0)
         return false;
-    if (a->metadata_count > 0 && memcmp(a->metadata, b->metadata, a->metadata_count * sizeof *a->metadata) != 0)
+    if (a->metadata_count > 0 &&
+        memcmp(a->metadata, b->metadata, a->metadata_count * sizeof *a->metadata) != 0)
         return false;
     if (a->frame_count > 0 && memcmp(a->frames, b->frames, a->frame_count * sizeof *a->frames) != 0)
         return false;
     if (memcmp(a->sites, b->sites, a->site_count * sizeof *a->sites) != 0)
         return false;
-    if (a->site_frame_count > 0 && memcmp(a->site_frames, b->site_frames, a->site_frame_count * 4) != 0)
+    if (a->site_frame_count > 0 &&
+        memcmp(a->site_frames, b->site_frames, a->site_frame_count * 4) != 0)
         return false;
     for (uint32_t i = 0; i < a->trace_count; i++)
         if (!same_trace(&a->traces[i], &b->traces[i]))
@@ -148,7 +194,8 @@ static inline bool same_recording(const frag_recording *a, const frag_recording 
 typedef bool sample_writer(const frag_recording *recording, FILE *stream, frag_error *error);
 
 /* The written form in memory; the caller frees it. */
-static inline char *sample_written(const frag_recording *recording, sample_writer *write, size_t *bytes)
+static inline char *sample_written(const frag_recording *recording, sample_writer *write,
+                                   size_t *bytes)
 {
     char *text = NULL;
     frag_error error = {0};
@@ -158,8 +205,8 @@ static inline char *sample_written(const frag_recording *recording, sample_write
     return text;
 }
 
-static inline bool sample_load(const void *bytes, size_t count, bool with_columns, frag_recording *recording,
-                               frag_error *error)
+static inline bool sample_load(const void *bytes, size_t count, bool with_columns,
+                               frag_recording *recording, frag_error *error)
 {
     frag_load_options options = {.with_sites = with_columns, .with_columns = with_columns};
     frag_findings findings = {0};
@@ -169,7 +216,8 @@ static inline bool sample_load(const void *bytes, size_t count, bool with_column
     return ok;
 }
 
-/* Flips, overwrites, cuts, doubles: one of many small damages, chosen by *seed. Returns the new size. */
+/* Flips, overwrites, cuts, doubles: one of many small damages, chosen by *seed. Returns the new
+ * size. */
 static inline size_t sample_damage(unsigned char *bytes, size_t count, uint64_t *seed)
 {
     uint64_t r = (*seed += 0x9e3779b97f4a7c15u);

@@ -21,7 +21,8 @@ static void keeps_only_columns_that_say_something(void **state)
     frag_error error = {0};
     frag_builder *builder = frag_builder_create(&recording);
     for (uint32_t i = 0; i < 5000; i++) {
-        frag_build_event event = {.op = FRAG_OP_ALLOC, .slot = i, .bytes = 8, .time_ns = i == 3000 ? 7 : 0};
+        frag_build_event event = {
+            .op = FRAG_OP_ALLOC, .slot = i, .bytes = 8, .time_ns = i == 3000 ? 7 : 0};
         frag_builder_add(builder, &event);
     }
     assert_true(frag_builder_finish(builder, "x", &error));

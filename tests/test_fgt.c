@@ -53,7 +53,8 @@ static void keeps_what_replay_needs_without_columns(void **state)
         assert_memory_equal(&trace->stats, &full->stats, sizeof full->stats);
         assert_memory_equal(trace->events, full->events, full->event_count * sizeof *full->events);
         for (uint64_t e = 0; e < full->event_count; e++) {
-            bool is_held = frag_op_is_observed(full->events[e].op) || (full->events[e].flags & FRAG_EVENT_INITIAL) != 0;
+            bool is_held = frag_op_is_observed(full->events[e].op) ||
+                           (full->events[e].flags & FRAG_EVENT_INITIAL) != 0;
             assert_int_equal(trace->addresses[e], is_held ? full->addresses[e] : 0);
         }
     }
@@ -72,7 +73,8 @@ static void build_long(frag_recording *recording, uint64_t pairs)
     for (uint64_t i = 0; i < pairs; i++) {
         uint32_t slot = frag_builder_slot_take(builder);
         uint64_t bytes = 1 + (i * 0x9e3779b97f4a7c15u >> (i % 3 == 0 ? 30 : 50));
-        frag_build_event event = {.op = FRAG_OP_ALLOC, .slot = slot, .bytes = bytes, .address = i << 9, .time_ns = i * i};
+        frag_build_event event = {
+            .op = FRAG_OP_ALLOC, .slot = slot, .bytes = bytes, .address = i << 9, .time_ns = i * i};
         frag_builder_add(builder, &event);
         if (i % 5 == 4) {
             frag_build_event release = {.op = FRAG_OP_FREE, .slot = slot, .address = i << 9};
@@ -140,7 +142,8 @@ static size_t section_at(const char *file, size_t number)
 {
     size_t at = FRAG_FGT_HEADER_BYTES;
     while (number-- > 0)
-        at += FRAG_FGT_SECTION_BYTES + (size_t)frag_fgt_get((const unsigned char *)file + at + 8, 8);
+        at +=
+            FRAG_FGT_SECTION_BYTES + (size_t)frag_fgt_get((const unsigned char *)file + at + 8, 8);
     return at;
 }
 
@@ -180,7 +183,8 @@ static void refuses_an_unknown_major_version(void **state)
     file[8] = 2;
     assert_false(sample_load(file, bytes, true, &again, &error));
     assert_int_equal(error.code, FRAG_E_INPUT);
-    assert_string_equal(error.sentence, "the file has format version 2; this fraglab reads version 1");
+    assert_string_equal(error.sentence,
+                        "the file has format version 2; this fraglab reads version 1");
     free(file);
     frag_recording_destroy(&recording);
 }
@@ -235,7 +239,8 @@ static void repair_checksums(unsigned char *file, size_t bytes)
         uint64_t length = frag_fgt_get(file + at + 8, 8);
         if (length > bytes - at - FRAG_FGT_SECTION_BYTES)
             return;
-        frag_fgt_put(file + at + 16, frag_hash_bytes(file + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
+        frag_fgt_put(file + at + 16,
+                     frag_hash_bytes(file + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
         at += FRAG_FGT_SECTION_BYTES + (size_t)length;
     }
 }

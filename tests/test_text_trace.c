@@ -70,16 +70,18 @@ static void load_text(const char *text, frag_recording *recording)
 {
     frag_error error = {0};
     if (!sample_load(text, strlen(text), true, recording, &error))
-        fail_msg("%llu:%llu: %s", (unsigned long long)error.line, (unsigned long long)error.column, error.sentence);
+        fail_msg("%llu:%llu: %s", (unsigned long long)error.line, (unsigned long long)error.column,
+                 error.sentence);
 }
 
 static void reads_what_a_person_types(void **state)
 {
     (void)state;
     frag_recording recording;
-    load_text("# fraglab trace 1\n\n  # two blocks\nalloc 0 512\r\nalloc 1 0x400 stream=0x10 pool=7:1\n"
-              "free 1\n\tfree 0",
-              &recording);
+    load_text(
+        "# fraglab trace 1\n\n  # two blocks\nalloc 0 512\r\nalloc 1 0x400 stream=0x10 pool=7:1\n"
+        "free 1\n\tfree 0",
+        &recording);
     const frag_trace *trace = &recording.traces[0];
     assert_int_equal(recording.trace_count, 1);
     assert_int_equal(trace->event_count, 4);
@@ -175,7 +177,8 @@ static void refuses_mistakes_with_their_place(void **state)
 static void refuses_other_versions_and_formats(void **state)
 {
     (void)state;
-    const char *const bad[] = {"", "alloc 0 512\n", "# fraglab trace 2\n", "# fraglab trace 1 x\n", "PK\x03\x04"};
+    const char *const bad[] = {"", "alloc 0 512\n", "# fraglab trace 2\n", "# fraglab trace 1 x\n",
+                               "PK\x03\x04"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         frag_recording recording;
         frag_error error = {0};

@@ -52,8 +52,18 @@ typedef struct bad_trace {
 static void names_the_first_event_that_is_wrong(void **state)
 {
     (void)state;
-    enum { A = FRAG_OP_ALLOC, F = FRAG_OP_FREE, C = FRAG_OP_COMPLETE, U = FRAG_OP_USE, SYNC = FRAG_OP_SYNC };
-    enum { INITIAL = FRAG_EVENT_INITIAL, DEFERRED = FRAG_EVENT_DEFERRED, FAILED = FRAG_EVENT_FAILED };
+    enum {
+        A = FRAG_OP_ALLOC,
+        F = FRAG_OP_FREE,
+        C = FRAG_OP_COMPLETE,
+        U = FRAG_OP_USE,
+        SYNC = FRAG_OP_SYNC
+    };
+    enum {
+        INITIAL = FRAG_EVENT_INITIAL,
+        DEFERRED = FRAG_EVENT_DEFERRED,
+        FAILED = FRAG_EVENT_FAILED
+    };
     const uint32_t none = FRAG_SLOT_NONE;
     const bad_trace bad[] = {
         {{{FRAG_OP_COUNT, 0, 0, 0, 0}}, 0},
@@ -110,7 +120,8 @@ static void names_the_first_event_that_is_wrong(void **state)
 static void a_deferred_free_may_stay_without_complete(void **state)
 {
     (void)state;
-    const frag_event events[] = {{FRAG_OP_ALLOC, 0, 0, 0, 8}, {FRAG_OP_FREE, FRAG_EVENT_DEFERRED, 0, 0, 0}};
+    const frag_event events[] = {{FRAG_OP_ALLOC, 0, 0, 0, 8},
+                                 {FRAG_OP_FREE, FRAG_EVENT_DEFERRED, 0, 0, 0}};
     fixture made = make(events, 2);
     assert_true(frag_trace_check(&made.recording, made.trace, NULL));
     frag_recording_destroy(&made.recording);
@@ -241,11 +252,13 @@ static void every_cut_is_a_sound_trace_that_ends_alike(void **state)
             for (uint64_t end = first; end <= trace->event_count; end++) {
                 frag_recording piece;
                 if (!frag_cut(&recording, trace, (frag_cut_range){first, end}, &piece, &error))
-                    fail_msg("%llu..%llu: %s", (unsigned long long)first, (unsigned long long)end, error.sentence);
+                    fail_msg("%llu..%llu: %s", (unsigned long long)first, (unsigned long long)end,
+                             error.sentence);
                 const frag_trace_stats *stats = &piece.traces[0].stats;
                 if (end == trace->event_count) {
                     assert_int_equal(stats->end_requested_bytes, trace->stats.end_requested_bytes);
-                    assert_int_equal(stats->observed_reserved_end_bytes, trace->stats.observed_reserved_end_bytes);
+                    assert_int_equal(stats->observed_reserved_end_bytes,
+                                     trace->stats.observed_reserved_end_bytes);
                 }
                 frag_recording_destroy(&piece);
             }
@@ -264,7 +277,8 @@ static void a_cut_of_everything_is_the_same_program(void **state)
     frag_error error = {0};
     sample_recording(&recording);
     const frag_trace *trace = &recording.traces[1];
-    assert_true(frag_cut(&recording, trace, (frag_cut_range){0, trace->event_count}, &piece, &error));
+    assert_true(
+        frag_cut(&recording, trace, (frag_cut_range){0, trace->event_count}, &piece, &error));
     assert_int_equal(piece.traces[0].event_count, trace->event_count);
     assert_memory_equal(&piece.traces[0].stats, &trace->stats, sizeof trace->stats);
     frag_recording_destroy(&piece);

@@ -55,19 +55,20 @@ typedef struct item_kind {
     hash_item *hash;
 } item_kind;
 
-static uint32_t find_place(const item_index *index, const item_kind *kind, const void *items, const void *key,
-                           uint64_t hash)
+static uint32_t find_place(const item_index *index, const item_kind *kind, const void *items,
+                           const void *key, uint64_t hash)
 {
     uint32_t mask = index->capacity - 1;
     uint32_t at = (uint32_t)hash & mask;
-    while (index->places[at] != 0 && (key == NULL || !kind->is_same(items, index->places[at] - 1, key)))
+    while (index->places[at] != 0 &&
+           (key == NULL || !kind->is_same(items, index->places[at] - 1, key)))
         at = (at + 1) & mask;
     return at;
 }
 
 /* The place where the key is or would go; makes room for one more item than count first. */
-static uint32_t *index_place(item_index *index, const item_kind *kind, const void *items, uint32_t count,
-                             const void *key, uint64_t hash)
+static uint32_t *index_place(item_index *index, const item_kind *kind, const void *items,
+                             uint32_t count, const void *key, uint64_t hash)
 {
     if ((uint64_t)count * 2 >= index->capacity) {
         FRAG_ASSERT(index->capacity <= UINT32_MAX / 4);
@@ -123,15 +124,17 @@ static bool is_same_site(const void *items, uint32_t item, const void *key)
     const site_key *wanted = key;
     frag_site site = recording->sites[item];
     return site.count == wanted->count &&
-           (site.count == 0 ||
-            memcmp(recording->site_frames + site.first, wanted->frames, site.count * sizeof(uint32_t)) == 0);
+           (site.count == 0 || memcmp(recording->site_frames + site.first, wanted->frames,
+                                      site.count * sizeof(uint32_t)) == 0);
 }
 
 static uint64_t hash_site(const void *items, uint32_t item)
 {
     const frag_recording *recording = items;
     frag_site site = recording->sites[item];
-    return site.count == 0 ? 0 : frag_hash_bytes(recording->site_frames + site.first, site.count * sizeof(uint32_t));
+    return site.count == 0 ? 0
+                           : frag_hash_bytes(recording->site_frames + site.first,
+                                             site.count * sizeof(uint32_t));
 }
 
 static const item_kind handle_kind = {is_same_handle, hash_handle};
@@ -148,8 +151,9 @@ uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t le
 void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value)
 {
     frag_recording *recording = builder->recording;
-    recording->metadata = frag_grow(recording->metadata, &builder->metadata_capacity,
-                                    (size_t)recording->metadata_count + 1, sizeof *recording->metadata);
+    recording->metadata =
+        frag_grow(recording->metadata, &builder->metadata_capacity,
+                  (size_t)recording->metadata_count + 1, sizeof *recording->metadata);
     recording->metadata[recording->metadata_count][0] = key;
     recording->metadata[recording->metadata_count][1] = value;
     recording->metadata_count++;
@@ -164,12 +168,13 @@ void frag_builder_metadata(frag_builder *builder, const char *key, const char *v
 uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame)
 {
     frag_recording *recording = builder->recording;
-    uint32_t *place = index_place(&builder->frames, &frame_kind, recording->frames, recording->frame_count, &frame,
-                                  frag_hash_bytes(&frame, sizeof frame));
+    uint32_t *place =
+        index_place(&builder->frames, &frame_kind, recording->frames, recording->frame_count,
+                    &frame, frag_hash_bytes(&frame, sizeof frame));
     if (*place != 0)
         return *place - 1;
-    recording->frames = frag_grow(recording->frames, &builder->frame_capacity, (size_t)recording->frame_count + 1,
-                                  sizeof *recording->frames);
+    recording->frames = frag_grow(recording->frames, &builder->frame_capacity,
+                                  (size_t)recording->frame_count + 1, sizeof *recording->frames);
     recording->frames[recording->frame_count] = frame;
     *place = ++recording->frame_count;
     return *place - 1;
@@ -180,17 +185,20 @@ uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32
     frag_recording *recording = builder->recording;
     site_key key = {frames, count};
     uint64_t hash = count == 0 ? 0 : frag_hash_bytes(frames, count * sizeof *frames);
-    uint32_t *place = index_place(&builder->sites, &site_kind, recording, recording->site_count, &key, hash);
+    uint32_t *place =
+        index_place(&builder->sites, &site_kind, recording, recording->site_count, &key, hash);
     if (*place != 0)
         return *place - 1;
     FRAG_ASSERT(count <= UINT32_MAX - recording->site_frame_count);
-    recording->sites = frag_grow(recording->sites, &builder->site_capacity, (size_t)recording->site_count + 1,
-                                 sizeof *recording->sites);
+    recording->sites = frag_grow(recording->sites, &builder->site_capacity,
+                                 (size_t)recording->site_count + 1, sizeof *recording->sites);
     recording->sites[recording->site_count] = (frag_site){recording->site_frame_count, count};
-    recording->site_frames = frag_grow(recording->site_frames, &builder->site_frame_capacity,
-                                       (size_t)recording->site_frame_count + count, sizeof *recording->site_frames);
+    recording->site_frames =
+        frag_grow(recording->site_frames, &builder->site_frame_capacity,
+                  (size_t)recording->site_frame_count + count, sizeof *recording->site_frames);
     if (count > 0)
-        memcpy(recording->site_frames + recording->site_frame_count, frames, count * sizeof *frames);
+        memcpy(recording->site_frames + recording->site_frame_count, frames,
+               count * sizeof *frames);
     recording->site_frame_count += count;
     *place = ++recording->site_count;
     return *place - 1;
@@ -214,8 +222,8 @@ static int compare_streams(const void *left, const void *right)
     return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }
 
-/* The order in which streams happen to be used must not matter to what is replayed: two recordings of
- * the same program name them alike. */
+/* The order in which streams happen to be used must not matter to what is replayed: two recordings
+ * of the same program name them alike. */
 static void sort_streams(frag_trace *trace)
 {
     uint32_t count = trace->stream_count;
@@ -256,8 +264,8 @@ void frag_builder_device(frag_builder *builder, uint32_t device)
     frag_recording *recording = builder->recording;
     FRAG_ASSERT(builder->trace == NULL || device > builder->trace->device);
     end_device(builder);
-    recording->traces = frag_grow(recording->traces, &builder->trace_capacity, (size_t)recording->trace_count + 1,
-                                  sizeof *recording->traces);
+    recording->traces = frag_grow(recording->traces, &builder->trace_capacity,
+                                  (size_t)recording->trace_count + 1, sizeof *recording->traces);
     builder->trace = &recording->traces[recording->trace_count++];
     *builder->trace = (frag_trace){.device = device};
     frag_builder_pool(builder, (frag_pool_id){0, 0});
@@ -269,12 +277,12 @@ uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id)
         frag_builder_device(builder, 0);
     frag_trace *trace = builder->trace;
     device_state *device = &builder->device;
-    uint32_t *place =
-        index_place(&device->pools, &pool_kind, trace->pool_ids, trace->pool_count, &id, frag_hash_bytes(&id, sizeof id));
+    uint32_t *place = index_place(&device->pools, &pool_kind, trace->pool_ids, trace->pool_count,
+                                  &id, frag_hash_bytes(&id, sizeof id));
     if (*place != 0)
         return *place - 1;
-    trace->pool_ids =
-        frag_grow(trace->pool_ids, &device->pool_capacity, (size_t)trace->pool_count + 1, sizeof *trace->pool_ids);
+    trace->pool_ids = frag_grow(trace->pool_ids, &device->pool_capacity,
+                                (size_t)trace->pool_count + 1, sizeof *trace->pool_ids);
     trace->pool_ids[trace->pool_count] = id;
     *place = ++trace->pool_count;
     return *place - 1;
@@ -286,8 +294,9 @@ static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
     device_state *device = &builder->device;
     if (handle == device->last_handle && trace->stream_count > 0)
         return (uint16_t)device->last_stream;
-    uint32_t *place = index_place(&device->streams, &handle_kind, trace->stream_handles, trace->stream_count, &handle,
-                                  frag_hash_bytes(&handle, sizeof handle));
+    uint32_t *place =
+        index_place(&device->streams, &handle_kind, trace->stream_handles, trace->stream_count,
+                    &handle, frag_hash_bytes(&handle, sizeof handle));
     if (*place == 0) {
         if (trace->stream_count >= FRAG_STREAM_ALL) {
             if (!builder->has_too_many_streams)
@@ -295,8 +304,9 @@ static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
             builder->has_too_many_streams = true;
             return 0;
         }
-        trace->stream_handles = frag_grow(trace->stream_handles, &device->stream_capacity,
-                                          (size_t)trace->stream_count + 1, sizeof *trace->stream_handles);
+        trace->stream_handles =
+            frag_grow(trace->stream_handles, &device->stream_capacity,
+                      (size_t)trace->stream_count + 1, sizeof *trace->stream_handles);
         trace->stream_handles[trace->stream_count] = handle;
         *place = ++trace->stream_count;
     }
@@ -401,7 +411,8 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
 {
     slot_stack *slots = &builder->device.slots;
     FRAG_ASSERT(slot < slots->next);
-    slots->free = frag_grow(slots->free, &slots->capacity, (size_t)slots->count + 1, sizeof *slots->free);
+    slots->free =
+        frag_grow(slots->free, &slots->capacity, (size_t)slots->count + 1, sizeof *slots->free);
     slots->free[slots->count++] = slot;
 }
 
@@ -430,8 +441,9 @@ bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *er
     uint32_t full_device = builder->full_device;
     destroy_builder(builder);
     recording->name = frag_copy_text(name);
-    bool ok = !is_full || frag_fail(error, FRAG_E_INPUT, "device %u uses more than 65535 streams; expected fewer",
-                                    full_device);
+    bool ok = !is_full ||
+              frag_fail(error, FRAG_E_INPUT,
+                        "device %u uses more than 65535 streams; expected fewer", full_device);
     for (uint32_t i = 0; ok && i < recording->trace_count; i++)
         ok = finish_trace(recording, &recording->traces[i], error);
     if (!ok)

@@ -6,7 +6,8 @@
 
 typedef struct frag_builder frag_builder;
 
-/* One event with everything known about it; 0 is "none" in the optional fields. stream is a raw handle. */
+/* One event with everything known about it; 0 is "none" in the optional fields. stream is a raw
+ * handle. */
 typedef struct frag_build_event {
     frag_op op;
     uint8_t flags;
@@ -28,20 +29,23 @@ void frag_builder_metadata(frag_builder *builder, const char *key, const char *v
 /* As above for strings with any bytes, by their ids. */
 void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value);
 uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length);
-uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame);                          /* interned */
-uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32_t count);     /* interned */
+uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame); /* interned */
+uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames,
+                           uint32_t count); /* interned */
 /* Begins the trace of a device; events go to the trace begun last. Devices ascend. */
 void frag_builder_device(frag_builder *builder, uint32_t device);
-uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id); /* interned per trace; {0,0} is 0 */
-/* Fixes the stream table in the given order (text, .fgt); otherwise handles are sorted at the end. */
+uint32_t frag_builder_pool(frag_builder *builder,
+                           frag_pool_id id); /* interned per trace; {0,0} is 0 */
+/* Fixes the stream table in the given order (text, .fgt); otherwise handles are sorted at the end.
+ */
 void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32_t count);
 void frag_builder_add(frag_builder *builder, const frag_build_event *event);
 /* Slots: the lowest free number first, so that tables stay small. */
 uint32_t frag_builder_slot_take(frag_builder *builder);
 void frag_builder_slot_give(frag_builder *builder, uint32_t slot);
 
-/* Sorts streams, checks, measures, digests every trace; frees the builder. On failure the recording is
- * destroyed. More than 65535 streams on a device is FRAG_E_INPUT. */
+/* Sorts streams, checks, measures, digests every trace; frees the builder. On failure the recording
+ * is destroyed. More than 65535 streams on a device is FRAG_E_INPUT. */
 bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error);
 void frag_builder_abandon(frag_builder *builder);
 

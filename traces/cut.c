@@ -46,8 +46,8 @@ static uint32_t value_32(const uint32_t *column, uint64_t index)
 /* ---- what was held and live where the piece starts */
 static void hold(cut_state *cutter, held_range range)
 {
-    cutter->held =
-        frag_grow(cutter->held, &cutter->held_capacity, cutter->held_count + 1, sizeof *cutter->held);
+    cutter->held = frag_grow(cutter->held, &cutter->held_capacity, cutter->held_count + 1,
+                             sizeof *cutter->held);
     cutter->held[cutter->held_count++] = range;
 }
 
@@ -72,7 +72,8 @@ static void follow_event(cut_state *cutter, uint64_t index)
 {
     const frag_event *event = &cutter->trace->events[index];
     uint64_t address = value_64(cutter->trace->addresses, index);
-    block_record *block = &cutter->blocks[event->slot < cutter->trace->slot_count ? event->slot : 0];
+    block_record *block =
+        &cutter->blocks[event->slot < cutter->trace->slot_count ? event->slot : 0];
     switch ((frag_op)event->op) {
     case FRAG_OP_ALLOC:
         if (event->slot != FRAG_SLOT_NONE)
@@ -127,7 +128,8 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
     event.flags |= more_flags;
     bool is_release = event.op == FRAG_OP_COMPLETE ||
                       (event.op == FRAG_OP_FREE && (event.flags & FRAG_EVENT_DEFERRED) == 0);
-    bool has_block = event.op == FRAG_OP_FREE || event.op == FRAG_OP_USE || event.op == FRAG_OP_COMPLETE;
+    bool has_block =
+        event.op == FRAG_OP_FREE || event.op == FRAG_OP_USE || event.op == FRAG_OP_COMPLETE;
     if (event.op == FRAG_OP_ALLOC && event.slot != FRAG_SLOT_NONE) {
         block_record *block = &cutter->blocks[event.slot];
         block->slot = frag_builder_slot_take(cutter->builder);
@@ -196,7 +198,8 @@ static void add_live(cut_state *cutter)
     for (uint32_t slot = 0; slot < trace->slot_count; slot++) {
         const block_record *block = &cutter->blocks[slot];
         if (block->is_live || block->is_waiting)
-            live[count++] = (live_block){value_64(trace->addresses, block->alloc_event), block->alloc_event, slot};
+            live[count++] = (live_block){value_64(trace->addresses, block->alloc_event),
+                                         block->alloc_event, slot};
     }
     if (count > 0)
         qsort(live, count, sizeof *live, compare_live);
@@ -232,7 +235,8 @@ static void add_in_force(cut_state *cutter, uint64_t first)
         if (event->op == FRAG_OP_POOL_BEGIN)
             is_in_force = begun[event->slot] == i + 1;
         else if (event->op == FRAG_OP_USE)
-            is_in_force = cutter->blocks[event->slot].is_live && cutter->blocks[event->slot].alloc_event < i;
+            is_in_force =
+                cutter->blocks[event->slot].is_live && cutter->blocks[event->slot].alloc_event < i;
         if (is_in_force)
             add_event(cutter, i, 0);
     }
@@ -248,13 +252,16 @@ static void copy_tables(cut_state *cutter, frag_cut_range range)
         frag_builder_string(builder, frag_strings_get(&recording->strings, i),
                             frag_strings_length(&recording->strings, i));
     for (uint32_t i = 0; i < recording->metadata_count; i++)
-        frag_builder_metadata_strings(builder, recording->metadata[i][0], recording->metadata[i][1]);
+        frag_builder_metadata_strings(builder, recording->metadata[i][0],
+                                      recording->metadata[i][1]);
     for (uint32_t i = 0; i < recording->frame_count; i++)
         frag_builder_frame(builder, recording->frames[i]);
     for (uint32_t i = 0; i < recording->site_count; i++)
-        frag_builder_site(builder, recording->site_frames + recording->sites[i].first, recording->sites[i].count);
+        frag_builder_site(builder, recording->site_frames + recording->sites[i].first,
+                          recording->sites[i].count);
     frag_text origin = {0};
-    frag_text_add(&origin, "events %" PRIu64 "..%" PRIu64 " of %s", range.first, range.end, trace->digest);
+    frag_text_add(&origin, "events %" PRIu64 "..%" PRIu64 " of %s", range.first, range.end,
+                  trace->digest);
     frag_builder_metadata(builder, "cut", origin.bytes);
     frag_text_destroy(&origin);
     frag_builder_device(builder, trace->device);
@@ -269,7 +276,8 @@ bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut
     *piece = (frag_recording){0};
     if (range.first > range.end || range.end > trace->event_count)
         return frag_fail(error, FRAG_E_USAGE,
-                         "events %" PRIu64 "..%" PRIu64 " are not in the trace; expected a range within 0..%" PRIu64,
+                         "events %" PRIu64 "..%" PRIu64
+                         " are not in the trace; expected a range within 0..%" PRIu64,
                          range.first, range.end, trace->event_count);
     cut_state cutter = {.recording = recording, .trace = trace};
     cutter.builder = frag_builder_create(piece);
@@ -289,10 +297,12 @@ bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut
 }
 
 /* ---- finding the range */
-bool frag_cut_find_times(const frag_trace *trace, frag_cut_times times, frag_cut_range *range, frag_error *error)
+bool frag_cut_find_times(const frag_trace *trace, frag_cut_times times, frag_cut_range *range,
+                         frag_error *error)
 {
     if (trace->times_ns == NULL)
-        return frag_fail(error, FRAG_E_USAGE, "the trace has no times; choose the piece with --events or --marks");
+        return frag_fail(error, FRAG_E_USAGE,
+                         "the trace has no times; choose the piece with --events or --marks");
     *range = (frag_cut_range){trace->event_count, 0};
     for (uint64_t i = 0; i < trace->event_count; i++) {
         uint64_t time = trace->times_ns[i];
@@ -303,17 +313,20 @@ bool frag_cut_find_times(const frag_trace *trace, frag_cut_times times, frag_cut
     }
     if (range->end == 0)
         return frag_fail(error, FRAG_E_USAGE,
-                         "no event is between these times; the trace has %" PRIu64 " to %" PRIu64 " (ns)",
+                         "no event is between these times; the trace has %" PRIu64 " to %" PRIu64
+                         " (ns)",
                          trace->stats.time_first_ns, trace->stats.time_last_ns);
     return true;
 }
 
 static bool is_mark(const frag_recording *recording, const frag_event *event, const char *name)
 {
-    return event->op == FRAG_OP_MARK && strcmp(frag_strings_get(&recording->strings, event->slot), name) == 0;
+    return event->op == FRAG_OP_MARK &&
+           strcmp(frag_strings_get(&recording->strings, event->slot), name) == 0;
 }
 
-static bool fail_mark(const frag_recording *recording, const frag_trace *trace, const char *name, frag_error *error)
+static bool fail_mark(const frag_recording *recording, const frag_trace *trace, const char *name,
+                      frag_error *error)
 {
     const char *names[64];
     size_t count = 0;
@@ -321,14 +334,18 @@ static bool fail_mark(const frag_recording *recording, const frag_trace *trace, 
         if (trace->events[i].op == FRAG_OP_MARK)
             names[count++] = frag_strings_get(&recording->strings, trace->events[i].slot);
     if (count == 0)
-        return frag_fail(error, FRAG_E_USAGE, "the trace has no marks; choose the piece with --events or --time");
+        return frag_fail(error, FRAG_E_USAGE,
+                         "the trace has no marks; choose the piece with --events or --time");
     const char *nearest = frag_nearest_name(name, names, count);
-    return frag_fail(error, FRAG_E_USAGE, "the mark '%.100s' is not in the trace, or does not end; %s '%.100s'", name,
-                     nearest != NULL ? "did you mean" : "the first mark is", nearest != NULL ? nearest : names[0]);
+    return frag_fail(error, FRAG_E_USAGE,
+                     "the mark '%.100s' is not in the trace, or does not end; %s '%.100s'", name,
+                     nearest != NULL ? "did you mean" : "the first mark is",
+                     nearest != NULL ? nearest : names[0]);
 }
 
 /* The end of the phase or point of that name at or after index from; event_count: there is none. */
-static uint64_t find_mark_end(const frag_recording *recording, const frag_trace *trace, const char *name, uint64_t from)
+static uint64_t find_mark_end(const frag_recording *recording, const frag_trace *trace,
+                              const char *name, uint64_t from)
 {
     uint64_t depth = 0;
     for (uint64_t i = from; i < trace->event_count; i++) {
@@ -345,12 +362,14 @@ static uint64_t find_mark_end(const frag_recording *recording, const frag_trace 
     return trace->event_count;
 }
 
-bool frag_cut_find_marks(const frag_recording *recording, const frag_trace *trace, const char *first,
-                         const char *last, frag_cut_range *range, frag_error *error)
+bool frag_cut_find_marks(const frag_recording *recording, const frag_trace *trace,
+                         const char *first, const char *last, frag_cut_range *range,
+                         frag_error *error)
 {
     range->first = 0;
-    while (range->first < trace->event_count && ((trace->events[range->first].flags & FRAG_EVENT_END) != 0 ||
-                                                 !is_mark(recording, &trace->events[range->first], first)))
+    while (range->first < trace->event_count &&
+           ((trace->events[range->first].flags & FRAG_EVENT_END) != 0 ||
+            !is_mark(recording, &trace->events[range->first], first)))
         range->first++;
     if (range->first == trace->event_count)
         return fail_mark(recording, trace, first, error);

@@ -37,7 +37,8 @@ static uint32_t find_value(const uint64_t *sorted, uint32_t count, uint64_t valu
     return low;
 }
 
-static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned char *raw, uint8_t *width)
+static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned char *raw,
+                                uint8_t *width)
 {
     uint64_t *sorted = frag_alloc(count, sizeof *sorted);
     memcpy(sorted, values, count * sizeof *sorted);
@@ -58,8 +59,8 @@ static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned
     return (size_t)(out - raw);
 }
 
-size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count, unsigned char *raw,
-                       uint8_t *width)
+size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
+                       unsigned char *raw, uint8_t *width)
 {
     FRAG_ASSERT(count > 0 && count <= FRAG_FGT_CHUNK_EVENTS);
     if (encoding == FRAG_FGT_DICTIONARY)
@@ -78,7 +79,8 @@ size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint3
 }
 
 /* The width is a constant in each caller, so that each loop becomes plain loads. */
-static inline uint64_t widen(const unsigned char *raw, uint32_t width, uint64_t *values, uint32_t count)
+static inline uint64_t widen(const unsigned char *raw, uint32_t width, uint64_t *values,
+                             uint32_t count)
 {
     uint64_t all = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -88,7 +90,8 @@ static inline uint64_t widen(const unsigned char *raw, uint32_t width, uint64_t 
     return all;
 }
 
-static uint64_t widen_any(const unsigned char *raw, uint32_t width, uint64_t *values, uint32_t count)
+static uint64_t widen_any(const unsigned char *raw, uint32_t width, uint64_t *values,
+                          uint32_t count)
 {
     switch (width) {
     case 1:
@@ -104,21 +107,24 @@ static uint64_t widen_any(const unsigned char *raw, uint32_t width, uint64_t *va
 
 static bool fail_size(size_t found, size_t expected, frag_error *error)
 {
-    return frag_fail(error, FRAG_E_INPUT, "a column has %zu bytes; expected %zu for its events", found, expected);
+    return frag_fail(error, FRAG_E_INPUT, "a column has %zu bytes; expected %zu for its events",
+                     found, expected);
 }
 
 static bool fail_value(uint64_t found, uint64_t value_max, frag_error *error)
 {
-    return frag_fail(error, FRAG_E_INPUT, "a column holds %llu; expected at most %llu", (unsigned long long)found,
-                     (unsigned long long)value_max);
+    return frag_fail(error, FRAG_E_INPUT, "a column holds %llu; expected at most %llu",
+                     (unsigned long long)found, (unsigned long long)value_max);
 }
 
-static bool decode_dictionary(uint32_t width, const unsigned char *raw, size_t raw_bytes, uint64_t value_max,
-                              uint64_t *values, uint32_t count, frag_error *error)
+static bool decode_dictionary(uint32_t width, const unsigned char *raw, size_t raw_bytes,
+                              uint64_t value_max, uint64_t *values, uint32_t count,
+                              frag_error *error)
 {
     uint64_t distinct = raw_bytes < 4 ? 0 : frag_fgt_get(raw, 4);
     if (distinct == 0 || distinct > count || width > 2 || (width == 0 && distinct != 1))
-        return frag_fail(error, FRAG_E_INPUT, "a column lists %llu distinct values; expected 1 to %u",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "a column lists %llu distinct values; expected 1 to %u",
                          (unsigned long long)distinct, width == 0 ? 1 : count);
     size_t expected = 4 + (size_t)distinct * 8 + (size_t)width * count;
     if (raw_bytes != expected)
@@ -139,15 +145,17 @@ static bool decode_dictionary(uint32_t width, const unsigned char *raw, size_t r
     return ok;
 }
 
-bool frag_fgt_decode(frag_fgt_encoding encoding, uint32_t width, const unsigned char *raw, size_t raw_bytes,
-                     uint64_t value_max, uint64_t *values, uint32_t count, frag_error *error)
+bool frag_fgt_decode(frag_fgt_encoding encoding, uint32_t width, const unsigned char *raw,
+                     size_t raw_bytes, uint64_t value_max, uint64_t *values, uint32_t count,
+                     frag_error *error)
 {
     if (encoding == FRAG_FGT_DICTIONARY)
         return decode_dictionary(width, raw, raw_bytes, value_max, values, count, error);
     bool is_plain = encoding == FRAG_FGT_PLAIN;
     if (width == 0 || width > 8 || (is_plain && !frag_is_power_of_two(width)) ||
         (!is_plain && encoding != FRAG_FGT_PLANES))
-        return frag_fail(error, FRAG_E_INPUT, "a column has encoding %u with width %u; expected one that is documented",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "a column has encoding %u with width %u; expected one that is documented",
                          (unsigned)encoding, width);
     if (raw_bytes != (size_t)width * count)
         return fail_size(raw_bytes, (size_t)width * count, error);
@@ -174,7 +182,8 @@ void frag_fgt_difference(uint64_t *values, uint32_t count, bool is_back)
     }
 }
 
-void frag_fgt_guess(uint64_t *addresses, const uint32_t *slots, uint32_t count, uint64_t *guesses, bool is_back)
+void frag_fgt_guess(uint64_t *addresses, const uint32_t *slots, uint32_t count, uint64_t *guesses,
+                    bool is_back)
 {
     memset(guesses, 0, FRAG_FGT_GUESSES * sizeof *guesses);
     for (uint32_t i = 0; i < count; i++) {

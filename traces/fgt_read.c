@@ -57,7 +57,8 @@ typedef struct fgt_reader {
 
 static bool fail(fgt_reader *reader, const char *what)
 {
-    return frag_fail_at(reader->error, frag_input_offset(reader->input), "%s; the file is damaged", what);
+    return frag_fail_at(reader->error, frag_input_offset(reader->input), "%s; the file is damaged",
+                        what);
 }
 
 /* The payload is read piece by piece: a length that the file does not keep costs no memory. */
@@ -68,7 +69,8 @@ static bool read_payload(fgt_reader *reader, uint64_t bytes)
         size_t piece = bytes < ((size_t)1 << 20) ? (size_t)bytes : (size_t)1 << 20;
         reader->payload =
             frag_grow(reader->payload, &reader->payload_capacity, reader->payload_bytes + piece, 1);
-        if (!frag_input_read(reader->input, reader->payload + reader->payload_bytes, piece, reader->error))
+        if (!frag_input_read(reader->input, reader->payload + reader->payload_bytes, piece,
+                             reader->error))
             return false;
         reader->payload_bytes += piece;
         bytes -= piece;
@@ -101,9 +103,10 @@ static bool read_summary(fgt_reader *reader)
     uint32_t number = recording->trace_count;
     if (number == reader->trace_count)
         return fail(reader, "there are more summaries than traces");
-    reader->states = frag_grow(reader->states, &reader->state_capacity, (size_t)number + 1, sizeof *reader->states);
-    recording->traces =
-        frag_grow(recording->traces, &reader->trace_capacity, (size_t)number + 1, sizeof *recording->traces);
+    reader->states = frag_grow(reader->states, &reader->state_capacity, (size_t)number + 1,
+                               sizeof *reader->states);
+    recording->traces = frag_grow(recording->traces, &reader->trace_capacity, (size_t)number + 1,
+                                  sizeof *recording->traces);
     frag_trace *trace = &recording->traces[number];
     trace_state *state = &reader->states[number];
     *trace = (frag_trace){.device = (uint32_t)frag_fgt_get(in, 4)};
@@ -182,8 +185,9 @@ static bool read_metadata(fgt_reader *reader, const unsigned char *in, size_t le
 {
     frag_recording *recording = reader->recording;
     for (; left >= 8; left -= 8, in += 8) {
-        recording->metadata = frag_grow(recording->metadata, &reader->metadata_capacity,
-                                        (size_t)recording->metadata_count + 1, sizeof *recording->metadata);
+        recording->metadata =
+            frag_grow(recording->metadata, &reader->metadata_capacity,
+                      (size_t)recording->metadata_count + 1, sizeof *recording->metadata);
         recording->metadata[recording->metadata_count][0] = (uint32_t)frag_fgt_get(in, 4);
         recording->metadata[recording->metadata_count][1] = (uint32_t)frag_fgt_get(in + 4, 4);
         recording->metadata_count++;
@@ -195,8 +199,9 @@ static bool read_frames(fgt_reader *reader, const unsigned char *in, size_t left
 {
     frag_recording *recording = reader->recording;
     for (; left >= 12; left -= 12, in += 12) {
-        recording->frames = frag_grow(recording->frames, &reader->frame_capacity, (size_t)recording->frame_count + 1,
-                                      sizeof *recording->frames);
+        recording->frames =
+            frag_grow(recording->frames, &reader->frame_capacity,
+                      (size_t)recording->frame_count + 1, sizeof *recording->frames);
         recording->frames[recording->frame_count++] = (frag_frame){
             .name = (uint32_t)frag_fgt_get(in, 4),
             .file = (uint32_t)frag_fgt_get(in + 4, 4),
@@ -213,14 +218,16 @@ static bool read_sites(fgt_reader *reader, const unsigned char *in, size_t left)
         uint64_t count = left < 4 ? UINT64_MAX : frag_fgt_get(in, 4);
         if (left < 4 || count > (left - 4) / 4 || count > UINT32_MAX - recording->site_frame_count)
             return fail(reader, "a call site reaches beyond its table");
-        recording->sites = frag_grow(recording->sites, &reader->site_capacity, (size_t)recording->site_count + 1,
-                                     sizeof *recording->sites);
-        recording->sites[recording->site_count++] = (frag_site){recording->site_frame_count, (uint32_t)count};
+        recording->sites = frag_grow(recording->sites, &reader->site_capacity,
+                                     (size_t)recording->site_count + 1, sizeof *recording->sites);
+        recording->sites[recording->site_count++] =
+            (frag_site){recording->site_frame_count, (uint32_t)count};
         recording->site_frames =
             frag_grow(recording->site_frames, &reader->site_frame_capacity,
                       recording->site_frame_count + (size_t)count, sizeof *recording->site_frames);
         for (uint32_t i = 0; i < count; i++)
-            recording->site_frames[recording->site_frame_count++] = (uint32_t)frag_fgt_get(in + 4 + 4 * i, 4);
+            recording->site_frames[recording->site_frame_count++] =
+                (uint32_t)frag_fgt_get(in + 4 + 4 * i, 4);
         in += 4 + 4 * count;
         left -= 4 + 4 * (size_t)count;
     }
@@ -286,16 +293,18 @@ static bool find_columns(fgt_reader *reader, column_place columns[FRAG_FGT_COLUM
     return true;
 }
 
-static bool decode_column(fgt_reader *reader, const column_place *place, uint64_t value_max, uint32_t count)
+static bool decode_column(fgt_reader *reader, const column_place *place, uint64_t value_max,
+                          uint32_t count)
 {
     const unsigned char *raw = place->stored;
     if (place->raw_bytes != place->stored_bytes) {
-        if (!frag_decompress(reader->raw, place->raw_bytes, place->stored, place->stored_bytes, reader->error))
+        if (!frag_decompress(reader->raw, place->raw_bytes, place->stored, place->stored_bytes,
+                             reader->error))
             return false;
         raw = reader->raw;
     }
-    return frag_fgt_decode((frag_fgt_encoding)place->encoding, place->width, raw, place->raw_bytes, value_max,
-                           reader->values, count, reader->error);
+    return frag_fgt_decode((frag_fgt_encoding)place->encoding, place->width, raw, place->raw_bytes,
+                           value_max, reader->values, count, reader->error);
 }
 
 static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
@@ -312,7 +321,8 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
     size_t old = state->capacity;
     if (count <= old)
         return;
-    trace->events = frag_grow(trace->events, &state->capacity, (size_t)count, sizeof *trace->events);
+    trace->events =
+        frag_grow(trace->events, &state->capacity, (size_t)count, sizeof *trace->events);
     size_t capacity = state->capacity;
     frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
     trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
@@ -323,7 +333,8 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
     trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
 }
 
-static bool decode_events(fgt_reader *reader, const column_place *columns, frag_event *events, uint32_t count)
+static bool decode_events(fgt_reader *reader, const column_place *columns, frag_event *events,
+                          uint32_t count)
 {
     const uint64_t *values = reader->values;
     if (columns[FRAG_FGT_COLUMN_OP].stored == NULL)
@@ -359,8 +370,8 @@ static bool decode_events(fgt_reader *reader, const column_place *columns, frag_
     return true;
 }
 
-static bool decode_64(fgt_reader *reader, const column_place *columns, frag_fgt_column which, const trace_state *state,
-                      uint64_t first, uint32_t count, uint64_t **column)
+static bool decode_64(fgt_reader *reader, const column_place *columns, frag_fgt_column which,
+                      const trace_state *state, uint64_t first, uint32_t count, uint64_t **column)
 {
     if (columns[which].stored == NULL)
         return true;
@@ -378,8 +389,8 @@ static bool decode_64(fgt_reader *reader, const column_place *columns, frag_fgt_
     return true;
 }
 
-static bool decode_32(fgt_reader *reader, const column_place *columns, frag_fgt_column which, const trace_state *state,
-                      uint64_t first, uint32_t count, uint32_t **column)
+static bool decode_32(fgt_reader *reader, const column_place *columns, frag_fgt_column which,
+                      const trace_state *state, uint64_t first, uint32_t count, uint32_t **column)
 {
     if (columns[which].stored == NULL)
         return true;
@@ -395,17 +406,22 @@ static bool decode_32(fgt_reader *reader, const column_place *columns, frag_fgt_
 static bool decode_optional(fgt_reader *reader, const column_place *columns, frag_trace *trace,
                             const trace_state *state, uint64_t first, uint32_t count)
 {
-    bool ok = decode_32(reader, columns, FRAG_FGT_COLUMN_POOL, state, first, count, &trace->pools) &&
-              decode_64(reader, columns, FRAG_FGT_COLUMN_BLOCK_BYTES, state, first, count, &trace->block_bytes) &&
-              decode_64(reader, columns, FRAG_FGT_COLUMN_HELD_ADDRESS, state, first, count, &trace->addresses);
+    bool ok =
+        decode_32(reader, columns, FRAG_FGT_COLUMN_POOL, state, first, count, &trace->pools) &&
+        decode_64(reader, columns, FRAG_FGT_COLUMN_BLOCK_BYTES, state, first, count,
+                  &trace->block_bytes) &&
+        decode_64(reader, columns, FRAG_FGT_COLUMN_HELD_ADDRESS, state, first, count,
+                  &trace->addresses);
     if (ok && reader->options->with_sites)
         ok = decode_32(reader, columns, FRAG_FGT_COLUMN_SITE, state, first, count, &trace->sites);
     if (!ok || !reader->options->with_columns)
         return ok;
     for (uint32_t i = 0; i < count; i++)
         reader->slots[i] = trace->events[first + i].slot;
-    return decode_64(reader, columns, FRAG_FGT_COLUMN_ADDRESS, state, first, count, &trace->addresses) &&
-           decode_64(reader, columns, FRAG_FGT_COLUMN_TIME, state, first, count, &trace->times_ns) &&
+    return decode_64(reader, columns, FRAG_FGT_COLUMN_ADDRESS, state, first, count,
+                     &trace->addresses) &&
+           decode_64(reader, columns, FRAG_FGT_COLUMN_TIME, state, first, count,
+                     &trace->times_ns) &&
            decode_32(reader, columns, FRAG_FGT_COLUMN_NOTE, state, first, count, &trace->notes);
 }
 
@@ -419,21 +435,24 @@ static bool read_chunk(fgt_reader *reader)
         return fail(reader, "a chunk of events is of no trace");
     frag_trace *trace = &reader->recording->traces[number];
     trace_state *state = &reader->states[number];
-    if (count == 0 || count > FRAG_FGT_CHUNK_EVENTS || count / FRAG_FGT_EVENTS_PER_BYTE > reader->payload_bytes)
+    if (count == 0 || count > FRAG_FGT_CHUNK_EVENTS ||
+        count / FRAG_FGT_EVENTS_PER_BYTE > reader->payload_bytes)
         return fail(reader, "a chunk claims more events than its bytes can hold");
     if (count > state->event_count - trace->event_count)
         return fail(reader, "a trace has more events than its summary says");
     reader->event_total += count;
     if (frag_input_is_compressed(reader->input) &&
-        (reader->event_total - 1) / OUTER_EVENTS_PER_BYTE > frag_input_raw_offset(reader->input) + OUTER_EVENTS_FREE)
+        (reader->event_total - 1) / OUTER_EVENTS_PER_BYTE >
+            frag_input_raw_offset(reader->input) + OUTER_EVENTS_FREE)
         return fail(reader, "there are more events than the compressed file can hold");
     column_place columns[FRAG_FGT_COLUMN_COUNT] = {{0}};
     if (!find_columns(reader, columns))
         return false;
     uint64_t first = trace->event_count;
     /* Room for the whole trace at once where the file is large enough to hold it. */
-    bool is_plausible = !frag_input_is_compressed(reader->input) &&
-                        state->event_count / FRAG_FGT_EVENTS_PER_BYTE <= frag_input_raw_bytes(reader->input);
+    bool is_plausible =
+        !frag_input_is_compressed(reader->input) &&
+        state->event_count / FRAG_FGT_EVENTS_PER_BYTE <= frag_input_raw_bytes(reader->input);
     grow_trace(trace, state, is_plausible ? state->event_count : first + count);
     if (!decode_events(reader, columns, trace->events + first, count) ||
         !decode_optional(reader, columns, trace, state, first, count))
@@ -505,10 +524,12 @@ static bool read_header(fgt_reader *reader)
     if (!frag_input_read(reader->input, head, sizeof head, reader->error))
         return false;
     if (memcmp(head, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) != 0)
-        return frag_fail_at(reader->error, 0, "the file does not begin like a .fgt; expected one that fraglab wrote");
+        return frag_fail_at(reader->error, 0,
+                            "the file does not begin like a .fgt; expected one that fraglab wrote");
     uint32_t major = (uint32_t)frag_fgt_get(head + 8, 2);
     if (major != FRAG_FGT_MAJOR)
-        return frag_fail_at(reader->error, 8, "the file has format version %u; this fraglab reads version %u", major,
+        return frag_fail_at(reader->error, 8,
+                            "the file has format version %u; this fraglab reads version %u", major,
                             FRAG_FGT_MAJOR);
     reader->trace_count = (uint32_t)frag_fgt_get(head + 12, 4);
     return reader->trace_count > 0 || fail(reader, "the file holds no trace");
@@ -529,14 +550,16 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
         trace->stats.time_first_ns = state->stats.time_first_ns;
         trace->stats.time_last_ns = state->stats.time_last_ns;
     }
-    if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 || trace->slot_count != state->slot_count)
+    if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 ||
+        trace->slot_count != state->slot_count)
         return fail(reader, "the events of a trace do not add up to its summary");
     if (!reader->options->with_columns)
         return true;
     char promised[FRAG_DIGEST_TEXT_BYTES];
     memcpy(promised, trace->digest, sizeof promised);
     frag_trace_digest(reader->recording, trace);
-    return strcmp(promised, trace->digest) == 0 || fail(reader, "the content of a trace does not match its digest");
+    return strcmp(promised, trace->digest) == 0 ||
+           fail(reader, "the content of a trace does not match its digest");
 }
 
 static bool read_all(fgt_reader *reader)
@@ -558,9 +581,11 @@ static bool read_all(fgt_reader *reader)
     return true;
 }
 
-bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording, frag_error *error)
+bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                   frag_error *error)
 {
-    fgt_reader reader = {.input = input, .options = options, .recording = recording, .error = error};
+    fgt_reader reader = {
+        .input = input, .options = options, .recording = recording, .error = error};
     reader.raw = frag_alloc(FRAG_FGT_RAW_BYTES_MAX, 1);
     reader.values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *reader.values);
     reader.guesses = frag_alloc(FRAG_FGT_GUESSES, sizeof *reader.guesses);

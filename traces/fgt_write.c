@@ -222,8 +222,8 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
     frag_fgt_encoding encoding = column_encoding(column);
     uint8_t width = 0;
     size_t raw_bytes = frag_fgt_encode(encoding, writer->values, count, writer->raw, &width);
-    size_t packed_bytes =
-        frag_compress(writer->packed, frag_compress_bound(FRAG_FGT_RAW_BYTES_MAX), writer->raw, raw_bytes);
+    size_t packed_bytes = frag_compress(writer->packed, frag_compress_bound(FRAG_FGT_RAW_BYTES_MAX),
+                                        writer->raw, raw_bytes);
     /* Little saved is not worth the time it takes to load. */
     bool is_packed = packed_bytes < raw_bytes - raw_bytes / 4;
     size_t stored_bytes = is_packed ? packed_bytes : raw_bytes;
@@ -233,7 +233,8 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
     add_number(heads, 0, 1);
     add_number(heads, raw_bytes, 4);
     add_number(heads, stored_bytes, 4);
-    frag_text_add_bytes(data, (const char *)(is_packed ? writer->packed : writer->raw), stored_bytes);
+    frag_text_add_bytes(data, (const char *)(is_packed ? writer->packed : writer->raw),
+                        stored_bytes);
 }
 
 static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uint32_t count)
@@ -241,7 +242,8 @@ static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uin
     frag_text heads = {0};
     frag_text data = {0};
     for (uint32_t column = 1; column < FRAG_FGT_COLUMN_COUNT; column++)
-        add_column(writer, &writer->recording->traces[number], first, count, (frag_fgt_column)column, &heads, &data);
+        add_column(writer, &writer->recording->traces[number], first, count,
+                   (frag_fgt_column)column, &heads, &data);
     frag_text *payload = &writer->payload;
     add_number(payload, number, 4);
     add_number(payload, count, 4);
@@ -298,6 +300,7 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
     free(writer.guesses);
     free(writer.slots);
     if (ferror(stream) != 0)
-        return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?", strerror(errno));
+        return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",
+                         strerror(errno));
     return true;
 }

@@ -9,8 +9,9 @@
 #include "traces/fgt.h"
 
 /* ---- findings */
-void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning, bool is_inconsistency,
-                       uint32_t device, uint64_t event, const char *format, ...)
+void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning,
+                       bool is_inconsistency, uint32_t device, uint64_t event, const char *format,
+                       ...)
 {
     for (uint32_t i = 0; i < findings->count; i++)
         if (strcmp(findings->items[i].kind, kind) == 0) {
@@ -85,14 +86,21 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         *format = FRAG_FORMAT_SNAPSHOT;
     else if (count == 0)
         return frag_fail_at(error, 0, "the file is empty; expected a recording");
-    else if (starts_with(bytes, count, "\x89" "FGT"))
-        return frag_fail_at(error, 0, "the file was a .fgt but its line ends were changed; copy it as binary");
+    else if (starts_with(bytes, count,
+                         "\x89"
+                         "FGT"))
+        return frag_fail_at(
+            error, 0, "the file was a .fgt but its line ends were changed; copy it as binary");
     else if (starts_with(bytes, count, "PK\x03\x04"))
-        return frag_fail_at(error, 0, "the file is a zip archive; expected a snapshot written by "
-                                      "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
+        return frag_fail_at(
+            error, 0,
+            "the file is a zip archive; expected a snapshot written by "
+            "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
     else
-        return frag_fail_at(error, 0, "the format is not known; expected a .fgt, a text trace (its first line is "
-                                      "'# fraglab trace 1') or a pickled torch snapshot");
+        return frag_fail_at(
+            error, 0,
+            "the format is not known; expected a .fgt, a text trace (its first line is "
+            "'# fraglab trace 1') or a pickled torch snapshot");
     return true;
 }
 
@@ -112,7 +120,8 @@ static void keep_held_addresses(frag_trace *trace)
     }
 }
 
-/* Readers may keep everything; what was not asked for is dropped here, the same for every format. */
+/* Readers may keep everything; what was not asked for is dropped here, the same for every format.
+ */
 static void drop_unwanted(frag_recording *recording, const frag_load_options *options,
                           frag_trace_format format)
 {
@@ -151,8 +160,9 @@ static void name_recording(frag_recording *recording, const char *path)
     recording->name = frag_copy_text(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
 }
 
-bool frag_recording_load_input(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                               frag_findings *findings, frag_error *error)
+bool frag_recording_load_input(frag_input *input, const frag_load_options *options,
+                               frag_recording *recording, frag_findings *findings,
+                               frag_error *error)
 {
     *recording = (frag_recording){0};
     frag_trace_format format = options->format;
@@ -170,8 +180,8 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
     return true;
 }
 
-bool frag_recording_load(const char *path, const frag_load_options *options, frag_recording *recording,
-                         frag_findings *findings, frag_error *error)
+bool frag_recording_load(const char *path, const frag_load_options *options,
+                         frag_recording *recording, frag_findings *findings, frag_error *error)
 {
     *recording = (frag_recording){0};
     frag_input *input = frag_input_open(path, error);

@@ -1,4 +1,5 @@
-/* What the reader and the writer of the text form share; docs/trace-format.md describes the form. */
+/* What the reader and the writer of the text form share; docs/trace-format.md describes the form.
+ */
 #ifndef FRAG_TRACES_TEXT_TRACE_H
 #define FRAG_TRACES_TEXT_TRACE_H
 

@@ -51,7 +51,8 @@ static bool fail_here(text_reader *reader, size_t at, const char *problem)
 {
     const line_cursor *line = &reader->line;
     size_t end = at;
-    while (end < line->length && line->bytes[end] != ' ' && line->bytes[end] != '\t' && end - at < 40)
+    while (end < line->length && line->bytes[end] != ' ' && line->bytes[end] != '\t' &&
+           end - at < 40)
         end++;
     char found[48];
     for (size_t i = at; i < end; i++)
@@ -64,7 +65,8 @@ static bool fail_here(text_reader *reader, size_t at, const char *problem)
 
 static void skip_blanks(line_cursor *line)
 {
-    while (line->at < line->length && (line->bytes[line->at] == ' ' || line->bytes[line->at] == '\t'))
+    while (line->at < line->length &&
+           (line->bytes[line->at] == ' ' || line->bytes[line->at] == '\t'))
         line->at++;
 }
 
@@ -123,8 +125,8 @@ static bool take_number(text_reader *reader, uint64_t max, const char *expected,
             return fail_here(reader, start, expected);
         value = value * base + digit;
     }
-    bool is_whole = line->at == line->length || line->bytes[line->at] == ' ' || line->bytes[line->at] == '\t' ||
-                    line->bytes[line->at] == ':';
+    bool is_whole = line->at == line->length || line->bytes[line->at] == ' ' ||
+                    line->bytes[line->at] == '\t' || line->bytes[line->at] == ':';
     if (line->at == digits || !is_whole || value > max)
         return fail_here(reader, start, expected);
     *number = value;
@@ -137,17 +139,25 @@ static bool take_escape(text_reader *reader)
     size_t start = line->at++;
     char c = line->at < line->length ? line->bytes[line->at] : ' ';
     if (c == 'x' && line->length - line->at > 2) {
-        int value = digit_value(line->bytes[line->at + 1]) * 16 + digit_value(line->bytes[line->at + 2]);
-        if (digit_value(line->bytes[line->at + 1]) < 16 && digit_value(line->bytes[line->at + 2]) < 16) {
+        int value =
+            digit_value(line->bytes[line->at + 1]) * 16 + digit_value(line->bytes[line->at + 2]);
+        if (digit_value(line->bytes[line->at + 1]) < 16 &&
+            digit_value(line->bytes[line->at + 2]) < 16) {
             char byte = (char)(unsigned char)value;
             frag_text_add_bytes(&reader->string, &byte, 1);
             line->at += 3;
             return true;
         }
     }
-    const char *plain = c == 'n' ? "\n" : c == 't' ? "\t" : c == 'r' ? "\r" : c == '"' ? "\"" : c == '\\' ? "\\" : NULL;
+    const char *plain = c == 'n'    ? "\n"
+                        : c == 't'  ? "\t"
+                        : c == 'r'  ? "\r"
+                        : c == '"'  ? "\""
+                        : c == '\\' ? "\\"
+                                    : NULL;
     if (plain == NULL)
-        return fail_here(reader, start, "expected one of \\n \\t \\r \\\" \\\\ or \\x and two hexadecimal digits");
+        return fail_here(reader, start,
+                         "expected one of \\n \\t \\r \\\" \\\\ or \\x and two hexadecimal digits");
     frag_text_add_bytes(&reader->string, plain, 1);
     line->at++;
     return true;
@@ -168,7 +178,8 @@ static bool take_string(text_reader *reader, uint32_t *id)
             continue;
         }
         size_t run = line->at;
-        while (line->at < line->length && line->bytes[line->at] != '"' && line->bytes[line->at] != '\\')
+        while (line->at < line->length && line->bytes[line->at] != '"' &&
+               line->bytes[line->at] != '\\')
             line->at++;
         frag_text_add_bytes(&reader->string, line->bytes + run, line->at - run);
     }
@@ -177,14 +188,16 @@ static bool take_string(text_reader *reader, uint32_t *id)
     line->at++;
     if (line->at < line->length && line->bytes[line->at] != ' ' && line->bytes[line->at] != '\t')
         return fail_here(reader, line->at, "expected a blank after the string");
-    *id = frag_builder_string(reader->builder, reader->string.length == 0 ? "" : reader->string.bytes,
-                              reader->string.length);
+    *id =
+        frag_builder_string(reader->builder, reader->string.length == 0 ? "" : reader->string.bytes,
+                            reader->string.length);
     return true;
 }
 
 static bool expect_end(text_reader *reader)
 {
-    return is_at_end(&reader->line) || fail_here(reader, reader->line.at, "expected nothing more on this line");
+    return is_at_end(&reader->line) ||
+           fail_here(reader, reader->line.at, "expected nothing more on this line");
 }
 
 /* ---- definitions */
@@ -223,12 +236,14 @@ static bool read_site(text_reader *reader)
         size_t at = reader->line.at;
         ok = take_number(reader, UINT32_MAX, "expected the number of a frame", &frame) &&
              (frame < reader->recording->frame_count ||
-              fail_here(reader, at, "expected the number of a frame defined above (the first is 0)"));
+              fail_here(reader, at,
+                        "expected the number of a frame defined above (the first is 0)"));
         frames = frag_grow(frames, &capacity, (size_t)count + 1, sizeof *frames);
         frames[count++] = (uint32_t)frame;
     }
     if (ok && frag_builder_site(reader->builder, frames, count) != expected)
-        ok = fail_here(reader, 0, "expected each call site once, as they are numbered by their order");
+        ok = fail_here(reader, 0,
+                       "expected each call site once, as they are numbered by their order");
     free(frames);
     return ok;
 }
@@ -255,8 +270,9 @@ static bool read_device(text_reader *reader)
     if (!take_number(reader, UINT32_MAX, "expected the number of a device", &device))
         return false;
     if (reader->has_device && device <= reader->device)
-        return fail_here(reader, at, "expected a higher number than that of the device before (one without a "
-                                     "'device' line is 0)");
+        return fail_here(reader, at,
+                         "expected a higher number than that of the device before (one without a "
+                         "'device' line is 0)");
     begin_device(reader, (uint32_t)device);
     return true;
 }
@@ -281,8 +297,8 @@ static bool read_streams(text_reader *reader)
             return false;
         if (reader->stream_count == FRAG_STREAM_ALL)
             return fail_here(reader, at, "expected at most 65535 streams");
-        reader->streams = frag_grow(reader->streams, &reader->stream_capacity, (size_t)reader->stream_count + 1,
-                                    sizeof *reader->streams);
+        reader->streams = frag_grow(reader->streams, &reader->stream_capacity,
+                                    (size_t)reader->stream_count + 1, sizeof *reader->streams);
         reader->streams[reader->stream_count++] = handle;
     }
     frag_builder_streams(reader->builder, reader->streams, reader->stream_count);
@@ -303,7 +319,8 @@ static bool take_pool_id(text_reader *reader, frag_pool_id *id, bool *is_pair)
     size_t at = line->at;
     if (!take_number(reader, UINT64_MAX, "expected the second half of a pool", &id->low))
         return false;
-    return line->at == line->length || line->bytes[line->at] != ':' || fail_here(reader, at, "expected two halves");
+    return line->at == line->length || line->bytes[line->at] != ':' ||
+           fail_here(reader, at, "expected two halves");
 }
 
 static bool read_pools(text_reader *reader)
@@ -346,7 +363,8 @@ static bool take_stream(text_reader *reader, frag_build_event *event)
     if (!reader->has_streams)
         return true;
     if (event->stream >= reader->stream_count)
-        return fail_here(reader, at, "expected the place of a stream in the 'streams' line (the first is 0)");
+        return fail_here(reader, at,
+                         "expected the place of a stream in the 'streams' line (the first is 0)");
     event->stream = reader->streams[event->stream];
     return true;
 }
@@ -361,7 +379,8 @@ static bool take_pool(text_reader *reader, uint32_t *pool)
         return false;
     if (reader->has_pools && !is_pair) {
         if (id.low >= reader->pool_count)
-            return fail_here(reader, at, "expected the place of a pool in the 'pools' line (the first is 0)");
+            return fail_here(reader, at,
+                             "expected the place of a pool in the 'pools' line (the first is 0)");
         *pool = (uint32_t)id.low;
         return true;
     }
@@ -371,13 +390,14 @@ static bool take_pool(text_reader *reader, uint32_t *pool)
     return true;
 }
 
-static bool take_attribute(text_reader *reader, const char *key, size_t length, size_t at, frag_build_event *event,
-                           bool *has_stream)
+static bool take_attribute(text_reader *reader, const char *key, size_t length, size_t at,
+                           frag_build_event *event, bool *has_stream)
 {
     uint64_t number = 0;
     if (is_word(key, length, "stream=")) {
         *has_stream = true;
-        return (frag_op_has_stream(event->op) || fail_here(reader, at, "expected no stream with this op")) &&
+        return (frag_op_has_stream(event->op) ||
+                fail_here(reader, at, "expected no stream with this op")) &&
                take_stream(reader, event);
     }
     if (is_word(key, length, "addr=") || is_word(key, length, "free="))
@@ -401,17 +421,21 @@ static bool take_attribute(text_reader *reader, const char *key, size_t length, 
         if (!take_number(reader, UINT32_MAX, "expected the number of a call site", &number))
             return false;
         if (number >= reader->recording->site_count)
-            return fail_here(reader, value_at, "expected the number of a call site defined above (the first is 1)");
+            return fail_here(reader, value_at,
+                             "expected the number of a call site defined above (the first is 1)");
         event->site = (uint32_t)number;
         return true;
     }
     for (uint32_t flag = 1; flag < 128; flag *= 2)
         if (is_word(key, length, frag_text_flag_name((uint8_t)flag))) {
             event->flags |= (uint8_t)flag;
-            return (frag_op_flags(event->op) & flag) != 0 || fail_here(reader, at, "expected no such word with this op");
+            return (frag_op_flags(event->op) & flag) != 0 ||
+                   fail_here(reader, at, "expected no such word with this op");
         }
-    return fail_here(reader, at, "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a word such "
-                                 "as initial or deferred");
+    return fail_here(
+        reader, at,
+        "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a word such "
+        "as initial or deferred");
 }
 
 static bool take_slot(text_reader *reader, frag_build_event *event)
@@ -423,10 +447,13 @@ static bool take_slot(text_reader *reader, frag_build_event *event)
     if (event->op == FRAG_OP_ALLOC && line->at < line->length && line->bytes[line->at] == '-') {
         line->at++;
         event->slot = FRAG_SLOT_NONE;
-        bool is_alone = line->at == line->length || line->bytes[line->at] == ' ' || line->bytes[line->at] == '\t';
-        return is_alone || fail_here(reader, at, "expected a slot, or '-' alone for an alloc that failed");
+        bool is_alone = line->at == line->length || line->bytes[line->at] == ' ' ||
+                        line->bytes[line->at] == '\t';
+        return is_alone ||
+               fail_here(reader, at, "expected a slot, or '-' alone for an alloc that failed");
     }
-    if (!take_number(reader, reader->event_count + SLOT_SLACK, "expected a slot: a small number, dense from 0", &slot))
+    if (!take_number(reader, reader->event_count + SLOT_SLACK,
+                     "expected a slot: a small number, dense from 0", &slot))
         return false;
     event->slot = (uint32_t)slot;
     slot_state state = slot < reader->slot_count ? reader->slots[slot].state : SLOT_FREE;
@@ -450,7 +477,8 @@ static bool take_shape(text_reader *reader, frag_build_event *event)
             return false;
         skip_blanks(&reader->line);
         size_t at = reader->line.at;
-        return take_number(reader, FRAG_REQUEST_BYTES_MAX, "expected bytes, 1 to 2^48 - 1", &event->bytes) &&
+        return take_number(reader, FRAG_REQUEST_BYTES_MAX, "expected bytes, 1 to 2^48 - 1",
+                           &event->bytes) &&
                (event->bytes > 0 || fail_here(reader, at, "expected bytes, 1 to 2^48 - 1"));
     }
     case FRAG_TEXT_BYTES:
@@ -458,7 +486,8 @@ static bool take_shape(text_reader *reader, frag_build_event *event)
     case FRAG_TEXT_POOL_OR_NOTHING: {
         skip_blanks(&reader->line);
         const line_cursor *line = &reader->line;
-        bool has_pool = line->at < line->length && line->bytes[line->at] >= '0' && line->bytes[line->at] <= '9';
+        bool has_pool =
+            line->at < line->length && line->bytes[line->at] >= '0' && line->bytes[line->at] <= '9';
         event->slot = FRAG_SLOT_NONE;
         return !has_pool || take_pool(reader, &event->slot);
     }
@@ -476,8 +505,8 @@ static void keep_slot(text_reader *reader, frag_build_event *event, bool has_str
 {
     if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE) {
         if (event->slot >= reader->slot_count) {
-            reader->slots =
-                frag_grow(reader->slots, &reader->slot_capacity, (size_t)event->slot + 1, sizeof *reader->slots);
+            reader->slots = frag_grow(reader->slots, &reader->slot_capacity,
+                                      (size_t)event->slot + 1, sizeof *reader->slots);
             memset(reader->slots + reader->slot_count, 0,
                    (event->slot + 1 - reader->slot_count) * sizeof *reader->slots);
             reader->slot_count = (size_t)event->slot + 1;
@@ -562,7 +591,9 @@ static bool read_line(text_reader *reader)
         return expect_end(reader);
     frag_op op = FRAG_OP_ALLOC;
     if (!frag_op_find(word, length, &op))
-        return fail_here(reader, at, "expected an op such as alloc or free, or a definition such as device or streams");
+        return fail_here(
+            reader, at,
+            "expected an op such as alloc or free, or a definition such as device or streams");
     return read_event(reader, op);
 }
 
@@ -591,8 +622,9 @@ static bool next_line(text_reader *reader, bool *has_line, size_t *consumed)
     if (end == NULL)
         end = memchr(bytes, '\n', count);
     if (end == NULL && count >= LINE_BYTES_MAX / 2)
-        return frag_fail_line(reader->error, reader->line.number, 0, "the line is longer than 8 MiB; expected a trace "
-                                                                     "with one event a line");
+        return frag_fail_line(reader->error, reader->line.number, 0,
+                              "the line is longer than 8 MiB; expected a trace "
+                              "with one event a line");
     size_t length = end == NULL ? count : (size_t)(end - bytes);
     *consumed = end == NULL ? count : length + 1;
     if (length > 0 && bytes[length - 1] == '\r')
@@ -610,14 +642,17 @@ static bool read_first_line(text_reader *reader)
     if (!next_line(reader, &has_line, &consumed))
         return false;
     static const char start[] = "# fraglab trace ";
-    if (!has_line || reader->line.length < sizeof start - 1 || memcmp(reader->line.bytes, start, sizeof start - 1) != 0)
-        return frag_fail_line(reader->error, 1, 1, "the first line is not that of a text trace; expected '%s'",
+    if (!has_line || reader->line.length < sizeof start - 1 ||
+        memcmp(reader->line.bytes, start, sizeof start - 1) != 0)
+        return frag_fail_line(reader->error, 1, 1,
+                              "the first line is not that of a text trace; expected '%s'",
                               FRAG_TEXT_FIRST_LINE);
     reader->line.at = sizeof start - 1;
     const char *version = NULL;
     size_t length = take_word(&reader->line, &version);
     if (!is_word(version, length, "1"))
-        return fail_here(reader, sizeof start - 1, "expected version 1, the one this fraglab reads");
+        return fail_here(reader, sizeof start - 1,
+                         "expected version 1, the one this fraglab reads");
     if (!expect_end(reader))
         return false;
     frag_input_skip(reader->input, consumed);
@@ -641,9 +676,11 @@ static bool read_lines(text_reader *reader)
     }
 }
 
-bool frag_text_read(frag_input *input, const frag_load_options *options, frag_recording *recording, frag_error *error)
+bool frag_text_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                    frag_error *error)
 {
-    /* Everything is read, so that the digest is that of the file; the caller drops what it does not want. */
+    /* Everything is read, so that the digest is that of the file; the caller drops what it does not
+     * want. */
     (void)options;
     *recording = (frag_recording){0};
     text_reader reader = {.input = input, .recording = recording, .error = error, .pool_count = 1};

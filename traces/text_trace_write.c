@@ -174,6 +174,7 @@ bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *
         free(slot_streams);
     }
     if (ferror(stream) != 0)
-        return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?", strerror(errno));
+        return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",
+                         strerror(errno));
     return true;
 }

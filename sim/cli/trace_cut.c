@@ -19,11 +19,13 @@ static char *split_range(const char *text, char **second)
     return first;
 }
 
-static bool read_pair(const char *option, const char *text, uint64_t *from, uint64_t *to, frag_error *error)
+static bool read_pair(const char *option, const char *text, uint64_t *from, uint64_t *to,
+                      frag_error *error)
 {
     char *second = NULL;
     char *first = split_range(text, &second);
-    bool ok = second != NULL || frag_fail(error, FRAG_E_USAGE, "'%s' is no range; expected A..B", text);
+    bool ok =
+        second != NULL || frag_fail(error, FRAG_E_USAGE, "'%s' is no range; expected A..B", text);
     /* An end left out is that of the trace. */
     ok = ok && (first[0] == '\0' || frag_count_parse(first, 0, UINT64_MAX, from, error)) &&
          (second[0] == '\0' || frag_count_parse(second, 0, UINT64_MAX, to, error));
@@ -31,8 +33,8 @@ static bool read_pair(const char *option, const char *text, uint64_t *from, uint
     return ok || frag_error_in(error, option);
 }
 
-static bool find_range(const frag_arguments *arguments, const frag_recording *recording, const frag_trace *trace,
-                       frag_cut_range *range, frag_error *error)
+static bool find_range(const frag_arguments *arguments, const frag_recording *recording,
+                       const frag_trace *trace, frag_cut_range *range, frag_error *error)
 {
     const char *events = frag_arguments_value(arguments, "events");
     const char *time = frag_arguments_value(arguments, "time");
@@ -55,8 +57,8 @@ static bool find_range(const frag_arguments *arguments, const frag_recording *re
     return ok || frag_error_in(error, "--marks");
 }
 
-static bool find_trace(const frag_arguments *arguments, const frag_recording *recording, const frag_trace **trace,
-                       frag_error *error)
+static bool find_trace(const frag_arguments *arguments, const frag_recording *recording,
+                       const frag_trace **trace, frag_error *error)
 {
     uint64_t device = recording->traces[0].device;
     if (!frag_arguments_count(arguments, "device", 0, UINT32_MAX, &device, error))
@@ -71,19 +73,20 @@ static bool find_trace(const frag_arguments *arguments, const frag_recording *re
             *trace = &recording->traces[i];
             return true;
         }
-    frag_fail(error, FRAG_E_USAGE, "the recording has no device %u; the first it has is %u", (unsigned)device,
-              recording->traces[0].device);
+    frag_fail(error, FRAG_E_USAGE, "the recording has no device %u; the first it has is %u",
+              (unsigned)device, recording->traces[0].device);
     return frag_error_in(error, "--device");
 }
 
-static bool cut(const frag_arguments *arguments, const frag_recording *recording, frag_output **output,
-                frag_error *error)
+static bool cut(const frag_arguments *arguments, const frag_recording *recording,
+                frag_output **output, frag_error *error)
 {
     const frag_trace *trace = NULL;
     frag_cut_range range = {0};
     frag_recording piece = {0};
     if (!find_trace(arguments, recording, &trace, error) ||
-        !find_range(arguments, recording, trace, &range, error) || !frag_cut(recording, trace, range, &piece, error))
+        !find_range(arguments, recording, trace, &range, error) ||
+        !frag_cut(recording, trace, range, &piece, error))
         return false;
     bool ok = frag_trace_tools_write(arguments, &piece, *output, error);
     *output = NULL;
@@ -104,7 +107,8 @@ static int run_cut(const frag_arguments *arguments)
     frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
     if (output == NULL)
         return frag_report(&error);
-    bool ok = frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording, &findings, &error) &&
+    bool ok = frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
+                                    &findings, &error) &&
               cut(arguments, &recording, &output, &error);
     frag_output_abandon(output);
     frag_recording_destroy(&recording);
@@ -112,12 +116,18 @@ static int run_cut(const frag_arguments *arguments)
 }
 
 static const frag_command_option options[] = {
-    {.name = "events", .argument = "A..B", .help = "events from index A on and before B; either may be left out"},
-    {.name = "time", .argument = "S..E", .help = "events recorded from S on and before E, in ns of Unix time"},
+    {.name = "events",
+     .argument = "A..B",
+     .help = "events from index A on and before B; either may be left out"},
+    {.name = "time",
+     .argument = "S..E",
+     .help = "events recorded from S on and before E, in ns of Unix time"},
     {.name = "marks",
      .argument = "NAME[..NAME]",
      .help = "from the first mark of that name to its end, or to the end of a second one"},
-    {.name = "device", .argument = "N", .help = "the device whose trace is cut, when there are several"},
+    {.name = "device",
+     .argument = "N",
+     .help = "the device whose trace is cut, when there are several"},
     FRAG_TRACE_FROM_OPTION,
     FRAG_TRACE_WRITE_OPTIONS,
     {.name = NULL},
@@ -127,7 +137,8 @@ const frag_command frag_command_trace_cut = {
     .name = "cut",
     .operands = "TRACE",
     .summary = "take a piece out of a trace",
-    .description = "The piece is a whole trace: segments held and blocks live where it starts become its prologue, at "
+    .description = "The piece is a whole trace: segments held and blocks live where it starts "
+                   "become its prologue, at "
                    "their recorded addresses where those are known.",
     .examples = "fraglab trace cut run.fgt -o step.fgt --marks 'step 12'  # one training step\n"
                 "fraglab trace cut run.fgt -o end.fgt --events 500000..  # the last part\n",

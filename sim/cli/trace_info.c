@@ -19,7 +19,7 @@ typedef struct request_share {
 /* What is counted beside trace->stats. */
 typedef struct trace_facts {
     request_share sizes[SIZE_CLASSES]; /* requests of 2^i to 2^(i+1) - 1 bytes */
-    uint64_t *lifetimes;       /* in events, of requests that were freed; ascending */
+    uint64_t *lifetimes;               /* in events, of requests that were freed; ascending */
     uint64_t lifetime_count;
     uint64_t unfreed_count;
     request_share *streams;
@@ -42,7 +42,8 @@ static void add_share(request_share *share, uint64_t bytes)
 static void collect(const frag_trace *trace, trace_facts *facts)
 {
     *facts = (trace_facts){0};
-    facts->lifetimes = frag_alloc((size_t)trace->stats.op_counts[FRAG_OP_ALLOC], sizeof *facts->lifetimes);
+    facts->lifetimes =
+        frag_alloc((size_t)trace->stats.op_counts[FRAG_OP_ALLOC], sizeof *facts->lifetimes);
     facts->streams = frag_alloc((size_t)trace->stream_count + 1, sizeof *facts->streams);
     facts->pools = frag_alloc((size_t)trace->pool_count + 1, sizeof *facts->pools);
     uint64_t *born = frag_alloc((size_t)trace->slot_count + 1, sizeof *born); /* event + 1 */
@@ -63,7 +64,8 @@ static void collect(const frag_trace *trace, trace_facts *facts)
     for (uint32_t slot = 0; slot < trace->slot_count; slot++)
         facts->unfreed_count += born[slot] != 0 ? 1 : 0;
     if (facts->lifetime_count > 0)
-        qsort(facts->lifetimes, (size_t)facts->lifetime_count, sizeof *facts->lifetimes, compare_lifetimes);
+        qsort(facts->lifetimes, (size_t)facts->lifetime_count, sizeof *facts->lifetimes,
+              compare_lifetimes);
     free(born);
 }
 
@@ -76,7 +78,9 @@ static void destroy_facts(trace_facts *facts)
 
 static uint64_t lifetime_at(const trace_facts *facts, uint64_t percent)
 {
-    return facts->lifetime_count == 0 ? 0 : facts->lifetimes[(facts->lifetime_count - 1) * percent / 100];
+    return facts->lifetime_count == 0
+               ? 0
+               : facts->lifetimes[(facts->lifetime_count - 1) * percent / 100];
 }
 
 /* ---- one JSON object for each trace */
@@ -110,18 +114,24 @@ static void add_stats_json(frag_json *json, const frag_trace *trace)
     bool has_observed = stats->observed_reserved_peak_bytes > 0;
     frag_json_number(json, "observed.peak_reserved_bytes",
                      has_observed ? stats->observed_reserved_peak_bytes : unknown);
-    frag_json_number(json, "observed.end_reserved_bytes", has_observed ? stats->observed_reserved_end_bytes : unknown);
-    frag_json_number(json, "time_first_ns", stats->time_first_ns > 0 ? stats->time_first_ns : unknown);
+    frag_json_number(json, "observed.end_reserved_bytes",
+                     has_observed ? stats->observed_reserved_end_bytes : unknown);
+    frag_json_number(json, "time_first_ns",
+                     stats->time_first_ns > 0 ? stats->time_first_ns : unknown);
     frag_json_number(json, "time_last_ns", stats->time_last_ns > 0 ? stats->time_last_ns : unknown);
 }
 
 static void add_facts_json(frag_json *json, const frag_trace *trace, const trace_facts *facts)
 {
     bool has_lifetimes = facts->lifetime_count > 0;
-    frag_json_number(json, "lifetime_events.median", has_lifetimes ? lifetime_at(facts, 50) : FRAG_UNLIMITED);
-    frag_json_number(json, "lifetime_events.p90", has_lifetimes ? lifetime_at(facts, 90) : FRAG_UNLIMITED);
-    frag_json_number(json, "lifetime_events.p99", has_lifetimes ? lifetime_at(facts, 99) : FRAG_UNLIMITED);
-    frag_json_number(json, "lifetime_events.max", has_lifetimes ? lifetime_at(facts, 100) : FRAG_UNLIMITED);
+    frag_json_number(json, "lifetime_events.median",
+                     has_lifetimes ? lifetime_at(facts, 50) : FRAG_UNLIMITED);
+    frag_json_number(json, "lifetime_events.p90",
+                     has_lifetimes ? lifetime_at(facts, 90) : FRAG_UNLIMITED);
+    frag_json_number(json, "lifetime_events.p99",
+                     has_lifetimes ? lifetime_at(facts, 99) : FRAG_UNLIMITED);
+    frag_json_number(json, "lifetime_events.max",
+                     has_lifetimes ? lifetime_at(facts, 100) : FRAG_UNLIMITED);
     frag_json_number(json, "never_freed", facts->unfreed_count);
     frag_json_array(json, "sizes");
     for (uint32_t i = 0; i < SIZE_CLASSES; i++)
@@ -141,14 +151,16 @@ static void add_facts_json(frag_json *json, const frag_trace *trace, const trace
     frag_json_array(json, "pools");
     for (uint32_t i = 0; i < trace->pool_count; i++) {
         char id[64];
-        snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high, trace->pool_ids[i].low);
+        snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high,
+                 trace->pool_ids[i].low);
         frag_json *item = share_json(&facts->pools[i]);
         frag_json_text(item, "id", id);
         frag_json_append(json, "pools", item);
     }
 }
 
-static void print_json(const frag_recording *recording, const frag_trace *trace, const trace_facts *facts)
+static void print_json(const frag_recording *recording, const frag_trace *trace,
+                       const trace_facts *facts)
 {
     frag_json *json = frag_json_create();
     frag_json_number(json, "schema", 1);
@@ -161,8 +173,10 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
     frag_json_array(json, "metadata");
     for (uint32_t i = 0; i < recording->metadata_count; i++) {
         frag_json *item = frag_json_create();
-        frag_json_text(item, "key", frag_strings_get(&recording->strings, recording->metadata[i][0]));
-        frag_json_text(item, "value", frag_strings_get(&recording->strings, recording->metadata[i][1]));
+        frag_json_text(item, "key",
+                       frag_strings_get(&recording->strings, recording->metadata[i][0]));
+        frag_json_text(item, "value",
+                       frag_strings_get(&recording->strings, recording->metadata[i][1]));
         frag_json_append(json, "metadata", item);
     }
     frag_json_write(json, stdout, false);
@@ -187,7 +201,8 @@ static void print_share(const char *name, const request_share *share)
 {
     byte_text count;
     byte_text bytes;
-    printf("  %-24s %14s  %14s\n", name, count_of(share->count, &count), bytes_of(share->bytes, &bytes));
+    printf("  %-24s %14s  %14s\n", name, count_of(share->count, &count),
+           bytes_of(share->bytes, &bytes));
 }
 
 /* Strings of a recording may hold anything; a terminal gets what can be printed. */
@@ -217,10 +232,12 @@ static void print_stats(const frag_trace *trace)
     printf("  live at the end          %s\n", bytes_of(stats->end_requested_bytes, &a));
     printf("  blocks live at most      %s\n", count_of(stats->live_count_max, &a));
     if (stats->observed_reserved_peak_bytes > 0)
-        printf("  recorded peak reserved   %s, %s at the end\n", bytes_of(stats->observed_reserved_peak_bytes, &a),
+        printf("  recorded peak reserved   %s, %s at the end\n",
+               bytes_of(stats->observed_reserved_peak_bytes, &a),
                bytes_of(stats->observed_reserved_end_bytes, &b));
     if (stats->time_last_ns > stats->time_first_ns)
-        printf("  recorded time            %.3f s\n", (double)(stats->time_last_ns - stats->time_first_ns) / 1e9);
+        printf("  recorded time            %.3f s\n",
+               (double)(stats->time_last_ns - stats->time_first_ns) / 1e9);
     printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
         if (stats->op_counts[op] > 0)
@@ -232,8 +249,8 @@ static void print_facts(const frag_trace *trace, const trace_facts *facts)
     byte_text texts[5];
     printf("\n  lifetime in events       median %s, 90%% %s, 99%% %s, longest %s; %s never freed\n",
            count_of(lifetime_at(facts, 50), &texts[0]), count_of(lifetime_at(facts, 90), &texts[1]),
-           count_of(lifetime_at(facts, 99), &texts[2]), count_of(lifetime_at(facts, 100), &texts[3]),
-           count_of(facts->unfreed_count, &texts[4]));
+           count_of(lifetime_at(facts, 99), &texts[2]),
+           count_of(lifetime_at(facts, 100), &texts[3]), count_of(facts->unfreed_count, &texts[4]));
     printf("\n  size from                      requests           bytes\n");
     for (uint32_t i = 0; i < SIZE_CLASSES; i++)
         if (facts->sizes[i].count > 0)
@@ -251,7 +268,8 @@ static void print_facts(const frag_trace *trace, const trace_facts *facts)
     printf("\n  pool                           requests           bytes\n");
     for (uint32_t i = 0; i < trace->pool_count && i < TABLE_ROWS_MAX; i++) {
         char id[64];
-        snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high, trace->pool_ids[i].low);
+        snprintf(id, sizeof id, "%" PRIu64 ":%" PRIu64, trace->pool_ids[i].high,
+                 trace->pool_ids[i].low);
         print_share(id, &facts->pools[i]);
     }
     if (trace->pool_count > TABLE_ROWS_MAX)
@@ -323,8 +341,10 @@ const frag_command frag_command_trace_info = {
     .name = "info",
     .operands = "TRACE...",
     .summary = "what a recording holds: counts, sizes, lifetimes, peaks",
-    .description = "Counts of everything, requests by size, how long blocks live (in events), streams and pools, the "
-                   "peak of requested bytes and where it is, and what the recorded allocator reserved.",
+    .description =
+        "Counts of everything, requests by size, how long blocks live (in events), streams and "
+        "pools, the "
+        "peak of requested bytes and where it is, and what the recorded allocator reserved.",
     .examples = "fraglab trace info run.fgt  # a page\n"
                 "fraglab trace info --format jsonl *.fgt  # for programs\n",
     .options = options,

@@ -4,25 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
-bool frag_trace_tools_load(const frag_arguments *arguments, const char *path, frag_recording *recording,
-                           frag_findings *findings, frag_error *error)
+bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
+                           frag_recording *recording, frag_findings *findings, frag_error *error)
 {
-    frag_load_options options = {.format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
+    frag_load_options options = {
+        .format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
     const char *from = frag_arguments_value(arguments, "from");
     if (from != NULL && !frag_trace_format_find(from, &options.format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected fgt, text or snapshot", from);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected fgt, text or snapshot",
+                  from);
         return frag_error_in(error, "--from");
     }
-    return frag_recording_load(path, &options, recording, findings, error) || frag_error_in(error, path);
+    return frag_recording_load(path, &options, recording, findings, error) ||
+           frag_error_in(error, path);
 }
 
-bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording, frag_output *output,
-                            frag_error *error)
+bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
+                            frag_output *output, frag_error *error)
 {
     const char *to = frag_arguments_value(arguments, "to");
     bool is_text = to != NULL && strcmp(to, "text") == 0;
     FILE *stream = frag_output_stream(output);
-    if (is_text ? frag_text_write(recording, stream, error) : frag_fgt_write(recording, stream, error))
+    if (is_text ? frag_text_write(recording, stream, error)
+                : frag_fgt_write(recording, stream, error))
         return frag_output_finish(output, error);
     frag_output_abandon(output);
     return false;
@@ -37,7 +41,8 @@ static int run_convert(const frag_arguments *arguments)
     const char *path = frag_arguments_value(arguments, "output");
     if (frag_arguments_operand_count(arguments) == 2) {
         if (path != NULL) {
-            frag_fail(&error, FRAG_E_USAGE, "the output is named twice; name it once, as OUT or with -o");
+            frag_fail(&error, FRAG_E_USAGE,
+                      "the output is named twice; name it once, as OUT or with -o");
             frag_error_in(&error, "--output");
             return frag_report(&error);
         }
@@ -50,14 +55,15 @@ static int run_convert(const frag_arguments *arguments)
     frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
     if (output == NULL)
         return frag_report(&error);
-    if (!frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording, &findings, &error)) {
+    if (!frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
+                               &findings, &error)) {
         frag_output_abandon(output);
         return frag_report(&error);
     }
     uint64_t inconsistencies = frag_findings_inconsistencies(&findings);
     if (inconsistencies > 0)
-        frag_warn(arguments, "%" PRIu64 " inconsistencies; 'fraglab trace check %s' explains them", inconsistencies,
-                  frag_arguments_operand(arguments, 0));
+        frag_warn(arguments, "%" PRIu64 " inconsistencies; 'fraglab trace check %s' explains them",
+                  inconsistencies, frag_arguments_operand(arguments, 0));
     bool ok = frag_trace_tools_write(arguments, &recording, output, &error);
     frag_recording_destroy(&recording);
     return ok ? 0 : frag_report(&error);
@@ -73,8 +79,10 @@ const frag_command frag_command_trace_convert = {
     .name = "convert",
     .operands = "IN [OUT]",
     .summary = "write a recording as .fgt or text",
-    .description = "Reads a recording of any format and writes it as .fgt (compressed columns, loads fast) or as "
-                   "text (one event a line, to be read and written by people). Both keep everything.",
+    .description =
+        "Reads a recording of any format and writes it as .fgt (compressed columns, loads fast) or "
+        "as "
+        "text (one event a line, to be read and written by people). Both keep everything.",
     .examples = "fraglab trace convert snapshot.pickle run.fgt  # import once, replay often\n"
                 "fraglab trace convert --to text run.fgt -  # look at it\n",
     .options = convert_options,
@@ -88,10 +96,11 @@ static void print_findings(const frag_findings *findings)
 {
     for (uint32_t i = 0; i < findings->count; i++) {
         const frag_finding *finding = &findings->items[i];
-        printf("  %-13s %8" PRIu64 "  %s: %s\n", finding->is_inconsistency ? "inconsistency" : "note", finding->count,
-               finding->kind, finding->meaning);
-        printf("  %-13s %8s  first at entry %" PRIu64 " of device %" PRIu32 ": %s\n", "", "", finding->event,
-               finding->device, finding->first);
+        printf("  %-13s %8" PRIu64 "  %s: %s\n",
+               finding->is_inconsistency ? "inconsistency" : "note", finding->count, finding->kind,
+               finding->meaning);
+        printf("  %-13s %8s  first at entry %" PRIu64 " of device %" PRIu32 ": %s\n", "", "",
+               finding->event, finding->device, finding->first);
     }
 }
 
@@ -135,8 +144,10 @@ const frag_command frag_command_trace_check = {
     .name = "check",
     .operands = "TRACE...",
     .summary = "read recordings and say whether they are consistent",
-    .description = "Exits 0 when every recording is consistent, 1 when a reader found something that does not fit "
-                   "together (a table of findings follows), 3 when one cannot be read. -q prints nothing; -v also "
+    .description = "Exits 0 when every recording is consistent, 1 when a reader found something "
+                   "that does not fit "
+                   "together (a table of findings follows), 3 when one cannot be read. -q prints "
+                   "nothing; -v also "
                    "prints notes: what was ambiguous or guessed.",
     .examples = "fraglab trace check *.fgt  # one line each\n",
     .options = check_options,

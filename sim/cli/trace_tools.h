@@ -14,23 +14,24 @@ extern const frag_command frag_command_trace_cut;
 /* Options for a subcommand's table. */
 #define FRAG_TRACE_FROM_OPTION                                                                     \
     {                                                                                              \
-        .name = "from", .argument = "FORMAT", .help = "format of the input, instead of by content", \
-        .choices = "fgt|text|snapshot"                                                             \
+        .name = "from", .argument = "FORMAT",                                                      \
+        .help = "format of the input, instead of by content", .choices = "fgt|text|snapshot"       \
     }
 
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
     {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there; - is stdout"},     \
         {.name = "force", .letter = 'f', .help = "overwrite the output file"},                     \
     {                                                                                              \
-        .name = "to", .argument = "FORMAT", .help = "format to write (default: fgt)", .choices = "fgt|text" \
+        .name = "to", .argument = "FORMAT", .help = "format to write (default: fgt)",              \
+        .choices = "fgt|text"                                                                      \
     }
 
 /* Loads with every column and call stack. */
-bool frag_trace_tools_load(const frag_arguments *arguments, const char *path, frag_recording *recording,
-                           frag_findings *findings, frag_error *error);
+bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
+                           frag_recording *recording, frag_findings *findings, frag_error *error);
 
 /* Writes to an opened output in the format of --to and puts it in place; the output is used up. */
-bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording, frag_output *output,
-                            frag_error *error);
+bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
+                            frag_output *output, frag_error *error);
 
 #endif
