@@ -18,6 +18,7 @@ enum {
     OPTION_LARGE_SEGMENT,
     OPTION_THROW,
     OPTION_EXPANDABLE,
+    OPTION_RESERVE,
     OPTION_BACKEND,
 };
 
@@ -46,9 +47,12 @@ const frag_option frag_pytorch_options[] = {
     [OPTION_THROW] = {.key = "throw_on_cudamalloc_oom", .type = FRAG_OPTION_FLAG, .default_text = "false",
                       .help = "with a fraction: fail before the device is asked, without retrying"},
     [OPTION_EXPANDABLE] = {.key = "expandable_segments", .type = FRAG_OPTION_FLAG, .default_text = "false",
-                           .help = "only false; growing segments are not simulated yet"},
+                           .help = "segments that grow page by page in reserved address space"},
+    [OPTION_RESERVE] = {.key = "expandable_segments_reserve", .type = FRAG_OPTION_TEXT, .default_text = "",
+                        .help = "address space of one expandable segment: share of the capacity, or 40G"},
     [OPTION_BACKEND] = {.key = "backend", .type = FRAG_OPTION_ENUM, .default_text = "native", .choices = "native",
                         .help = "the native allocator is the one simulated"},
+    HOST_ONLY("expandable_segments_reserve_by_class"),
     HOST_ONLY("release_lock_on_cudamalloc"),
     HOST_ONLY("graph_capture_record_stream_reuse"),
     HOST_ONLY("pinned_use_cuda_host_register"),
@@ -205,6 +209,29 @@ static bool check_split_size(const frag_pytorch_settings *settings, const char *
     return true;
 }
 
+/* "0.5" of the capacity, or "40G". */
+static bool read_reserve(frag_pytorch_settings *settings, const char *text, frag_error *error)
+{
+    char number[32];
+    size_t length = strlen(text);
+    if (length == 0)
+        return true;
+    bool is_gib = text[length - 1] == 'G';
+    length -= is_gib ? 1 : 0;
+    double value = 0;
+    if (length >= sizeof number)
+        length = 0;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (!frag_ratio_parse(number, 0, is_gib ? 1048576 : 64, &value, NULL))
+        return frag_fail(error, FRAG_E_USAGE,
+                         "expandable_segments_reserve '%s' is wrong; expected a share of the capacity such as 0.5, or 40G",
+                         text);
+    settings->reserve_bytes = is_gib ? (uint64_t)(value * (double)FRAG_GIB) : 0;
+    settings->reserve_ratio = is_gib ? 0 : value;
+    return true;
+}
+
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error)
 {
@@ -215,8 +242,9 @@ bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_op
     uint64_t split = values[OPTION_MAX_SPLIT].number;
     uint64_t slack = values[OPTION_NON_SPLIT_ROUNDING].number;
     settings->large_segment_bytes = values[OPTION_LARGE_SEGMENT].number * FRAG_MIB;
-    if (values[OPTION_EXPANDABLE].number != 0)
-        return frag_fail(error, FRAG_E_USAGE, "expandable_segments=true is not simulated yet; leave it out or write false");
+    settings->is_expandable = values[OPTION_EXPANDABLE].number != 0;
+    if (!read_reserve(settings, values[OPTION_RESERVE].text, error))
+        return false;
     if (!check_split_size(settings, "max_split_size_mb", split, error))
         return false;
     if (values[OPTION_NON_SPLIT_ROUNDING].is_given &&

@@ -28,6 +28,9 @@ typedef struct frag_pytorch_settings {
     double memory_fraction;
     bool has_fraction;                 /* a limit is set */
     bool throws_on_oom;
+    bool is_expandable;
+    double reserve_ratio;              /* address space of one expandable segment: share of the capacity */
+    uint64_t reserve_bytes;            /* ... or bytes; both 0: 9/8 of the capacity */
     bool has_divisions;
     uint32_t divisions[16];            /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;

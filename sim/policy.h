@@ -68,6 +68,7 @@ typedef struct frag_policy_limits {
     uint32_t pool_count;     /* at least 1 */
     uint64_t request_bytes_max;
     uint64_t requested_bytes_total;
+    uint64_t peak_requested_bytes;
     uint32_t initial_segment_count; /* for adopt */
 } frag_policy_limits;
 
@@ -131,6 +132,8 @@ typedef struct frag_policy_ops {
     /* Takes over one segment and its live blocks, in address order. Adopt calls come before any alloc.
      * false: the device has no room for it. */
     bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks, uint32_t block_count);
+    /* Can it, with its options, take over mapped ranges too (segments with is_growing)? NULL: no. */
+    bool (*adopts_ranges)(const frag_policy *policy);
     /* The bytes a request is rounded to before a block is looked for; NULL: the block's own size. */
     uint64_t (*rounded)(const frag_policy *policy, uint64_t bytes);
 

@@ -396,9 +396,12 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
     for (uint64_t i = 0; i < end; i++) {
         const frag_event *event = &trace->events[i];
         bool is_segment = event->op == FRAG_OP_SEGMENT_ALLOC;
-        if (event->op == FRAG_OP_SEGMENT_MAP || (is_segment && event->bytes % replay->device->page_bytes != 0))
+        bool is_range = event->op == FRAG_OP_SEGMENT_MAP;
+        if (is_range && (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
             return false;
-        is_in_segment = is_in_segment || is_segment;
+        if ((is_segment || is_range) && event->bytes % replay->device->page_bytes != 0)
+            return false;
+        is_in_segment = is_in_segment || is_segment || is_range;
         if (event->op == FRAG_OP_ALLOC && (!is_in_segment || trace->block_bytes[i] == 0))
             return false;
     }
@@ -418,6 +421,17 @@ static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t 
     replay->level.active_bytes += block_bytes;
 }
 
+/* Which pool a segment from before the trace belonged to, in allocators that have a pool for small
+ * requests: small segments are one page; mapped ranges are told by their blocks. */
+static bool is_small_segment(const frag_span *segment, uint64_t block_bytes_max)
+{
+    if (!segment->is_growing || segment->bytes <= FRAG_DEVICE_PAGE_BYTES)
+        return segment->bytes <= FRAG_DEVICE_PAGE_BYTES;
+    if (block_bytes_max > 0)
+        return block_bytes_max <= FRAG_MIB;
+    return segment->bytes % (20 * FRAG_MIB) != 0;
+}
+
 /* One segment and its blocks; the event of the segment is at first. Returns the event after its last. */
 static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end, frag_adopted_block *blocks)
 {
@@ -429,14 +443,19 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         .bytes = segment->bytes,
         .stream = segment->stream,
         .pool = pool_at(trace, first),
-        .is_small_pool = segment->bytes <= FRAG_DEVICE_PAGE_BYTES,
+        .is_growing = segment->op == FRAG_OP_SEGMENT_MAP,
     };
     uint32_t count = 0;
     uint64_t next = first + 1;
-    for (; next < end && trace->events[next].op != FRAG_OP_SEGMENT_ALLOC; next++)
-        if (trace->events[next].op == FRAG_OP_ALLOC)
+    uint64_t block_bytes_max = 0;
+    for (; next < end && !frag_op_is_observed(trace->events[next].op); next++)
+        if (trace->events[next].op == FRAG_OP_ALLOC) {
             blocks[count++] = (frag_adopted_block){trace->addresses[next], trace->block_bytes[next],
                                                    trace->events[next].bytes, 0};
+            if (trace->block_bytes[next] > block_bytes_max)
+                block_bytes_max = trace->block_bytes[next];
+        }
+    span.is_small_pool = is_small_segment(&span, block_bytes_max);
     if (!replay->ops->adopt(replay->policy, &span, blocks, count)) {
         replay->event = first;
         run_out(replay, segment->bytes);
@@ -522,6 +541,7 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
         .live_count_max = trace->slot_count + 1, /* one more for requests that failed when recorded */
         .stream_count = trace->stream_count > 0 ? trace->stream_count : 1,
         .pool_count = trace->pool_count > 0 ? trace->pool_count : 1,
+        .peak_requested_bytes = trace->stats.peak_requested_bytes,
         .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
     };
     for (uint64_t i = 0; i < trace->event_count; i++) {

@@ -14,6 +14,7 @@
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define RESERVE_BASE ((uint64_t)0x600000000000)
 #define SPACE_BYTES ((uint64_t)1 << 46)
+#define RESERVE_BYTES (MALLOC_BASE - RESERVE_BASE)
 
 /* The recorded addresses of one size, handed out in order. */
 typedef struct size_queue {
@@ -260,7 +261,7 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     sim->bump = sim->boundary;
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
-    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40), SPACE_BYTES);
+    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40), RESERVE_BYTES);
     if (options->address_rule == FRAG_ADDRESS_RECORDED)
         queue_recorded(sim);
     return &sim->base;

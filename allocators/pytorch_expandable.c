@@ -1,0 +1,353 @@
+/* Expandable segments: one reserved address range per list, mapped page by page.
+ *
+ * A request that no free block can serve maps pages behind (or between) free blocks, lowest place first;
+ * releasing cached memory unmaps the whole pages inside free blocks. Unmapped parts are blocks too, in a
+ * list of their own by address. Source: ExpandableSegment in c10/cuda/CUDACachingAllocator.cpp. */
+#include "allocators/pytorch_state.h"
+#include "sim/base/bits.h"
+
+#define NONE FRAG_PYTORCH_NONE
+
+static bool is_unmapped(const frag_pytorch_block *at)
+{
+    return (at->list & FRAG_PYTORCH_UNMAPPED) != 0;
+}
+
+static bool is_in_use(const frag_pytorch_block *at)
+{
+    return (at->list & FRAG_PYTORCH_IN_USE) != 0;
+}
+
+/* ---- the list of unmapped blocks: short, in address order, linked through age */
+
+static void insert_unmapped(frag_policy *policy, uint32_t id)
+{
+    frag_pytorch_block *at = &policy->blocks[id];
+    uint32_t *link = &frag_pytorch_list_at(policy, at)->first_unmapped;
+    while (*link != NONE && policy->blocks[*link].address < at->address)
+        link = &policy->blocks[*link].age;
+    at->age = *link;
+    *link = id;
+}
+
+static void remove_unmapped(frag_policy *policy, uint32_t id)
+{
+    uint32_t *link = &frag_pytorch_list_at(policy, &policy->blocks[id])->first_unmapped;
+    while (*link != id) {
+        FRAG_ASSERT(*link != NONE);
+        link = &policy->blocks[*link].age;
+    }
+    *link = policy->blocks[id].age;
+}
+
+/* ---- ranges */
+
+static frag_pytorch_range *range_of(const frag_policy *policy, uint64_t address)
+{
+    for (uint32_t i = 1; i < policy->range_count; i++) {
+        frag_pytorch_range *range = &policy->ranges[i];
+        if (range->bytes > 0 && address >= range->base && address - range->base < range->bytes)
+            return range;
+    }
+    return NULL;
+}
+
+static void add_range(frag_policy *policy, frag_pytorch_range range)
+{
+    uint32_t id = policy->spare_range;
+    if (id != 0) {
+        policy->spare_range = policy->ranges[id].next;
+    } else {
+        FRAG_ASSERT(policy->range_count < policy->range_max);
+        id = policy->range_count++;
+    }
+    policy->ranges[id] = range;
+}
+
+static void drop_range(frag_policy *policy, frag_pytorch_range *range)
+{
+    if (!range->is_adopted)
+        frag_device_unreserve(policy->device, range->base, range->bytes);
+    *range = (frag_pytorch_range){.next = policy->spare_range};
+    policy->spare_range = (uint32_t)(range - policy->ranges);
+}
+
+static uint64_t page_bytes_of(const frag_policy *policy, const frag_pytorch_list *list)
+{
+    return list->is_small ? FRAG_PYTORCH_SMALL_SEGMENT : policy->settings.large_segment_bytes;
+}
+
+static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes)
+{
+    uint32_t id = frag_pytorch_take_record(policy);
+    policy->blocks[id] = (frag_pytorch_block){
+        .address = address,
+        .bytes = bytes,
+        .list = list | FRAG_PYTORCH_EXPANDABLE | FRAG_PYTORCH_UNMAPPED,
+        .number = frag_pytorch_next_number(policy),
+    };
+    insert_unmapped(policy, id);
+    return id;
+}
+
+/* A new range, all of it unmapped; NONE when the request is larger or no address space is left. */
+static uint32_t reserve_range(frag_policy *policy, uint32_t list, uint64_t bytes)
+{
+    uint64_t page = page_bytes_of(policy, &policy->lists[list]);
+    uint64_t size = frag_round_up(policy->range_bytes, page);
+    uint64_t base = 0;
+    if (frag_device_reserve(policy->device, size, &base) != FRAG_DEVICE_OK)
+        return NONE;
+    if (policy->settings.version >= 215 && size < bytes) {
+        frag_device_unreserve(policy->device, base, size);
+        return NONE;
+    }
+    add_range(policy, (frag_pytorch_range){.base = base, .bytes = size, .page_bytes = page, .list = list});
+    return add_unmapped(policy, list, base, size);
+}
+
+/* ---- mapping */
+
+/* Joins a free neighbour of the same kind (mapped or not) into a block that is in no list itself. */
+static void absorb(frag_policy *policy, uint32_t id, uint32_t other)
+{
+    if (other == NONE)
+        return;
+    frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *beside = &policy->blocks[other];
+    if (is_in_use(beside) || is_unmapped(beside) != is_unmapped(at))
+        return;
+    if (is_unmapped(beside))
+        remove_unmapped(policy, other);
+    else
+        frag_pytorch_remove_free(policy, other);
+    if (other == at->prev) {
+        at->address = beside->address;
+        at->prev = beside->prev;
+        if (at->prev != NONE)
+            policy->blocks[at->prev].next = id;
+    } else {
+        at->next = beside->next;
+        if (at->next != NONE)
+            policy->blocks[at->next].prev = id;
+    }
+    at->bytes += beside->bytes;
+    frag_pytorch_give_record(policy, other);
+}
+
+/* Cuts the end of a block off as a block of its own, in no list. */
+static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
+{
+    uint32_t behind = frag_pytorch_take_record(policy);
+    frag_pytorch_block *at = &policy->blocks[id];
+    policy->blocks[behind] = (frag_pytorch_block){
+        .address = at->address + bytes,
+        .bytes = at->bytes - bytes,
+        .prev = id,
+        .next = at->next,
+        .list = at->list,
+        .number = frag_pytorch_number_beside(policy, at),
+    };
+    if (at->next != NONE)
+        policy->blocks[at->next].prev = behind;
+    at->next = behind;
+    at->bytes = bytes;
+    return behind;
+}
+
+/* Cuts the front of a block off as a block of its own, in no list. */
+static uint32_t cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
+{
+    uint32_t front = frag_pytorch_take_record(policy);
+    frag_pytorch_block *at = &policy->blocks[id];
+    policy->blocks[front] = (frag_pytorch_block){
+        .address = at->address,
+        .bytes = bytes,
+        .prev = at->prev,
+        .next = id,
+        .list = at->list,
+        .number = frag_pytorch_number_beside(policy, at),
+    };
+    if (at->prev != NONE)
+        policy->blocks[at->prev].next = front;
+    at->prev = front;
+    at->address += bytes;
+    at->bytes -= bytes;
+    return front;
+}
+
+/* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and merged. */
+static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
+{
+    frag_pytorch_block *at = &policy->blocks[id];
+    uint64_t page = page_bytes_of(policy, frag_pytorch_list_at(policy, at));
+    uint64_t bytes = frag_round_up(wanted, page);
+    if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
+        return false;
+    remove_unmapped(policy, id);
+    if (bytes < at->bytes)
+        insert_unmapped(policy, cut_behind(policy, id, bytes));
+    at->list &= ~FRAG_PYTORCH_UNMAPPED;
+    absorb(policy, id, at->prev);
+    absorb(policy, id, at->next);
+    frag_pytorch_insert_free(policy, id);
+    policy->reserved_bytes += bytes;
+    return true;
+}
+
+/* The first block, free or unmapped, from which free and unmapped blocks in a row reach the size. */
+static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t bytes)
+{
+    const frag_pytorch_block *blocks = policy->blocks;
+    for (uint32_t at = policy->lists[list].first_unmapped; at != NONE; at = blocks[at].age) {
+        uint32_t first = blocks[at].prev != NONE && !is_in_use(&blocks[blocks[at].prev]) ? blocks[at].prev : at;
+        uint64_t room = 0;
+        for (uint32_t next = first; next != NONE && !is_in_use(&blocks[next]); next = blocks[next].next) {
+            room += blocks[next].bytes;
+            if (room >= bytes)
+                return first;
+        }
+    }
+    return NONE;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
+{
+    uint32_t id = find_room(policy, list, bytes);
+    if (id == NONE) {
+        /* How often this happens depends on the size of a range, and so on the capacity. */
+        if (policy->lists[list].first_unmapped != NONE)
+            policy->device->is_capacity_read = true;
+        id = reserve_range(policy, list, bytes);
+    }
+    if (id == NONE)
+        return NONE;
+    if (is_unmapped(&policy->blocks[id]) && !map_front(policy, id, lesser(policy->blocks[id].bytes, bytes)))
+        return NONE;
+    while (policy->blocks[id].bytes < bytes) {
+        uint32_t next = policy->blocks[id].next;
+        if (next == NONE ||
+            !map_front(policy, next, lesser(bytes - policy->blocks[id].bytes, policy->blocks[next].bytes)))
+            return NONE;
+        id = next; /* it has absorbed the block before */
+    }
+    frag_pytorch_remove_free(policy, id);
+    return id;
+}
+
+/* ---- searching */
+
+/* A free block's bytes, and those of the unmapped block behind it into which it could grow. */
+static uint64_t reach_of(const frag_policy *policy, uint32_t id)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    bool can_grow = at->next != NONE && is_unmapped(&policy->blocks[at->next]);
+    return at->bytes + (can_grow ? policy->blocks[at->next].bytes : 0);
+}
+
+static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    uint32_t next = NONE;
+    return frag_free_index_above(&list->index, at->bytes, frag_pytorch_tie_of(policy, at), &next) ? next : NONE;
+}
+
+uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
+{
+    while ((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0) {
+        /* A block that cannot grow is the best already: what follows is at least as large. */
+        uint64_t reach = reach_of(policy, id);
+        if (reach == policy->blocks[id].bytes)
+            break;
+        uint32_t next = next_larger(policy, list, id);
+        if (next == NONE || reach_of(policy, next) >= reach)
+            break;
+        id = next;
+    }
+    return id;
+}
+
+uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
+{
+    while (id != NONE && (policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)
+        id = next_larger(policy, list, id);
+    return id;
+}
+
+/* ---- unmapping */
+
+void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
+{
+    frag_pytorch_block *at = &policy->blocks[id];
+    frag_pytorch_range *range = range_of(policy, at->address);
+    FRAG_ASSERT(range != NULL);
+    uint64_t start = range->base + frag_round_up(at->address - range->base, range->page_bytes);
+    uint64_t end = at->address + at->bytes;
+    end -= (end - range->base) % range->page_bytes;
+    if (end <= start)
+        return;
+    frag_device_unmap(policy->device, start, end - start);
+    frag_pytorch_remove_free(policy, id);
+    if (at->address < start)
+        frag_pytorch_insert_free(policy, cut_front(policy, id, start - at->address));
+    if (at->address + at->bytes > end)
+        frag_pytorch_insert_free(policy, cut_behind(policy, id, end - start));
+    at->list |= FRAG_PYTORCH_UNMAPPED;
+    absorb(policy, id, at->prev);
+    absorb(policy, id, at->next);
+    insert_unmapped(policy, id);
+    policy->reserved_bytes -= end - start;
+    if (at->prev == NONE && at->next == NONE) {
+        remove_unmapped(policy, id);
+        drop_range(policy, range);
+        frag_pytorch_give_record(policy, id);
+    }
+}
+
+/* ---- state from before a trace */
+
+uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes)
+{
+    uint64_t page = page_bytes_of(policy, &policy->lists[list]);
+    uint32_t id = policy->lists[list].first_unmapped;
+    while (id != NONE && (address < policy->blocks[id].address ||
+                          address + bytes > policy->blocks[id].address + policy->blocks[id].bytes))
+        id = policy->blocks[id].age;
+    if (id == NONE) {
+        /* Where the range began is not recorded; the lowest mapped address is the likeliest place. */
+        uint64_t size = frag_round_up(policy->range_bytes > bytes ? policy->range_bytes : bytes, page);
+        add_range(policy, (frag_pytorch_range){
+                              .base = address, .bytes = size, .page_bytes = page, .list = list, .is_adopted = true});
+        id = add_unmapped(policy, list, address, size);
+    }
+    if (policy->blocks[id].address < address) {
+        uint32_t front = cut_front(policy, id, address - policy->blocks[id].address);
+        remove_unmapped(policy, id);
+        insert_unmapped(policy, front);
+    } else {
+        remove_unmapped(policy, id);
+    }
+    if (policy->blocks[id].bytes > bytes)
+        insert_unmapped(policy, cut_behind(policy, id, bytes));
+    policy->blocks[id].list &= ~FRAG_PYTORCH_UNMAPPED;
+    return id;
+}
+
+bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error)
+{
+    for (uint32_t i = 0; i < policy->list_count; i++) {
+        uint64_t last = 0;
+        for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->blocks[id].age) {
+            const frag_pytorch_block *at = &policy->blocks[id];
+            if (!is_unmapped(at) || at->address < last || range_of(policy, at->address) == NULL)
+                return frag_fail(error, FRAG_E_INPUT, "unmapped block %u is out of order or in no range", id);
+            last = at->address + at->bytes;
+        }
+    }
+    return true;
+}
