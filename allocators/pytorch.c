@@ -54,10 +54,15 @@ static bool is_growing(const frag_policy *policy, uint32_t list)
     return policy->settings.is_expandable && (policy->lists[list].pool == 0 || policy->settings.version >= 205);
 }
 
+static bool is_over(uint64_t limit, const frag_policy *policy, uint64_t bytes)
+{
+    return limit != FRAG_UNLIMITED && policy->reserved_bytes + bytes > limit;
+}
+
 /* New memory from the device: bytes for a segment, or pages for the rounded request. */
 static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_t rounded)
 {
-    if (policy->limit_bytes != FRAG_UNLIMITED && policy->reserved_bytes + bytes > policy->limit_bytes)
+    if (is_over(policy->limit_bytes, policy, bytes) || is_over(policy->throw_bytes, policy, bytes))
         return FRAG_PYTORCH_NONE;
     if (is_growing(policy, list))
         return frag_pytorch_expand(policy, list, rounded);
@@ -67,11 +72,10 @@ static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_
     return add_segment(policy, address, bytes, list);
 }
 
-/* Is the request refused at once, before the device is asked? */
-static bool is_rejected(frag_policy *policy, uint64_t bytes)
+/* Is the request refused at once, before the device is asked? The memory limit is looked at first. */
+static bool is_rejected(const frag_policy *policy, uint64_t bytes)
 {
-    return policy->settings.throws_on_oom && policy->limit_bytes != FRAG_UNLIMITED &&
-           policy->reserved_bytes + bytes > policy->limit_bytes;
+    return is_over(policy->throw_bytes, policy, bytes) && !is_over(policy->limit_bytes, policy, bytes);
 }
 
 /* The slow path: a segment from the device, after giving back more and more of what is cached. */
@@ -414,6 +418,10 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
             .is_small = i / limits->stream_count % 2 == 0,
         };
     policy->limit_bytes = FRAG_UNLIMITED;
+    policy->throw_bytes = FRAG_UNLIMITED;
+    if (policy->settings.throws_on_oom && setup->device->capacity_bytes != FRAG_UNLIMITED)
+        policy->throw_bytes =
+            (uint64_t)(policy->settings.memory_fraction * (double)frag_device_capacity(setup->device));
     if (policy->settings.has_fraction) {
         uint64_t capacity = frag_device_capacity(setup->device);
         if (capacity == FRAG_UNLIMITED) {

@@ -54,6 +54,7 @@ struct frag_policy {
     frag_pytorch_settings settings;
     frag_device *device;
     uint64_t limit_bytes; /* FRAG_UNLIMITED: none */
+    uint64_t throw_bytes; /* requests beyond are refused at once; FRAG_UNLIMITED: none are */
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes; /* 0: garbage collection is not armed */
     frag_pytorch_block *blocks;
