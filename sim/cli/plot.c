@@ -2,6 +2,7 @@
 
 static const frag_command *const kinds[] = {
     &frag_command_plot_timeline,
+    &frag_command_plot_map,
     NULL,
 };
 

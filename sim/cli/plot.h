@@ -62,6 +62,7 @@ typedef struct frag_plot {
     char *scripts; /* folder of the gnuplot scripts */
     char *gnuplot; /* the program */
     frag_text definitions;
+    bool is_written; /* by the kind itself: gnuplot is not needed */
 } frag_plot;
 
 /* Reads the common options, opens what will be written, and looks for gnuplot and the script, so
@@ -96,6 +97,10 @@ void frag_plot_write_text(FILE *stream, const char *text);
 /* The only trace operand, loaded, and which of its devices is meant. */
 bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,
                     const frag_trace **trace, frag_error *error);
+
+/* Nanoseconds since the start of each event, never going back: recorded clocks may step back a
+ * little between threads, an axis may not. The caller frees. NULL: the trace has no times. */
+uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error);
 
 extern const frag_command frag_command_plot_timeline;
 extern const frag_command frag_command_plot_map;

@@ -255,7 +255,8 @@ void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes)
                           : unit == FRAG_MIB ? "MiB"
                           : unit == FRAG_KIB ? "KiB"
                                              : "bytes");
-    frag_plot_define_number(plot, "unit_bytes", (double)unit);
+    /* A number without a point is an integer to gnuplot, and two of those divide to an integer. */
+    frag_text_add(&plot->definitions, "unit_bytes = %" PRIu64 ".0\n", unit);
 }
 
 FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *error)
@@ -503,7 +504,8 @@ bool frag_plot_finish(frag_plot *plot, frag_error *error)
         frag_plot_abandon(plot);
         return false;
     }
-    if ((plot->format != FRAG_PLOT_CSV && !draw(plot, error)) || !keep_data(plot, error)) {
+    if ((plot->format != FRAG_PLOT_CSV && !plot->is_written && !draw(plot, error)) ||
+        !keep_data(plot, error)) {
         frag_plot_abandon(plot);
         return false;
     }
@@ -567,4 +569,27 @@ bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_rec
                   " is drawn, name another with --trace-device",
                   recording->name, recording->trace_count, (*trace)->device);
     return true;
+}
+
+uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
+{
+    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
+        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
+        frag_error_in(error, "--x");
+        return NULL;
+    }
+    uint64_t *times = frag_alloc(trace->event_count, sizeof *times);
+    uint64_t first = 0;
+    uint64_t latest = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t time = trace->times_ns[i];
+        if (first == 0)
+            first = time;
+        if (latest < first)
+            latest = first;
+        if (time > latest)
+            latest = time;
+        times[i] = latest - first;
+    }
+    return times;
 }

@@ -41,29 +41,13 @@ typedef struct drawing {
     frag_oom *ooms; /* one per policy */
 } drawing;
 
-/* Recorded clocks may step back a little between threads; an axis may not. */
 static bool order_times(drawing *state, frag_error *error)
 {
     const char *axis = frag_arguments_value(state->plot.arguments, "x");
-    const frag_trace *trace = state->trace;
     if (axis == NULL || strcmp(axis, "time") != 0)
         return true;
-    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
-        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
-        return frag_error_in(error, "--x");
-    }
-    state->times_ns = frag_alloc(trace->event_count, sizeof *state->times_ns);
-    uint64_t first = 0;
-    uint64_t latest = 0;
-    for (uint64_t i = 0; i < trace->event_count; i++) {
-        uint64_t time = trace->times_ns[i];
-        if (first == 0)
-            first = time;
-        if (time > latest)
-            latest = time;
-        state->times_ns[i] = latest - first;
-    }
-    return true;
+    state->times_ns = frag_plot_times(state->trace, error);
+    return state->times_ns != NULL;
 }
 
 static void write_head(const drawing *state, const char *kind, size_t series, const char *policy,

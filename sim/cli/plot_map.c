@@ -1,0 +1,487 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+#include "sim/cli/plot_layout.h"
+#include "sim/cli/plot_raster.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {.name = "x",
+     .argument = "AXIS",
+     .choices = "events|time",
+     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+    {.name = "colour",
+     .argument = "WHAT",
+     .choices = "size|site|stream",
+     .help =
+         "what the colour of a block says: its size, the call site it was requested from, or its "
+         "stream (default: size)"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+typedef enum colouring { COLOUR_SIZE, COLOUR_SITE, COLOUR_STREAM } colouring;
+
+#define GROUP_MAX 7u /* call sites or streams with a colour of their own */
+
+typedef struct group {
+    uint32_t key;
+    double weight; /* bytes x events */
+} group;
+
+typedef struct mapping {
+    frag_plot plot;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_latency_table latency;
+    frag_recording recording;
+    const frag_trace *trace;
+    frag_layout layout;
+    uint64_t *times_ns; /* NULL: x is events */
+    colouring colouring;
+    uint32_t *frame_of; /* by call site: the frame that names it + 1; 0: none */
+    group *groups;      /* the heaviest first */
+    size_t group_count;
+    uint32_t log_min; /* of block sizes */
+    uint32_t log_max;
+    frag_raster *raster;
+    size_t columns;
+    size_t rows;
+} mapping;
+
+/* Viridis (van der Walt and Smith, 2015), in ninths from dark to light; CC0. */
+static const uint32_t scale[] = {0x440154, 0x472d7b, 0x3b528b, 0x2c728e, 0x21918c,
+                                 0x28ae80, 0x5ec962, 0xaddc30, 0xfde725};
+#define SCALE_STEPS (sizeof scale / sizeof *scale - 1)
+
+/* Okabe and Ito's; what has no colour of its own is dark grey. */
+static const uint32_t group_colours[GROUP_MAX] = {0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7,
+                                                  0x56b4e9, 0xd55e00, 0xf0e442};
+#define OTHER_COLOUR 0x777777u
+#define OUTSIDE_COLOUR 0xd4d4d4u
+
+static frag_colour colour_of(uint32_t rgb)
+{
+    return (frag_colour){(float)(rgb >> 16) / 255.0f, (float)(rgb >> 8 & 255) / 255.0f,
+                         (float)(rgb & 255) / 255.0f};
+}
+
+/* Large blocks are dark, so that the white of holes stands out against them. */
+static frag_colour size_colour(const mapping *state, uint64_t bytes)
+{
+    double low = (double)state->log_min;
+    double high = (double)state->log_max;
+    double at = (high - log2((double)bytes)) / (high - low) * (double)SCALE_STEPS;
+    at = at < 0 ? 0 : at > (double)SCALE_STEPS ? (double)SCALE_STEPS : at;
+    size_t step = at < (double)SCALE_STEPS ? (size_t)at : SCALE_STEPS - 1;
+    float share = (float)(at - (double)step);
+    frag_colour from = colour_of(scale[step]);
+    frag_colour to = colour_of(scale[step + 1]);
+    return (frag_colour){from.red + share * (to.red - from.red),
+                         from.green + share * (to.green - from.green),
+                         from.blue + share * (to.blue - from.blue)};
+}
+
+/* ---- groups: call sites or streams */
+
+static uint32_t key_of(const mapping *state, const frag_life *block)
+{
+    if (state->colouring != COLOUR_SITE)
+        return block->stream;
+    return block->site < state->recording.site_count ? state->frame_of[block->site] : 0;
+}
+
+/* A call site is named by the innermost frame of the program's own: the first in Python, if there
+ * is one. Different stacks that end there are one site to a reader. */
+static void name_sites(mapping *state)
+{
+    const frag_recording *recording = &state->recording;
+    state->frame_of = frag_alloc(recording->site_count, sizeof *state->frame_of);
+    for (uint32_t site = 0; site < recording->site_count; site++) {
+        const frag_site *stack = &recording->sites[site];
+        for (uint32_t i = 0; i < stack->count; i++) {
+            uint32_t frame = recording->site_frames[stack->first + i];
+            const char *file = frag_strings_get(&recording->strings, recording->frames[frame].file);
+            size_t length = strlen(file);
+            bool is_python = length > 3 && strcmp(file + length - 3, ".py") == 0;
+            if (is_python || i == 0)
+                state->frame_of[site] = frame + 1;
+            if (is_python)
+                break;
+        }
+    }
+}
+
+static int compare_weights(const void *left, const void *right)
+{
+    const group *a = left;
+    const group *b = right;
+    if (a->weight > b->weight || a->weight < b->weight)
+        return a->weight > b->weight ? -1 : 1;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static void find_groups(mapping *state)
+{
+    if (state->colouring == COLOUR_SIZE)
+        return;
+    uint32_t count = state->colouring == COLOUR_SITE ? state->recording.frame_count + 1
+                                                     : state->trace->stream_count;
+    state->groups = frag_alloc((size_t)count + 1, sizeof *state->groups);
+    for (uint32_t i = 0; i < count; i++)
+        state->groups[i].key = i;
+    for (size_t i = 0; i < state->layout.block_count; i++) {
+        const frag_life *block = &state->layout.blocks[i];
+        uint32_t key = key_of(state, block);
+        if (key < count)
+            state->groups[key].weight += (double)block->bytes * (double)(block->end - block->begin);
+    }
+    qsort(state->groups, count, sizeof *state->groups, compare_weights);
+    while (state->group_count < count && state->group_count < GROUP_MAX &&
+           state->groups[state->group_count].weight > 0)
+        state->group_count++;
+}
+
+static frag_colour block_colour(const mapping *state, const frag_life *block)
+{
+    if (state->colouring == COLOUR_SIZE)
+        return size_colour(state, block->bytes);
+    uint32_t key = key_of(state, block);
+    for (size_t i = 0; i < state->group_count; i++)
+        if (state->groups[i].key == key)
+            return colour_of(group_colours[i]);
+    return colour_of(OTHER_COLOUR);
+}
+
+/* "forward (model.py:10)" */
+static void frame_text(const frag_recording *recording, uint32_t key, frag_text *text)
+{
+    if (key == 0) {
+        frag_text_add(text, "no call site");
+        return;
+    }
+    const frag_frame *frame = &recording->frames[key - 1];
+    const char *file = frag_strings_get(&recording->strings, frame->file);
+    const char *slash = strrchr(file, '/');
+    frag_text_add(text, "%.40s (%.40s:%" PRIu32 ")",
+                  frag_strings_get(&recording->strings, frame->name),
+                  slash != NULL ? slash + 1 : file, frame->line);
+}
+
+static void define_groups(mapping *state)
+{
+    frag_text names[GROUP_MAX] = {{0}};
+    const char *texts[GROUP_MAX];
+    char colours[GROUP_MAX][8];
+    const char *colour_texts[GROUP_MAX];
+    for (size_t i = 0; i < state->group_count; i++) {
+        uint32_t key = state->groups[i].key;
+        if (state->colouring == COLOUR_SITE)
+            frame_text(&state->recording, key, &names[i]);
+        else
+            frag_text_add(&names[i], "stream 0x%" PRIx64, state->trace->stream_handles[key]);
+        texts[i] = names[i].bytes;
+        snprintf(colours[i], sizeof colours[i], "#%06X", group_colours[i]);
+        colour_texts[i] = colours[i];
+    }
+    frag_plot_define_texts(&state->plot, "groups", texts, state->group_count);
+    frag_plot_define_texts(&state->plot, "group_colours", colour_texts, state->group_count);
+    frag_plot_define_number(&state->plot, "group_count", (double)state->group_count);
+    for (size_t i = 0; i < state->group_count; i++)
+        frag_text_destroy(&names[i]);
+}
+
+/* ---- data */
+
+static bool order_times(mapping *state, frag_error *error)
+{
+    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    if (axis == NULL || strcmp(axis, "time") != 0)
+        return true;
+    state->times_ns = frag_plot_times(state->trace, error);
+    return state->times_ns != NULL;
+}
+
+static double x_of(const mapping *state, uint64_t event)
+{
+    if (state->times_ns == NULL)
+        return (double)event;
+    uint64_t last = state->trace->event_count - 1;
+    return (double)state->times_ns[event < last ? event : last];
+}
+
+static void write_life(const mapping *state, const char *kind, const frag_life *life)
+{
+    FILE *stream = state->plot.data;
+    fprintf(stream, "%s,%" PRIu64 ",%" PRIu64 ",", kind, life->begin, life->end);
+    if (state->times_ns != NULL)
+        fprintf(stream, "%.0f,%.0f", x_of(state, life->begin), x_of(state, life->end));
+    else
+        fputc(',', stream);
+    fprintf(stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", life->address, life->offset,
+            life->bytes);
+    if (kind[0] == 'b') {
+        fprintf(stream, "%" PRIu64 ",0x%" PRIx64 ",", life->requested_bytes,
+                state->trace->stream_handles != NULL && life->stream < state->trace->stream_count
+                    ? state->trace->stream_handles[life->stream]
+                    : 0);
+        uint32_t frame = life->site < state->recording.site_count ? state->frame_of[life->site] : 0;
+        if (frame != 0) {
+            frag_text name = {0};
+            frame_text(&state->recording, frame, &name);
+            frag_plot_write_text(stream, name.bytes);
+            frag_text_destroy(&name);
+        }
+    } else {
+        fputs(",,", stream);
+    }
+    fputc('\n', stream);
+}
+
+static void write_data(const mapping *state)
+{
+    fputs("kind,begin_event,end_event,begin_ns,end_ns,address,offset_bytes,bytes,requested_bytes,"
+          "stream,site\n",
+          state->plot.data);
+    for (size_t i = 0; i < state->layout.segment_count; i++)
+        write_life(state, "segment", &state->layout.segments[i]);
+    for (size_t i = 0; i < state->layout.block_count; i++)
+        write_life(state, "block", &state->layout.blocks[i]);
+}
+
+/* The scale spans the sizes that fill the picture: what covers less than a hundredth of it is
+ * clamped. */
+static void find_sizes(mapping *state)
+{
+    double weights[65] = {0};
+    double total = 0;
+    for (size_t i = 0; i < state->layout.block_count; i++) {
+        const frag_life *block = &state->layout.blocks[i];
+        uint32_t step = frag_bit_high(block->bytes) + (frag_is_power_of_two(block->bytes) ? 0 : 1);
+        double weight = (double)block->bytes * (double)(block->end - block->begin);
+        weights[step] += weight;
+        total += weight;
+    }
+    uint32_t low = 0;
+    uint32_t high = 64;
+    for (double below = weights[0]; low < 64 && below < total / 100; below += weights[++low])
+        ;
+    for (double above = weights[64]; high > 0 && above < total / 100; above += weights[--high])
+        ;
+    state->log_min = low > 0 ? low - 1 : 0;
+    state->log_max = high > state->log_min ? high : state->log_min + 1;
+}
+
+/* ---- picture */
+
+static frag_box box_of(const mapping *state, const frag_life *life)
+{
+    double x_scale = (double)state->columns / x_of(state, state->layout.event_end);
+    double y_scale = (double)state->rows / (double)state->layout.offset_end;
+    return (frag_box){
+        .left = x_of(state, life->begin) * x_scale,
+        .right = x_of(state, life->end) * x_scale,
+        .bottom = (double)life->offset * y_scale,
+        .top = (double)(life->offset + life->bytes) * y_scale,
+    };
+}
+
+#define SEPARATED_ROWS 5.0 /* segments lower than this have no lines around them */
+
+static void paint(mapping *state)
+{
+    state->raster = frag_raster_create(state->columns, state->rows);
+    for (size_t i = 0; i < state->layout.segment_count; i++) {
+        frag_box box = box_of(state, &state->layout.segments[i]);
+        frag_raster_ground(state->raster, &box);
+    }
+    for (size_t i = 0; i < state->layout.block_count; i++) {
+        frag_box box = box_of(state, &state->layout.blocks[i]);
+        frag_raster_paint(state->raster, &box, block_colour(state, &state->layout.blocks[i]));
+    }
+    for (size_t i = 0; i < state->layout.segment_count; i++) {
+        frag_box box = box_of(state, &state->layout.segments[i]);
+        if (state->layout.segments[i].is_mapped || box.top - box.bottom < SEPARATED_ROWS)
+            continue;
+        frag_raster_line(state->raster, &box);
+        box.bottom = box.top;
+        frag_raster_line(state->raster, &box);
+    }
+}
+
+/* With characters: what is free inside segments is what one wants to see. */
+static void print_characters(mapping *state)
+{
+    frag_plot *plot = &state->plot;
+    FILE *stream = frag_output_stream(plot->output);
+    char text[FRAG_BYTES_TEXT_MAX];
+    state->columns = plot->width - 12;
+    state->rows = plot->height - 4;
+    paint(state);
+    fprintf(stream, "%s, %s\n", state->recording.name, state->policies.specs[0].text);
+    for (size_t row = state->rows; row-- > 0;) {
+        bool has_mark = row + 1 == state->rows || row == 0 || row == state->rows / 2;
+        double top = (double)state->layout.offset_end * (double)(row == 0 ? 0 : row + 1) /
+                     (double)state->rows;
+        fprintf(stream, "%10s ", has_mark ? frag_bytes_text((uint64_t)top, text) : "");
+        for (size_t column = 0; column < state->columns; column++) {
+            frag_shares shares = frag_raster_at(state->raster, column, row);
+            float used = shares.ground > 0 ? shares.paint / shares.ground : 0;
+            fputs(shares.ground < 0.5f ? " "
+                  : used < 0.125f      ? "·"
+                  : used < 0.375f      ? "░"
+                  : used < 0.625f      ? "▒"
+                  : used < 0.875f      ? "▓"
+                                       : "█",
+                  stream);
+        }
+        fputc('\n', stream);
+    }
+    if (state->times_ns != NULL)
+        fprintf(stream, "%11s0 to %.3f s;", "", x_of(state, state->layout.event_end) / 1e9);
+    else
+        fprintf(stream, "%11sevents 0 to %" PRIu64 ";", "", state->layout.event_end);
+    fputs(" addresses without the gaps between segments; █ in blocks, · free inside segments\n",
+          stream);
+}
+
+static bool draw_picture(mapping *state, frag_error *error)
+{
+    frag_plot *plot = &state->plot;
+    /* As fine as the figure's own pixels where it has some, twice that where it can be enlarged. */
+    double fine = plot->format == FRAG_PLOT_PNG ? 1 : 2;
+    state->columns = (size_t)((double)plot->width * 0.85 * fine);
+    state->rows = (size_t)((double)plot->height * 0.75 * fine);
+    if (state->columns * state->rows > (size_t)32 << 20)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "a map of more than 32 million pixels is not drawn; write less") ||
+               frag_error_in(error, "--width");
+    paint(state);
+    FILE *picture = frag_plot_side_file(plot, "picture", error);
+    if (picture == NULL)
+        return false;
+    frag_raster_write(state->raster, colour_of(OUTSIDE_COLOUR), (frag_colour){1, 1, 1}, picture);
+    fclose(picture);
+    double x_end = x_of(state, state->layout.event_end);
+    frag_plot_define_number(plot, "columns", (double)state->columns);
+    frag_plot_define_number(plot, "rows", (double)state->rows);
+    frag_plot_define_number(plot, "x_max", state->times_ns != NULL ? x_end / 1e9 : x_end);
+    frag_plot_define_number(plot, "y_max_bytes", (double)state->layout.offset_end);
+    frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
+    frag_plot_define_number(plot, "log_min", state->log_min);
+    frag_plot_define_number(plot, "log_max", state->log_max);
+    frag_text colours = {0};
+    for (size_t i = 0; i <= SCALE_STEPS; i++)
+        frag_text_add(&colours, "%s%zu '#%06X'", i > 0 ? ", " : "", i, scale[SCALE_STEPS - i]);
+    frag_plot_define_text(plot, "size_colours", colours.bytes);
+    frag_text_destroy(&colours);
+    define_groups(state);
+    frag_plot_define_unit(plot, state->layout.offset_end);
+    frag_text title = {0};
+    frag_text_add(&title, "%s, %s", state->recording.name, state->policies.specs[0].text);
+    frag_plot_define_title(plot, title.bytes);
+    frag_text_destroy(&title);
+    return true;
+}
+
+static bool fill(mapping *state, frag_error *error)
+{
+    frag_policy_spec resolved = {0};
+    if (!order_times(state, error) ||
+        !frag_inputs_resolve(&state->policies.specs[0], &state->recording, &resolved, error))
+        return false;
+    bool ok = frag_layout_record(&state->recording, state->trace, resolved.ops, resolved.values,
+                                 &state->device, frag_is_interrupted, &state->layout, error);
+    frag_policy_spec_destroy(&resolved);
+    if (!ok)
+        return false;
+    if (state->layout.offset_end == 0 || x_of(state, state->layout.event_end) <= 0) {
+        frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
+        return frag_error_in(error, state->recording.name);
+    }
+    name_sites(state);
+    find_groups(state);
+    find_sizes(state);
+    write_data(state);
+    if (state->plot.format == FRAG_PLOT_CSV)
+        return true;
+    if (state->plot.format != FRAG_PLOT_TERMINAL)
+        return draw_picture(state, error);
+    print_characters(state);
+    state->plot.is_written = true;
+    return true;
+}
+
+static bool check_options(mapping *state, const frag_arguments *arguments, frag_error *error)
+{
+    const char *colour = frag_arguments_value(arguments, "colour");
+    state->colouring = colour == NULL || strcmp(colour, "size") == 0 ? COLOUR_SIZE
+                       : strcmp(colour, "site") == 0                 ? COLOUR_SITE
+                                                                     : COLOUR_STREAM;
+    if (state->policies.count == 1)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "a map shows one policy; give one");
+    return frag_error_in(error, "--policy");
+}
+
+static int map_command(const frag_arguments *arguments)
+{
+    mapping state = {.group_count = 0};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !check_options(&state, arguments, &error) ||
+        !frag_plot_begin(&state.plot, "map", arguments, &error)) {
+        code = frag_report(&error);
+    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
+        code = frag_report(&error);
+        frag_plot_abandon(&state.plot);
+    } else {
+        if (!fill(&state, &error)) {
+            code = frag_report(&error);
+            frag_plot_abandon(&state.plot);
+        } else if (frag_is_interrupted()) {
+            frag_plot_abandon(&state.plot);
+        } else if (!frag_plot_finish(&state.plot, &error)) {
+            code = frag_report(&error);
+        }
+        frag_recording_destroy(&state.recording);
+    }
+    if (state.raster != NULL)
+        frag_raster_destroy(state.raster);
+    frag_layout_destroy(&state.layout);
+    free(state.groups);
+    free(state.frame_of);
+    free(state.times_ns);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_plot_map = {
+    .name = "map",
+    .operands = "TRACE",
+    .summary = "where every block lay, address over events or time",
+    .description =
+        "Draws the memory of one policy: segments one above the other in order of their addresses, "
+        "each "
+        "block from its request to when its place was free again, and the holes between them in "
+        "white. "
+        "Where no segment was held it is grey. What is smaller than a pixel tints it by its share.",
+    .examples =
+        "fraglab plot map train.pickle -o map.png\n"
+        "fraglab plot map train.pickle --policy best-fit --colour site --capacity 8GiB -o map.pdf",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = map_command,
+};
