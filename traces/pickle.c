@@ -43,6 +43,8 @@ typedef struct machine {
     bool has_last_pair; /* the last tuple of two numbers, which the next often repeats */
     frag_pickle_value last_pair;
     frag_pickle_value last_pair_items[2];
+    bool has_last_string;
+    frag_pickle_value last_string;
     frag_pickle_visitor visitor;
     void *visitor_context;
 } machine;
@@ -279,6 +281,21 @@ static inline bool memo_get(machine *reader, uint64_t name, const unsigned char 
     return true;
 }
 
+/* Short strings come in runs: every entry may spell out the same "N/A". */
+static frag_pickle_value intern(machine *reader, const char *bytes, size_t length)
+{
+    size_t last_length = 0;
+    uint32_t last = 0;
+    if (reader->has_last_string && frag_pickle_string(reader->tree, reader->last_string, &last)) {
+        const char *text = frag_pickle_text(reader->tree, last, &last_length);
+        if (last_length == length && memcmp(text, bytes, length) == 0)
+            return reader->last_string;
+    }
+    reader->has_last_string = true;
+    reader->last_string = frag_pickle_add_string(reader->tree, bytes, length);
+    return reader->last_string;
+}
+
 /* length bytes follow at; they become a string. */
 static bool read_string(machine *reader, uint64_t length, uint64_t offset, frag_error *error)
 {
@@ -293,7 +310,7 @@ static bool read_string(machine *reader, uint64_t length, uint64_t offset, frag_
         if (reader->end - reader->at < (ptrdiff_t)length)
             return fail_at_end(reader, error);
     }
-    push(reader, frag_pickle_add_string(reader->tree, (const char *)reader->at, (size_t)length));
+    push(reader, intern(reader, (const char *)reader->at, (size_t)length));
     reader->at += length;
     return true;
 }
@@ -309,7 +326,9 @@ static bool read_long(machine *reader, const unsigned char *operation, frag_erro
                             "64 bits; nothing in a snapshot is as large",
                             length);
     unsigned used = length == 9 ? 8 : length;
-    uint64_t bits = little_endian(reader->at, used);
+    uint64_t bits = little_endian(reader->at, 8); /* zeros follow the last byte of the input */
+    if (used < 8)
+        bits &= ((uint64_t)1 << (8 * used)) - 1;
     bool is_negative = length > 0 && length < 9 && (reader->at[length - 1] & 0x80) != 0;
     if (is_negative && used < 8)
         bits |= UINT64_MAX << (8 * used);
@@ -401,34 +420,37 @@ static bool run_rare(machine *reader, const unsigned char *operation, frag_error
  */
 static bool run(machine *reader, frag_error *error)
 {
+    const unsigned char *at = reader->at; /* the reader's is set where others need it */
     for (;;) {
-        if (FRAG_UNLIKELY(reader->end - reader->at < OPERATION_BYTES_MAX)) {
-            if (reader->at <= reader->end && !refill(reader, OPERATION_BYTES_MAX, error))
+        if (FRAG_UNLIKELY(reader->end - at < OPERATION_BYTES_MAX)) {
+            reader->at = at;
+            if (at <= reader->end && !refill(reader, OPERATION_BYTES_MAX, error))
                 return false;
-            if (reader->at >= reader->end)
+            at = reader->at;
+            if (at >= reader->end)
                 return fail_at_end(reader, error);
         }
         if (FRAG_UNLIKELY(reader->stack_count == reader->stack_capacity))
             reader->stack = frag_grow(reader->stack, &reader->stack_capacity,
                                       reader->stack_count + 1, sizeof *reader->stack);
-        const unsigned char *operation = reader->at++;
+        const unsigned char *operation = at++;
         bool is_done = true;
         switch (*operation) {
         case 'h': /* BINGET */
-            is_done = memo_get(reader, *reader->at++, operation, error);
+            is_done = memo_get(reader, *at++, operation, error);
             break;
         case 'j': /* LONG_BINGET */
-            reader->at += 4;
+            at += 4;
             is_done = memo_get(reader, little_endian(operation + 1, 4), operation, error);
             break;
         case 0x94: /* MEMOIZE */
             is_done = memo_put(reader, reader->memo_count, operation, error);
             break;
         case 'q': /* BINPUT */
-            is_done = memo_put(reader, *reader->at++, operation, error);
+            is_done = memo_put(reader, *at++, operation, error);
             break;
         case 'r': /* LONG_BINPUT */
-            reader->at += 4;
+            at += 4;
             is_done = memo_put(reader, little_endian(operation + 1, 4), operation, error);
             break;
         case '}':
@@ -450,27 +472,30 @@ static bool run(machine *reader, frag_error *error)
             is_done = make_tuple(reader, 2, operation, error);
             break;
         case 0x8c: /* SHORT_BINUNICODE */
-            reader->at++;
+            reader->at = at + 1;
             is_done = read_string(reader, operation[1], offset_of(reader, operation), error);
+            at = reader->at;
             break;
         case 'K': /* BININT1 */
-            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, *reader->at++));
+            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, *at++));
             break;
         case 'M': /* BININT2 */
-            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, little_endian(reader->at, 2)));
-            reader->at += 2;
+            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, little_endian(at, 2)));
+            at += 2;
             break;
         case 'J': { /* BININT: signed */
-            uint64_t bits = little_endian(reader->at, 4);
+            uint64_t bits = little_endian(at, 4);
             bool is_negative = bits >> 31 != 0;
             push(reader,
                  frag_pickle_add_integer(reader->tree, is_negative ? bits | UINT64_MAX << 32 : bits,
                                          is_negative));
-            reader->at += 4;
+            at += 4;
             break;
         }
         case 0x8a:
+            reader->at = at;
             is_done = read_long(reader, operation, error);
+            at = reader->at;
             break;
         case 'N':
             push(reader, frag_pickle_none());
@@ -480,9 +505,12 @@ static bool run(machine *reader, frag_error *error)
             push(reader, frag_pickle_truth(*operation == 0x88));
             break;
         case '.':
+            reader->at = at;
             return true;
         default:
+            reader->at = at;
             is_done = run_rare(reader, operation, error);
+            at = reader->at;
         }
         if (FRAG_UNLIKELY(!is_done))
             return false;

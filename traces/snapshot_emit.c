@@ -49,7 +49,7 @@ static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entr
         .slot = FRAG_SLOT_NONE,
         .address = entry->address,
         .time_ns = entry->time_us * 1000,
-        .site = frag_snapshot_sites_site(state->sites, entry->frames),
+        .site = entry->frames == 0 ? 0 : frag_snapshot_sites_site(state->sites, entry->frames),
         .pool = pool_of(state, entry->pool),
         .note = note_of(state, entry->note),
     };
