@@ -143,6 +143,7 @@ fi
 
 cat "$broken"
 if [ -s "$broken" ]; then
-    echo "tidiness: $(wc -l <"$broken") places break a rule" >&2
+    echo "tidiness: places that break a rule:" >&2
+    cut -d: -f1 "$broken" | sort | uniq -c >&2
     exit 1
 fi
