@@ -1,0 +1,24 @@
+# The share of requests served before the first OOM, over the capacity of the device.
+# By hand: gnuplot -e "data = 'survival.csv'; scripts = 'plots'" plots/survival.gp > survival.svg
+load scripts.'/style.gp'
+if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
+if (!exists("max_bytes")) stats data using 'capacity_bytes' nooutput; max_bytes = STATS_max; first_bytes = STATS_min; bound_text = ''
+
+is(kind, i) = strcol('kind') eq kind && column('series') == i
+capacity(_) = column('capacity_bytes') / unit_bytes
+served(kind, i) = is(kind, i) ? 100 * column('served_ratio') : NaN
+room = (max_bytes - first_bytes) * 0.04
+
+set xlabel sprintf('capacity of the device (%s)', unit)
+set ylabel 'requests served before the first OOM (%)'
+set xrange [(first_bytes - room) / unit_bytes:max_bytes / unit_bytes]
+set yrange [0:105]
+set ytics 0, 20, 100
+set key title 'policy: least capacity that survives' noenhanced
+set arrow 1 from first_bytes / unit_bytes, graph 0 to first_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 2
+set label 1 'requested at the peak' at first_bytes / unit_bytes, graph 0.03 left rotate by 90 offset 0.8, 0 textcolor '#222222'
+if (is_terminal) unset label 1; unset arrow 1
+
+plot \
+    for [i = 1:policy_count] data using (is('curve', i) ? capacity(0) : NaN):(served('curve', i)) with steps linewidth 1.8 linecolor rgb colour(i) dashtype dash(i) title policies[i], \
+    for [i = 1:policy_count] data using (is('least', i) ? capacity(0) : NaN):(served('least', i)) with points pointtype 7 pointsize 1.1 linecolor rgb colour(i) notitle
