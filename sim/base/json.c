@@ -136,6 +136,56 @@ void frag_json_destroy(frag_json *json)
     json_decref(root_of(json));
 }
 
+frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
+{
+    json_error_t found;
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
+    if (root != NULL && json_is_object(root))
+        return (frag_json *)(void *)root;
+    if (root != NULL)
+        frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");
+    else
+        frag_fail_line(error, 0, found.column > 0 ? (uint64_t)found.column : 0,
+                       "this is no JSON object (%s)", found.text);
+    json_decref(root);
+    return NULL;
+}
+
+static const json_t *find(const frag_json *json, const char *path)
+{
+    const json_t *at = (const json_t *)(const void *)json;
+    while (at != NULL) {
+        const char *dot = strchr(path, '.');
+        size_t length = dot != NULL ? (size_t)(dot - path) : strlen(path);
+        char key[128];
+        FRAG_ASSERT(length < sizeof key);
+        memcpy(key, path, length);
+        key[length] = '\0';
+        at = json_object_get(at, key);
+        if (dot == NULL)
+            break;
+        path = dot + 1;
+    }
+    return at;
+}
+
+bool frag_json_find_text(const frag_json *json, const char *path, const char **value)
+{
+    const char *text = json_string_value(find(json, path));
+    if (text != NULL)
+        *value = text;
+    return text != NULL;
+}
+
+bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value)
+{
+    const json_t *found = find(json, path);
+    if (!json_is_integer(found) || json_integer_value(found) < 0)
+        return false;
+    *value = (uint64_t)json_integer_value(found);
+    return true;
+}
+
 bool frag_json_is_object(const char *text)
 {
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);

@@ -1,4 +1,4 @@
-/* Writing JSON: the only file that knows jansson.
+/* Reading and writing JSON: the only file that knows jansson.
  *
  * An object is filled by paths: "peak.reserved_bytes" makes the object "peak" when it is first named.
  * Members keep the order in which they were added. */
@@ -6,8 +6,11 @@
 #define FRAG_BASE_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "sim/base/error.h"
 
 typedef struct frag_json frag_json;
 
@@ -27,6 +30,13 @@ void frag_json_array(frag_json *json, const char *path);
 /* Prints the object on one line with a newline, or indented, and frees it. */
 void frag_json_write(frag_json *json, FILE *stream, bool is_indented);
 void frag_json_destroy(frag_json *json);
+
+/* Reading: one object (a line of JSON Lines), no key twice. NULL: FRAG_E_INPUT with the column. */
+frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error);
+/* The value at a path. false: not there, null, or of another kind; the value stays as it is. The text
+ * lives as long as the object. */
+bool frag_json_find_text(const frag_json *json, const char *path, const char **value);
+bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value);
 
 /* true: text is one JSON object (for tests of what was written). */
 bool frag_json_is_object(const char *text);
