@@ -544,13 +544,16 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
         .peak_requested_bytes = trace->stats.peak_requested_bytes,
         .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
     };
+    /* Without a branch: allocs and frees alternate as they please, and a wrong guess costs more than the rest. */
+    uint64_t bytes_max = 0;
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_ALLOC && event->bytes > limits->request_bytes_max)
-            limits->request_bytes_max = event->bytes;
-        bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
-        limits->initial_segment_count += is_initial && frag_op_is_observed(event->op) ? 1 : 0;
+        uint64_t bytes = event->bytes & (0 - (uint64_t)(event->op == FRAG_OP_ALLOC));
+        bytes_max = bytes > bytes_max ? bytes : bytes_max;
     }
+    limits->request_bytes_max = bytes_max;
+    for (uint64_t i = 0; i < trace->event_count && (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0; i++)
+        limits->initial_segment_count += frag_op_is_observed(trace->events[i].op) ? 1 : 0;
 }
 
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
