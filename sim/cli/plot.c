@@ -3,6 +3,7 @@
 static const frag_command *const kinds[] = {
     &frag_command_plot_timeline,
     &frag_command_plot_map,
+    &frag_command_plot_bars,
     &frag_command_plot_survival,
     NULL,
 };

@@ -1,0 +1,387 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/json.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads (default: all cores); the figure is the same"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+#define PARTS 7u
+static const char *const part_names[PARTS] = {"requested", "rounding", "unsplit",   "holes",
+                                              "cached",    "waiting",  "page_slack"};
+static const char *const part_titles[PARTS] = {
+    "requested",           "rounding",  "unsplit surplus", "holes", "cached segments",
+    "waiting for streams", "page slack"};
+
+typedef struct bar {
+    char *trace;
+    char *policy;
+    uint64_t device;
+    uint64_t parts[PARTS];
+    uint64_t reserved_bytes;
+    uint64_t oom_event;
+    bool has_oom;
+} bar;
+
+typedef struct barring {
+    frag_plot plot;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_latency_table latency;
+    uint64_t threads;
+    frag_recording recording; /* of the operand being worked on */
+    frag_run_result *results;
+    frag_error *errors;
+    frag_progress *progress;
+    bar *bars;
+    size_t count;
+    size_t capacity;
+} barring;
+
+static bar *add_bar(barring *state, const char *trace, uint64_t device, const char *policy)
+{
+    state->bars = frag_grow(state->bars, &state->capacity, state->count + 1, sizeof *state->bars);
+    bar *added = &state->bars[state->count++];
+    *added =
+        (bar){.trace = frag_copy_text(trace), .policy = frag_copy_text(policy), .device = device};
+    return added;
+}
+
+/* ---- rows of fraglab run */
+
+#define LINE_BYTES_MAX ((size_t)1 << 20)
+
+static bool read_row(barring *state, const char *line, size_t length, frag_error *error)
+{
+    frag_json *row = frag_json_parse(line, length, error);
+    if (row == NULL)
+        return false;
+    const char *trace = NULL;
+    const char *policy = NULL;
+    uint64_t device = 0;
+    bool ok = frag_json_find_text(row, "trace.name", &trace) &&
+              frag_json_find_text(row, "policy.label", &policy);
+    uint64_t parts[PARTS];
+    uint64_t reserved = 0;
+    for (size_t i = 0; ok && i < PARTS; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "decomposition_at_peak.%s_bytes", part_names[i]);
+        ok = frag_json_find_number(row, path, &parts[i]) && parts[i] <= FRAG_REQUEST_BYTES_MAX;
+        reserved += ok ? parts[i] : 0;
+    }
+    if (ok) {
+        frag_json_find_number(row, "trace.device", &device);
+        bar *added = add_bar(state, trace, device, policy);
+        memcpy(added->parts, parts, sizeof parts);
+        added->reserved_bytes = reserved;
+        added->has_oom = frag_json_find_number(row, "oom.event", &added->oom_event);
+    } else {
+        frag_fail(
+            error, FRAG_E_INPUT,
+            "the row has no trace.name, policy.label or decomposition_at_peak; expected a row of "
+            "'fraglab run --format jsonl'");
+    }
+    frag_json_destroy(row);
+    return ok;
+}
+
+static bool read_rows(barring *state, frag_input *input, frag_error *error)
+{
+    for (uint64_t number = 1;; number++) {
+        const unsigned char *bytes = NULL;
+        const unsigned char *end = NULL;
+        size_t count = 0;
+        for (size_t wanted = 4096; end == NULL; wanted *= 4) {
+            if (!frag_input_peek(input, wanted, &bytes, &count, error))
+                return false;
+            end = count > 0 ? memchr(bytes, '\n', count) : NULL;
+            if (end != NULL || count < wanted)
+                break;
+            if (wanted > LINE_BYTES_MAX)
+                return frag_fail_line(error, number, 0,
+                                      "the line has more than 1 MiB; expected a row");
+        }
+        if (count == 0)
+            return true;
+        size_t length = end != NULL ? (size_t)(end - bytes) : count;
+        bool is_blank = length == 0 || (length == 1 && bytes[0] == '\r');
+        if (!is_blank && !read_row(state, (const char *)bytes, length, error)) {
+            error->line = number;
+            return false;
+        }
+        frag_input_skip(input, length + (end != NULL ? 1 : 0));
+    }
+}
+
+/* ---- traces */
+
+static void run_job(void *context, uint64_t index)
+{
+    barring *state = context;
+    const frag_trace *trace = &state->recording.traces[index / state->policies.count];
+    const frag_policy_spec *spec = &state->policies.specs[index % state->policies.count];
+    frag_policy_spec resolved = {0};
+    frag_run_options run = {.is_interrupted = frag_is_interrupted};
+    if (!frag_is_interrupted() &&
+        frag_inputs_resolve(spec, &state->recording, &resolved, &state->errors[index])) {
+        (void)frag_run(&state->recording, trace, resolved.ops, resolved.values, &state->device,
+                       &run, &state->results[index], &state->errors[index]);
+        frag_policy_spec_destroy(&resolved);
+    }
+    frag_progress_add(state->progress, 1);
+}
+
+static bool run_traces(barring *state, frag_error *error)
+{
+    size_t count = state->recording.trace_count * state->policies.count;
+    state->results = frag_alloc(count, sizeof *state->results);
+    state->errors = frag_alloc(count, sizeof *state->errors);
+    state->progress = frag_progress_start(state->plot.arguments, "replaying", "runs", count);
+    frag_for_each((uint32_t)state->threads, count, run_job, state);
+    frag_progress_end(state->progress);
+    bool ok = true;
+    for (size_t i = 0; ok && i < count && !frag_is_interrupted(); i++) {
+        ok = state->errors[i].code == FRAG_E_NONE;
+        if (!ok) {
+            *error = state->errors[i];
+            break;
+        }
+        const frag_run_result *result = &state->results[i];
+        const frag_decomposition *at = &result->at_peak;
+        const uint64_t parts[PARTS] = {at->requested_bytes, at->rounding_bytes, at->unsplit_bytes,
+                                       at->holes_bytes,     at->cached_bytes,   at->waiting_bytes,
+                                       at->page_slack_bytes};
+        bar *added = add_bar(state, state->recording.name,
+                             state->recording.traces[i / state->policies.count].device,
+                             state->policies.specs[i % state->policies.count].text);
+        memcpy(added->parts, parts, sizeof parts);
+        added->reserved_bytes = at->reserved_bytes;
+        added->has_oom = result->replay.oom.has_happened;
+        added->oom_event = result->replay.oom.event;
+    }
+    free(state->results);
+    free(state->errors);
+    return ok;
+}
+
+/* Rows begin with a brace; no trace does. */
+static bool read_operand(barring *state, const char *path, frag_trace_format format,
+                         frag_error *error)
+{
+    frag_input *input = frag_input_open(path, error);
+    if (input == NULL)
+        return false;
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    bool ok = frag_input_peek(input, 1, &bytes, &count, error);
+    if (ok && format == FRAG_FORMAT_AUTO && count > 0 && bytes[0] == '{') {
+        ok = read_rows(state, input, error);
+    } else if (ok) {
+        frag_load_options load = {.format = format};
+        frag_findings findings = {0};
+        ok = frag_recording_load_input(input, &load, &state->recording, &findings, error);
+        if (ok) {
+            ok = run_traces(state, error);
+            frag_recording_destroy(&state->recording);
+        }
+    }
+    frag_input_close(input);
+    return ok || frag_error_in(error, path);
+}
+
+/* ---- data */
+
+static void write_data(const barring *state)
+{
+    FILE *stream = state->plot.data;
+    fputs("trace,device,policy", stream);
+    for (size_t i = 0; i < PARTS; i++)
+        fprintf(stream, ",%s_bytes", part_names[i]);
+    fputs(",reserved_bytes,is_oom,oom_event\n", stream);
+    for (size_t i = 0; i < state->count; i++) {
+        const bar *at = &state->bars[i];
+        frag_plot_write_text(stream, at->trace);
+        fprintf(stream, ",%" PRIu64 ",", at->device);
+        frag_plot_write_text(stream, at->policy);
+        for (size_t j = 0; j < PARTS; j++)
+            fprintf(stream, ",%" PRIu64, at->parts[j]);
+        fprintf(stream, ",%" PRIu64 ",%d,", at->reserved_bytes, at->has_oom ? 1 : 0);
+        if (at->has_oom)
+            fprintf(stream, "%" PRIu64, at->oom_event);
+        fputc('\n', stream);
+    }
+}
+
+static bool is_same_trace(const bar *a, const bar *b)
+{
+    return strcmp(a->trace, b->trace) == 0 && a->device == b->device;
+}
+
+static bool has_several_traces(const barring *state)
+{
+    for (size_t i = 1; i < state->count; i++)
+        if (!is_same_trace(&state->bars[i], &state->bars[0]))
+            return true;
+    return false;
+}
+
+/* Bars of one trace stand together; the name of the trace stands above them when there are several.
+ */
+static void define(barring *state)
+{
+    frag_plot *plot = &state->plot;
+    size_t count = state->count;
+    bool has_several = has_several_traces(state);
+    const char **labels = frag_alloc(count, sizeof *labels);
+    const char **heads = frag_alloc(count, sizeof *heads);
+    uint64_t *lines = frag_alloc(count, sizeof *lines);
+    uint64_t most = 0;
+    uint64_t line = 0;
+    bool used[PARTS] = {false};
+    for (size_t i = 0; i < count; i++) {
+        const bar *at = &state->bars[i];
+        bool is_first = has_several && (i == 0 || !is_same_trace(at, &state->bars[i - 1]));
+        line += is_first ? 2 : 1;
+        lines[i] = line;
+        labels[i] = at->policy;
+        heads[i] = is_first ? at->trace : "";
+        most = at->reserved_bytes > most ? at->reserved_bytes : most;
+        for (size_t j = 0; j < PARTS; j++)
+            used[j] = used[j] || at->parts[j] > 0;
+    }
+    uint64_t shown[PARTS];
+    for (size_t j = 0; j < PARTS; j++)
+        shown[j] = used[j] ? 1 : 0;
+    frag_plot_define_texts(plot, "labels", labels, count);
+    frag_plot_define_texts(plot, "heads", heads, count);
+    frag_plot_define_numbers(plot, "lines", lines, count);
+    frag_plot_define_texts(plot, "parts", part_titles, PARTS);
+    frag_plot_define_numbers(plot, "is_shown", shown, PARTS);
+    frag_plot_define_number(plot, "bar_count", (double)count);
+    frag_plot_define_number(plot, "line_count", (double)line);
+    frag_plot_define_number(plot, "max_bytes", (double)most);
+    frag_plot_define_unit(plot, most);
+    frag_plot_define_title(plot, has_several ? "" : state->bars[0].trace);
+    free(lines);
+    free(heads);
+    free(labels);
+}
+
+/* With characters: one line a bar. */
+static void print_characters(barring *state)
+{
+    static const char *const marks[PARTS] = {"█", "r", "u", "░", "c", "w", "p"};
+    FILE *stream = frag_output_stream(state->plot.output);
+    char text[FRAG_BYTES_TEXT_MAX];
+    size_t label_width = 0;
+    uint64_t most = 1;
+    for (size_t i = 0; i < state->count; i++) {
+        size_t length = strlen(state->bars[i].policy);
+        label_width = length > label_width ? length : label_width;
+        most = state->bars[i].reserved_bytes > most ? state->bars[i].reserved_bytes : most;
+    }
+    label_width = label_width > 40 ? 40 : label_width;
+    uint64_t room =
+        state->plot.width > label_width + 36 ? state->plot.width - label_width - 16 : 20;
+    for (size_t i = 0; i < state->count; i++) {
+        const bar *at = &state->bars[i];
+        if (i == 0 || !is_same_trace(at, &state->bars[i - 1]))
+            fprintf(stream, "%s%s\n", i > 0 ? "\n" : "", at->trace);
+        fprintf(stream, "%-*.40s ", (int)label_width, at->policy);
+        uint64_t below = 0;
+        uint64_t column = 0;
+        for (size_t j = 0; j < PARTS; j++) {
+            below += at->parts[j];
+            uint64_t end = (uint64_t)((double)below / (double)most * (double)room + 0.5);
+            for (; column < end; column++)
+                fputs(marks[j], stream);
+        }
+        fprintf(stream, " %s%s\n", frag_bytes_text(at->reserved_bytes, text),
+                at->has_oom ? " OOM" : "");
+    }
+    fputs("\nat the peak of reserved bytes: █ requested, r rounding, u unsplit surplus, ░ holes, c "
+          "cached "
+          "segments,\nw waiting for streams, p page slack\n",
+          stream);
+}
+
+static bool fill(barring *state, const frag_arguments *arguments, frag_error *error)
+{
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    if (!frag_inputs_format(arguments, &format, error))
+        return false;
+    for (size_t i = 0; i < frag_arguments_operand_count(arguments) && !frag_is_interrupted(); i++)
+        if (!read_operand(state, frag_arguments_operand(arguments, i), format, error))
+            return false;
+    if (frag_is_interrupted())
+        return true;
+    if (state->count == 0)
+        return frag_fail(error, FRAG_E_INPUT, "there are no rows; there is nothing to draw");
+    write_data(state);
+    define(state);
+    state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
+    if (state->plot.is_written)
+        print_characters(state);
+    return true;
+}
+
+static int bars_command(const frag_arguments *arguments)
+{
+    barring state = {.threads = frag_core_count()};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
+        !frag_plot_begin(&state.plot, "bars", arguments, &error)) {
+        code = frag_report(&error);
+    } else if (!fill(&state, arguments, &error)) {
+        code = frag_report(&error);
+        frag_plot_abandon(&state.plot);
+    } else if (frag_is_interrupted()) {
+        frag_plot_abandon(&state.plot);
+    } else if (!frag_plot_finish(&state.plot, &error)) {
+        code = frag_report(&error);
+    }
+    for (size_t i = 0; i < state.count; i++) {
+        free(state.bars[i].trace);
+        free(state.bars[i].policy);
+    }
+    free(state.bars);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_plot_bars = {
+    .name = "bars",
+    .operands = "TRACE|ROWS...",
+    .summary = "where reserved bytes are at their peak, for each policy",
+    .description =
+        "Draws for each policy what its reserved bytes are made of when there are most of them: "
+        "requested "
+        "bytes, rounding, surplus that was not split off, holes, cached segments, blocks that wait "
+        "for a "
+        "stream, page slack. Operands are traces, which are replayed, or rows that 'fraglab run "
+        "--format jsonl' wrote. A run that ended in an OOM is marked: its peak is the one before "
+        "it.",
+    .examples =
+        "fraglab plot bars train.pickle -o bars.pdf\n"
+        "fraglab run *.pickle --policy all --format jsonl | fraglab plot bars - -o bars.svg",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .run = bars_command,
+};
