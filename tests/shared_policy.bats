@@ -63,7 +63,8 @@ setup() {
 @test "an object built for another ABI is refused" {
     sed 's/\.abi = FRAG_POLICY_ABI/.abi = FRAG_POLICY_ABI + 1/' docs/example-policy.c >"$BATS_TEST_TMPDIR/other.c"
     build "$BATS_TEST_TMPDIR/other.c" "$X" -I.
-    refuses 3 "was built for policy ABI 2; this fraglab has 1: build it anew" "$X"
+    abi=$(sed -n 's/^#define FRAG_POLICY_ABI //p' sim/policy.h)
+    refuses 3 "was built for policy ABI $((abi + 1)); this fraglab has $abi: build it anew" "$X"
 }
 
 @test "an object without the export, or no object, is refused" {

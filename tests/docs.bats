@@ -1,0 +1,89 @@
+# What the documentation says is so: commands run, shown output is what is printed, links lead somewhere,
+# every field and option is described. After a change of what fraglab prints: tests/docs.sh update FILE...
+
+setup_file() {
+    mkdir -p build
+    # The object that docs/adding-a-policy.md speaks of.
+    ${CC:-gcc} -std=c11 -O2 -fPIC -shared -I. -o build/example-policy.so docs/example-policy.c
+}
+
+pages() { ls README.md allocators/README.md traces/samples/README.md docs/*.md; }
+
+@test "every command in a sh block runs" {
+    count=0
+    for page in $(pages); do
+        while IFS= read -r command; do
+            count=$((count + 1))
+            echo "$page: $command"
+            bash -c "$command" >"$BATS_TEST_TMPDIR/out" 2>&1 </dev/null || { cat "$BATS_TEST_TMPDIR/out"; false; }
+        done < <(bash tests/docs.sh commands "$page")
+    done
+    [ "$count" -ge 15 ]
+}
+
+@test "output shown in a console block is what is printed now" {
+    for page in $(pages); do
+        bash tests/docs.sh render "$page" >"$BATS_TEST_TMPDIR/now"
+        diff "$page" "$BATS_TEST_TMPDIR/now"
+    done
+}
+
+@test "relative links lead somewhere" {
+    for page in $(pages); do
+        bash tests/docs.sh links "$page"
+    done >"$BATS_TEST_TMPDIR/broken"
+    cat "$BATS_TEST_TMPDIR/broken"
+    [ ! -s "$BATS_TEST_TMPDIR/broken" ]
+}
+
+@test "every page of docs is in its index" {
+    for page in docs/*.md docs/*.c docs/*.yaml; do
+        [ "$page" = docs/README.md ] || grep -qF "(${page#docs/})" docs/README.md || { echo "$page"; false; }
+    done
+}
+
+@test "a page that shows something else is noticed" {
+    printf '```console\n$ echo one\ntwo\n```\n[x](nowhere.md)\n[y](#nothing)\n' >"$BATS_TEST_TMPDIR/page.md"
+    [ "$(bash tests/docs.sh render "$BATS_TEST_TMPDIR/page.md" | sed -n 3p)" = one ]
+    [ "$(bash tests/docs.sh links "$BATS_TEST_TMPDIR/page.md" | wc -l)" -eq 2 ]
+}
+
+@test "every field of a row is described" {
+    ./fraglab run traces/samples/pr193400.pickle.zst --policy pytorch --format csv | head -1 | tr , '\n' >"$BATS_TEST_TMPDIR/paths"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/paths")" -ge 70 ]
+    while IFS= read -r path; do
+        grep -qF "| \`$path\` |" docs/result-format.md || { echo "run: $path is not described"; false; }
+    done <"$BATS_TEST_TMPDIR/paths"
+}
+
+# Every name in the object is that of a described field, or a part of its path.
+described_keys() { # rows, section of the page
+    sed -n "/^## $2\$/,/^## /p" docs/result-format.md | sed -n 's/^| `\([a-z_.]*\)` |.*/\1/p' | tr . '\n' | sort -u >"$BATS_TEST_TMPDIR/known"
+    grep -oE '"[a-z_]+":' "$1" | tr -d '":' | sort -u | comm -23 - "$BATS_TEST_TMPDIR/known" >"$BATS_TEST_TMPDIR/unknown"
+    cat "$BATS_TEST_TMPDIR/unknown"
+    [ -s "$BATS_TEST_TMPDIR/known" ]
+    [ ! -s "$BATS_TEST_TMPDIR/unknown" ]
+}
+
+@test "every key of a JSON row is described" {
+    ./fraglab run traces/samples/gpt-varlen-oom.pickle.zst --policy direct --capacity 5552MiB --format jsonl >"$BATS_TEST_TMPDIR/run"
+    described_keys "$BATS_TEST_TMPDIR/run" "A row of a run"
+    ./fraglab min-capacity traces/samples/pr193400.pickle.zst --policy direct --format jsonl >"$BATS_TEST_TMPDIR/capacity"
+    described_keys "$BATS_TEST_TMPDIR/capacity" "A row of min-capacity"
+}
+
+@test "every option of a policy is on its page and in its rows" {
+    for name in $(./fraglab policies --format jsonl | sed 's/^{"name":"\([^"]*\)".*/\1/'); do
+        ./fraglab run traces/samples/pr193400.pickle.zst --policy "$name" --format jsonl >"$BATS_TEST_TMPDIR/row"
+        ./fraglab policies "$name" >"$BATS_TEST_TMPDIR/page"
+        sed -n 's/.*"options":{\([^}]*\)}.*/\1/p' "$BATS_TEST_TMPDIR/row" | grep -oE '"[a-z_0-9]+":' | tr -d '":' | sort >"$BATS_TEST_TMPDIR/in-row"
+        sed -n 's/^  \([a-z_0-9]*\)=.*/\1/p' "$BATS_TEST_TMPDIR/page" | sort >"$BATS_TEST_TMPDIR/on-page"
+        diff "$BATS_TEST_TMPDIR/in-row" "$BATS_TEST_TMPDIR/on-page"
+    done
+}
+
+@test "every policy is in allocators/README.md" {
+    for name in $(./fraglab policies --format jsonl | sed 's/^{"name":"\([^"]*\)".*/\1/'); do
+        grep -qF "| \`$name\` |" allocators/README.md || { echo "$name"; false; }
+    done
+}
