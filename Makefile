@@ -15,7 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
-FLAGS_release = -O2
+FLAGS_release = -O3
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
 FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
 FLAGS_tsan    = -O1 -g -fsanitize=thread
