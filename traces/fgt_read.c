@@ -442,8 +442,9 @@ static bool read_chunk(fgt_reader *reader)
         return fail(reader, "a trace has more events than its summary says");
     reader->event_total += count;
     if (frag_input_is_compressed(reader->input) &&
-        (reader->event_total - 1) / OUTER_EVENTS_PER_BYTE >
-            frag_input_raw_offset(reader->input) + OUTER_EVENTS_FREE)
+        reader->event_total > OUTER_EVENTS_FREE &&
+        (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
+            frag_input_raw_offset(reader->input))
         return fail(reader, "there are more events than the compressed file can hold");
     column_place columns[FRAG_FGT_COLUMN_COUNT] = {{0}};
     if (!find_columns(reader, columns))
