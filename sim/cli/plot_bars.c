@@ -265,6 +265,10 @@ static void define(barring *state)
     uint64_t shown[PARTS];
     for (size_t j = 0; j < PARTS; j++)
         shown[j] = used[j] ? 1 : 0;
+    /* Bars stay thick enough to carry their names. */
+    uint64_t height = (plot->format == FRAG_PLOT_PNG ? 2u : 1u) * (130 + 20 * line);
+    if (!frag_arguments_has(plot->arguments, "height") && height > plot->height && height <= 20000)
+        plot->height = height;
     frag_plot_define_texts(plot, "labels", labels, count);
     frag_plot_define_texts(plot, "heads", heads, count);
     frag_plot_define_numbers(plot, "lines", lines, count);
