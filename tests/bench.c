@@ -18,10 +18,12 @@
 #include "traces/load.h"
 
 #define SAMPLE_NS 20000000u /* a sample repeats what is shorter than this */
+#define EVENTS_FOR_TARGET 10000u /* below it the cost of setting up decides */
 #define LIVE_BLOCKS_FOR_TARGET 4096u /* below it the fixed tables of a run decide its bytes per block */
 #define HOST_BYTES_TARGET 64.0
 #define FGT_TARGET 50.0     /* million events a second */
 #define SNAPSHOT_TARGET 2.0
+#define SNAPSHOT_KIND "torch snapshot"
 #define PEER_NAME "(peer: tsearch best fit)"
 
 typedef struct speed_target {
@@ -46,7 +48,7 @@ typedef struct replay_row {
 typedef struct load_row {
     char trace[64];
     const char *kind;
-    uint64_t events;
+    uint64_t events; /* entries, of a snapshot */
     uint64_t content_bytes;
     bench_spread events_per_us; /* million events a second */
     bench_spread mb_per_s;
@@ -225,6 +227,21 @@ static uint64_t count_events(const frag_recording *recording)
     return count;
 }
 
+/* Entries of a snapshot's history: a free is requested, then completed; what was inferred is none. */
+static uint64_t count_entries(const frag_recording *recording)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        for (uint64_t k = 0; k < recording->traces[i].event_count; k++) {
+            const frag_event *event = &recording->traces[i].events[k];
+            bool is_entry = (event->flags & (FRAG_EVENT_INITIAL | FRAG_EVENT_INFERRED)) == 0 &&
+                            event->op != FRAG_OP_MARK && event->op != FRAG_OP_CONFIG;
+            bool is_whole_free = event->op == FRAG_OP_FREE && (event->flags & FRAG_EVENT_DEFERRED) == 0;
+            count += is_entry ? (is_whole_free ? 2 : 1) : 0;
+        }
+    return count;
+}
+
 /* Bytes of a file's content, decompressed where the whole file is compressed. */
 static uint64_t content_bytes(const char *path)
 {
@@ -301,7 +318,7 @@ static void measure_load(bench *all, const char *name, const char *path, const c
                 return;
             }
             spent += bench_clock_ns() - start;
-            row.events = count_events(&recording);
+            row.events = strcmp(kind, SNAPSHOT_KIND) == 0 ? count_entries(&recording) : count_events(&recording);
             frag_recording_destroy(&recording);
         }
         if (repetition == 0) {
@@ -399,11 +416,12 @@ static void measure_recording(bench *all, const char *path)
             longest = &recording.traces[i];
     if (!all->is_replay_only) {
         if (is_snapshot(path))
-            measure_load(all, name, path, "torch snapshot", false, SNAPSHOT_TARGET);
+            measure_load(all, name, path, SNAPSHOT_KIND, false,
+                         count_events(&recording) >= EVENTS_FOR_TARGET ? SNAPSHOT_TARGET : 0);
         measure_own_forms(all, name, &recording, false);
     }
     if (longest != NULL && longest->event_count > 0)
-        measure_replays(all, name, &recording, longest, true);
+        measure_replays(all, name, &recording, longest, longest->event_count >= EVENTS_FOR_TARGET);
     frag_recording_destroy(&recording);
 }
 
@@ -415,7 +433,7 @@ static void print_table(const bench *all, const char *processor)
            frag_version(), frag_commit(), frag_build_mode(), frag_compiler(), processor,
            sysconf(_SC_NPROCESSORS_ONLN), all->repetitions);
     if (all->load_count > 0)
-        printf("\n%-32s %-16s %9s %26s %22s %9s  %s\n", "loading", "", "events", "million events/s", "MB/s", "peak MiB",
+        printf("\n%-32s %-16s %9s %26s %22s %9s  %s\n", "loading", "", "events", "million a second", "MB/s", "peak MiB",
                "target");
     for (size_t i = 0; i < all->load_count; i++) {
         const load_row *row = &all->loads[i];
@@ -461,9 +479,9 @@ static frag_json *load_json(const load_row *row)
     frag_json *json = frag_json_create();
     frag_json_text(json, "trace", row->trace);
     frag_json_text(json, "form", row->kind);
-    frag_json_number(json, "events", row->events);
+    frag_json_number(json, strcmp(row->kind, SNAPSHOT_KIND) == 0 ? "entries" : "events", row->events);
     frag_json_number(json, "content_bytes", row->content_bytes);
-    bench_spread_json(json, "million_events_per_second", row->events_per_us);
+    bench_spread_json(json, "million_per_second", row->events_per_us);
     bench_spread_json(json, "megabytes_per_second", row->mb_per_s);
     frag_json_number(json, "peak_resident_bytes", row->peak_bytes);
     write_target(json, row->target, row->is_over);
