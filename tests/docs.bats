@@ -9,16 +9,27 @@ setup_file() {
 
 pages() { ls README.md allocators/README.md traces/samples/README.md docs/*.md; }
 
-@test "every command in a sh block runs" {
-    count=0
+# run_commands MINIMUM GREP-OPTION...: runs the commands that grep picks.
+run_commands() {
+    local minimum=$1 count=0 page command
+    shift
     for page in $(pages); do
         while IFS= read -r command; do
             count=$((count + 1))
             echo "$page: $command"
             bash -c "$command" >"$BATS_TEST_TMPDIR/out" 2>&1 </dev/null || { cat "$BATS_TEST_TMPDIR/out"; false; }
-        done < <(bash tests/docs.sh commands "$page")
+        done < <(bash tests/docs.sh commands "$page" | grep "$@")
     done
-    [ "$count" -ge 15 ]
+    [ "$count" -ge "$minimum" ]
+}
+
+@test "every command in a sh block runs" {
+    run_commands 15 -v '^./fraglab plot'
+}
+
+@test "every plot command in a sh block runs" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    run_commands 3 '^./fraglab plot'
 }
 
 @test "output shown in a console block is what is printed now" {
