@@ -1,4 +1,5 @@
-/* `make bench`: the speed of loading and of replay, with spread; docs/performance.md explains each figure. */
+/* `make bench`: the speed of loading and of replay, with spread; docs/performance.md explains each
+ * figure. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,12 @@
 #include "tests/bench_traces.h"
 #include "traces/load.h"
 
-#define SAMPLE_NS 20000000u /* a sample repeats what is shorter than this */
+#define SAMPLE_NS 20000000u      /* a sample repeats what is shorter than this */
 #define EVENTS_FOR_TARGET 10000u /* below it the cost of setting up decides */
-#define LIVE_BLOCKS_FOR_TARGET 4096u /* below it the fixed tables of a run decide its bytes per block */
+#define LIVE_BLOCKS_FOR_TARGET                                                                     \
+    4096u /* below it the fixed tables of a run decide its bytes per block */
 #define HOST_BYTES_TARGET 64.0
-#define FGT_TARGET 50.0     /* million events a second */
+#define FGT_TARGET 50.0 /* million events a second */
 #define SNAPSHOT_TARGET 2.0
 #define SNAPSHOT_KIND "torch snapshot"
 #define PEER_NAME "(peer: tsearch best fit)"
@@ -31,7 +33,8 @@ typedef struct speed_target {
     double ns_per_event;
 } speed_target;
 
-static const speed_target targets[] = {{"pytorch", 40}, {"best-fit", 30}, {"tlsf", 27}, {"first-fit", 60}};
+static const speed_target targets[] = {
+    {"pytorch", 40}, {"best-fit", 30}, {"tlsf", 27}, {"first-fit", 60}};
 
 typedef struct replay_row {
     char trace[64];
@@ -92,8 +95,9 @@ typedef struct timing {
     uint64_t run_ns;
 } timing;
 
-static bool replay_once(const frag_recording *recording, const frag_trace *trace, const frag_policy_spec *spec,
-                        timing *spent, frag_replay_result *result, frag_error *error)
+static bool replay_once(const frag_recording *recording, const frag_trace *trace,
+                        const frag_policy_spec *spec, timing *spent, frag_replay_result *result,
+                        frag_error *error)
 {
     frag_sim_device_options options = {
         .device = trace->device,
@@ -105,7 +109,8 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
     options.address_rule = options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
     frag_device *device = frag_sim_device_create(&options);
     uint64_t start = bench_clock_ns();
-    frag_replay *replay = frag_replay_create(recording, trace, spec->ops, spec->values, device, error);
+    frag_replay *replay =
+        frag_replay_create(recording, trace, spec->ops, spec->values, device, error);
     uint64_t created = bench_clock_ns();
     frag_replay_options replay_options = {.stop_after = FRAG_UNLIMITED};
     bool ok = replay != NULL && frag_replay_run(replay, &replay_options, result, error);
@@ -140,8 +145,8 @@ typedef struct contender {
     bool is_out;
 } contender;
 
-static bool take_sample(bench *all, const frag_recording *recording, const frag_trace *trace, contender *one,
-                        uint64_t rounds, timing *spent)
+static bool take_sample(bench *all, const frag_recording *recording, const frag_trace *trace,
+                        contender *one, uint64_t rounds, timing *spent)
 {
     *spent = (timing){0};
     frag_error error = {0};
@@ -168,9 +173,11 @@ static double target_of(const bench *all, const char *policy, bool is_recorded, 
     return 0;
 }
 
-static void keep_replay(bench *all, const char *name, const frag_trace *trace, const contender *one, double target_ns)
+static void keep_replay(bench *all, const char *name, const frag_trace *trace, const contender *one,
+                        double target_ns)
 {
-    all->replays = frag_grow(all->replays, &all->replay_capacity, all->replay_count + 1, sizeof *all->replays);
+    all->replays =
+        frag_grow(all->replays, &all->replay_capacity, all->replay_count + 1, sizeof *all->replays);
     replay_row *row = &all->replays[all->replay_count++];
     *row = (replay_row){
         .policy = one->spec != NULL ? one->spec->text : PEER_NAME,
@@ -188,8 +195,8 @@ static void keep_replay(bench *all, const char *name, const frag_trace *trace, c
 }
 
 /* Policies take turns, so that a machine that slows down for a while slows all of them. */
-static void measure_replays(bench *all, const char *name, const frag_recording *recording, const frag_trace *trace,
-                            bool is_recorded)
+static void measure_replays(bench *all, const char *name, const frag_recording *recording,
+                            const frag_trace *trace, bool is_recorded)
 {
     size_t count = all->spec_count + 1;
     contender *contenders = frag_alloc(count, sizeof *contenders);
@@ -211,8 +218,10 @@ static void measure_replays(bench *all, const char *name, const frag_recording *
     bool is_training = strcmp(name, "synthetic-training") == 0;
     for (size_t i = 0; i < count; i++)
         if (!contenders[i].is_out) {
-            const char *policy = contenders[i].spec != NULL ? contenders[i].spec->ops->name : PEER_NAME;
-            keep_replay(all, name, trace, &contenders[i], target_of(all, policy, is_recorded, is_training));
+            const char *policy =
+                contenders[i].spec != NULL ? contenders[i].spec->ops->name : PEER_NAME;
+            keep_replay(all, name, trace, &contenders[i],
+                        target_of(all, policy, is_recorded, is_training));
         }
     free(contenders);
 }
@@ -227,7 +236,8 @@ static uint64_t count_events(const frag_recording *recording)
     return count;
 }
 
-/* Entries of a snapshot's history: a free is requested, then completed; what was inferred is none. */
+/* Entries of a snapshot's history: a free is requested, then completed; what was inferred is none.
+ */
 static uint64_t count_entries(const frag_recording *recording)
 {
     uint64_t count = 0;
@@ -236,7 +246,8 @@ static uint64_t count_entries(const frag_recording *recording)
             const frag_event *event = &recording->traces[i].events[k];
             bool is_entry = (event->flags & (FRAG_EVENT_INITIAL | FRAG_EVENT_INFERRED)) == 0 &&
                             event->op != FRAG_OP_MARK && event->op != FRAG_OP_CONFIG;
-            bool is_whole_free = event->op == FRAG_OP_FREE && (event->flags & FRAG_EVENT_DEFERRED) == 0;
+            bool is_whole_free =
+                event->op == FRAG_OP_FREE && (event->flags & FRAG_EVENT_DEFERRED) == 0;
             count += is_entry ? (is_whole_free ? 2 : 1) : 0;
         }
     return count;
@@ -282,13 +293,14 @@ static uint64_t measure_peak(const bench *all, const char *path, bool with_colum
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
-        execl(all->program, all->program, with_columns ? "--peak-with-columns" : "--peak", path, (char *)NULL);
+        execl(all->program, all->program, with_columns ? "--peak-with-columns" : "--peak", path,
+              (char *)NULL);
         _exit(1);
     }
     close(ends[1]);
     char text[32] = "";
     size_t length = 0;
-    for (ssize_t got = 1; got > 0 && length < sizeof text - 1; length += got > 0 ? (size_t)got : 0)
+    for (ssize_t got = 1; got > 0 && length<sizeof text - 1; length += got> 0 ? (size_t)got : 0)
         got = read(ends[0], text + length, sizeof text - 1 - length);
     close(ends[0]);
     if (child > 0)
@@ -298,8 +310,8 @@ static uint64_t measure_peak(const bench *all, const char *path, bool with_colum
     return frag_count_parse(text, 0, UINT64_MAX, &bytes, NULL) ? bytes : 0;
 }
 
-static void measure_load(bench *all, const char *name, const char *path, const char *kind, bool with_columns,
-                         double target)
+static void measure_load(bench *all, const char *name, const char *path, const char *kind,
+                         bool with_columns, double target)
 {
     frag_error error = {0};
     load_row row = {.kind = kind, .content_bytes = content_bytes(path), .target = target};
@@ -318,7 +330,8 @@ static void measure_load(bench *all, const char *name, const char *path, const c
                 return;
             }
             spent += bench_clock_ns() - start;
-            row.events = strcmp(kind, SNAPSHOT_KIND) == 0 ? count_entries(&recording) : count_events(&recording);
+            row.events = strcmp(kind, SNAPSHOT_KIND) == 0 ? count_entries(&recording)
+                                                          : count_events(&recording);
             frag_recording_destroy(&recording);
         }
         if (repetition == 0) {
@@ -334,13 +347,15 @@ static void measure_load(bench *all, const char *name, const char *path, const c
     uint64_t peak = measure_peak(all, path, with_columns);
     row.peak_bytes = peak > all->idle_bytes ? peak - all->idle_bytes : 0;
     row.is_over = target > 0 && row.events_per_us.median < target;
-    all->loads = frag_grow(all->loads, &all->load_capacity, all->load_count + 1, sizeof *all->loads);
+    all->loads =
+        frag_grow(all->loads, &all->load_capacity, all->load_count + 1, sizeof *all->loads);
     all->loads[all->load_count++] = row;
 }
 
 typedef bool write_trace(const frag_recording *recording, FILE *stream, frag_error *error);
 
-static bool convert(const frag_recording *recording, write_trace *write, const char *path, frag_error *error)
+static bool convert(const frag_recording *recording, write_trace *write, const char *path,
+                    frag_error *error)
 {
     frag_output *output = frag_output_open(path, true, error);
     if (output == NULL)
@@ -352,15 +367,18 @@ static bool convert(const frag_recording *recording, write_trace *write, const c
     return frag_output_finish(output, error);
 }
 
-/* A large trace in our own two forms. Only for those has the speed of loading a meaning of its own. */
-static void measure_own_forms(bench *all, const char *name, const frag_recording *recording, bool has_target)
+/* A large trace in our own two forms. Only for those has the speed of loading a meaning of its own.
+ */
+static void measure_own_forms(bench *all, const char *name, const frag_recording *recording,
+                              bool has_target)
 {
     char fgt[600];
     char text[600];
     snprintf(fgt, sizeof fgt, "%s/bench-trace.fgt", all->folder);
     snprintf(text, sizeof text, "%s/bench-trace.txt", all->folder);
     frag_error error = {0};
-    if (!convert(recording, frag_fgt_write, fgt, &error) || !convert(recording, frag_text_write, text, &error)) {
+    if (!convert(recording, frag_fgt_write, fgt, &error) ||
+        !convert(recording, frag_text_write, text, &error)) {
         complain(all, &error);
         return;
     }
@@ -374,7 +392,8 @@ static void measure_own_forms(bench *all, const char *name, const frag_recording
 /* ---- traces */
 
 static void measure_synthetic(bench *all, const char *name,
-                              bool make(uint64_t event_count, frag_recording *recording, frag_error *error))
+                              bool make(uint64_t event_count, frag_recording *recording,
+                                        frag_error *error))
 {
     fprintf(stderr, "bench: %s\n", name);
     frag_recording recording;
@@ -394,7 +413,8 @@ static bool is_snapshot(const char *path)
     frag_input *input = frag_input_open(path, NULL);
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    bool is_pickle = input != NULL && frag_input_peek(input, 1, &bytes, &count, NULL) && count > 0 && bytes[0] == 0x80;
+    bool is_pickle = input != NULL && frag_input_peek(input, 1, &bytes, &count, NULL) &&
+                     count > 0 && bytes[0] == 0x80;
     frag_input_close(input);
     return is_pickle;
 }
@@ -429,36 +449,39 @@ static void measure_recording(bench *all, const char *path)
 
 static void print_table(const bench *all, const char *processor)
 {
-    printf("fraglab %s (%s), %s build, %s\n%s, %ld cores; one is used. Time on the core; median [least..most] of %u.\n",
+    printf("fraglab %s (%s), %s build, %s\n%s, %ld cores; one is used. Time on the core; median "
+           "[least..most] of %u.\n",
            frag_version(), frag_commit(), frag_build_mode(), frag_compiler(), processor,
            sysconf(_SC_NPROCESSORS_ONLN), all->repetitions);
     if (all->load_count > 0)
-        printf("\n%-32s %-16s %9s %26s %22s %9s  %s\n", "loading", "", "events", "million a second", "MB/s", "peak MiB",
-               "target");
+        printf("\n%-32s %-16s %9s %26s %22s %9s  %s\n", "loading", "", "events", "million a second",
+               "MB/s", "peak MiB", "target");
     for (size_t i = 0; i < all->load_count; i++) {
         const load_row *row = &all->loads[i];
-        printf("%-32.32s %-16s %9llu %8.2f [%6.2f..%6.2f] %6.0f [%5.0f..%5.0f] %9.1f", row->trace, row->kind,
-               (unsigned long long)row->events, row->events_per_us.median, row->events_per_us.min,
-               row->events_per_us.max, row->mb_per_s.median, row->mb_per_s.min, row->mb_per_s.max,
-               (double)row->peak_bytes / (double)FRAG_MIB);
+        printf("%-32.32s %-16s %9llu %8.2f [%6.2f..%6.2f] %6.0f [%5.0f..%5.0f] %9.1f", row->trace,
+               row->kind, (unsigned long long)row->events, row->events_per_us.median,
+               row->events_per_us.min, row->events_per_us.max, row->mb_per_s.median,
+               row->mb_per_s.min, row->mb_per_s.max, (double)row->peak_bytes / (double)FRAG_MIB);
         if (row->target > 0)
             printf("  %s %.0f", row->is_over ? "MISSED" : "ok", row->target);
         printf("\n");
     }
-    printf("\n%-32s %-26s %9s %26s %7s %9s %7s  %s\n", "replay", "policy", "events", "ns/event", "run", "host KiB",
-           "B/block", "target");
+    printf("\n%-32s %-26s %9s %26s %7s %9s %7s  %s\n", "replay", "policy", "events", "ns/event",
+           "run", "host KiB", "B/block", "target");
     for (size_t i = 0; i < all->replay_count; i++) {
         const replay_row *row = &all->replays[i];
         printf("%-32.32s %-26.26s %9llu %8.1f [%6.1f..%6.1f] %7.1f", row->trace, row->policy,
-               (unsigned long long)row->events, row->whole_ns.median, row->whole_ns.min, row->whole_ns.max,
-               row->run_ns.median);
+               (unsigned long long)row->events, row->whole_ns.median, row->whole_ns.min,
+               row->whole_ns.max, row->run_ns.median);
         if (row->host_bytes > 0)
             printf(" %9.0f %7.1f", (double)row->host_bytes / 1024,
-                   (double)row->host_bytes / (double)(row->live_blocks_max > 0 ? row->live_blocks_max : 1));
+                   (double)row->host_bytes /
+                       (double)(row->live_blocks_max > 0 ? row->live_blocks_max : 1));
         else
             printf(" %9s %7s", "", "");
         if (row->target_ns > 0)
-            printf("  %s %.0f", row->whole_ns.median > row->target_ns ? "MISSED" : "ok", row->target_ns);
+            printf("  %s %.0f", row->whole_ns.median > row->target_ns ? "MISSED" : "ok",
+                   row->target_ns);
         if (row->is_over && !(row->target_ns > 0 && row->whole_ns.median > row->target_ns))
             printf("  MISSED %.0f B/block", HOST_BYTES_TARGET);
         printf("\n");
@@ -479,7 +502,8 @@ static frag_json *load_json(const load_row *row)
     frag_json *json = frag_json_create();
     frag_json_text(json, "trace", row->trace);
     frag_json_text(json, "form", row->kind);
-    frag_json_number(json, strcmp(row->kind, SNAPSHOT_KIND) == 0 ? "entries" : "events", row->events);
+    frag_json_number(json, strcmp(row->kind, SNAPSHOT_KIND) == 0 ? "entries" : "events",
+                     row->events);
     frag_json_number(json, "content_bytes", row->content_bytes);
     bench_spread_json(json, "million_per_second", row->events_per_us);
     bench_spread_json(json, "megabytes_per_second", row->mb_per_s);
@@ -529,9 +553,12 @@ static bool write_json(const bench *all, const char *processor, frag_error *erro
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench [-o FILE.json] [--repeat N] [--policy P]... [--replay-only] [--strict] [RECORDING...]\n"
-                    "Without recordings: two synthetic traces and those of traces/samples/. N is 1 to %u.\n",
-            BENCH_REPETITIONS_MAX);
+    fprintf(
+        stderr,
+        "usage: bench [-o FILE.json] [--repeat N] [--policy P]... [--replay-only] [--strict] "
+        "[RECORDING...]\n"
+        "Without recordings: two synthetic traces and those of traces/samples/. N is 1 to %u.\n",
+        BENCH_REPETITIONS_MAX);
     return 2;
 }
 
@@ -564,7 +591,8 @@ static void measure_all(bench *all, char **paths, size_t path_count)
         glob("traces/samples/*.zst", 0, NULL, &samples);
         all->has_recordings = samples.gl_pathc > 0;
         if (!all->has_recordings)
-            fprintf(stderr, "bench: traces/samples/ has no recordings; run this from the root of the source tree\n");
+            fprintf(stderr, "bench: traces/samples/ has no recordings; run this from the root of "
+                            "the source tree\n");
         measure_synthetic(all, "synthetic-training", bench_trace_training);
         measure_synthetic(all, "synthetic-serving", bench_trace_serving);
         paths = samples.gl_pathv;

@@ -85,5 +85,7 @@ uint64_t bench_resident_peak_bytes(void)
     if (!find_line("/proc/self/status", "VmHWM", value, sizeof value))
         return 0;
     value[strcspn(value, " ")] = '\0';
-    return frag_count_parse(value, 0, UINT64_MAX / FRAG_KIB, &kilobytes, NULL) ? kilobytes * FRAG_KIB : 0;
+    return frag_count_parse(value, 0, UINT64_MAX / FRAG_KIB, &kilobytes, NULL)
+               ? kilobytes * FRAG_KIB
+               : 0;
 }

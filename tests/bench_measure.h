@@ -1,4 +1,5 @@
-/* Clock, spread, and what the machine is: the parts of a speed figure that have nothing to do with fraglab. */
+/* Clock, spread, and what the machine is: the parts of a speed figure that have nothing to do with
+ * fraglab. */
 #ifndef FRAG_TESTS_BENCH_MEASURE_H
 #define FRAG_TESTS_BENCH_MEASURE_H
 
@@ -25,8 +26,8 @@ typedef struct bench_spread {
 void bench_samples_add(bench_samples *samples, double value);
 bench_spread bench_samples_spread(const bench_samples *samples);
 
-/* Time this thread has spent on a core, in ns: what other programs do to the machine counts less than it
- * does in wall time, and nothing measured here waits. */
+/* Time this thread has spent on a core, in ns: what other programs do to the machine counts less
+ * than it does in wall time, and nothing measured here waits. */
 uint64_t bench_clock_ns(void);
 
 /* Writes PATH.median, PATH.min, PATH.max. */

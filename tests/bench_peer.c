@@ -87,7 +87,8 @@ static void request(bench_peer *peer, const frag_event *event)
     piece *front = found->prev != NULL ? found->prev->next : peer->first;
     if (front->bytes > wanted.bytes) {
         piece *rest = take_piece(peer);
-        *rest = (piece){front->bytes - wanted.bytes, front->address + wanted.bytes, front, front->next, false};
+        *rest = (piece){front->bytes - wanted.bytes, front->address + wanted.bytes, front,
+                        front->next, false};
         if (rest->next != NULL)
             rest->next->prev = rest;
         front->next = rest;

@@ -1,8 +1,8 @@
 /* For scale: best fit as one writes it from the C library's parts, replayed on the same events.
  *
- * Free blocks are in the red-black tree of tsearch(3), by size and address; neighbours are linked and merge
- * on free; the range is endless, so there are no segments, no streams, no counts of bytes by kind. It does
- * less than any policy here, the way most prototypes do it. */
+ * Free blocks are in the red-black tree of tsearch(3), by size and address; neighbours are linked
+ * and merge on free; the range is endless, so there are no segments, no streams, no counts of bytes
+ * by kind. It does less than any policy here, the way most prototypes do it. */
 #ifndef FRAG_TESTS_BENCH_PEER_H
 #define FRAG_TESTS_BENCH_PEER_H
 

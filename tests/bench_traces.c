@@ -13,10 +13,10 @@ enum {
     SITES = 200,
     PARAMETERS = 290,
     LAYERS = 32,
-    LAYER_KEPT = 9,      /* activations a layer keeps for its way back */
+    LAYER_KEPT = 9, /* activations a layer keeps for its way back */
     LAYER_SHAPES = 24,
     SERVING_STREAMS = 4,
-    SERVING_LOW = 6000,  /* live blocks between which the load swings */
+    SERVING_LOW = 6000, /* live blocks between which the load swings */
     SERVING_HIGH = 12000
 };
 
@@ -39,7 +39,8 @@ static uint64_t draw(maker *made, uint64_t limit)
     return (mixed ^ (mixed >> 31)) % limit;
 }
 
-/* least times 1 to 2^doublings; each doubling is half as frequent as the one before: a power law. */
+/* least times 1 to 2^doublings; each doubling is half as frequent as the one before: a power law.
+ */
 static uint64_t draw_power_law(maker *made, uint64_t least, uint32_t doublings)
 {
     uint64_t bits = draw(made, (uint64_t)1 << 32) | (uint64_t)1 << doublings;
@@ -88,7 +89,8 @@ static void give_back(maker *made, uint32_t slot, uint32_t stream)
         return;
     made->left--;
     made->time_ns += 500 + draw(made, 5000);
-    frag_build_event event = {.op = FRAG_OP_FREE, .slot = slot, .stream = stream, .time_ns = made->time_ns};
+    frag_build_event event = {
+        .op = FRAG_OP_FREE, .slot = slot, .stream = stream, .time_ns = made->time_ns};
     frag_builder_add(made->builder, &event);
     frag_builder_slot_give(made->builder, slot);
 }
@@ -111,8 +113,9 @@ static void use_briefly(maker *made, const shapes *all, uint64_t tokens, uint32_
     uint32_t slots[4];
     for (uint32_t i = 0; i < count; i++)
         slots[i] = request(made,
-                           draw(made, 3) == 0 ? draw_power_law(made, 4, 16)
-                                              : shape_bytes(all, (uint32_t)draw(made, LAYER_SHAPES), tokens),
+                           draw(made, 3) == 0
+                               ? draw_power_law(made, 4, 16)
+                               : shape_bytes(all, (uint32_t)draw(made, LAYER_SHAPES), tokens),
                            0);
     while (count-- > 0)
         give_back(made, slots[count], 0);
@@ -175,10 +178,12 @@ bool bench_trace_serving(uint64_t event_count, frag_recording *recording, frag_e
             is_rising = false;
         else if (count < SERVING_LOW)
             is_rising = true;
-        bool is_request = count == 0 || (count < SERVING_HIGH && draw(&made, 100) < (is_rising ? 55u : 45u));
+        bool is_request =
+            count == 0 || (count < SERVING_HIGH && draw(&made, 100) < (is_rising ? 55u : 45u));
         if (is_request) {
             uint32_t stream = (uint32_t)draw(&made, SERVING_STREAMS);
-            blocks[count++] = (held){request(&made, draw_power_law(&made, 512, 18), stream), stream};
+            blocks[count++] =
+                (held){request(&made, draw_power_law(&made, 512, 18), stream), stream};
         } else {
             uint32_t at = (uint32_t)draw(&made, count);
             give_back(&made, blocks[at].slot, blocks[at].stream);
