@@ -1,12 +1,12 @@
 # Where blocks lay: address over events or time. The picture comes with the data, drawn by fraglab.
 load scripts.'/style.gp'
-x_step = 1.0 * x_max / columns
+x_unit = x_scale(is_by_time, x_max)
+x_step = (x_max - x_min) / x_unit / columns
 y_step = y_max_bytes / unit_bytes / rows
 
-set xlabel is_by_time ? 'time (s)' : 'event'
+set xlabel x_label(is_by_time, x_max)
 set ylabel sprintf('address, without gaps (%s)', unit)
-if (!is_by_time) set format x '%.0s%c'
-set xrange [0:x_max]
+set xrange [x_min / x_unit:x_max / x_unit]
 set yrange [0:y_max_bytes / unit_bytes]
 unset grid
 set border 15
@@ -27,7 +27,7 @@ if (group_count == 0) {
     unset colorbox
 }
 plot \
-    picture binary array = (columns, rows) format = '%uchar%uchar%uchar' origin = (x_step / 2, y_step / 2) dx = x_step dy = y_step using 1:2:3 with rgbimage notitle, \
+    picture binary array = (columns, rows) format = '%uchar%uchar%uchar' origin = (x_min / x_unit + x_step / 2, y_step / 2) dx = x_step dy = y_step using 1:2:3 with rgbimage notitle, \
     for [i = 1:group_count] NaN with boxes fillstyle solid border linecolor '#444444' fillcolor rgb group_colours[i] title groups[i], \
     for [i = 1:group_count > 0] NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#777777' title 'other', \
     NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#FFFFFF' title 'hole in a segment', \

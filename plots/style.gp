@@ -32,3 +32,7 @@ set grid ytics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
 set key outside above center horizontal Left reverse noenhanced samplen 2 spacing 1.1
 if (is_terminal) unset grid
 if (is_terminal) set border 3
+
+# Events are counted in thousands or millions when there are many; time is in seconds.
+x_scale(is_by_time, x_end) = is_by_time ? 1.0 : x_end >= 5e6 ? 1e6 : x_end >= 5e3 ? 1e3 : 1.0
+x_label(is_by_time, x_end) = is_by_time ? 'time (s)' : x_end >= 5e6 ? 'event (millions)' : x_end >= 5e3 ? 'event (thousands)' : 'event'

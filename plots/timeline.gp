@@ -6,25 +6,25 @@ if (!exists("label_lines")) array label_lines[policy_count + 1]; do for [i = 1:p
 if (!exists("is_by_time")) is_by_time = 0
 if (!exists("has_recorded")) has_recorded = 0
 if (!exists("capacity_bytes")) capacity_bytes = 0; capacity_text = ''
-if (!exists("x_max")) stats data using (is_by_time ? column('time_ns') / 1e9 : column('event')) nooutput; x_max = STATS_max
+if (!exists("x_max")) stats data using (is_by_time ? column('time_ns') / 1e9 : column('event')) nooutput; x_max = STATS_max; x_min = STATS_min
 
-x(_) = is_by_time ? column('time_ns') / 1e9 : column('event')
+x_unit = x_scale(is_by_time, x_max)
+x(_) = (is_by_time ? column('time_ns') / 1e9 : column('event')) / x_unit
 is(kind, i) = strcol('kind') eq kind && column('series') == i
 level(kind, i, name) = is(kind, i) ? column(name) / unit_bytes : NaN
 # Labels stay inside: to the right of points on the left, and the other way round.
-on_left(_) = x(0) < x_max * 0.6
+on_left(_) = x(0) * x_unit < x_min + (x_max - x_min) * 0.6
 
-set xlabel is_by_time ? 'time (s)' : 'event'
+set xlabel x_label(is_by_time, x_max)
 set ylabel sprintf('memory (%s)', unit)
-if (!is_by_time) set format x '%.0s%c'
-set xrange [0:x_max]
+set xrange [x_min / x_unit:x_max / x_unit]
 set yrange [0:*]
 set offsets 0, 0, graph 0.04, 0
 
 names(i) = policy_count == 1 ? policies[i].', reserved' : policies[i]
 plot \
     data using (x(0)):(level('demand', 0, 'requested_bytes')) with fillsteps fillstyle solid fillcolor '#CFCFCF' title 'requested', \
-    for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 1 linecolor '#56B4E9' title 'allocated', \
+    for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 0.7 linecolor '#56B4E9' title 'allocated', \
     for [i = 1:has_recorded] data using (x(0)):(level('recorded', 0, 'reserved_bytes')) with steps linewidth 1.6 linecolor '#222222' dashtype 3 title 'reserved when recorded', \
     for [i = 1:policy_count] data using (x(0)):(level('policy', i, 'reserved_bytes')) with steps linewidth 1.8 linecolor rgb colour(i) dashtype dash(i) title names(i), \
     for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title 'capacity, '.capacity_text, \

@@ -238,6 +238,20 @@ static bool has_several_traces(const barring *state)
     return false;
 }
 
+/* "train.pickle", or "train.pickle, device 1" when it has several. */
+static char *head_of(const barring *state, const bar *at)
+{
+    frag_text text = {0};
+    bool has_devices = false;
+    for (size_t i = 0; i < state->count; i++)
+        has_devices = has_devices || (strcmp(state->bars[i].trace, at->trace) == 0 &&
+                                      state->bars[i].device != at->device);
+    frag_text_add(&text, "%s", at->trace);
+    if (has_devices)
+        frag_text_add(&text, ", device %" PRIu64, at->device);
+    return text.bytes;
+}
+
 /* Bars of one trace stand together; the name of the trace stands above them when there are several.
  */
 static void define(barring *state)
@@ -246,7 +260,7 @@ static void define(barring *state)
     size_t count = state->count;
     bool has_several = has_several_traces(state);
     const char **labels = frag_alloc(count, sizeof *labels);
-    const char **heads = frag_alloc(count, sizeof *heads);
+    char **heads = frag_alloc(count, sizeof *heads);
     uint64_t *lines = frag_alloc(count, sizeof *lines);
     uint64_t most = 0;
     uint64_t line = 0;
@@ -257,7 +271,7 @@ static void define(barring *state)
         line += is_first ? 2 : 1;
         lines[i] = line;
         labels[i] = at->policy;
-        heads[i] = is_first ? at->trace : "";
+        heads[i] = is_first ? head_of(state, at) : frag_copy_text("");
         most = at->reserved_bytes > most ? at->reserved_bytes : most;
         for (size_t j = 0; j < PARTS; j++)
             used[j] = used[j] || at->parts[j] > 0;
@@ -270,7 +284,7 @@ static void define(barring *state)
     if (!frag_arguments_has(plot->arguments, "height") && height > plot->height && height <= 20000)
         plot->height = height;
     frag_plot_define_texts(plot, "labels", labels, count);
-    frag_plot_define_texts(plot, "heads", heads, count);
+    frag_plot_define_texts(plot, "heads", (const char *const *)heads, count);
     frag_plot_define_numbers(plot, "lines", lines, count);
     frag_plot_define_texts(plot, "parts", part_titles, PARTS);
     frag_plot_define_numbers(plot, "is_shown", shown, PARTS);
@@ -279,6 +293,8 @@ static void define(barring *state)
     frag_plot_define_number(plot, "max_bytes", (double)most);
     frag_plot_define_unit(plot, most);
     frag_plot_define_title(plot, has_several ? "" : state->bars[0].trace);
+    for (size_t i = 0; i < count; i++)
+        free(heads[i]);
     free(lines);
     free(heads);
     free(labels);
@@ -302,8 +318,11 @@ static void print_characters(barring *state)
         state->plot.width > label_width + 36 ? state->plot.width - label_width - 16 : 20;
     for (size_t i = 0; i < state->count; i++) {
         const bar *at = &state->bars[i];
-        if (i == 0 || !is_same_trace(at, &state->bars[i - 1]))
-            fprintf(stream, "%s%s\n", i > 0 ? "\n" : "", at->trace);
+        if (i == 0 || !is_same_trace(at, &state->bars[i - 1])) {
+            char *head = head_of(state, at);
+            fprintf(stream, "%s%s\n", i > 0 ? "\n" : "", head);
+            free(head);
+        }
         fprintf(stream, "%-*.40s ", (int)label_width, at->policy);
         uint64_t below = 0;
         uint64_t column = 0;

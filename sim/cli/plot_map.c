@@ -47,6 +47,7 @@ typedef struct mapping {
     const frag_trace *trace;
     frag_layout layout;
     uint64_t *times_ns; /* NULL: x is events */
+    uint64_t start;     /* the first event drawn */
     colouring colouring;
     uint32_t *frame_of; /* by call site: the frame that names it + 1; 0: none */
     group *groups;      /* the heaviest first */
@@ -211,12 +212,11 @@ static bool order_times(mapping *state, frag_error *error)
     return state->times_ns != NULL;
 }
 
+/* Seconds or events; what ends with the run ends with its last event. */
 static double x_of(const mapping *state, uint64_t event)
 {
-    if (state->times_ns == NULL)
-        return (double)event;
     uint64_t last = state->trace->event_count - 1;
-    return (double)state->times_ns[event < last ? event : last];
+    return frag_plot_x(state->times_ns, state->times_ns != NULL && event > last ? last : event);
 }
 
 static void write_life(const mapping *state, const char *kind, const frag_life *life)
@@ -224,7 +224,7 @@ static void write_life(const mapping *state, const char *kind, const frag_life *
     FILE *stream = state->plot.data;
     fprintf(stream, "%s,%" PRIu64 ",%" PRIu64 ",", kind, life->begin, life->end);
     if (state->times_ns != NULL)
-        fprintf(stream, "%.0f,%.0f", x_of(state, life->begin), x_of(state, life->end));
+        fprintf(stream, "%.0f,%.0f", x_of(state, life->begin) * 1e9, x_of(state, life->end) * 1e9);
     else
         fputc(',', stream);
     fprintf(stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", life->address, life->offset,
@@ -285,11 +285,12 @@ static void find_sizes(mapping *state)
 
 static frag_box box_of(const mapping *state, const frag_life *life)
 {
-    double x_scale = (double)state->columns / x_of(state, state->layout.event_end);
+    double x_min = x_of(state, state->start);
+    double x_scale = (double)state->columns / (x_of(state, state->layout.event_end) - x_min);
     double y_scale = (double)state->rows / (double)state->layout.offset_end;
     return (frag_box){
-        .left = x_of(state, life->begin) * x_scale,
-        .right = x_of(state, life->end) * x_scale,
+        .left = (x_of(state, life->begin) - x_min) * x_scale,
+        .right = (x_of(state, life->end) - x_min) * x_scale,
         .bottom = (double)life->offset * y_scale,
         .top = (double)(life->offset + life->bytes) * y_scale,
     };
@@ -347,9 +348,11 @@ static void print_characters(mapping *state)
         fputc('\n', stream);
     }
     if (state->times_ns != NULL)
-        fprintf(stream, "%11s0 to %.3f s;", "", x_of(state, state->layout.event_end) / 1e9);
+        fprintf(stream, "%11s%.3f to %.3f s;", "", x_of(state, state->start),
+                x_of(state, state->layout.event_end));
     else
-        fprintf(stream, "%11sevents 0 to %" PRIu64 ";", "", state->layout.event_end);
+        fprintf(stream, "%11sevents %" PRIu64 " to %" PRIu64 ";", "", state->start,
+                state->layout.event_end);
     fputs(" addresses without the gaps between segments; █ in blocks, · free inside segments\n",
           stream);
 }
@@ -371,10 +374,10 @@ static bool draw_picture(mapping *state, frag_error *error)
         return false;
     frag_raster_write(state->raster, colour_of(OUTSIDE_COLOUR), (frag_colour){1, 1, 1}, picture);
     fclose(picture);
-    double x_end = x_of(state, state->layout.event_end);
     frag_plot_define_number(plot, "columns", (double)state->columns);
     frag_plot_define_number(plot, "rows", (double)state->rows);
-    frag_plot_define_number(plot, "x_max", state->times_ns != NULL ? x_end / 1e9 : x_end);
+    frag_plot_define_number(plot, "x_min", x_of(state, state->start));
+    frag_plot_define_number(plot, "x_max", x_of(state, state->layout.event_end));
     frag_plot_define_number(plot, "y_max_bytes", (double)state->layout.offset_end);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "log_min", state->log_min);
@@ -396,6 +399,7 @@ static bool draw_picture(mapping *state, frag_error *error)
 static bool fill(mapping *state, frag_error *error)
 {
     frag_policy_spec resolved = {0};
+    state->start = frag_plot_start(state->trace);
     if (!order_times(state, error) ||
         !frag_inputs_resolve(&state->policies.specs[0], &state->recording, &resolved, error))
         return false;
@@ -404,7 +408,8 @@ static bool fill(mapping *state, frag_error *error)
     frag_policy_spec_destroy(&resolved);
     if (!ok)
         return false;
-    if (state->layout.offset_end == 0 || x_of(state, state->layout.event_end) <= 0) {
+    if (state->layout.offset_end == 0 ||
+        x_of(state, state->layout.event_end) <= x_of(state, state->start)) {
         frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
         return frag_error_in(error, state->recording.name);
     }

@@ -59,6 +59,12 @@ typedef struct surviving {
     frag_progress *progress;
 } surviving;
 
+/* A start state that does not fit fails before any request is made. */
+static uint64_t served_of(const frag_replay_result *replay)
+{
+    return replay->requests > replay->failed_requests ? replay->requests - replay->failed_requests : 0;
+}
+
 static bool add_interval(const surviving *state, curve *line, const frag_policy_spec *spec,
                          uint64_t capacity, uint64_t step, uint64_t *next)
 {
@@ -81,7 +87,7 @@ static bool add_interval(const surviving *state, curve *line, const frag_policy_
         .low = capacity,
         .high = end,
         .oom_event = oom->has_happened ? oom->event : state->trace->event_count,
-        .served = result.replay.requests - result.replay.failed_requests,
+        .served = served_of(&result.replay),
     };
     *next = end > capacity + step ? end : capacity + step;
     return true;

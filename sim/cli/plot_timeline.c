@@ -226,11 +226,10 @@ static void define(drawing *state)
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
     frag_plot_define_number(plot, "event_count", (double)state->trace->event_count);
-    double seconds = 0;
-    if (state->times_ns != NULL)
-        seconds = (double)state->times_ns[state->trace->event_count - 1] / 1e9;
+    frag_plot_define_number(plot, "x_min",
+                            frag_plot_x(state->times_ns, frag_plot_start(state->trace)));
     frag_plot_define_number(plot, "x_max",
-                            state->times_ns != NULL ? seconds : (double)state->trace->event_count);
+                            frag_plot_x(state->times_ns, state->trace->event_count - 1));
     frag_plot_define_unit(plot, state->max_bytes);
     frag_plot_define_title(plot, state->recording.name);
 }
