@@ -141,8 +141,8 @@ static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag
         uint32_t front = split_front(policy, id, rounded);
         frag_pytorch_block *remainder = &policy->blocks[id];
         if (is_listed) {
-            if (!is_small)
-                remainder->age = policy->large_searches[request->pool];
+            if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0) && !is_small)
+                policy->ages[id] = policy->large_searches[request->pool];
             frag_free_index_change(&list->index, id, bytes, rest, frag_pytorch_tie_of(policy, remainder));
         } else {
             frag_pytorch_insert_free(policy, id);
@@ -368,8 +368,8 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     (void)values;
     uint64_t lists = (uint64_t)limits->pool_count * 2 * limits->stream_count;
     uint32_t blocks = block_count_max(limits);
-    return sizeof(frag_policy) + (size_t)blocks * (sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) + sizeof(uint32_t)) +
-           (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * (sizeof(bool) + sizeof(uint32_t)) + 8 * 64 +
+    return sizeof(frag_policy) + (size_t)blocks * (sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) + 2 * sizeof(uint32_t)) +
+           (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * (sizeof(bool) + sizeof(uint32_t)) + 9 * 64 +
            frag_free_index_store_bytes(blocks, lists, false);
 }
 
@@ -398,6 +398,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->block_max = block_count_max(limits);
     policy->block_count = 1;
     policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
+    policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
     policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
     policy->range_max = policy->block_max;
     policy->range_count = 1;

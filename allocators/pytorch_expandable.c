@@ -18,15 +18,15 @@ static bool is_in_use(const frag_pytorch_block *at)
     return (at->list & FRAG_PYTORCH_IN_USE) != 0;
 }
 
-/* ---- the list of unmapped blocks: short, in address order, linked through age */
+/* ---- the list of unmapped blocks: short, in address order, linked through ages */
 
 static void insert_unmapped(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     uint32_t *link = &frag_pytorch_list_at(policy, at)->first_unmapped;
     while (*link != NONE && policy->blocks[*link].address < at->address)
-        link = &policy->blocks[*link].age;
-    at->age = *link;
+        link = &policy->ages[*link];
+    policy->ages[id] = *link;
     *link = id;
 }
 
@@ -35,9 +35,9 @@ static void remove_unmapped(frag_policy *policy, uint32_t id)
     uint32_t *link = &frag_pytorch_list_at(policy, &policy->blocks[id])->first_unmapped;
     while (*link != id) {
         FRAG_ASSERT(*link != NONE);
-        link = &policy->blocks[*link].age;
+        link = &policy->ages[*link];
     }
-    *link = policy->blocks[id].age;
+    *link = policy->ages[id];
 }
 
 /* ---- ranges */
@@ -199,7 +199,7 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t bytes)
 {
     const frag_pytorch_block *blocks = policy->blocks;
-    for (uint32_t at = policy->lists[list].first_unmapped; at != NONE; at = blocks[at].age) {
+    for (uint32_t at = policy->lists[list].first_unmapped; at != NONE; at = policy->ages[at]) {
         uint32_t first = blocks[at].prev != NONE && !is_in_use(&blocks[blocks[at].prev]) ? blocks[at].prev : at;
         uint64_t room = 0;
         for (uint32_t next = first; next != NONE && !is_in_use(&blocks[next]); next = blocks[next].next) {
@@ -317,7 +317,7 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
     uint32_t id = policy->lists[list].first_unmapped;
     while (id != NONE && (address < policy->blocks[id].address ||
                           address + bytes > policy->blocks[id].address + policy->blocks[id].bytes))
-        id = policy->blocks[id].age;
+        id = policy->ages[id];
     if (id == NONE) {
         /* Where the range began is not recorded; the lowest mapped address is the likeliest place. */
         uint64_t size = frag_round_up(policy->range_bytes > bytes ? policy->range_bytes : bytes, page);
@@ -342,7 +342,7 @@ bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error)
 {
     for (uint32_t i = 0; i < policy->list_count; i++) {
         uint64_t last = 0;
-        for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->blocks[id].age) {
+        for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->ages[id]) {
             const frag_pytorch_block *at = &policy->blocks[id];
             if (!is_unmapped(at) || at->address < last || range_of(policy, at->address) == NULL)
                 return frag_fail(error, FRAG_E_INPUT, "unmapped block %u is out of order or in no range", id);

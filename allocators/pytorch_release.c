@@ -153,9 +153,9 @@ typedef struct collection {
     uint64_t count;
 } collection;
 
-static uint32_t age_of(const frag_policy *policy, const frag_pytorch_block *at)
+static uint32_t age_of(const frag_policy *policy, uint32_t id)
 {
-    return policy->large_searches[0] - at->age;
+    return policy->large_searches[0] - policy->ages[id];
 }
 
 /* Passes over the unsplit blocks of the default large pool, each giving back all of at least average
@@ -172,7 +172,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
             if (!is_expandable(at) && is_whole_segment(at)) {
-                all.age_sum += age_of(policy, at);
+                all.age_sum += age_of(policy, policy->scratch[i]);
                 all.count++;
             }
         }
@@ -185,11 +185,11 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
             uint32_t count = frag_pytorch_sort_free(policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
             for (uint32_t i = 0; i < count; i++) {
                 const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
-                if (is_expandable(at) || !is_whole_segment(at) || age_of(policy, at) < average)
+                if (is_expandable(at) || !is_whole_segment(at) || age_of(policy, policy->scratch[i]) < average)
                     continue;
                 is_freeing = true;
                 released += at->bytes;
-                all.age_sum -= age_of(policy, at);
+                all.age_sum -= age_of(policy, policy->scratch[i]);
                 all.count--;
                 release_segment(policy, policy->scratch[i]);
             }

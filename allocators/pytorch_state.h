@@ -28,8 +28,6 @@ typedef struct frag_pytorch_block {
     uint32_t next;
     uint32_t list;   /* the free list it belongs to, and the bits above */
     uint32_t number; /* of the block (2.12) or its segment (2.13), for ties */
-    uint32_t age;    /* free: the pool's count of searches when it became so (garbage collection);
-                        unmapped: the next unmapped block of the list */
 } frag_pytorch_block;
 
 typedef struct frag_pytorch_list {
@@ -58,6 +56,9 @@ struct frag_policy {
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes; /* 0: garbage collection is not armed */
     frag_pytorch_block *blocks;
+    /* Of each block, and seldom needed, so kept apart. Free: the pool's count of searches when it became so
+     * (garbage collection); unmapped: the next unmapped block of the list. */
+    uint32_t *ages;
     uint32_t block_count; /* records ever used, [0] included */
     uint32_t block_max;
     uint32_t spare;       /* recycled records, linked by next */
@@ -129,7 +130,8 @@ static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
-    at->age = list->is_small ? 0 : policy->large_searches[list->pool];
+    if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0))
+        policy->ages[id] = list->is_small ? 0 : policy->large_searches[list->pool];
     frag_free_index_insert(&list->index, id, at->bytes, frag_pytorch_tie_of(policy, at));
 }
 
