@@ -411,7 +411,7 @@ static bool fill(mapping *state, frag_error *error)
     if (state->layout.offset_end == 0 ||
         x_of(state, state->layout.event_end) <= x_of(state, state->start)) {
         frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
-        return frag_error_in(error, state->recording.name);
+        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     }
     name_sites(state);
     find_groups(state);

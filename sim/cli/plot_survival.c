@@ -202,7 +202,7 @@ static bool fill(surviving *state, frag_error *error)
     uint64_t least = state->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes;
     if (state->trace->stats.request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, state->recording.name);
+        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     }
     state->page_bytes =
         state->device.page_bytes != 0 ? state->device.page_bytes : FRAG_DEVICE_PAGE_BYTES;

@@ -239,7 +239,7 @@ static bool fill(drawing *state, frag_error *error)
     if (state->trace->event_count == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
-               frag_error_in(error, state->recording.name);
+               frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     if (!order_times(state, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"
