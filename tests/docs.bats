@@ -29,7 +29,7 @@ run_commands() {
 
 @test "every plot command in a sh block runs" {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
-    run_commands 3 '^./fraglab plot'
+    run_commands 3 -E '^(mkdir|./fraglab plot) '
 }
 
 @test "output shown in a console block is what is printed now" {
