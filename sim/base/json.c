@@ -126,7 +126,8 @@ void frag_json_append(frag_json *json, const char *path, frag_json *item)
 
 void frag_json_write(frag_json *json, FILE *stream, bool is_indented)
 {
-    json_dumpf(root_of(json), stream, (is_indented ? (size_t)JSON_INDENT(2) : (size_t)JSON_COMPACT) | JSON_REAL_PRECISION(12));
+    size_t layout = is_indented ? (size_t)JSON_INDENT(2) : (size_t)JSON_COMPACT;
+    json_dumpf(root_of(json), stream, layout | JSON_REAL_PRECISION(12));
     fputc('\n', stream);
     frag_json_destroy(json);
 }

@@ -1,6 +1,6 @@
 /* Reading and writing JSON: the only file that knows jansson.
  *
- * An object is filled by paths: "peak.reserved_bytes" makes the object "peak" when it is first named.
+ * An object is filled by paths: "peak.reserved_bytes" makes the object "peak" when first named.
  * Members keep the order in which they were added. */
 #ifndef FRAG_BASE_JSON_H
 #define FRAG_BASE_JSON_H
@@ -33,7 +33,7 @@ void frag_json_destroy(frag_json *json);
 
 /* Reading: one object (a line of JSON Lines), no key twice. NULL: FRAG_E_INPUT with the column. */
 frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error);
-/* The value at a path. false: not there, null, or of another kind; the value stays as it is. The text
+/* The value at a path. false: not there, null, or of another kind; the value stays. The text
  * lives as long as the object. */
 bool frag_json_find_text(const frag_json *json, const char *path, const char **value);
 bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value);

@@ -62,7 +62,8 @@ typedef struct surviving {
 /* A start state that does not fit fails before any request is made. */
 static uint64_t served_of(const frag_replay_result *replay)
 {
-    return replay->requests > replay->failed_requests ? replay->requests - replay->failed_requests : 0;
+    return replay->requests > replay->failed_requests ? replay->requests - replay->failed_requests
+                                                      : 0;
 }
 
 static bool add_interval(const surviving *state, curve *line, const frag_policy_spec *spec,
