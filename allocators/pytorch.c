@@ -210,10 +210,8 @@ static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
 /* The owner of a private pool is gone: its cached segments may be given back from now on. */
 static void pytorch_pool_release(frag_policy *policy, uint32_t pool)
 {
-    if (pool == 0 || pool >= policy->pool_count)
-        return;
-    policy->is_pool_freeable[pool] = true;
-    pytorch_empty_cache(policy, pool);
+    if (pool > 0 && pool < policy->pool_count)
+        policy->is_pool_freeable[pool] = true;
 }
 
 /* The front of a block as a block of its own, in use or free; the whole when bytes is all of it. */
@@ -374,12 +372,13 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
 }
 
 /* The address space of an expandable segment: 9/8 of the capacity or what the settings say. Without a
- * capacity: far more than the trace needs, so that one is enough unless it is badly fragmented. */
+ * capacity: as on a card of 512 GiB, or more if the trace needs more. */
 static uint64_t range_bytes(const frag_policy *policy, const frag_policy_setup *setup)
 {
     uint64_t capacity = setup->device->capacity_bytes;
     if (capacity == FRAG_UNLIMITED)
-        return 16 * setup->limits.peak_requested_bytes + FRAG_GIB;
+        return setup->limits.peak_requested_bytes > 128 * FRAG_GIB ? 4 * setup->limits.peak_requested_bytes
+                                                                   : 512 * FRAG_GIB;
     uint64_t most = capacity + capacity / 8;
     const frag_pytorch_settings *settings = &policy->settings;
     if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)

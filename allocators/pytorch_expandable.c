@@ -42,14 +42,18 @@ static void remove_unmapped(frag_policy *policy, uint32_t id)
 
 /* ---- ranges */
 
-static frag_pytorch_range *range_of(const frag_policy *policy, uint64_t address)
+/* The range a block lies in: of its list, the nearest that begins at or before it. */
+static frag_pytorch_range *range_of(const frag_policy *policy, const frag_pytorch_block *at)
 {
+    frag_pytorch_range *found = NULL;
     for (uint32_t i = 1; i < policy->range_count; i++) {
         frag_pytorch_range *range = &policy->ranges[i];
-        if (range->bytes > 0 && address >= range->base && address - range->base < range->bytes)
-            return range;
+        bool is_candidate = range->bytes > 0 && range->list == (at->list & FRAG_PYTORCH_LIST_MASK) &&
+                            range->base <= at->address && at->address - range->base < range->bytes;
+        if (is_candidate && (found == NULL || range->base > found->base))
+            found = range;
     }
-    return NULL;
+    return found;
 }
 
 static void add_range(frag_policy *policy, frag_pytorch_range range)
@@ -284,7 +288,7 @@ uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pyto
 void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *at = &policy->blocks[id];
-    frag_pytorch_range *range = range_of(policy, at->address);
+    frag_pytorch_range *range = range_of(policy, at);
     FRAG_ASSERT(range != NULL);
     uint64_t start = range->base + frag_round_up(at->address - range->base, range->page_bytes);
     uint64_t end = at->address + at->bytes;
@@ -344,7 +348,7 @@ bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error)
         uint64_t last = 0;
         for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->ages[id]) {
             const frag_pytorch_block *at = &policy->blocks[id];
-            if (!is_unmapped(at) || at->address < last || range_of(policy, at->address) == NULL)
+            if (!is_unmapped(at) || at->address < last || range_of(policy, at) == NULL)
                 return frag_fail(error, FRAG_E_INPUT, "unmapped block %u is out of order or in no range", id);
             last = at->address + at->bytes;
         }

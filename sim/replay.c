@@ -30,6 +30,11 @@ struct frag_replay {
     const frag_trace *trace;
     const frag_policy_ops *ops;
     frag_policy *policy;
+    /* What answers requests: the policy, or a step between that shows each answer to an observer. */
+    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
+    frag_policy *alloc_policy;
+    frag_grant_observer *on_grant;
+    void *on_grant_context;
     frag_device *device;
     frag_arena arena;
     slot *slots;
@@ -227,7 +232,7 @@ static void attempt(frag_replay *replay, const frag_request *request)
 {
     frag_grant grant;
     replay->result.requests++;
-    if (!replay->ops->alloc(replay->policy, request, &grant)) {
+    if (!replay->alloc(replay->alloc_policy, request, &grant)) {
         run_out(replay, request->bytes);
         return;
     }
@@ -274,6 +279,27 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
     replay->result.ignored_events += is_ignored ? 1 : 0;
 }
 
+/* Stands between the loop and the policy when someone wants to see every answer. */
+static bool observed_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    frag_replay *replay = (frag_replay *)(void *)policy;
+    bool is_served = replay->ops->alloc(replay->policy, request, grant);
+    replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
+    return is_served;
+}
+
+static void watch_grants(frag_replay *replay, const frag_replay_options *options)
+{
+    replay->alloc = replay->ops->alloc;
+    replay->alloc_policy = replay->policy;
+    replay->on_grant = options->on_grant;
+    replay->on_grant_context = options->on_grant_context;
+    if (options->on_grant != NULL) {
+        replay->alloc = observed_alloc;
+        replay->alloc_policy = (frag_policy *)(void *)replay;
+    }
+}
+
 /* ---- the loop */
 
 /* Events from replay->event to end, or to where an OOM stops the run. */
@@ -281,6 +307,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
 {
     const frag_policy_ops *ops = replay->ops;
     frag_policy *policy = replay->policy;
+    frag_policy *alloc_policy = replay->alloc_policy;
     const frag_device *device = replay->device;
     const frag_event *events = replay->trace->events;
     const uint32_t *pools = replay->trace->pools;
@@ -300,7 +327,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
             } else {
                 frag_grant grant;
                 result->requests++;
-                if (FRAG_LIKELY(ops->alloc(policy, &request, &grant))) {
+                if (FRAG_LIKELY(replay->alloc(alloc_policy, &request, &grant))) {
                     fill_slot(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                     level->requested_bytes += event->bytes;
                     level->allocated_bytes += grant.block_bytes;
@@ -483,7 +510,7 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
         if (event->op == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
             frag_grant grant;
-            if (replay->ops->alloc(replay->policy, &request, &grant)) {
+            if (replay->alloc(replay->alloc_policy, &request, &grant)) {
                 hold_initial(replay, event, grant.block_bytes, grant.handle);
             } else {
                 replay->slots[event->slot].handle = HANDLE_NONE;
@@ -624,6 +651,7 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options, fr
                      frag_error *error)
 {
     replay->is_oom_skipped = options->is_oom_skipped;
+    watch_grants(replay, options);
     if (!begin(replay, error))
         return false;
     uint64_t end = replay->trace->event_count;

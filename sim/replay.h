@@ -62,12 +62,17 @@ typedef struct frag_replay_result {
 /* Called after each event in the observed variant of the loop. */
 typedef void frag_replay_observer(void *context, uint64_t event, const frag_level *level);
 
+/* Called for every request the policy has answered; grant is NULL when it was out of memory. */
+typedef void frag_grant_observer(void *context, const frag_request *request, const frag_grant *grant);
+
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
     uint64_t stop_after;  /* events; FRAG_UNLIMITED: all */
     uint64_t check_every; /* audit policy and counts every so many events; 0: never */
     frag_replay_observer *observer;
     void *observer_context;
+    frag_grant_observer *on_grant; /* NULL: none; costs nothing then */
+    void *on_grant_context;
     bool (*is_interrupted)(void); /* asked now and then; NULL: never */
 } frag_replay_options;
 

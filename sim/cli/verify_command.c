@@ -1,0 +1,271 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/file.h"
+#include "sim/base/json.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+#include "sim/cli/inputs.h"
+#include "sim/verify.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    {.name = "capacity", .argument = "SIZE",
+     .help = "memory of the recorded device; only settings that are a share of it need it"},
+    FRAG_LOAD_OPTIONS,
+    {.name = "count", .help = "go on after the first difference and count them all"},
+    {.name = "format", .argument = "FORMAT", .choices = "text|jsonl", .help = "how results are printed (default: text)"},
+    {.name = "jobs", .letter = 'j', .argument = "N", .help = "threads (default: all cores); the output is the same"},
+    {.name = NULL},
+};
+
+typedef struct job {
+    frag_text out;
+    frag_error error;
+    bool is_ok;
+    bool is_different;
+} job;
+
+typedef struct checking {
+    const frag_arguments *arguments;
+    frag_policy_list policies;
+    uint64_t capacity_bytes;
+    frag_trace_format format;
+    bool is_json;
+    bool goes_on;
+    job *jobs;
+    frag_progress *progress;
+} checking;
+
+static void add_call(frag_text *out, const frag_oracle_call *call)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(out, "%s of %s", frag_op_name(call->op), frag_bytes_text(call->bytes, bytes));
+    if (call->op != FRAG_OP_OOM && call->address != 0)
+        frag_text_add(out, " at 0x%" PRIx64, call->address);
+}
+
+static void add_event(frag_text *out, const frag_trace *trace, uint64_t index)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    const frag_event *event = &trace->events[index];
+    frag_text_add(out, "  %10" PRIu64 "  %s", index, frag_op_name((frag_op)event->op));
+    if (event->op == FRAG_OP_ALLOC || frag_op_is_observed(event->op))
+        frag_text_add(out, " %s (%" PRIu64 ")", frag_bytes_text(event->bytes, bytes), event->bytes);
+    if (event->slot != FRAG_SLOT_NONE && (event->op == FRAG_OP_ALLOC || event->op == FRAG_OP_FREE))
+        frag_text_add(out, " slot %" PRIu32, event->slot);
+    if (trace->addresses != NULL && trace->addresses[index] != 0 && event->op != FRAG_OP_OOM)
+        frag_text_add(out, " at 0x%" PRIx64, trace->addresses[index]);
+    if ((event->flags & FRAG_EVENT_FAILED) != 0)
+        frag_text_add(out, " failed");
+    frag_text_add(out, "\n");
+}
+
+static void add_difference(frag_text *out, const frag_trace *trace, const frag_difference *found)
+{
+    switch (found->kind) {
+    case FRAG_DIFFERENCE_ADDRESS:
+        frag_text_add(out, "the block is at 0x%" PRIx64 "; recorded at 0x%" PRIx64, found->address_simulated,
+                      found->address_recorded);
+        break;
+    case FRAG_DIFFERENCE_CALL:
+        frag_text_add(out, "the policy made a ");
+        add_call(out, &found->simulated);
+        frag_text_add(out, found->has_recorded ? "; recorded next is a " : "; no device event is left in the recording");
+        if (found->has_recorded)
+            add_call(out, &found->recorded);
+        break;
+    case FRAG_DIFFERENCE_MISSING:
+        frag_text_add(out, "the recorded allocator made a ");
+        add_call(out, &found->recorded);
+        frag_text_add(out, "; the policy made none");
+        break;
+    case FRAG_DIFFERENCE_EARLY:
+        frag_text_add(out, "the policy made a device call that was recorded only for a later request");
+        break;
+    case FRAG_DIFFERENCE_FAILED:
+        frag_text_add(out, "the policy ran out of memory; the recorded request was served");
+        if (found->has_simulated) {
+            frag_text_add(out, ". It asked for a ");
+            add_call(out, &found->simulated);
+        }
+        break;
+    case FRAG_DIFFERENCE_SERVED:
+        frag_text_add(out, "the policy served a request that failed when recorded");
+        break;
+    case FRAG_DIFFERENCE_NONE:
+        break;
+    }
+    frag_text_add(out, "\n");
+    uint64_t first = found->event > 4 ? found->event - 4 : 0;
+    for (uint64_t i = first; i < found->event + 4 && i < trace->event_count; i++)
+        add_event(out, trace, i);
+}
+
+/* What most often explains a difference, from what is known of the recording. */
+static const char *likely_reason(const frag_recording *recording, const frag_trace *trace,
+                                 const frag_verify_result *result, const frag_policy_spec *spec)
+{
+    const char *conf = frag_recording_get(recording, "torch.conf");
+    if (conf == NULL)
+        return "the recording does not say with which settings it was made; name them behind pytorch:";
+    if (strstr(conf, "garbage_collection") != NULL && strstr(spec->text, "per_process_memory_fraction") == NULL)
+        return "garbage collection depends on a memory limit, which a recording does not hold; add "
+               "per_process_memory_fraction=F and --capacity";
+    if (strlen(conf) > 0 && !spec->wants_recorded)
+        return "the recording was made with other settings; try pytorch:recorded";
+    if (result->initial != FRAG_INITIAL_NONE)
+        return "the history begins late, and the sizes of blocks from before it are partly guessed";
+    if (trace->pool_count == 1)
+        return "private pools that were gone before the dump leave no trace in recordings before PyTorch 2.12";
+    return "other settings, another version or a memory limit";
+}
+
+static void print_text(const checking *state, job *task, const frag_recording *recording, const frag_trace *trace,
+                       const frag_policy_spec *spec, const frag_verify_result *result)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(&task->out, "%s", recording->name);
+    if (recording->trace_count > 1)
+        frag_text_add(&task->out, " device %" PRIu32, trace->device);
+    frag_text_add(&task->out, " %s: ", spec->text);
+    if (result->is_identical) {
+        frag_text_add(&task->out, "identical: %s requests, %s device events", frag_count_text(result->requests, a),
+                      frag_count_text(result->device_events, b));
+        if (result->ooms > 0)
+            frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
+        frag_text_add(&task->out, "\n");
+        return;
+    }
+    frag_text_add(&task->out, "different at event %s, after %s identical requests", frag_count_text(result->first.event, a),
+                  frag_count_text(result->requests > 0 ? result->requests - 1 : 0, b));
+    if (state->goes_on)
+        frag_text_add(&task->out, "; %s events differ", frag_count_text(result->difference_count, a));
+    frag_text_add(&task->out, ": ");
+    add_difference(&task->out, trace, &result->first);
+    frag_text_add(&task->out, "  likely: %s\n", likely_reason(recording, trace, result, spec));
+}
+
+static void print_json(job *task, const frag_recording *recording, const frag_trace *trace,
+                       const frag_policy_spec *spec, const frag_verify_result *result)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "schema", "fraglab.verify/1");
+    frag_json_text(json, "trace.name", recording->name);
+    frag_json_text(json, "trace.digest", trace->digest);
+    frag_json_number(json, "trace.device", trace->device);
+    frag_json_text(json, "policy.name", spec->ops->name);
+    frag_json_text(json, "policy.label", spec->text);
+    frag_json_flag(json, "verify.is_identical", result->is_identical);
+    frag_json_number(json, "verify.requests", result->requests);
+    frag_json_number(json, "verify.device_events", result->device_events);
+    frag_json_number(json, "verify.ooms", result->ooms);
+    frag_json_number(json, "verify.differences", result->difference_count);
+    frag_json_text(json, "verify.first.kind", result->is_identical ? NULL : frag_difference_name(result->first.kind));
+    frag_json_number(json, "verify.first.event", result->is_identical ? FRAG_UNLIMITED : result->first.event);
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&bytes, &size);
+    FRAG_ASSERT(stream != NULL);
+    frag_json_write(json, stream, false);
+    fclose(stream);
+    frag_text_add_bytes(&task->out, bytes, size);
+    free(bytes);
+}
+
+static bool verify_one(checking *state, job *task, const frag_recording *recording, const frag_trace *trace,
+                       const frag_policy_spec *spec)
+{
+    frag_policy_spec resolved;
+    if (!frag_inputs_resolve(spec, recording, &resolved, &task->error))
+        return false;
+    frag_verify_result result;
+    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, state->capacity_bytes, state->goes_on, &result,
+                          &task->error);
+    if (ok) {
+        task->is_different = task->is_different || !result.is_identical;
+        if (state->is_json)
+            print_json(task, recording, trace, spec, &result);
+        else
+            print_text(state, task, recording, trace, spec, &result);
+    }
+    frag_policy_spec_destroy(&resolved);
+    return ok;
+}
+
+static void verify_file(void *context, uint64_t index)
+{
+    checking *state = context;
+    job *task = &state->jobs[index];
+    const char *path = frag_arguments_operand(state->arguments, (size_t)index);
+    frag_recording recording = {0};
+    frag_load_options load = {.format = state->format, .with_columns = true};
+    frag_findings findings = {0};
+    task->is_ok = !frag_is_interrupted() && frag_recording_load(path, &load, &recording, &findings, &task->error);
+    for (uint32_t t = 0; task->is_ok && t < recording.trace_count; t++)
+        for (size_t p = 0; task->is_ok && p < state->policies.count; p++)
+            task->is_ok = verify_one(state, task, &recording, &recording.traces[t], &state->policies.specs[p]);
+    if (!task->is_ok)
+        frag_error_in(&task->error, path);
+    frag_recording_destroy(&recording);
+    frag_progress_add(state->progress, 1);
+}
+
+static int verify_command(const frag_arguments *arguments)
+{
+    checking state = {.arguments = arguments, .capacity_bytes = FRAG_UNLIMITED};
+    frag_error error = {0};
+    uint64_t threads = frag_core_count();
+    const char *format = frag_arguments_value(arguments, "format");
+    state.is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    state.goes_on = frag_arguments_has(arguments, "count");
+    if (!frag_inputs_policies(arguments, "pytorch:recorded", &state.policies, &error) ||
+        !frag_arguments_bytes(arguments, "capacity", &state.capacity_bytes, &error) ||
+        !frag_inputs_format(arguments, &state.format, &error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error)) {
+        frag_inputs_policies_destroy(&state.policies);
+        return frag_report(&error);
+    }
+    size_t count = frag_arguments_operand_count(arguments);
+    state.jobs = frag_alloc(count, sizeof *state.jobs);
+    state.progress = frag_progress_start(arguments, "verifying", "traces", count);
+    frag_for_each((uint32_t)threads, count, verify_file, &state);
+    frag_progress_end(state.progress);
+    int code = 0;
+    for (size_t i = 0; i < count; i++) {
+        job *task = &state.jobs[i];
+        if (task->out.length > 0)
+            fputs(task->out.bytes, stdout);
+        int failure = !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
+        /* Input that could not be read weighs more than a difference. */
+        if (failure > code)
+            code = failure;
+        else if (code == 0 && task->is_different)
+            code = 1;
+        frag_text_destroy(&task->out);
+    }
+    free(state.jobs);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_verify = {
+    .name = "verify",
+    .operands = "TRACE...",
+    .summary = "does the policy do what the recording did, event by event?",
+    .description =
+        "Replays the requests of a recording on a device that answers as the recorded one did, and compares every "
+        "address, every segment event and every OOM with what was recorded. Prints one line if all is identical, "
+        "else the first difference, the events around it and the likely reason. The policy is pytorch:recorded "
+        "unless others are named.\n\n"
+        "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
+    .examples = "fraglab verify train.pickle\n"
+                "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .run = verify_command,
+};

@@ -1,0 +1,270 @@
+#include "sim/oracle_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+#define ELSEWHERE ((uint64_t)0x500000000000)
+
+/* A reserved range: its pages are mapped from the front on, so that all it ever had mapped lies below high. */
+typedef struct known_range {
+    uint64_t base;
+    uint64_t high;
+} known_range;
+
+#define RANGE_MAX 256u
+
+typedef struct oracle_device {
+    frag_device base;
+    const frag_trace *trace;
+    uint64_t next; /* index of the next observed event, or event_count */
+    uint64_t last; /* index of the last event met */
+    uint64_t met;
+    known_range ranges[RANGE_MAX];
+    uint32_t range_count;
+    uint64_t elsewhere; /* where calls go that have no recorded place */
+    frag_oracle_call difference;
+    bool is_different;
+    frag_oracle_call refused;
+    bool is_refused;
+} oracle_device;
+
+static oracle_device *from_base(frag_device *device)
+{
+    return (oracle_device *)(void *)device;
+}
+
+static const oracle_device *from_const(const frag_device *device)
+{
+    return (const oracle_device *)(const void *)device;
+}
+
+/* The first observed event at or behind from that is not of the start state. */
+static uint64_t find_observed(const frag_trace *trace, uint64_t from)
+{
+    while (from < trace->event_count && (!frag_op_is_observed(trace->events[from].op) ||
+                                         (trace->events[from].flags & FRAG_EVENT_INITIAL) != 0))
+        from++;
+    return from;
+}
+
+static bool is_next(const oracle_device *oracle, frag_op op, uint64_t bytes)
+{
+    if (oracle->next >= oracle->trace->event_count)
+        return false;
+    const frag_event *event = &oracle->trace->events[oracle->next];
+    return event->op == op && event->bytes == bytes;
+}
+
+static uint64_t next_address(const oracle_device *oracle)
+{
+    return oracle->trace->addresses != NULL ? oracle->trace->addresses[oracle->next] : 0;
+}
+
+static void meet(oracle_device *oracle)
+{
+    oracle->last = oracle->next;
+    oracle->next = find_observed(oracle->trace, oracle->next + 1);
+    oracle->met++;
+    oracle->is_refused = false;
+}
+
+static frag_device_result refuse(oracle_device *oracle, frag_op op, uint64_t address, uint64_t bytes)
+{
+    oracle->refused = (frag_oracle_call){op, address, bytes};
+    oracle->is_refused = true;
+    return FRAG_DEVICE_OUT_OF_MEMORY;
+}
+
+static void differ(oracle_device *oracle, frag_op op, uint64_t address, uint64_t bytes)
+{
+    if (!oracle->is_different)
+        oracle->difference = (frag_oracle_call){op, address, bytes};
+    oracle->is_different = true;
+}
+
+static frag_device_result oracle_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    oracle_device *oracle = from_base(device);
+    if (!is_next(oracle, FRAG_OP_SEGMENT_ALLOC, bytes))
+        return refuse(oracle, FRAG_OP_SEGMENT_ALLOC, 0, bytes);
+    *address = next_address(oracle);
+    meet(oracle);
+    return FRAG_DEVICE_OK;
+}
+
+/* Giving back always works; when it is not what was recorded, that is noted. */
+static frag_device_result give_back(oracle_device *oracle, frag_op op, uint64_t address, uint64_t bytes)
+{
+    if (is_next(oracle, op, bytes) && next_address(oracle) == address)
+        meet(oracle);
+    else
+        differ(oracle, op, address, bytes);
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_free(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    return give_back(from_base(device), FRAG_OP_SEGMENT_FREE, address, bytes);
+}
+
+static frag_device_result oracle_unmap(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    return give_back(from_base(device), FRAG_OP_SEGMENT_UNMAP, address, bytes);
+}
+
+/* Grows the range that a mapping extends or lies in; false: it is of no known range. */
+static bool note_mapping(known_range *ranges, uint32_t count, uint64_t address, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (address >= ranges[i].base && address <= ranges[i].high) {
+            if (address + bytes > ranges[i].high)
+                ranges[i].high = address + bytes;
+            return true;
+        }
+    return false;
+}
+
+/* A fresh range is mapped from its beginning: it begins at the first mapping from here on that is of no
+ * range known by then. The mapping it is reserved for may have been refused, so it need not be the next. */
+static frag_device_result oracle_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
+{
+    oracle_device *oracle = from_base(device);
+    known_range ranges[RANGE_MAX];
+    memcpy(ranges, oracle->ranges, sizeof ranges);
+    uint64_t base = oracle->elsewhere;
+    const frag_trace *trace = oracle->trace;
+    for (uint64_t i = oracle->next; i < trace->event_count && trace->addresses != NULL; i++)
+        if (trace->events[i].op == FRAG_OP_SEGMENT_MAP &&
+            !note_mapping(ranges, oracle->range_count, trace->addresses[i], trace->events[i].bytes)) {
+            base = trace->addresses[i];
+            break;
+        }
+    oracle->elsewhere += base == oracle->elsewhere ? bytes : 0;
+    if (oracle->range_count < RANGE_MAX)
+        oracle->ranges[oracle->range_count++] = (known_range){base, base};
+    *address = base;
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    (void)device;
+    (void)address;
+    (void)bytes;
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_map(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    oracle_device *oracle = from_base(device);
+    if (!is_next(oracle, FRAG_OP_SEGMENT_MAP, bytes) || next_address(oracle) != address)
+        return refuse(oracle, FRAG_OP_SEGMENT_MAP, address, bytes);
+    note_mapping(oracle->ranges, oracle->range_count, address, bytes);
+    meet(oracle);
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    *free_bytes = FRAG_UNLIMITED;
+    *total_bytes = device->capacity_bytes;
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_synchronize(frag_device *device)
+{
+    (void)device;
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result oracle_adopt(frag_device *device, uint64_t address, uint64_t bytes, bool is_mapped_range)
+{
+    oracle_device *oracle = from_base(device);
+    if (is_mapped_range && !note_mapping(oracle->ranges, oracle->range_count, address, bytes) &&
+        oracle->range_count < RANGE_MAX)
+        oracle->ranges[oracle->range_count++] = (known_range){address, address + bytes};
+    return FRAG_DEVICE_OK;
+}
+
+static void oracle_destroy(frag_device *device)
+{
+    free(from_base(device));
+}
+
+static const frag_device_ops oracle_ops = {
+    .name = "oracle",
+    .malloc = oracle_malloc,
+    .free = oracle_free,
+    .reserve = oracle_reserve,
+    .unreserve = oracle_unreserve,
+    .map = oracle_map,
+    .unmap = oracle_unmap,
+    .memory_info = oracle_memory_info,
+    .synchronize = oracle_synchronize,
+    .adopt = oracle_adopt,
+    .destroy = oracle_destroy,
+};
+
+frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacity_bytes)
+{
+    oracle_device *oracle = frag_alloc(1, sizeof *oracle);
+    oracle->base = (frag_device){
+        .ops = &oracle_ops,
+        .name = "oracle",
+        .capacity_bytes = capacity_bytes,
+        .page_bytes = FRAG_DEVICE_PAGE_BYTES,
+        .refused_need_min_bytes = FRAG_UNLIMITED,
+    };
+    oracle->trace = trace;
+    oracle->elsewhere = ELSEWHERE;
+    oracle->next = find_observed(trace, 0);
+    return &oracle->base;
+}
+
+uint64_t frag_oracle_position(const frag_device *device)
+{
+    return from_const(device)->next;
+}
+
+uint64_t frag_oracle_last(const frag_device *device)
+{
+    return from_const(device)->last;
+}
+
+uint64_t frag_oracle_met(const frag_device *device)
+{
+    return from_const(device)->met;
+}
+
+bool frag_oracle_meet_oom(frag_device *device, uint64_t bytes)
+{
+    oracle_device *oracle = from_base(device);
+    if (!is_next(oracle, FRAG_OP_OOM, bytes))
+        return false;
+    meet(oracle);
+    return true;
+}
+
+bool frag_oracle_difference(const frag_device *device, frag_oracle_call *call)
+{
+    *call = from_const(device)->difference;
+    return from_const(device)->is_different;
+}
+
+bool frag_oracle_refused(const frag_device *device, frag_oracle_call *call)
+{
+    *call = from_const(device)->refused;
+    return from_const(device)->is_refused;
+}
+
+void frag_oracle_resume(frag_device *device, uint64_t event)
+{
+    oracle_device *oracle = from_base(device);
+    oracle->next = find_observed(oracle->trace, event);
+    oracle->last = 0;
+    oracle->is_different = false;
+    oracle->is_refused = false;
+}

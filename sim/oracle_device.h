@@ -1,0 +1,38 @@
+/* A device that answers as the recorded one did.
+ *
+ * It walks along the observed events of a trace. A call that is the next observed event succeeds, at the
+ * recorded address; a request for memory that is not the next one is refused, as the recorded device must
+ * have refused it (what comes next then is what the allocator gave back). Giving back something else than
+ * what was given back when recorded is a difference. */
+#ifndef FRAG_SIM_ORACLE_DEVICE_H
+#define FRAG_SIM_ORACLE_DEVICE_H
+
+#include "sim/device.h"
+#include "sim/trace.h"
+
+typedef struct frag_oracle_call {
+    frag_op op; /* observed op the call would have been */
+    uint64_t address;
+    uint64_t bytes;
+} frag_oracle_call;
+
+typedef struct frag_oracle frag_oracle;
+
+/* capacity_bytes is what policies are told; it limits nothing. The trace outlives the device. */
+frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacity_bytes);
+/* How far along the observed events it is: index of the next event of the trace that was not met. */
+uint64_t frag_oracle_position(const frag_device *device);
+/* Index of the event that was met last; 0: none. */
+uint64_t frag_oracle_last(const frag_device *device);
+/* Observed events met so far. */
+uint64_t frag_oracle_met(const frag_device *device);
+/* Meets the next observed event if it is an oom of these bytes. */
+bool frag_oracle_meet_oom(frag_device *device, uint64_t bytes);
+/* The first call that was not what was recorded. */
+bool frag_oracle_difference(const frag_device *device, frag_oracle_call *call);
+/* The last request for memory that was refused since the last call that was met; false: none. */
+bool frag_oracle_refused(const frag_device *device, frag_oracle_call *call);
+/* Gives up on the difference: goes on behind this event. */
+void frag_oracle_resume(frag_device *device, uint64_t event);
+
+#endif
