@@ -29,7 +29,7 @@ if (group_count == 0) {
 plot \
     picture binary array = (columns, rows) format = '%uchar%uchar%uchar' origin = (x_min / x_unit + x_step / 2, y_step / 2) dx = x_step dy = y_step using 1:2:3 with rgbimage notitle, \
     for [i = 1:group_count] NaN with boxes fillstyle solid border linecolor '#444444' fillcolor rgb group_colours[i] title groups[i], \
-    for [i = 1:group_count > 0] NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#777777' title 'other', \
+    for [i = 1:has_others] NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#777777' title 'other', \
     NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#FFFFFF' title 'hole in a segment', \
     NaN with boxes fillstyle solid border linecolor '#444444' fillcolor '#D4D4D4' title 'no segment', \
     for [i = 1:group_count == 0] '+' using (NaN):(NaN):(log_min) with points palette notitle

@@ -52,6 +52,7 @@ typedef struct mapping {
     uint32_t *frame_of; /* by call site: the frame that names it + 1; 0: none */
     group *groups;      /* the heaviest first */
     size_t group_count;
+    bool has_others;  /* groups without a colour of their own */
     uint32_t log_min; /* of block sizes */
     uint32_t log_max;
     frag_raster *raster;
@@ -150,6 +151,7 @@ static void find_groups(mapping *state)
     while (state->group_count < count && state->group_count < GROUP_MAX &&
            state->groups[state->group_count].weight > 0)
         state->group_count++;
+    state->has_others = state->group_count < count && state->groups[state->group_count].weight > 0;
 }
 
 static frag_colour block_colour(const mapping *state, const frag_life *block)
@@ -197,6 +199,7 @@ static void define_groups(mapping *state)
     frag_plot_define_texts(&state->plot, "groups", texts, state->group_count);
     frag_plot_define_texts(&state->plot, "group_colours", colour_texts, state->group_count);
     frag_plot_define_number(&state->plot, "group_count", (double)state->group_count);
+    frag_plot_define_number(&state->plot, "has_others", state->has_others ? 1 : 0);
     for (size_t i = 0; i < state->group_count; i++)
         frag_text_destroy(&names[i]);
 }
@@ -390,7 +393,8 @@ static bool draw_picture(mapping *state, frag_error *error)
     define_groups(state);
     frag_plot_define_unit(plot, state->layout.offset_end);
     frag_text title = {0};
-    frag_text_add(&title, "%s, %s", state->recording.name, state->policies.specs[0].text);
+    frag_text_add(&title, "%s, %s%s", state->recording.name, state->policies.specs[0].text,
+                  state->layout.oom.has_happened ? ", up to its OOM" : "");
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
     return true;
@@ -414,6 +418,9 @@ static bool fill(mapping *state, frag_error *error)
         return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     }
     name_sites(state);
+    if (state->colouring == COLOUR_SITE && state->recording.site_count < 2)
+        frag_warn(state->plot.arguments, "%s holds no call stacks; --colour size shows more",
+                  state->recording.name);
     find_groups(state);
     find_sizes(state);
     write_data(state);
