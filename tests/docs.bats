@@ -81,6 +81,8 @@ described_keys() { # rows, section of the page
     described_keys "$BATS_TEST_TMPDIR/run" "A row of a run"
     ./fraglab min-capacity traces/samples/pr193400.pickle.zst --policy direct --format jsonl >"$BATS_TEST_TMPDIR/capacity"
     described_keys "$BATS_TEST_TMPDIR/capacity" "A row of min-capacity"
+    ./fraglab verify traces/samples/gpt-varlen-oom.pickle.zst --format jsonl >"$BATS_TEST_TMPDIR/verify"
+    described_keys "$BATS_TEST_TMPDIR/verify" "A row of verify"
 }
 
 @test "every option of a policy is on its page and in its rows" {
