@@ -23,6 +23,12 @@ typedef struct emitter {
     uint64_t *pool_last;  /* by pool: the last entry that allocates in it, + 1 */
     bool *is_pool_gone;   /* by pool: its release has been emitted */
     uint64_t snapshot_count;
+    /* Completions inside a retry belong to the request that is retried: it synchronised for them. They
+     * are held back until it has been emitted, so that a replay is not handed the blocks before. */
+    uint64_t held_until; /* completions before this entry are held back */
+    uint64_t *held;      /* entries */
+    size_t held_count;
+    size_t held_capacity;
 } emitter;
 
 static uint32_t pool_of(emitter *state, uint32_t pool)
@@ -170,6 +176,8 @@ static frag_burst look_for_burst(emitter *state, uint64_t index)
     if (burst.cause == FRAG_BURST_NONE)
         return burst;
     const frag_snapshot_entry *entry = &state->device->entries[index];
+    if (burst.cause == FRAG_BURST_RETRY || burst.cause == FRAG_BURST_UNKNOWN)
+        state->held_until = burst.end;
     release_pools(state, &burst);
     if (burst.cause == FRAG_BURST_EMPTY_CACHE)
         emit_inferred(state, entry, FRAG_OP_EMPTY_CACHE, FRAG_SLOT_NONE);
@@ -277,6 +285,26 @@ static void emit_free(emitter *state, const frag_snapshot_entry *entry, frag_op 
         frag_builder_slot_give(state->builder, block->slot);
 }
 
+static void emit_completion(emitter *state, uint64_t index)
+{
+    const frag_snapshot_entry *entry = &state->device->entries[index];
+    bool is_released = state->rewound->blocks[entry->block].is_released;
+    emit_free(state, entry, is_released ? FRAG_OP_COMPLETE : FRAG_OP_FREE, 0);
+}
+
+static void emit_held(emitter *state)
+{
+    for (size_t i = 0; i < state->held_count; i++)
+        emit_completion(state, state->held[i]);
+    state->held_count = 0;
+}
+
+static void hold(emitter *state, uint64_t index)
+{
+    state->held = frag_grow(state->held, &state->held_capacity, state->held_count + 1, sizeof *state->held);
+    state->held[state->held_count++] = index;
+}
+
 /* Emits what an entry says; returns how many entries that took. */
 static uint64_t emit_entry(emitter *state, uint64_t index)
 {
@@ -289,6 +317,7 @@ static uint64_t emit_entry(emitter *state, uint64_t index)
     switch (entry->action) {
     case FRAG_SNAPSHOT_ALLOC:
         emit_alloc(state, entry);
+        emit_held(state);
         return 1;
     case FRAG_SNAPSHOT_FREE_REQUESTED:
         if (!has_block)
@@ -302,8 +331,10 @@ static uint64_t emit_entry(emitter *state, uint64_t index)
         return 1;
     case FRAG_SNAPSHOT_FREE_COMPLETED:
     case FRAG_SNAPSHOT_FREE:
-        if (has_block)
-            emit_free(state, entry, block->is_released ? FRAG_OP_COMPLETE : FRAG_OP_FREE, 0);
+        if (has_block && index < state->held_until)
+            hold(state, index);
+        else if (has_block)
+            emit_completion(state, index);
         return 1;
     case FRAG_SNAPSHOT_SEGMENT_ALLOC:
         emit_segment(state, entry, FRAG_OP_SEGMENT_ALLOC);
@@ -319,6 +350,7 @@ static uint64_t emit_entry(emitter *state, uint64_t index)
         return 1;
     case FRAG_SNAPSHOT_OOM:
         emit_oom(state, index);
+        emit_held(state);
         return 1;
     case FRAG_SNAPSHOT_SNAPSHOT:
         state->snapshot_count++;
@@ -387,6 +419,7 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rew
         look_ahead(&state, i);
         i += emit_entry(&state, i);
     }
+    emit_held(&state);
     emit_marks(&state, UINT64_MAX);
     if (state.snapshot_count > 0)
         frag_findings_add(
@@ -397,4 +430,5 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rew
     free(state.pools);
     free(state.pool_last);
     free(state.is_pool_gone);
+    free(state.held);
 }
