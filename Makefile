@@ -131,7 +131,7 @@ install: fraglab
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
-	for file in $(wildcard docs/*.md docs/*.yaml) README.md LICENSE CITATION.cff; do \
+	for file in $(wildcard docs/*.md docs/*.yaml docs/*.c docs/*.png) README.md LICENSE CITATION.cff; do \
 	    [ ! -f $$file ] || install -m 644 $$file "$(DOCDIR)/" || exit 1; done
 
 uninstall:

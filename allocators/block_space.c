@@ -5,11 +5,12 @@
 /* Address space asked for when nothing else limits it; what would need more is out of memory. */
 #define RANGE_BYTES_MAX ((uint64_t)1 << 45)
 
-/* Holes have a busy block below them or are the first of their segment; segments are never more than
- * the requests that made them. Each segment needs a header too. */
+/* Holes have a busy block below them or are the first of their segment; segments are never more
+ * than the requests that made them. Each segment needs a header too. */
 uint32_t frag_block_space_records(const frag_policy_limits *limits, frag_space_kind kind)
 {
-    uint64_t segment_count = kind == FRAG_SPACE_GROWING ? 1 : limits->request_count + limits->initial_segment_count;
+    uint64_t segment_count =
+        kind == FRAG_SPACE_GROWING ? 1 : limits->request_count + limits->initial_segment_count;
     uint64_t count = 2 * (uint64_t)limits->live_count_max + 2 * segment_count + 2;
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
@@ -37,7 +38,8 @@ uint32_t frag_block_space_add_segment(frag_block_space *space, uint64_t address,
 }
 
 /* Puts a hole at the end of a ring. */
-uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, uint64_t address, uint64_t bytes)
+uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, uint64_t address,
+                                      uint64_t bytes)
 {
     uint32_t id = frag_block_take_record(space);
     uint32_t last = space->blocks[header].previous;
@@ -51,7 +53,8 @@ uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, 
     return id;
 }
 
-void frag_block_space_create_bare(frag_block_space *space, const frag_policy_setup *setup, uint32_t record_max)
+void frag_block_space_create_bare(frag_block_space *space, const frag_policy_setup *setup,
+                                  uint32_t record_max)
 {
     *space = (frag_block_space){
         .device = setup->device,
@@ -67,8 +70,8 @@ void frag_block_space_create_bare(frag_block_space *space, const frag_policy_set
     space->blocks = frag_arena_take(setup->arena, record_max, sizeof(frag_block));
 }
 
-/* All that the requests can ever take when nothing is reused, but not more than the device can map: the
- * range never decides what fits, so reading the capacity here makes no result depend on it. */
+/* All that the requests can ever take when nothing is reused, but not more than the device can map:
+ * the range never decides what fits, so reading the capacity here makes no result depend on it. */
 static uint64_t range_bytes(const frag_policy_setup *setup, uint64_t align, uint64_t grow_bytes)
 {
     uint64_t page = setup->device->page_bytes;
@@ -164,7 +167,8 @@ static void trim_range(frag_block_space *space)
 
 static bool add_segment(frag_block_space *space, uint64_t bytes, uint32_t *hole)
 {
-    uint64_t step = frag_round_up(frag_round_up(bytes, space->grow_bytes), space->device->page_bytes);
+    uint64_t step =
+        frag_round_up(frag_round_up(bytes, space->grow_bytes), space->device->page_bytes);
     uint64_t address = 0;
     if (frag_device_malloc(space->device, step, &address) != FRAG_DEVICE_OK)
         return false;
@@ -181,8 +185,10 @@ static void trim_segments(frag_block_space *space)
         frag_block *header = &space->blocks[id];
         next = header->link;
         uint32_t only = header->next;
-        bool is_free = space->blocks[only].state == FRAG_BLOCK_HOLE && space->blocks[only].next == id;
-        if (is_free && frag_device_free(space->device, header->address, header->bytes) == FRAG_DEVICE_OK) {
+        bool is_free =
+            space->blocks[only].state == FRAG_BLOCK_HOLE && space->blocks[only].next == id;
+        if (is_free &&
+            frag_device_free(space->device, header->address, header->bytes) == FRAG_DEVICE_OK) {
             space->hooks->remove(space->context, only);
             frag_block_give_record(space, only);
             frag_block_give_record(space, id);
@@ -246,8 +252,8 @@ void frag_block_space_walk(const frag_block_space *space, frag_span_visitor *vis
     }
 }
 
-static bool check_ring(const frag_block_space *space, uint32_t id, uint64_t *hole_count, uint64_t *record_count,
-                       frag_error *error)
+static bool check_ring(const frag_block_space *space, uint32_t id, uint64_t *hole_count,
+                       uint64_t *record_count, frag_error *error)
 {
     const frag_block *header = &space->blocks[id];
     uint64_t address = header->address;
@@ -256,11 +262,14 @@ static bool check_ring(const frag_block_space *space, uint32_t id, uint64_t *hol
         const frag_block *block = &space->blocks[at];
         bool is_hole = block->state == FRAG_BLOCK_HOLE;
         if (++*record_count > space->record_count || (!is_hole && block->state != FRAG_BLOCK_BUSY))
-            return frag_fail(error, FRAG_E_INPUT, "block space: the ring of segment %u is broken at %u", id, at);
+            return frag_fail(error, FRAG_E_INPUT,
+                             "block space: the ring of segment %u is broken at %u", id, at);
         if (block->previous != before || block->address != address || block->bytes == 0)
-            return frag_fail(error, FRAG_E_INPUT, "block space: block %u does not follow block %u", at, before);
+            return frag_fail(error, FRAG_E_INPUT, "block space: block %u does not follow block %u",
+                             at, before);
         if (is_hole && !space->may_adjoin && space->blocks[before].state == FRAG_BLOCK_HOLE)
-            return frag_fail(error, FRAG_E_INPUT, "block space: holes %u and %u were not joined", before, at);
+            return frag_fail(error, FRAG_E_INPUT, "block space: holes %u and %u were not joined",
+                             before, at);
         address += block->bytes;
         *hole_count += is_hole;
     }
@@ -275,13 +284,15 @@ bool frag_block_space_check(const frag_block_space *space, uint64_t *hole_count,
     *hole_count = 0;
     for (uint32_t id = space->first_header; id != FRAG_BLOCK_NONE; id = space->blocks[id].link) {
         if (++record_count > space->record_count || space->blocks[id].state != FRAG_BLOCK_HEADER)
-            return frag_fail(error, FRAG_E_INPUT, "block space: the list of segments is broken at %u", id);
+            return frag_fail(error, FRAG_E_INPUT,
+                             "block space: the list of segments is broken at %u", id);
         if (!check_ring(space, id, hole_count, &record_count, error))
             return false;
     }
     for (uint32_t id = space->unused; id != FRAG_BLOCK_NONE; id = space->blocks[id].next)
         if (++record_count > space->record_count || space->blocks[id].state != FRAG_BLOCK_UNUSED)
-            return frag_fail(error, FRAG_E_INPUT, "block space: the list of unused records is broken at %u", id);
+            return frag_fail(error, FRAG_E_INPUT,
+                             "block space: the list of unused records is broken at %u", id);
     return record_count == space->record_count ||
            frag_fail(error, FRAG_E_INPUT, "block space: a record is lost");
 }

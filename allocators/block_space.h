@@ -1,10 +1,11 @@
 /* Blocks and holes in segments: the records that policies with splitting and coalescing share.
  *
- * Blocks of a segment are linked in address order, so that neighbours merge in constant time; records
- * are recycled last in, first out. Each segment has a header record that closes its list into a ring:
- * every block has two neighbours. The space is either *growing* (one reserved address range, mapped
- * at its end as needed) or made of *segments* (one device malloc each, whose blocks never merge across).
- * Where holes are found is the policy's choice; the space tells it of holes through two hooks. */
+ * Blocks of a segment are linked in address order, so that neighbours merge in constant time;
+ * records are recycled last in, first out. Each segment has a header record that closes its list
+ * into a ring: every block has two neighbours. The space is either *growing* (one reserved address
+ * range, mapped at its end as needed) or made of *segments* (one device malloc each, whose blocks
+ * never merge across). Where holes are found is the policy's choice; the space tells it of holes
+ * through two hooks. */
 #ifndef FRAG_ALLOCATORS_BLOCK_SPACE_H
 #define FRAG_ALLOCATORS_BLOCK_SPACE_H
 
@@ -55,8 +56,8 @@ struct frag_block_space {
     uint64_t grow_bytes; /* growing: least step; segments: unit and least size */
     uint32_t first_header;
     uint32_t last_header;
-    uint64_t range_end;   /* growing: of the reserved range */
-    bool may_adjoin;      /* holes may lie side by side */
+    uint64_t range_end; /* growing: of the reserved range */
+    bool may_adjoin;    /* holes may lie side by side */
     const frag_block_space_hooks *hooks;
     void *context;
 };
@@ -76,15 +77,17 @@ size_t frag_block_space_bytes(const frag_policy_limits *limits, frag_space_kind 
 bool frag_block_space_create(frag_block_space *space, const frag_policy_setup *setup,
                              const frag_block_space_setup *shape, frag_error *error);
 
-/* An empty space for a policy that gets its memory in its own way and adds it here; holes may lie side
- * by side. Not to be grown or trimmed by the functions below. */
-void frag_block_space_create_bare(frag_block_space *space, const frag_policy_setup *setup, uint32_t record_max);
+/* An empty space for a policy that gets its memory in its own way and adds it here; holes may lie
+ * side by side. Not to be grown or trimmed by the functions below. */
+void frag_block_space_create_bare(frag_block_space *space, const frag_policy_setup *setup,
+                                  uint32_t record_max);
 uint32_t frag_block_space_add_segment(frag_block_space *space, uint64_t address, uint64_t bytes);
 /* Adds a hole at the end of a segment. */
-uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, uint64_t address, uint64_t bytes);
+uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, uint64_t address,
+                                      uint64_t bytes);
 
-/* Makes room for bytes when no hole will do: a hole of at least bytes that no index knows, or false when
- * the device has no room even after all that is free has been given back. */
+/* Makes room for bytes when no hole will do: a hole of at least bytes that no index knows, or false
+ * when the device has no room even after all that is free has been given back. */
 bool frag_block_space_grow(frag_block_space *space, uint64_t bytes, uint32_t *hole);
 
 /* Gives whole free segments, or the free pages at the end of the range, back to the device. */

@@ -1,21 +1,30 @@
-/* Binary buddies. A request is rounded up to a power of two; the smallest, then lowest, free buddy that is
- * large enough is halved until it fits; on release a block merges with its buddy, at offset XOR size, as
- * long as that is free whole.
- * Source: Knowlton, CACM 8(10), 1965. Bound: Robson, JACM 21(3), 1974, on any policy with these sizes.
- * Ours works in one power-of-two range of addresses whose low end is mapped as far as blocks reach. */
+/* Binary buddies. A request is rounded up to a power of two; the smallest, then lowest, free buddy
+ * that is large enough is halved until it fits; on release a block merges with its buddy, at offset
+ * XOR size, as long as that is free whole. Source: Knowlton, CACM 8(10), 1965. Bound: Robson, JACM
+ * 21(3), 1974, on any policy with these sizes. Ours works in one power-of-two range of addresses
+ * whose low end is mapped as far as blocks reach. */
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
 #include "sim/base/bytes.h"
 
 enum { OPTION_MIN_BLOCK, OPTION_GROW };
 
-/* What an unlimited device is asked for: more than any of today, and far from the end of addresses. */
+/* What an unlimited device is asked for: more than any of today, and far from the end of addresses.
+ */
 #define RANGE_BYTES_MAX ((uint64_t)1 << 45)
 
 static const frag_option buddy_options[] = {
-    {.key = "min_block", .type = FRAG_OPTION_BYTES, .default_text = "512", .min = 1, .max = FRAG_GIB,
+    {.key = "min_block",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "512",
+     .min = 1,
+     .max = FRAG_GIB,
      .help = "smallest block, a power of two"},
-    {.key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
+    {.key = "grow",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "2MiB",
+     .min = 1,
+     .max = 1024 * FRAG_GIB,
      .help = "the mapped part of the range grows by at least this much"},
     {.key = NULL},
 };
@@ -51,8 +60,8 @@ static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
     return bytes <= policy->min_block ? policy->min_block : frag_power_of_two_up(bytes);
 }
 
-/* The least power of two that holds everything the requests can ever take side by side, at most what the
- * device can hold: the range never decides what fits. */
+/* The least power of two that holds everything the requests can ever take side by side, at most
+ * what the device can hold: the range never decides what fits. */
 static uint64_t range_for(const frag_policy_setup *setup, uint64_t min_block)
 {
     uint64_t wanted = RANGE_BYTES_MAX;
@@ -70,7 +79,8 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
 {
     uint64_t min_block = setup->values[OPTION_MIN_BLOCK].number;
     if (!frag_is_power_of_two(min_block)) {
-        frag_fail(error, FRAG_E_USAGE, "min_block=%s is not a power of two", setup->values[OPTION_MIN_BLOCK].text);
+        frag_fail(error, FRAG_E_USAGE, "min_block=%s is not a power of two",
+                  setup->values[OPTION_MIN_BLOCK].text);
         return NULL;
     }
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
@@ -86,8 +96,10 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
     frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits));
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, false);
     policy->index.store = &policy->store;
-    uint32_t header = frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);
-    uint32_t whole = frag_block_space_append_hole(&policy->space, header, policy->base, policy->range_bytes);
+    uint32_t header =
+        frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);
+    uint32_t whole =
+        frag_block_space_append_hole(&policy->space, header, policy->base, policy->range_bytes);
     frag_free_index_insert(&policy->index, whole, policy->range_bytes, policy->base);
     return policy;
 }
@@ -104,7 +116,8 @@ static bool map_up_to(frag_policy *policy, uint64_t end)
     uint64_t step = frag_round_up(frag_round_up(least, policy->grow_bytes), page);
     uint64_t mapped = step < limit ? step : limit;
     if (frag_device_map(policy->space.device, policy->base + has, mapped) != FRAG_DEVICE_OK) {
-        if (mapped == least || frag_device_map(policy->space.device, policy->base + has, least) != FRAG_DEVICE_OK)
+        if (mapped == least ||
+            frag_device_map(policy->space.device, policy->base + has, least) != FRAG_DEVICE_OK)
             return false;
         mapped = least;
     }
@@ -140,7 +153,8 @@ typedef struct mapped_search {
 static void consider_mapped(void *context, const frag_free_entry *entry)
 {
     mapped_search *best = context;
-    if (entry->size < best->bytes || entry->tie + best->bytes > best->policy->base + best->policy->mapped_bytes)
+    if (entry->size < best->bytes ||
+        entry->tie + best->bytes > best->policy->base + best->policy->mapped_bytes)
         return;
     if (entry->size < best->size || (entry->size == best->size && entry->tie < best->address)) {
         best->size = entry->size;
@@ -149,10 +163,12 @@ static void consider_mapped(void *context, const frag_free_entry *entry)
     }
 }
 
-/* The smallest buddy that fits and needs no page that is not mapped: the last resort of a full device. */
+/* The smallest buddy that fits and needs no page that is not mapped: the last resort of a full
+ * device. */
 static bool find_mapped(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
-    mapped_search best = {.policy = policy, .bytes = bytes, .size = UINT64_MAX, .id = FRAG_BLOCK_NONE};
+    mapped_search best = {
+        .policy = policy, .bytes = bytes, .size = UINT64_MAX, .id = FRAG_BLOCK_NONE};
     frag_free_index_visit(&policy->index, consider_mapped, &best);
     *hole = best.id;
     return best.id != FRAG_BLOCK_NONE;
@@ -207,7 +223,8 @@ static void buddy_free(frag_policy *policy, frag_handle handle)
         frag_block *block = &space->blocks[hole];
         bool is_lower = ((block->address - policy->base) & block->bytes) == 0;
         uint32_t buddy = is_lower ? block->next : block->previous;
-        if (space->blocks[buddy].state != FRAG_BLOCK_HOLE || space->blocks[buddy].bytes != block->bytes)
+        if (space->blocks[buddy].state != FRAG_BLOCK_HOLE ||
+            space->blocks[buddy].bytes != block->bytes)
             break;
         frag_free_index_remove(&policy->index, buddy, block->bytes);
         uint32_t upper = is_lower ? buddy : hole;
@@ -216,7 +233,8 @@ static void buddy_free(frag_policy *policy, frag_handle handle)
         frag_block_unlink(space, upper);
     }
     space->blocks[hole].state = FRAG_BLOCK_HOLE;
-    frag_free_index_insert(&policy->index, hole, space->blocks[hole].bytes, space->blocks[hole].address);
+    frag_free_index_insert(&policy->index, hole, space->blocks[hole].bytes,
+                           space->blocks[hole].address);
 }
 
 static void buddy_empty_cache(frag_policy *policy, uint32_t pool)
@@ -230,14 +248,17 @@ static void buddy_walk(const frag_policy *policy, frag_span_visitor *visit, void
 {
     if (policy->mapped_bytes == 0)
         return;
-    frag_span span = {
-        .kind = FRAG_SPAN_SEGMENT, .address = policy->base, .bytes = policy->mapped_bytes, .is_growing = true};
+    frag_span span = {.kind = FRAG_SPAN_SEGMENT,
+                      .address = policy->base,
+                      .bytes = policy->mapped_bytes,
+                      .is_growing = true};
     visit(context, &span);
     const frag_block *blocks = policy->space.blocks;
     uint32_t header = policy->space.first_header;
     uint64_t end = policy->base + policy->mapped_bytes;
     uint64_t at = policy->base;
-    for (uint32_t id = blocks[header].next; id != header && blocks[id].address < end; id = blocks[id].next) {
+    for (uint32_t id = blocks[header].next; id != header && blocks[id].address < end;
+         id = blocks[id].next) {
         bool is_hole = blocks[id].state == FRAG_BLOCK_HOLE;
         uint64_t room = end - blocks[id].address;
         span = (frag_span){.kind = is_hole ? FRAG_SPAN_HOLE : FRAG_SPAN_BLOCK,
@@ -270,8 +291,8 @@ static bool check_buddies(const frag_policy *policy, frag_error *error)
         if (!frag_is_power_of_two(bytes) || offset % bytes != 0)
             return frag_fail(error, FRAG_E_INPUT, "block %u is no buddy", id);
         const frag_block *next = &blocks[blocks[id].next];
-        if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE && next->bytes == bytes &&
-            (offset & bytes) == 0)
+        if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE &&
+            next->bytes == bytes && (offset & bytes) == 0)
             return frag_fail(error, FRAG_E_INPUT, "block %u was not merged with its buddy", id);
         if (blocks[id].state == FRAG_BLOCK_BUSY && offset + bytes > policy->mapped_bytes)
             return frag_fail(error, FRAG_E_INPUT, "block %u lies on pages that are not mapped", id);
@@ -287,14 +308,16 @@ static bool buddy_check(const frag_policy *policy, frag_error *error)
         !frag_free_index_check(&policy->index, error) || !check_buddies(policy, error))
         return false;
     frag_free_index_visit(&policy->index, count_entry, &indexed_count);
-    return indexed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a free buddy is not in the index");
+    return indexed_count == hole_count ||
+           frag_fail(error, FRAG_E_INPUT, "a free buddy is not in the index");
 }
 
 const frag_policy_ops frag_policy_buddy = {
     .name = "buddy",
     .summary = "binary buddies: powers of two that merge in pairs; ignores streams and pools",
     .source = "Knowlton: A fast storage allocator, CACM 8(10), 1965",
-    .bound = "no policy with these sizes needs less than M (1 + log2(n) / 2) - n + 1 (Robson, JACM 21(3), 1974)",
+    .bound = "no policy with these sizes needs less than M (1 + log2(n) / 2) - n + 1 (Robson, JACM "
+             "21(3), 1974)",
     .options = buddy_options,
     .arena_bytes = buddy_arena_bytes,
     .create = buddy_create,

@@ -1,6 +1,6 @@
 /* No pool at all: every request is one device malloc of whole pages, every release one device free.
- * Source: a program that calls cudaMalloc and cudaFree itself. Bound: none needed, nothing is ever held
- * that is not in use; what it costs is page rounding and the time of the calls. */
+ * Source: a program that calls cudaMalloc and cudaFree itself. Bound: none needed, nothing is ever
+ * held that is not in use; what it costs is page rounding and the time of the calls. */
 #include "sim/base/bits.h"
 #include "sim/policy.h"
 
@@ -32,7 +32,8 @@ static frag_policy *direct_create(const frag_policy_setup *setup, frag_error *er
     (void)error;
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     policy->device = setup->device;
-    policy->block_max = setup->limits.live_count_max < UINT32_MAX ? setup->limits.live_count_max + 1 : UINT32_MAX;
+    policy->block_max =
+        setup->limits.live_count_max < UINT32_MAX ? setup->limits.live_count_max + 1 : UINT32_MAX;
     policy->unused = UINT32_MAX;
     policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
     return policy;
@@ -77,7 +78,8 @@ static void direct_walk(const frag_policy *policy, frag_span_visitor *visit, voi
         const direct_block *block = &policy->blocks[id];
         if (!block->is_held)
             continue;
-        frag_span span = {.kind = FRAG_SPAN_SEGMENT, .address = block->address, .bytes = block->bytes};
+        frag_span span = {
+            .kind = FRAG_SPAN_SEGMENT, .address = block->address, .bytes = block->bytes};
         visit(context, &span);
         span.kind = FRAG_SPAN_BLOCK;
         span.handle = id;
@@ -94,12 +96,14 @@ static bool direct_check(const frag_policy *policy, frag_error *error)
     uint64_t held_count = 0;
     for (uint32_t id = 0; id < policy->block_count; id++)
         held_count += policy->blocks[id].is_held;
-    return held_count + unused_count == policy->block_count || frag_fail(error, FRAG_E_INPUT, "a record is lost");
+    return held_count + unused_count == policy->block_count ||
+           frag_fail(error, FRAG_E_INPUT, "a record is lost");
 }
 
 const frag_policy_ops frag_policy_direct = {
     .name = "direct",
-    .summary = "every request is a device malloc, every release a device free; ignores streams and pools",
+    .summary =
+        "every request is a device malloc, every release a device free; ignores streams and pools",
     .source = "cudaMalloc and cudaFree called by the program itself",
     .bound = "peak of requests in whole pages",
     .options = direct_options,

@@ -1,10 +1,10 @@
-/* Sequential fits: every hole will do that is large enough; the policies differ only in which one they
- * take. Best fit takes the smallest, worst fit the largest, first fit the lowest address, next fit the
- * first at or after the end of the last grant. The low end is granted, the rest stays a hole; on release
- * a block merges with free neighbours at once. Ties break by the lowest address.
- * Source: Knuth, The Art of Computer Programming 1, section 2.5 (1968); Robson, Computer Journal 20(3),
- * 1977 for the bounds. Ours differs in where memory comes from: a range that grows at its end by
- * pages, or device segments. */
+/* Sequential fits: every hole will do that is large enough; the policies differ only in which one
+ * they take. Best fit takes the smallest, worst fit the largest, first fit the lowest address, next
+ * fit the first at or after the end of the last grant. The low end is granted, the rest stays a
+ * hole; on release a block merges with free neighbours at once. Ties break by the lowest address.
+ * Source: Knuth, The Art of Computer Programming 1, section 2.5 (1968); Robson, Computer Journal
+ * 20(3), 1977 for the bounds. Ours differs in where memory comes from: a range that grows at its
+ * end by pages, or device segments. */
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
 #include "sim/base/bytes.h"
@@ -14,16 +14,37 @@ typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } sea
 enum { OPTION_ALIGN, OPTION_SPACE, OPTION_GROW, OPTION_MIN_SPLIT, OPTION_MAX_SPLIT };
 
 static const frag_option fit_options[] = {
-    {.key = "align", .type = FRAG_OPTION_BYTES, .default_text = "512", .min = 1, .max = FRAG_GIB,
+    {.key = "align",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "512",
+     .min = 1,
+     .max = FRAG_GIB,
      .help = "requests are rounded up to a multiple of this power of two"},
-    {.key = "space", .type = FRAG_OPTION_ENUM, .default_text = "growing", .choices = "growing|segments",
-     .help = "growing: one address range mapped at its end; segments: device mallocs that never merge"},
-    {.key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
+    {.key = "space",
+     .type = FRAG_OPTION_ENUM,
+     .default_text = "growing",
+     .choices = "growing|segments",
+     .help =
+         "growing: one address range mapped at its end; segments: device mallocs that never merge"},
+    {.key = "grow",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "2MiB",
+     .min = 1,
+     .max = 1024 * FRAG_GIB,
      .help = "growing: least step; segments: least size, and the unit sizes are rounded up to"},
-    {.key = "min_split", .type = FRAG_OPTION_BYTES, .default_text = "0", .min = 0, .max = FRAG_UNLIMITED,
+    {.key = "min_split",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "0",
+     .min = 0,
+     .max = FRAG_UNLIMITED,
      .help = "a rest smaller than this stays with the block instead of becoming a hole"},
-    {.key = "max_split", .type = FRAG_OPTION_BYTES, .default_text = "unlimited", .min = 1, .max = FRAG_UNLIMITED,
-     .help = "segments: a hole larger than this is never split and serves only requests larger than this"},
+    {.key = "max_split",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "unlimited",
+     .min = 1,
+     .max = FRAG_UNLIMITED,
+     .help = "segments: a hole larger than this is never split and serves only requests larger "
+             "than this"},
     {.key = NULL},
 };
 
@@ -78,18 +99,22 @@ static bool check_options(const frag_policy_setup *setup, frag_error *error)
     uint64_t grow = values[OPTION_GROW].number;
     uint64_t page = setup->device->page_bytes;
     if (!frag_is_power_of_two(align))
-        return frag_fail(error, FRAG_E_USAGE, "align=%s is not a power of two", values[OPTION_ALIGN].text);
+        return frag_fail(error, FRAG_E_USAGE, "align=%s is not a power of two",
+                         values[OPTION_ALIGN].text);
     if (page % align != 0)
-        return frag_fail(error, FRAG_E_USAGE, "align=%s does not divide the device's pages of %llu bytes",
+        return frag_fail(error, FRAG_E_USAGE,
+                         "align=%s does not divide the device's pages of %llu bytes",
                          values[OPTION_ALIGN].text, (unsigned long long)page);
     if (max_split == FRAG_UNLIMITED)
         return true;
     if (kind_of(values) != FRAG_SPACE_SEGMENTS)
-        return frag_fail(error, FRAG_E_USAGE, "max_split needs space=segments: a growing range has no whole segments");
-    if (max_split % grow != 0 || max_split % page != 0)
         return frag_fail(error, FRAG_E_USAGE,
-                         "max_split=%s is not a multiple of grow=%s and of the device's pages of %llu bytes",
-                         values[OPTION_MAX_SPLIT].text, values[OPTION_GROW].text, (unsigned long long)page);
+                         "max_split needs space=segments: a growing range has no whole segments");
+    if (max_split % grow != 0 || max_split % page != 0)
+        return frag_fail(
+            error, FRAG_E_USAGE,
+            "max_split=%s is not a multiple of grow=%s and of the device's pages of %llu bytes",
+            values[OPTION_MAX_SPLIT].text, values[OPTION_GROW].text, (unsigned long long)page);
     return true;
 }
 
@@ -109,7 +134,8 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, how == SEARCH_FIRST);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max,
+                                 how == SEARCH_FIRST);
     policy->indexes[0].store = &policy->store;
     policy->indexes[1].store = &policy->store;
     return policy;
@@ -136,8 +162,8 @@ static frag_policy *create_worst(const frag_policy_setup *setup, frag_error *err
 }
 
 /* how is a constant of each caller, so that every policy gets a path of its own. */
-static inline bool find(const frag_policy *policy, const frag_free_index *index, uint64_t bytes, search how,
-                        uint32_t *hole)
+static inline bool find(const frag_policy *policy, const frag_free_index *index, uint64_t bytes,
+                        search how, uint32_t *hole)
 {
     switch (how) {
     case SEARCH_BEST:
@@ -152,7 +178,8 @@ static inline bool find(const frag_policy *policy, const frag_free_index *index,
     return false;
 }
 
-static inline bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant, search how)
+static inline bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
+                         search how)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
     frag_free_index *index = index_for(policy, bytes);
@@ -177,7 +204,8 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
             frag_free_index_remove(index, hole, held);
         block->state = FRAG_BLOCK_BUSY;
     }
-    *grant = (frag_grant){.address = block->address, .block_bytes = block->bytes, .handle = granted};
+    *grant =
+        (frag_grant){.address = block->address, .block_bytes = block->bytes, .handle = granted};
     if (how == SEARCH_NEXT)
         policy->rover = block->address + block->bytes;
     return true;
@@ -280,8 +308,8 @@ static void check_entry(void *context, const frag_free_entry *entry)
 {
     entry_check *check = context;
     const frag_block *block = &check->policy->space.blocks[entry->id];
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE && block->bytes == entry->size &&
-                      block->address == entry->tie;
+    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE &&
+                      block->bytes == entry->size && block->address == entry->tie;
 }
 
 static bool fit_check(const frag_policy *policy, frag_error *error)
@@ -329,7 +357,8 @@ const frag_policy_ops frag_policy_first_fit = {
 
 const frag_policy_ops frag_policy_next_fit = {
     .name = "next-fit",
-    .summary = "the first hole after the last grant that is large enough; ignores streams and pools",
+    .summary =
+        "the first hole after the last grant that is large enough; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 6",
     .bound = "",
     .create = create_next,

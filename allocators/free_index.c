@@ -13,24 +13,30 @@ static size_t whole_lines(uint64_t bytes)
     return (size_t)frag_align_up(bytes, 64);
 }
 
-/* A bin's array above the smallest is at least a quarter full, so that at most 4 x id_count entries of
- * each capacity are in use at once; recycling makes the most ever in use of each all that is taken. */
+/* A bin's array above the smallest is at least a quarter full, so that at most 4 x id_count entries
+ * of each capacity are in use at once; recycling makes the most ever in use of each all that is
+ * taken. */
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
-    uint64_t table_bytes = whole_lines(sizeof(frag_free_table)) +
-                           FRAG_FREE_BIN_COUNT * whole_lines(FRAG_FREE_ARRAY_MIN * sizeof(frag_free_entry)) +
-                           (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
+    uint64_t table_bytes =
+        whole_lines(sizeof(frag_free_table)) +
+        FRAG_FREE_BIN_COUNT * whole_lines(FRAG_FREE_ARRAY_MIN * sizeof(frag_free_entry)) +
+        (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
     uint64_t arrays_bytes = 0;
-    for (uint64_t capacity = FRAG_FREE_ARRAY_MIN * 2; capacity <= 4 * (uint64_t)id_count; capacity *= 2)
-        arrays_bytes += (4 * (uint64_t)id_count / capacity + 2) * whole_lines(capacity * sizeof(frag_free_entry));
-    return whole_lines((uint64_t)id_count * sizeof(uint32_t)) + table_count * table_bytes + arrays_bytes + 64;
+    for (uint64_t capacity = FRAG_FREE_ARRAY_MIN * 2; capacity <= 4 * (uint64_t)id_count;
+         capacity *= 2)
+        arrays_bytes += (4 * (uint64_t)id_count / capacity + 2) *
+                        whole_lines(capacity * sizeof(frag_free_entry));
+    return whole_lines((uint64_t)id_count * sizeof(uint32_t)) + table_count * table_bytes +
+           arrays_bytes + 64;
 }
 
-void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, uint32_t id_count,
-                                  bool keeps_least)
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
+                                  uint32_t id_count, bool keeps_least)
 {
-    *store = (frag_free_index_store){.arena = arena, .id_count = id_count, .keeps_least = keeps_least};
+    *store =
+        (frag_free_index_store){.arena = arena, .id_count = id_count, .keeps_least = keeps_least};
     store->positions = frag_arena_take(arena, id_count, sizeof(uint32_t));
 }
 
@@ -232,7 +238,8 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
     return true;
 }
 
-void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit, void *context)
+void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
+                           void *context)
 {
     if (index->table == NULL)
         return;
@@ -250,9 +257,11 @@ static bool check_least(const frag_free_table *table, uint32_t number, frag_erro
     for (uint32_t i = 0; i < bin->count; i++)
         tie = bin->entries[i].tie < tie ? bin->entries[i].tie : tie;
     if (table->least->bin_ties[number] != tie)
-        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u does not know its least tie", number);
+        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u does not know its least tie",
+                         number);
     if (table->least->octave_ties[number / 16] > tie)
-        return frag_fail(error, FRAG_E_INPUT, "free index: the octave of bin %u misses its least tie", number);
+        return frag_fail(error, FRAG_E_INPUT,
+                         "free index: the octave of bin %u misses its least tie", number);
     return true;
 }
 
@@ -262,15 +271,18 @@ static bool check_bin(const frag_free_index *index, uint32_t number, frag_error 
     const frag_free_bin *bin = &table->bins[number];
     bool is_marked = (table->words[number / 64] >> (number % 64) & 1) != 0;
     if (is_marked != (bin->count != 0))
-        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u holds %u blocks against its bit", number, bin->count);
+        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u holds %u blocks against its bit",
+                         number, bin->count);
     if (bin->count > bin->capacity)
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is over its capacity", number);
     for (uint32_t i = 0; i < bin->count; i++) {
         const frag_free_entry *entry = &bin->entries[i];
         if (frag_free_bin_of(entry->size) != number)
-            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin", entry->id);
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
+                             entry->id);
         if (entry->id >= index->store->id_count || index->store->positions[entry->id] != i)
-            return frag_fail(error, FRAG_E_INPUT, "free index: block %u does not know its place", entry->id);
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u does not know its place",
+                             entry->id);
     }
     return table->least == NULL || check_least(table, number, error);
 }
@@ -280,7 +292,8 @@ bool frag_free_index_check(const frag_free_index *index, frag_error *error)
     const frag_free_table *table = index->table;
     if (table == NULL || index->count == 0)
         return (table == NULL && index->count == 0) ||
-               frag_fail(error, FRAG_E_INPUT, "free index: %u blocks against its table", index->count);
+               frag_fail(error, FRAG_E_INPUT, "free index: %u blocks against its table",
+                         index->count);
     uint64_t count = 0;
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++) {
         if (!check_bin(index, number, error))
@@ -291,6 +304,6 @@ bool frag_free_index_check(const frag_free_index *index, frag_error *error)
         if ((table->words[at] != 0) != ((table->summary >> at & 1) != 0))
             return frag_fail(error, FRAG_E_INPUT, "free index: word %u and the summary differ", at);
     return count == index->count ||
-           frag_fail(error, FRAG_E_INPUT, "free index: %llu blocks found, %u counted", (unsigned long long)count,
-                     index->count);
+           frag_fail(error, FRAG_E_INPUT, "free index: %llu blocks found, %u counted",
+                     (unsigned long long)count, index->count);
 }

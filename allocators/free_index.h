@@ -1,14 +1,15 @@
 /* Free blocks, found by size.
  *
- * Blocks are kept unsorted in logarithmic bins of their size, 16 to an octave (exact below 32 bytes),
- * and each knows its place in its bin, so that it leaves in constant time. A search looks at one or two
- * bins found through a two-level bitmap; it is exact, because bins are ordered by size and the one in
- * which the answer lies is scanned. On allocation traces this beats balanced trees 4 to 5 times.
+ * Blocks are kept unsorted in logarithmic bins of their size, 16 to an octave (exact below 32
+ * bytes), and each knows its place in its bin, so that it leaves in constant time. A search looks
+ * at one or two bins found through a two-level bitmap; it is exact, because bins are ordered by
+ * size and the one in which the answer lies is scanned. On allocation traces this beats balanced
+ * trees 4 to 5 times.
  *
- * Many indexes (one per pool and stream, say) share one store, which holds the places of all blocks and
- * recycles the memory of bins; an index that holds nothing costs nothing. Blocks are named by ids below
- * the store's id_count, and a block is in at most one index at a time. Ties of size break by the least
- * tie key, usually the address; (size, tie) of the blocks of one index must differ. */
+ * Many indexes (one per pool and stream, say) share one store, which holds the places of all blocks
+ * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are named by
+ * ids below the store's id_count, and a block is in at most one index at a time. Ties of size break
+ * by the least tie key, usually the address; (size, tie) of the blocks of one index must differ. */
 #ifndef FRAG_ALLOCATORS_FREE_INDEX_H
 #define FRAG_ALLOCATORS_FREE_INDEX_H
 
@@ -48,7 +49,7 @@ typedef struct frag_free_least {
 } frag_free_least;
 
 typedef struct frag_free_table {
-    uint64_t summary; /* bit w: words[w] is not 0 */
+    uint64_t summary;                     /* bit w: words[w] is not 0 */
     uint64_t words[FRAG_FREE_WORD_COUNT]; /* bit b of the whole: bins[b] is not empty */
     frag_free_least *least;               /* NULL unless the store keeps it */
     struct frag_free_table *next_spare;
@@ -75,8 +76,8 @@ typedef struct frag_free_index {
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least);
 
 /* keeps_least pays for frag_free_index_first with a little time in every insert and remove. */
-void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, uint32_t id_count,
-                                  bool keeps_least);
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
+                                  uint32_t id_count, bool keeps_least);
 
 /* ---- searches; false: no block of the index will do */
 
@@ -95,9 +96,10 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
 
 typedef void frag_free_index_visitor(void *context, const frag_free_entry *entry);
 
-/* Every block, in order of bins; inside a bin in no meaningful (but reproducible) order. The visitor
- * must not change the index. */
-void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit, void *context);
+/* Every block, in order of bins; inside a bin in no meaningful (but reproducible) order. The
+ * visitor must not change the index. */
+void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
+                           void *context);
 
 /* Audits every invariant. false: FRAG_E_INPUT with what is broken. */
 bool frag_free_index_check(const frag_free_index *index, frag_error *error);
@@ -120,7 +122,8 @@ static inline uint32_t frag_free_bin_of(uint64_t size)
     return (high - 3) * 16 + ((uint32_t)(size >> (high - 4)) & 15u);
 }
 
-static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, uint64_t size, uint64_t tie)
+static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, uint64_t size,
+                                          uint64_t tie)
 {
     frag_free_index_store *store = index->store;
     frag_free_table *table = index->table;
@@ -129,7 +132,8 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
     uint32_t number = frag_free_bin_of(size);
     frag_free_bin *bin = &table->bins[number];
     if (FRAG_UNLIKELY(bin->count == bin->capacity))
-        frag_free_bin_resize(store, bin, bin->capacity == 0 ? FRAG_FREE_ARRAY_MIN : bin->capacity * 2);
+        frag_free_bin_resize(store, bin,
+                             bin->capacity == 0 ? FRAG_FREE_ARRAY_MIN : bin->capacity * 2);
     bin->entries[bin->count] = (frag_free_entry){.size = size, .tie = tie, .id = id};
     store->positions[id] = bin->count++;
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
@@ -172,8 +176,8 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
 }
 
 /* Gives a block of the index a new size and tie. */
-static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size, uint64_t size,
-                                          uint64_t tie)
+static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size,
+                                          uint64_t size, uint64_t tie)
 {
     uint32_t number = frag_free_bin_of(size);
     if (number == frag_free_bin_of(old_size)) {
@@ -208,7 +212,8 @@ static inline uint32_t frag_free_bin_from(const frag_free_table *table, uint32_t
 /* As frag_free_bin_from, but above the given one. */
 static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_t number)
 {
-    return number + 1 < FRAG_FREE_BIN_COUNT ? frag_free_bin_from(table, number + 1) : FRAG_FREE_BIN_COUNT;
+    return number + 1 < FRAG_FREE_BIN_COUNT ? frag_free_bin_from(table, number + 1)
+                                            : FRAG_FREE_BIN_COUNT;
 }
 
 /* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to

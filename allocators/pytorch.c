@@ -1,7 +1,7 @@
 /* PyTorch's native CUDA caching allocator. Requests are rounded to 512 bytes;
- * best fit among the free blocks of the same stream in a small or a large pool; large remainders are split
- * off; neighbours merge on free; a failing cudaMalloc releases cached segments and is tried again.
- * Source: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15. Bound: none proved.
+ * best fit among the free blocks of the same stream in a small or a large pool; large remainders
+ * are split off; neighbours merge on free; a failing cudaMalloc releases cached segments and is
+ * tried again. Source: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15. Bound: none proved.
  * Ours differs in nothing that a trace can see; host memory and locks are not modelled. */
 #include "allocators/pytorch_state.h"
 #include "sim/base/bits.h"
@@ -10,8 +10,10 @@
 static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t bytes, uint32_t list)
 {
     uint32_t id = frag_pytorch_take_record(policy);
-    policy->blocks[id] = (frag_pytorch_block){
-        .address = address, .bytes = bytes, .list = list, .number = frag_pytorch_next_number(policy)};
+    policy->blocks[id] = (frag_pytorch_block){.address = address,
+                                              .bytes = bytes,
+                                              .list = list,
+                                              .number = frag_pytorch_next_number(policy)};
     policy->reserved_bytes += bytes;
     return id;
 }
@@ -28,7 +30,8 @@ static uint64_t segment_bytes(const frag_policy *policy, uint64_t rounded)
 }
 
 /* Best fit; with a split limit, blocks on the other side of it and far larger ones will not do. */
-static uint32_t find_free(const frag_policy *policy, const frag_pytorch_list *list, uint64_t rounded)
+static uint32_t find_free(const frag_policy *policy, const frag_pytorch_list *list,
+                          uint64_t rounded)
 {
     uint32_t id = FRAG_PYTORCH_NONE;
     if (!frag_free_index_best(&list->index, rounded, &id))
@@ -42,7 +45,8 @@ static uint32_t find_free(const frag_policy *policy, const frag_pytorch_list *li
     uint64_t limit = policy->settings.max_split_bytes;
     if (FRAG_UNLIKELY(limit != FRAG_UNLIMITED)) {
         uint64_t bytes = policy->blocks[id].bytes;
-        if (rounded < limit ? bytes >= limit : bytes >= rounded + policy->settings.non_split_rounding_bytes)
+        if (rounded < limit ? bytes >= limit
+                            : bytes >= rounded + policy->settings.non_split_rounding_bytes)
             return FRAG_PYTORCH_NONE;
     }
     return id;
@@ -51,7 +55,8 @@ static uint32_t find_free(const frag_policy *policy, const frag_pytorch_list *li
 /* Do requests of this pool go to expandable segments? Private pools do from 2.5 on. */
 static bool is_growing(const frag_policy *policy, uint32_t list)
 {
-    return policy->settings.is_expandable && (policy->lists[list].pool == 0 || policy->settings.version >= 205);
+    return policy->settings.is_expandable &&
+           (policy->lists[list].pool == 0 || policy->settings.version >= 205);
 }
 
 static bool is_over(uint64_t limit, const frag_policy *policy, uint64_t bytes)
@@ -72,10 +77,12 @@ static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_
     return add_segment(policy, address, bytes, list);
 }
 
-/* Is the request refused at once, before the device is asked? The memory limit is looked at first. */
+/* Is the request refused at once, before the device is asked? The memory limit is looked at first.
+ */
 static bool is_rejected(const frag_policy *policy, uint64_t bytes)
 {
-    return is_over(policy->throw_bytes, policy, bytes) && !is_over(policy->limit_bytes, policy, bytes);
+    return is_over(policy->throw_bytes, policy, bytes) &&
+           !is_over(policy->limit_bytes, policy, bytes);
 }
 
 /* The slow path: a segment from the device, after giving back more and more of what is cached. */
@@ -87,7 +94,8 @@ static uint32_t get_segment(frag_policy *policy, uint32_t list, uint64_t rounded
     if (is_rejected(policy, bytes))
         return FRAG_PYTORCH_NONE;
     uint32_t id = grow(policy, list, bytes, rounded);
-    if (id == FRAG_PYTORCH_NONE && frag_pytorch_release_oversize(policy, &policy->lists[list], rounded))
+    if (id == FRAG_PYTORCH_NONE &&
+        frag_pytorch_release_oversize(policy, &policy->lists[list], rounded))
         id = grow(policy, list, bytes, rounded);
     if (id == FRAG_PYTORCH_NONE) {
         frag_pytorch_release_cached(policy);
@@ -134,16 +142,18 @@ static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag
     }
     uint64_t bytes = policy->blocks[id].bytes;
     uint64_t rest = bytes - rounded;
-    bool is_split = is_small || policy->settings.is_expandable
-                             ? rest >= FRAG_PYTORCH_ROUND
-                             : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
+    bool is_split =
+        is_small || policy->settings.is_expandable
+            ? rest >= FRAG_PYTORCH_ROUND
+            : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
     if (is_split) {
         uint32_t front = split_front(policy, id, rounded);
         frag_pytorch_block *remainder = &policy->blocks[id];
         if (is_listed) {
             if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0) && !is_small)
                 policy->ages[id] = policy->large_searches[request->pool];
-            frag_free_index_change(&list->index, id, bytes, rest, frag_pytorch_tie_of(policy, remainder));
+            frag_free_index_change(&list->index, id, bytes, rest,
+                                   frag_pytorch_tie_of(policy, remainder));
         } else {
             frag_pytorch_insert_free(policy, id);
         }
@@ -233,9 +243,11 @@ static bool pytorch_adopts_ranges(const frag_policy *policy)
 static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks,
                           uint32_t block_count)
 {
-    if (frag_device_adopt(policy->device, segment->address, segment->bytes, segment->is_growing) != FRAG_DEVICE_OK)
+    if (frag_device_adopt(policy->device, segment->address, segment->bytes, segment->is_growing) !=
+        FRAG_DEVICE_OK)
         return false;
-    uint32_t list = frag_pytorch_list_of(policy, segment->pool, segment->is_small_pool, segment->stream);
+    uint32_t list =
+        frag_pytorch_list_of(policy, segment->pool, segment->is_small_pool, segment->stream);
     uint32_t whole = FRAG_PYTORCH_NONE;
     if (segment->is_growing) {
         whole = frag_pytorch_adopt_range(policy, list, segment->address, segment->bytes);
@@ -269,13 +281,15 @@ static bool is_head(const frag_policy *policy, uint32_t id)
     const frag_pytorch_block *at = &policy->blocks[id];
     if (at->list == FRAG_PYTORCH_UNUSED || (at->list & FRAG_PYTORCH_UNMAPPED) != 0)
         return false;
-    return at->prev == FRAG_PYTORCH_NONE || (policy->blocks[at->prev].list & FRAG_PYTORCH_UNMAPPED) != 0;
+    return at->prev == FRAG_PYTORCH_NONE ||
+           (policy->blocks[at->prev].list & FRAG_PYTORCH_UNMAPPED) != 0;
 }
 
 static uint32_t next_mapped(const frag_policy *policy, uint32_t id)
 {
     uint32_t next = policy->blocks[id].next;
-    bool is_mapped = next != FRAG_PYTORCH_NONE && (policy->blocks[next].list & FRAG_PYTORCH_UNMAPPED) == 0;
+    bool is_mapped =
+        next != FRAG_PYTORCH_NONE && (policy->blocks[next].list & FRAG_PYTORCH_UNMAPPED) == 0;
     return is_mapped ? next : FRAG_PYTORCH_NONE;
 }
 
@@ -318,7 +332,8 @@ static bool check_neighbours(const frag_policy *policy, uint32_t id, frag_error 
         return frag_fail(error, FRAG_E_INPUT, "block %u and its next are in different lists", id);
     bool is_in_use = ((after->list | at->list) & FRAG_PYTORCH_IN_USE) != 0;
     if (!is_in_use && after->list == at->list)
-        return frag_fail(error, FRAG_E_INPUT, "blocks %u and %u are free side by side", id, at->next);
+        return frag_fail(error, FRAG_E_INPUT, "blocks %u and %u are free side by side", id,
+                         at->next);
     return true;
 }
 
@@ -346,14 +361,15 @@ static bool pytorch_check(const frag_policy *policy, frag_error *error)
         free_blocks -= frag_free_index_count(&policy->lists[i].index);
     }
     if (free_blocks != 0)
-        return frag_fail(error, FRAG_E_INPUT, "%llu free blocks are in no list", (unsigned long long)free_blocks);
+        return frag_fail(error, FRAG_E_INPUT, "%llu free blocks are in no list",
+                         (unsigned long long)free_blocks);
     return frag_pytorch_check_ranges(policy, error);
 }
 
 /* ---- creating */
 
-/* A live block is at most followed by one free and one unmapped one; segments and mapped stretches without
- * a live block are at most one for each alloc. */
+/* A live block is at most followed by one free and one unmapped one; segments and mapped stretches
+ * without a live block are at most one for each alloc. */
 static uint32_t block_count_max(const frag_policy_limits *limits)
 {
     uint64_t segments = limits->request_count + 2 * (uint64_t)limits->initial_segment_count;
@@ -366,20 +382,25 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     (void)values;
     uint64_t lists = (uint64_t)limits->pool_count * 2 * limits->stream_count;
     uint32_t blocks = block_count_max(limits);
-    return sizeof(frag_policy) + (size_t)blocks * (sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) + 2 * sizeof(uint32_t)) +
-           (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * (sizeof(bool) + sizeof(uint32_t)) + 9 * 64 +
+    return sizeof(frag_policy) +
+           (size_t)blocks *
+               (sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) + 2 * sizeof(uint32_t)) +
+           (size_t)lists * sizeof(frag_pytorch_list) +
+           limits->pool_count * (sizeof(bool) + sizeof(uint32_t)) + 9 * 64 +
            frag_free_index_store_bytes(blocks, lists, false);
 }
 
-/* The address space of an expandable segment: 9/8 of the capacity or what the settings say. Without a
- * capacity: as on a card of 512 GiB, or more if the trace needs more. */
+/* The address space of an expandable segment: 9/8 of the capacity or what the settings say, but no
+ * more than the trace could ever fill: devices without a limit have no more address space than
+ * others. */
 static uint64_t range_bytes(const frag_policy *policy, const frag_policy_setup *setup)
 {
     uint64_t capacity = setup->device->capacity_bytes;
-    if (capacity == FRAG_UNLIMITED)
-        return setup->limits.peak_requested_bytes > 128 * FRAG_GIB ? 4 * setup->limits.peak_requested_bytes
-                                                                   : 512 * FRAG_GIB;
-    uint64_t most = capacity + capacity / 8;
+    uint64_t peak = setup->limits.peak_requested_bytes;
+    uint64_t most = peak > 128 * FRAG_GIB ? 4 * peak : 512 * FRAG_GIB;
+    if (capacity / 8 > most / 9)
+        return most;
+    most = capacity + capacity / 8;
     const frag_pytorch_settings *settings = &policy->settings;
     if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)
         return most;
@@ -390,7 +411,8 @@ static uint64_t range_bytes(const frag_policy *policy, const frag_policy_setup *
 static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *error)
 {
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
-    if (!frag_pytorch_settings_create(&policy->settings, setup->values, setup->recorded_version, error))
+    if (!frag_pytorch_settings_create(&policy->settings, setup->values, setup->recorded_version,
+                                      error))
         return NULL;
     const frag_policy_limits *limits = &setup->limits;
     policy->device = setup->device;
@@ -407,8 +429,10 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->pool_count = limits->pool_count;
     policy->list_count = limits->pool_count * 2 * limits->stream_count;
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
-    policy->is_pool_freeable = frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->is_pool_freeable);
-    policy->large_searches = frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->large_searches);
+    policy->is_pool_freeable =
+        frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->is_pool_freeable);
+    policy->large_searches =
+        frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->large_searches);
     frag_free_index_store_create(&policy->store, setup->arena, policy->block_max, false);
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
@@ -420,13 +444,14 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->limit_bytes = FRAG_UNLIMITED;
     policy->throw_bytes = FRAG_UNLIMITED;
     if (policy->settings.throws_on_oom && setup->device->capacity_bytes != FRAG_UNLIMITED)
-        policy->throw_bytes =
-            (uint64_t)(policy->settings.memory_fraction * (double)frag_device_capacity(setup->device));
+        policy->throw_bytes = (uint64_t)(policy->settings.memory_fraction *
+                                         (double)frag_device_capacity(setup->device));
     if (policy->settings.has_fraction) {
         uint64_t capacity = frag_device_capacity(setup->device);
         if (capacity == FRAG_UNLIMITED) {
             frag_fail(error, FRAG_E_USAGE,
-                      "per_process_memory_fraction=%g needs a capacity to be a share of; add --capacity SIZE",
+                      "per_process_memory_fraction=%g needs a capacity to be a share of; add "
+                      "--capacity SIZE",
                       policy->settings.memory_fraction);
             return NULL;
         }

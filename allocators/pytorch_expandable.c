@@ -1,8 +1,9 @@
 /* Expandable segments: one reserved address range per list, mapped page by page.
  *
- * A request that no free block can serve maps pages behind (or between) free blocks, lowest place first;
- * releasing cached memory unmaps the whole pages inside free blocks. Unmapped parts are blocks too, in a
- * list of their own by address. Source: ExpandableSegment in c10/cuda/CUDACachingAllocator.cpp. */
+ * A request that no free block can serve maps pages behind (or between) free blocks, lowest place
+ * first; releasing cached memory unmaps the whole pages inside free blocks. Unmapped parts are
+ * blocks too, in a list of their own by address. Source: ExpandableSegment in
+ * c10/cuda/CUDACachingAllocator.cpp. */
 #include "allocators/pytorch_state.h"
 #include "sim/base/bits.h"
 
@@ -48,7 +49,8 @@ static frag_pytorch_range *range_of(const frag_policy *policy, const frag_pytorc
     frag_pytorch_range *found = NULL;
     for (uint32_t i = 1; i < policy->range_count; i++) {
         frag_pytorch_range *range = &policy->ranges[i];
-        bool is_candidate = range->bytes > 0 && range->list == (at->list & FRAG_PYTORCH_LIST_MASK) &&
+        bool is_candidate = range->bytes > 0 &&
+                            range->list == (at->list & FRAG_PYTORCH_LIST_MASK) &&
                             range->base <= at->address && at->address - range->base < range->bytes;
         if (is_candidate && (found == NULL || range->base > found->base))
             found = range;
@@ -106,13 +108,15 @@ static uint32_t reserve_range(frag_policy *policy, uint32_t list, uint64_t bytes
         frag_device_unreserve(policy->device, base, size);
         return NONE;
     }
-    add_range(policy, (frag_pytorch_range){.base = base, .bytes = size, .page_bytes = page, .list = list});
+    add_range(policy,
+              (frag_pytorch_range){.base = base, .bytes = size, .page_bytes = page, .list = list});
     return add_unmapped(policy, list, base, size);
 }
 
 /* ---- mapping */
 
-/* Joins a free neighbour of the same kind (mapped or not) into a block that is in no list itself. */
+/* Joins a free neighbour of the same kind (mapped or not) into a block that is in no list itself.
+ */
 static void absorb(frag_policy *policy, uint32_t id, uint32_t other)
 {
     if (other == NONE)
@@ -180,7 +184,8 @@ static uint32_t cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
     return front;
 }
 
-/* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and merged. */
+/* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and
+ * merged. */
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = &policy->blocks[id];
@@ -199,14 +204,17 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
     return true;
 }
 
-/* The first block, free or unmapped, from which free and unmapped blocks in a row reach the size. */
+/* The first block, free or unmapped, from which free and unmapped blocks in a row reach the size.
+ */
 static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t bytes)
 {
     const frag_pytorch_block *blocks = policy->blocks;
     for (uint32_t at = policy->lists[list].first_unmapped; at != NONE; at = policy->ages[at]) {
-        uint32_t first = blocks[at].prev != NONE && !is_in_use(&blocks[blocks[at].prev]) ? blocks[at].prev : at;
+        uint32_t first =
+            blocks[at].prev != NONE && !is_in_use(&blocks[blocks[at].prev]) ? blocks[at].prev : at;
         uint64_t room = 0;
-        for (uint32_t next = first; next != NONE && !is_in_use(&blocks[next]); next = blocks[next].next) {
+        for (uint32_t next = first; next != NONE && !is_in_use(&blocks[next]);
+             next = blocks[next].next) {
             room += blocks[next].bytes;
             if (room >= bytes)
                 return first;
@@ -231,12 +239,14 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
     }
     if (id == NONE)
         return NONE;
-    if (is_unmapped(&policy->blocks[id]) && !map_front(policy, id, lesser(policy->blocks[id].bytes, bytes)))
+    if (is_unmapped(&policy->blocks[id]) &&
+        !map_front(policy, id, lesser(policy->blocks[id].bytes, bytes)))
         return NONE;
     while (policy->blocks[id].bytes < bytes) {
         uint32_t next = policy->blocks[id].next;
         if (next == NONE ||
-            !map_front(policy, next, lesser(bytes - policy->blocks[id].bytes, policy->blocks[next].bytes)))
+            !map_front(policy, next,
+                       lesser(bytes - policy->blocks[id].bytes, policy->blocks[next].bytes)))
             return NONE;
         id = next; /* it has absorbed the block before */
     }
@@ -258,10 +268,13 @@ static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *
 {
     const frag_pytorch_block *at = &policy->blocks[id];
     uint32_t next = NONE;
-    return frag_free_index_above(&list->index, at->bytes, frag_pytorch_tie_of(policy, at), &next) ? next : NONE;
+    return frag_free_index_above(&list->index, at->bytes, frag_pytorch_tie_of(policy, at), &next)
+               ? next
+               : NONE;
 }
 
-uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
+uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list,
+                                  uint32_t id)
 {
     while ((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0) {
         /* A block that cannot grow is the best already: what follows is at least as large. */
@@ -276,7 +289,8 @@ uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_
     return id;
 }
 
-uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
+uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list,
+                                      uint32_t id)
 {
     while (id != NONE && (policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)
         id = next_larger(policy, list, id);
@@ -315,7 +329,8 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
 
 /* ---- state from before a trace */
 
-uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes)
+uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
+                                  uint64_t bytes)
 {
     uint64_t page = page_bytes_of(policy, &policy->lists[list]);
     uint32_t id = policy->lists[list].first_unmapped;
@@ -323,10 +338,15 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
                           address + bytes > policy->blocks[id].address + policy->blocks[id].bytes))
         id = policy->ages[id];
     if (id == NONE) {
-        /* Where the range began is not recorded; the lowest mapped address is the likeliest place. */
-        uint64_t size = frag_round_up(policy->range_bytes > bytes ? policy->range_bytes : bytes, page);
-        add_range(policy, (frag_pytorch_range){
-                              .base = address, .bytes = size, .page_bytes = page, .list = list, .is_adopted = true});
+        /* Where the range began is not recorded; the lowest mapped address is the likeliest place.
+         */
+        uint64_t size =
+            frag_round_up(policy->range_bytes > bytes ? policy->range_bytes : bytes, page);
+        add_range(policy, (frag_pytorch_range){.base = address,
+                                               .bytes = size,
+                                               .page_bytes = page,
+                                               .list = list,
+                                               .is_adopted = true});
         id = add_unmapped(policy, list, address, size);
     }
     if (policy->blocks[id].address < address) {
@@ -349,7 +369,8 @@ bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error)
         for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->ages[id]) {
             const frag_pytorch_block *at = &policy->blocks[id];
             if (!is_unmapped(at) || at->address < last || range_of(policy, at) == NULL)
-                return frag_fail(error, FRAG_E_INPUT, "unmapped block %u is out of order or in no range", id);
+                return frag_fail(error, FRAG_E_INPUT,
+                                 "unmapped block %u is out of order or in no range", id);
             last = at->address + at->bytes;
         }
     }

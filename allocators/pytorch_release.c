@@ -40,7 +40,8 @@ static bool comes_before(const frag_policy *policy, uint32_t left, uint32_t righ
 {
     const frag_pytorch_block *a = &policy->blocks[left];
     const frag_pytorch_block *b = &policy->blocks[right];
-    return a->bytes != b->bytes ? a->bytes < b->bytes : frag_pytorch_tie_of(policy, a) < frag_pytorch_tie_of(policy, b);
+    return a->bytes != b->bytes ? a->bytes < b->bytes
+                                : frag_pytorch_tie_of(policy, a) < frag_pytorch_tie_of(policy, b);
 }
 
 static void sift_down(const frag_policy *policy, uint32_t *ids, uint32_t at, uint32_t count)
@@ -57,7 +58,8 @@ static void sift_down(const frag_policy *policy, uint32_t *ids, uint32_t at, uin
     }
 }
 
-/* The free blocks of a list in order, in policy->scratch; qsort has no context argument, so a heap sort. */
+/* The free blocks of a list in order, in policy->scratch; qsort has no context argument, so a heap
+ * sort. */
 uint32_t frag_pytorch_sort_free(frag_policy *policy, const frag_pytorch_list *list)
 {
     gathering all = {policy, 0};
@@ -96,14 +98,17 @@ static void unmap_free_blocks(frag_policy *policy, const frag_pytorch_list *list
 void frag_pytorch_release_pool(frag_policy *policy, uint32_t pool, bool is_small)
 {
     for (uint32_t stream = 0; stream < policy->stream_count; stream++)
-        release_whole_segments(policy, &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
+        release_whole_segments(
+            policy, &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
     if (policy->range_count <= 1)
         return;
     for (uint32_t stream = 0; stream < policy->stream_count; stream++)
-        unmap_free_blocks(policy, &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
+        unmap_free_blocks(policy,
+                          &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
 }
 
-/* Everything cached: the default pool's large then small segments, then private pools nobody owns. */
+/* Everything cached: the default pool's large then small segments, then private pools nobody owns.
+ */
 void frag_pytorch_release_cached(frag_policy *policy)
 {
     frag_device_synchronize(policy->device);
@@ -117,7 +122,8 @@ void frag_pytorch_release_cached(frag_policy *policy)
 }
 
 /* With a split limit: one cached oversize block that is large enough, or several that add up. */
-bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list *list, uint64_t bytes)
+bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list *list,
+                                   uint64_t bytes)
 {
     uint64_t limit = policy->settings.max_split_bytes;
     if (limit == FRAG_UNLIMITED)
@@ -158,8 +164,8 @@ static uint32_t age_of(const frag_policy *policy, uint32_t id)
     return policy->large_searches[0] - policy->ages[id];
 }
 
-/* Passes over the unsplit blocks of the default large pool, each giving back all of at least average
- * age, until enough came back or a pass found none. */
+/* Passes over the unsplit blocks of the default large pool, each giving back all of at least
+ * average age, until enough came back or a pass found none. */
 void frag_pytorch_collect_garbage(frag_policy *policy)
 {
     if (policy->reserved_bytes <= policy->gc_mark_bytes)
@@ -168,7 +174,8 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
     uint64_t released = 0;
     collection all = {0, 0};
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-        uint32_t count = frag_pytorch_sort_free(policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
+        uint32_t count = frag_pytorch_sort_free(
+            policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
             if (!is_expandable(at) && is_whole_segment(at)) {
@@ -182,10 +189,12 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         double average = all.age_sum / (double)all.count;
         is_freeing = false;
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-            uint32_t count = frag_pytorch_sort_free(policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
+            uint32_t count = frag_pytorch_sort_free(
+                policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
             for (uint32_t i = 0; i < count; i++) {
                 const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
-                if (is_expandable(at) || !is_whole_segment(at) || age_of(policy, policy->scratch[i]) < average)
+                if (is_expandable(at) || !is_whole_segment(at) ||
+                    age_of(policy, policy->scratch[i]) < average)
                     continue;
                 is_freeing = true;
                 released += at->bytes;
@@ -196,4 +205,3 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         }
     }
 }
-

@@ -22,35 +22,72 @@ enum {
     OPTION_BACKEND,
 };
 
-#define HOST_ONLY(name) {.key = name, .type = FRAG_OPTION_TEXT, .default_text = "", .help = "accepted as PyTorch does; has no effect on device memory"}
+#define HOST_ONLY(name)                                                                            \
+    {                                                                                              \
+        .key = name, .type = FRAG_OPTION_TEXT, .default_text = "",                                 \
+        .help = "accepted as PyTorch does; has no effect on device memory"                         \
+    }
 
 const frag_option frag_pytorch_options[] = {
-    [OPTION_VERSION] = {.key = "version", .type = FRAG_OPTION_TEXT, .default_text = "auto",
-                        .help = "release to follow, 2.0 to 2.15; auto: the recording's, else the newest"},
-    [OPTION_MAX_SPLIT] = {.key = "max_split_size_mb", .type = FRAG_OPTION_COUNT, .default_text = "unlimited",
-                          .min = 1, .max = FRAG_UNLIMITED,
+    [OPTION_VERSION] =
+        {.key = "version",
+         .type = FRAG_OPTION_TEXT,
+         .default_text = "auto",
+         .help = "release to follow, 2.0 to 2.15; auto: the recording's, else the newest"},
+    [OPTION_MAX_SPLIT] = {.key = "max_split_size_mb",
+                          .type = FRAG_OPTION_COUNT,
+                          .default_text = "unlimited",
+                          .min = 1,
+                          .max = FRAG_UNLIMITED,
                           .help = "blocks of this size and more are never split (MiB)"},
-    [OPTION_NON_SPLIT_ROUNDING] = {.key = "max_non_split_rounding_mb", .type = FRAG_OPTION_COUNT,
-                                   .default_text = "20", .min = 1, .max = (uint64_t)1 << 20,
-                                   .help = "surplus from which an oversize block is not reused (MiB)"},
-    [OPTION_DIVISIONS] = {.key = "roundup_power2_divisions", .type = FRAG_OPTION_TEXT, .default_text = "",
-                          .help = "round to this share of a power of two: 8, or [256:1,512:2,>:8] by MiB"},
-    [OPTION_GC] = {.key = "garbage_collection_threshold", .type = FRAG_OPTION_RATIO, .default_text = "0",
-                   .ratio_min = 0, .ratio_max = 1,
-                   .help = "share of the memory limit above which old cached segments are given back"},
-    [OPTION_FRACTION] = {.key = "per_process_memory_fraction", .type = FRAG_OPTION_RATIO, .default_text = "1",
-                         .ratio_min = 0, .ratio_max = 1,
+    [OPTION_NON_SPLIT_ROUNDING] = {.key = "max_non_split_rounding_mb",
+                                   .type = FRAG_OPTION_COUNT,
+                                   .default_text = "20",
+                                   .min = 1,
+                                   .max = (uint64_t)1 << 20,
+                                   .help =
+                                       "surplus from which an oversize block is not reused (MiB)"},
+    [OPTION_DIVISIONS] =
+        {.key = "roundup_power2_divisions",
+         .type = FRAG_OPTION_TEXT,
+         .default_text = "",
+         .help = "round to this share of a power of two: 8, or [256:1,512:2,>:8] by MiB"},
+    [OPTION_GC] = {.key = "garbage_collection_threshold",
+                   .type = FRAG_OPTION_RATIO,
+                   .default_text = "0",
+                   .ratio_min = 0,
+                   .ratio_max = 1,
+                   .help =
+                       "share of the memory limit above which old cached segments are given back"},
+    [OPTION_FRACTION] = {.key = "per_process_memory_fraction",
+                         .type = FRAG_OPTION_RATIO,
+                         .default_text = "1",
+                         .ratio_min = 0,
+                         .ratio_max = 1,
                          .help = "set_per_process_memory_fraction at the start; needs a capacity"},
-    [OPTION_LARGE_SEGMENT] = {.key = "large_segment_size_mb", .type = FRAG_OPTION_COUNT, .default_text = "20",
-                              .min = 11, .max = (uint64_t)1 << 20,
+    [OPTION_LARGE_SEGMENT] = {.key = "large_segment_size_mb",
+                              .type = FRAG_OPTION_COUNT,
+                              .default_text = "20",
+                              .min = 11,
+                              .max = (uint64_t)1 << 20,
                               .help = "segment for requests of 1 to 10 MiB (MiB)"},
-    [OPTION_THROW] = {.key = "throw_on_cudamalloc_oom", .type = FRAG_OPTION_FLAG, .default_text = "false",
+    [OPTION_THROW] = {.key = "throw_on_cudamalloc_oom",
+                      .type = FRAG_OPTION_FLAG,
+                      .default_text = "false",
                       .help = "with a fraction: fail before the device is asked, without retrying"},
-    [OPTION_EXPANDABLE] = {.key = "expandable_segments", .type = FRAG_OPTION_FLAG, .default_text = "false",
+    [OPTION_EXPANDABLE] = {.key = "expandable_segments",
+                           .type = FRAG_OPTION_FLAG,
+                           .default_text = "false",
                            .help = "segments that grow page by page in reserved address space"},
-    [OPTION_RESERVE] = {.key = "expandable_segments_reserve", .type = FRAG_OPTION_TEXT, .default_text = "",
-                        .help = "address space of one expandable segment: share of the capacity, or 40G"},
-    [OPTION_BACKEND] = {.key = "backend", .type = FRAG_OPTION_ENUM, .default_text = "native", .choices = "native",
+    [OPTION_RESERVE] =
+        {.key = "expandable_segments_reserve",
+         .type = FRAG_OPTION_TEXT,
+         .default_text = "",
+         .help = "address space of one expandable segment: share of the capacity, or 40G"},
+    [OPTION_BACKEND] = {.key = "backend",
+                        .type = FRAG_OPTION_ENUM,
+                        .default_text = "native",
+                        .choices = "native",
                         .help = "the native allocator is the one simulated"},
     HOST_ONLY("expandable_segments_reserve_by_class"),
     HOST_ONLY("release_lock_on_cudamalloc"),
@@ -93,7 +130,8 @@ static bool read_version(frag_pytorch_settings *settings, const char *text, cons
             settings->version = VERSION_OLDEST;
     } else if (!parse_version(text, &settings->version) || settings->version < VERSION_OLDEST ||
                settings->version > VERSION_NEWEST) {
-        return frag_fail(error, FRAG_E_USAGE, "version '%s' of pytorch is not known; expected 2.0 to 2.15", text);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "version '%s' of pytorch is not known; expected 2.0 to 2.15", text);
     }
     settings->tie = settings->version >= 213   ? FRAG_PYTORCH_TIE_SEGMENT_NUMBER
                     : settings->version == 212 ? FRAG_PYTORCH_TIE_BLOCK_NUMBER
@@ -119,12 +157,14 @@ static void skip_blanks(const char **at)
 static bool bad_divisions(const char *text, const char *at, frag_error *error)
 {
     return frag_fail(error, FRAG_E_USAGE,
-                     "roundup_power2_divisions '%s' is wrong at character %d; expected a power of two such as 8, or "
+                     "roundup_power2_divisions '%s' is wrong at character %d; expected a power of "
+                     "two such as 8, or "
                      "[256:1,512:2,>:8] with powers of two",
                      text, (int)(at - text) + 1);
 }
 
-static bool parse_division_value(const char *text, const char **at, uint32_t *value, frag_error *error)
+static bool parse_division_value(const char *text, const char **at, uint32_t *value,
+                                 frag_error *error)
 {
     const char *start = *at;
     uint64_t number = 0;
@@ -198,12 +238,14 @@ static bool read_divisions(frag_pytorch_settings *settings, const char *text, fr
 }
 
 /* Sizes in MiB that PyTorch refuses below its large segment size (up to 2.9: at it, too). */
-static bool check_split_size(const frag_pytorch_settings *settings, const char *key, uint64_t mib, frag_error *error)
+static bool check_split_size(const frag_pytorch_settings *settings, const char *key, uint64_t mib,
+                             frag_error *error)
 {
     bool is_strict = settings->version <= 209;
     uint64_t least = is_strict ? 21 : settings->large_segment_bytes / FRAG_MIB;
     if (mib != FRAG_UNLIMITED && mib < least)
-        return frag_fail(error, FRAG_E_USAGE, "%s=%llu is too small for pytorch %u.%u; expected %llu or more", key,
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s=%llu is too small for pytorch %u.%u; expected %llu or more", key,
                          (unsigned long long)mib, settings->version / 100, settings->version % 100,
                          (unsigned long long)least);
     return true;
@@ -225,7 +267,8 @@ static bool read_reserve(frag_pytorch_settings *settings, const char *text, frag
     number[length] = '\0';
     if (!frag_ratio_parse(number, 0, is_gib ? 1048576 : 64, &value, NULL))
         return frag_fail(error, FRAG_E_USAGE,
-                         "expandable_segments_reserve '%s' is wrong; expected a share of the capacity such as 0.5, or 40G",
+                         "expandable_segments_reserve '%s' is wrong; expected a share of the "
+                         "capacity such as 0.5, or 40G",
                          text);
     settings->reserve_bytes = is_gib ? (uint64_t)(value * (double)FRAG_GIB) : 0;
     settings->reserve_ratio = is_gib ? 0 : value;
@@ -251,17 +294,22 @@ bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_op
         !check_split_size(settings, "max_non_split_rounding_mb", slack, error))
         return false;
     if (split != FRAG_UNLIMITED && split > (FRAG_UNLIMITED >> 21))
-        return frag_fail(error, FRAG_E_USAGE, "max_split_size_mb=%llu is more than 64 bits of bytes; write unlimited",
+        return frag_fail(error, FRAG_E_USAGE,
+                         "max_split_size_mb=%llu is more than 64 bits of bytes; write unlimited",
                          (unsigned long long)split);
     settings->max_split_bytes = split == FRAG_UNLIMITED ? FRAG_UNLIMITED : split * FRAG_MIB;
-    settings->non_split_rounding_bytes =
-        values[OPTION_NON_SPLIT_ROUNDING].is_given ? slack * FRAG_MIB : settings->large_segment_bytes;
+    settings->non_split_rounding_bytes = values[OPTION_NON_SPLIT_ROUNDING].is_given
+                                             ? slack * FRAG_MIB
+                                             : settings->large_segment_bytes;
     settings->gc_threshold = values[OPTION_GC].ratio;
     if (settings->gc_threshold >= 1)
-        return frag_fail(error, FRAG_E_USAGE, "garbage_collection_threshold=%s is invalid; expected more than 0 and less than 1",
-                         values[OPTION_GC].text);
+        return frag_fail(
+            error, FRAG_E_USAGE,
+            "garbage_collection_threshold=%s is invalid; expected more than 0 and less than 1",
+            values[OPTION_GC].text);
     settings->memory_fraction = values[OPTION_FRACTION].ratio;
-    /* Up to 2.9 the API call with 1.0 keeps a limit of the whole card; later ones drop the limit. */
+    /* Up to 2.9 the API call with 1.0 keeps a limit of the whole card; later ones drop the limit.
+     */
     settings->has_fraction = values[OPTION_FRACTION].is_given &&
                              (settings->memory_fraction < 1 || settings->version < 210);
     settings->throws_on_oom = values[OPTION_THROW].number != 0;

@@ -5,16 +5,17 @@
 #include "sim/base/error.h"
 #include "sim/policy.h"
 
-#define FRAG_PYTORCH_SMALL_MAX ((uint64_t)1 << 20)      /* up to here a rounded request is small */
+#define FRAG_PYTORCH_SMALL_MAX ((uint64_t)1 << 20) /* up to here a rounded request is small */
 #define FRAG_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
-#define FRAG_PYTORCH_LARGE_MIN ((uint64_t)10 << 20)     /* from here a request has a segment of its size */
+#define FRAG_PYTORCH_LARGE_MIN                                                                     \
+    ((uint64_t)10 << 20) /* from here a request has a segment of its size */
 #define FRAG_PYTORCH_ROUND ((uint64_t)512)
 #define FRAG_PYTORCH_SEGMENT_ROUND ((uint64_t)2 << 20)
 
 /* How equal-sized free blocks of a stream are told apart; changed in 2.12 and again in 2.13. */
 typedef enum frag_pytorch_tie {
-    FRAG_PYTORCH_TIE_ADDRESS,      /* up to 2.11 */
-    FRAG_PYTORCH_TIE_BLOCK_NUMBER, /* 2.12: order in which block records were made */
+    FRAG_PYTORCH_TIE_ADDRESS,       /* up to 2.11 */
+    FRAG_PYTORCH_TIE_BLOCK_NUMBER,  /* 2.12: order in which block records were made */
     FRAG_PYTORCH_TIE_SEGMENT_NUMBER /* from 2.13: order of segments, then address */
 } frag_pytorch_tie;
 
@@ -24,15 +25,15 @@ typedef struct frag_pytorch_settings {
     uint64_t max_split_bytes;          /* FRAG_UNLIMITED: none */
     uint64_t non_split_rounding_bytes; /* the slack of oversize blocks */
     uint64_t large_segment_bytes;
-    double gc_threshold;               /* 0: off */
+    double gc_threshold; /* 0: off */
     double memory_fraction;
-    bool has_fraction;                 /* a limit is set */
+    bool has_fraction; /* a limit is set */
     bool throws_on_oom;
     bool is_expandable;
-    double reserve_ratio;              /* address space of one expandable segment: share of the capacity */
-    uint64_t reserve_bytes;            /* ... or bytes; both 0: 9/8 of the capacity */
+    double reserve_ratio;   /* address space of one expandable segment: share of the capacity */
+    uint64_t reserve_bytes; /* ... or bytes; both 0: 9/8 of the capacity */
     bool has_divisions;
-    uint32_t divisions[16];            /* by power of two of MiB; 0 or 1: off */
+    uint32_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;
 
 extern const frag_option frag_pytorch_options[];

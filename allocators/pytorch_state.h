@@ -1,7 +1,8 @@
-/* What the parts of the pytorch policy share: its records and the steps that move them between lists.
+/* What the parts of the pytorch policy share: its records and the steps that move them between
+ * lists.
  *
- * A block is a piece of a segment: in use, free (in the free list of its pool and stream), or, in an
- * expandable segment, unmapped. The blocks of a segment are linked in address order. */
+ * A block is a piece of a segment: in use, free (in the free list of its pool and stream), or, in
+ * an expandable segment, unmapped. The blocks of a segment are linked in address order. */
 #ifndef FRAG_ALLOCATORS_PYTORCH_STATE_H
 #define FRAG_ALLOCATORS_PYTORCH_STATE_H
 
@@ -18,7 +19,8 @@
 #define FRAG_PYTORCH_LIST_MASK 0x1fffffffu
 #define FRAG_PYTORCH_UNUSED UINT32_MAX /* block.list of a recycled record */
 
-/* Addresses are below 2^49 and multiples of 512: the tie of 2.13 has 40 bits of them, 24 of the segment. */
+/* Addresses are below 2^49 and multiples of 512: the tie of 2.13 has 40 bits of them, 24 of the
+ * segment. */
 #define FRAG_PYTORCH_SEGMENT_NUMBER_MAX (((uint64_t)1 << 24) - 1)
 
 typedef struct frag_pytorch_block {
@@ -44,7 +46,7 @@ typedef struct frag_pytorch_range {
     uint64_t bytes;
     uint64_t page_bytes;
     uint32_t list;
-    uint32_t next;    /* recycled ranges */
+    uint32_t next;   /* recycled ranges */
     bool is_adopted; /* from before the trace: reserved by nobody here */
 } frag_pytorch_range;
 
@@ -56,12 +58,12 @@ struct frag_policy {
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes; /* 0: garbage collection is not armed */
     frag_pytorch_block *blocks;
-    /* Of each block, and seldom needed, so kept apart. Free: the pool's count of searches when it became so
-     * (garbage collection); unmapped: the next unmapped block of the list. */
+    /* Of each block, and seldom needed, so kept apart. Free: the pool's count of searches when it
+     * became so (garbage collection); unmapped: the next unmapped block of the list. */
     uint32_t *ages;
     uint32_t block_count; /* records ever used, [0] included */
     uint32_t block_max;
-    uint32_t spare;       /* recycled records, linked by next */
+    uint32_t spare; /* recycled records, linked by next */
     uint32_t next_number;
     frag_pytorch_list *lists; /* [(pool x 2 + is_large) x streams + stream] */
     uint32_t list_count;
@@ -85,7 +87,8 @@ static inline uint32_t frag_pytorch_list_of(const frag_policy *policy, uint32_t 
     return (pool * 2 + (is_small ? 0 : 1)) * policy->stream_count + stream;
 }
 
-static inline frag_pytorch_list *frag_pytorch_list_at(const frag_policy *policy, const frag_pytorch_block *at)
+static inline frag_pytorch_list *frag_pytorch_list_at(const frag_policy *policy,
+                                                      const frag_pytorch_block *at)
 {
     return &policy->lists[at->list & FRAG_PYTORCH_LIST_MASK];
 }
@@ -142,9 +145,11 @@ static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 }
 
 /* The number of a block that is made out of another one. */
-static inline uint32_t frag_pytorch_number_beside(frag_policy *policy, const frag_pytorch_block *other)
+static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
+                                                  const frag_pytorch_block *other)
 {
-    return policy->settings.tie == FRAG_PYTORCH_TIE_BLOCK_NUMBER ? policy->next_number++ : other->number;
+    return policy->settings.tie == FRAG_PYTORCH_TIE_BLOCK_NUMBER ? policy->next_number++
+                                                                 : other->number;
 }
 
 /* The number of a new segment. */
@@ -162,7 +167,8 @@ void frag_pytorch_release_cached(frag_policy *policy);
 /* One pool, whole segments only. */
 void frag_pytorch_release_pool(frag_policy *policy, uint32_t pool, bool is_small);
 /* With a split limit: one cached oversize block that is large enough, or several that add up. */
-bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list *list, uint64_t bytes);
+bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list *list,
+                                   uint64_t bytes);
 /* Old cached segments of the default large pool, until reserved bytes are below the mark. */
 void frag_pytorch_collect_garbage(frag_policy *policy);
 /* The free blocks of a list by size, then tie, into policy->scratch; returns how many. */
@@ -170,18 +176,21 @@ uint32_t frag_pytorch_sort_free(frag_policy *policy, const frag_pytorch_list *li
 
 /* ---- pytorch_expandable.c: segments that grow */
 
-/* Makes room for bytes in the expandable segments of a list by mapping pages. The block it returns is in
- * no list, and at least as large; NONE: out of memory. */
+/* Makes room for bytes in the expandable segments of a list by mapping pages. The block it returns
+ * is in no list, and at least as large; NONE: out of memory. */
 uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes);
-/* Best fit among blocks that could also grow into unmapped space behind them: from the best fit on, the
- * next larger block as long as its reach is smaller. */
-uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id);
+/* Best fit among blocks that could also grow into unmapped space behind them: from the best fit on,
+ * the next larger block as long as its reach is smaller. */
+uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list,
+                                  uint32_t id);
 /* Best fit from id on that is not in an expandable segment. */
-uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id);
+uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list,
+                                      uint32_t id);
 /* Unmaps the whole pages of a free block, and gives the range back when nothing of it is mapped. */
 void frag_pytorch_unmap(frag_policy *policy, uint32_t id);
 /* Makes a block of a range that was mapped before the trace; it is linked, and in no list. */
-uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes);
+uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
+                                  uint64_t bytes);
 bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error);
 
 #endif

@@ -19,10 +19,11 @@ extern const frag_policy_ops frag_policy_tlsf;
 extern const frag_policy_ops frag_policy_direct;
 
 const frag_policy_ops *const frag_policy_table[] = {
-    &frag_policy_pytorch,   &frag_policy_best_fit,   &frag_policy_first_fit,
-    &frag_policy_next_fit,  &frag_policy_worst_fit,  &frag_policy_size_class,
-    &frag_policy_buddy,     &frag_policy_tlsf,       &frag_policy_direct,
-    NULL,
+    &frag_policy_pytorch,   &frag_policy_best_fit,
+    &frag_policy_first_fit, &frag_policy_next_fit,
+    &frag_policy_worst_fit, &frag_policy_size_class,
+    &frag_policy_buddy,     &frag_policy_tlsf,
+    &frag_policy_direct,    NULL,
 };
 
 const frag_policy_ops *frag_policy_find(const char *name)
@@ -43,7 +44,8 @@ uint32_t frag_policy_option_count(const frag_policy_ops *ops)
 
 static bool parse_flag(const char *text, uint64_t *number, frag_error *error)
 {
-    static const char *const words[] = {"false", "true", "False", "True", "0", "1", "no", "yes", "off", "on"};
+    static const char *const words[] = {"false", "true", "False", "True", "0",
+                                        "1",     "no",   "yes",   "off",  "on"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(text, words[i]) == 0) {
             *number = i & 1;
@@ -69,7 +71,8 @@ static bool parse_enum(const char *choices, const char *text, uint64_t *number, 
     }
 }
 
-static bool parse_value(const frag_option *option, const char *text, frag_option_value *value, frag_error *error)
+static bool parse_value(const frag_option *option, const char *text, frag_option_value *value,
+                        frag_error *error)
 {
     frag_option_value parsed = *value;
     bool ok = true;
@@ -134,7 +137,8 @@ void frag_policy_spec_destroy(frag_policy_spec *spec)
     *spec = (frag_policy_spec){0};
 }
 
-bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value, frag_error *error)
+bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
+                          frag_error *error)
 {
     const char *names[64];
     size_t name_count = 0;
@@ -147,7 +151,8 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
         frag_option_value fresh = {.is_given = true};
         frag_error problem = {0};
         if (!parse_value(&spec->ops->options[i], value, &fresh, &problem))
-            return frag_fail(error, problem.code, "option '%s' of %s: %s", key, spec->ops->name, problem.sentence);
+            return frag_fail(error, problem.code, "option '%s' of %s: %s", key, spec->ops->name,
+                             problem.sentence);
         union {
             const char *borrowed;
             char *owned;
@@ -158,9 +163,10 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
     }
     const char *nearest = frag_nearest_name(key, names, name_count);
     if (nearest != NULL)
-        return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?", spec->ops->name, key, nearest);
-    return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; 'fraglab policies %s' lists them", spec->ops->name, key,
-                     spec->ops->name);
+        return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?",
+                         spec->ops->name, key, nearest);
+    return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; 'fraglab policies %s' lists them",
+                     spec->ops->name, key, spec->ops->name);
 }
 
 static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
@@ -225,8 +231,10 @@ static bool unknown_name(const char *name, frag_error *error)
         names[count++] = frag_policy_table[i]->name;
     const char *nearest = frag_nearest_name(name, names, count);
     if (nearest != NULL)
-        return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; did you mean '%s'?", name, nearest);
-    return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; 'fraglab policies' lists them", name);
+        return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; did you mean '%s'?", name,
+                         nearest);
+    return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; 'fraglab policies' lists them",
+                     name);
 }
 
 static bool is_shared_object(const char *name)
@@ -235,7 +243,8 @@ static bool is_shared_object(const char *name)
     return length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
-/* A policy from outside the tree. The object stays loaded: its tables are used until the program ends. */
+/* A policy from outside the tree. The object stays loaded: its tables are used until the program
+ * ends. */
 static const frag_policy_ops *load_shared_object(const char *path, frag_error *error)
 {
     /* Without a slash dlopen would search the system's folders. */
@@ -249,18 +258,22 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
     }
     const frag_policy_export *export = dlsym(object, "frag_policy_exported");
     if (export == NULL) {
-        frag_fail(error, FRAG_E_INPUT, "exports no 'frag_policy_exported'; docs/adding-a-policy.md shows how");
+        frag_fail(error, FRAG_E_INPUT,
+                  "exports no 'frag_policy_exported'; docs/adding-a-policy.md shows how");
         return NULL;
     }
-    if (export->abi != FRAG_POLICY_ABI) {
-        frag_fail(error, FRAG_E_INPUT, "was built for policy ABI %u; this fraglab has %u: build it anew", export->abi,
-                  (unsigned)FRAG_POLICY_ABI);
+    if (export->abi != FRAG_POLICY_ABI || export->ops_bytes != sizeof(frag_policy_ops)) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "was built for policy ABI %u (%u bytes); this fraglab has %u (%zu bytes): build "
+                  "it anew",
+                  export->abi, export->ops_bytes, (unsigned)FRAG_POLICY_ABI,
+                  sizeof(frag_policy_ops));
         return NULL;
     }
     return export->ops;
 }
 
-static const frag_policy_ops *find_or_load(const char *name, frag_error *error)
+const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error)
 {
     const frag_policy_ops *ops = frag_policy_find(name);
     if (ops == NULL && is_shared_object(name))
@@ -277,7 +290,7 @@ bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error
     char *options = strchr(name, ':');
     if (options != NULL)
         *options++ = '\0';
-    const frag_policy_ops *ops = find_or_load(name, error);
+    const frag_policy_ops *ops = frag_policy_find_or_load(name, error);
     bool ok = ops != NULL && fill_defaults(spec, ops, error);
     if (ok && options != NULL)
         ok = frag_policy_spec_apply(spec, options, error);
@@ -318,7 +331,8 @@ static bool append(const char *text, frag_policy_spec **specs, size_t *count, fr
     return true;
 }
 
-bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count, frag_error *error)
+bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count,
+                             frag_error *error)
 {
     if (strchr(text, ':') != NULL)
         return append(text, specs, count, error);

@@ -12,6 +12,9 @@
 extern const frag_policy_ops *const frag_policy_table[];
 
 const frag_policy_ops *frag_policy_find(const char *name);
+/* As find; a name that ends in .so is loaded from that file. NULL: FRAG_E_USAGE with the nearest
+ * name, or FRAG_E_INPUT when the file is no policy. */
+const frag_policy_ops *frag_policy_find_or_load(const char *name, frag_error *error);
 uint32_t frag_policy_option_count(const frag_policy_ops *ops);
 
 /* A policy with the value of every option. */
@@ -19,13 +22,14 @@ typedef struct frag_policy_spec {
     const frag_policy_ops *ops;
     frag_option_value *values; /* one per option, texts owned by the spec */
     uint32_t value_count;
-    char *text;         /* as typed, or the label given by the user: names rows */
-    bool wants_recorded; /* "NAME:recorded": take the recording's settings (frag_policy_spec_apply) */
+    char *text;          /* as typed, or the label given by the user: names rows */
+    bool wants_recorded; /* "NAME:recorded": take the recording's settings (frag_policy_spec_apply)
+                          */
     bool wants_env;      /* "NAME:env": take PYTORCH_CUDA_ALLOC_CONF */
 } frag_policy_spec;
 
-/* Parses one policy. FRAG_E_USAGE with the nearest name when a name or key is unknown, a value does not
- * parse or is out of range. */
+/* Parses one policy. FRAG_E_USAGE with the nearest name when a name or key is unknown, a value does
+ * not parse or is out of range. */
 bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error *error);
 bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to);
 void frag_policy_spec_destroy(frag_policy_spec *spec);
@@ -33,11 +37,13 @@ void frag_policy_spec_label(frag_policy_spec *spec, const char *label);
 
 /* Sets options from "key=value,..." or a literal PYTORCH_CUDA_ALLOC_CONF "key:value,...". */
 bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error);
-bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value, frag_error *error);
+bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
+                          frag_error *error);
 
 /* Parses what --policy takes: one policy with options, or bare names joined by commas, or "all".
  * Appends to *specs. */
-bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count, frag_error *error);
+bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t *count,
+                             frag_error *error);
 void frag_policy_specs_destroy(frag_policy_spec *specs, size_t count);
 
 #endif

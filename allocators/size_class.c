@@ -1,9 +1,10 @@
-/* Segregated storage. Sizes fall into classes; each class cuts slabs, device mallocs of one size, into equal
- * slots and never splits or merges them. A slab whose slots are all free serves any class. Requests above
- * `large` get a device segment of their own, kept when it is free and reused by requests that nearly fill it.
- * Source: Wilson, Johnstone, Neely, Boles: Dynamic storage allocation, a survey (1995), "simple segregated
- * storage"; classes as in jemalloc 5, 4 per doubling. Bound: a slab per class beyond rounding, if all
- * slots of a class are in use; with one slot in use per slab it holds slots-per-slab times what is asked. */
+/* Segregated storage. Sizes fall into classes; each class cuts slabs, device mallocs of one size,
+ * into equal slots and never splits or merges them. A slab whose slots are all free serves any
+ * class. Requests above `large` get a device segment of their own, kept when it is free and reused
+ * by requests that nearly fill it. Source: Wilson, Johnstone, Neely, Boles: Dynamic storage
+ * allocation, a survey (1995), "simple segregated storage"; classes as in jemalloc 5, 4 per
+ * doubling. Bound: a slab per class beyond rounding, if all slots of a class are in use; with one
+ * slot in use per slab it holds slots-per-slab times what is asked. */
 #include <string.h>
 
 #include "allocators/free_index.h"
@@ -18,18 +19,39 @@ enum { UNIT_BYTES = 512, CLASSES_MAX = 2048, STEPS_MAX = 32 };
 #define SLAB_BYTES_MAX (64 * FRAG_MIB)
 
 static const frag_option size_class_options[] = {
-    {.key = "classes", .type = FRAG_OPTION_TEXT, .default_text = "4",
+    {.key = "classes",
+     .type = FRAG_OPTION_TEXT,
+     .default_text = "4",
      .help = "geometric steps per doubling, 1 to 32; or ascending sizes, as [512,4KiB,1MiB]"},
-    {.key = "slab", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = UNIT_BYTES, .max = SLAB_BYTES_MAX,
+    {.key = "slab",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "2MiB",
+     .min = UNIT_BYTES,
+     .max = SLAB_BYTES_MAX,
      .help = "bytes of the segments that are cut into slots"},
-    {.key = "large", .type = FRAG_OPTION_BYTES, .default_text = "1MiB", .min = UNIT_BYTES, .max = SLAB_BYTES_MAX,
+    {.key = "large",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "1MiB",
+     .min = UNIT_BYTES,
+     .max = SLAB_BYTES_MAX,
      .help = "requests above this get segments of their own; at most slab"},
-    {.key = "surplus", .type = FRAG_OPTION_RATIO, .default_text = "0.25", .ratio_min = 0, .ratio_max = 1000000,
-     .help = "a kept segment serves a large request if it is at most this share larger than needed"},
+    {.key = "surplus",
+     .type = FRAG_OPTION_RATIO,
+     .default_text = "0.25",
+     .ratio_min = 0,
+     .ratio_max = 1000000,
+     .help =
+         "a kept segment serves a large request if it is at most this share larger than needed"},
     {.key = NULL},
 };
 
-typedef enum segment_state { SEGMENT_UNUSED, SEGMENT_SLAB, SEGMENT_SLAB_EMPTY, SEGMENT_LARGE, SEGMENT_KEPT } segment_state;
+typedef enum segment_state {
+    SEGMENT_UNUSED,
+    SEGMENT_SLAB,
+    SEGMENT_SLAB_EMPTY,
+    SEGMENT_LARGE,
+    SEGMENT_KEPT
+} segment_state;
 
 typedef struct segment {
     uint64_t address;
@@ -38,10 +60,11 @@ typedef struct segment {
     uint32_t size_class;
     uint32_t slot_count;
     uint32_t used_count;
-    uint32_t previous; /* among the slabs of the class with a free slot; next also links unused records */
+    uint32_t previous; /* among the slabs of the class with a free slot; next also links unused
+                          records */
     uint32_t next;
-    uint32_t low_word;   /* no word of free_slots below this has a bit */
-    uint32_t number;     /* slabs: place in the two arrays of slots; large ones: handle of the block */
+    uint32_t low_word; /* no word of free_slots below this has a bit */
+    uint32_t number; /* slabs: place in the two arrays of slots; large ones: handle of the block */
 } segment;
 
 typedef struct live_block {
@@ -77,18 +100,21 @@ struct frag_policy {
     frag_free_index kept; /* free large segments */
 };
 
-/* A new slab is only made while every slab holds a block, a large segment at most once per request. */
+/* A new slab is only made while every slab holds a block, a large segment at most once per request.
+ */
 static uint32_t segment_max(const frag_policy_limits *limits)
 {
     uint64_t count = (uint64_t)limits->live_count_max + limits->request_count + 2;
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
 
-static size_t size_class_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+static size_t size_class_arena_bytes(const frag_policy_limits *limits,
+                                     const frag_option_value *values)
 {
     size_t slots = (size_t)(values[OPTION_SLAB].number / UNIT_BYTES);
     size_t slab_count = (size_t)limits->live_count_max + 1;
-    return sizeof(frag_policy) + 512 + segment_max(limits) * sizeof(segment) + slab_count * sizeof(live_block) +
+    return sizeof(frag_policy) + 512 + segment_max(limits) * sizeof(segment) +
+           slab_count * sizeof(live_block) +
            slab_count * ((slots + 63) / 64 * sizeof(uint64_t) + slots * sizeof(uint32_t)) +
            frag_free_index_store_bytes(segment_max(limits), 1, false);
 }
@@ -107,7 +133,8 @@ static bool add_geometric(frag_policy *policy, uint64_t steps, frag_error *error
     for (uint64_t low = UNIT_BYTES; low <= policy->large_bytes; low *= 2) {
         for (uint64_t i = 0; i < steps; i++) {
             uint64_t bytes = frag_round_up(low + low / steps * i, UNIT_BYTES);
-            bool is_new = policy->class_count == 0 || bytes > policy->classes[policy->class_count - 1];
+            bool is_new =
+                policy->class_count == 0 || bytes > policy->classes[policy->class_count - 1];
             if (is_new && bytes < policy->large_bytes && !add_class(policy, bytes, error))
                 return false;
         }
@@ -123,7 +150,8 @@ static bool add_listed(frag_policy *policy, const char *text, frag_error *error)
         char item[64];
         uint64_t bytes = 0;
         if (at[length] == '\0' || length >= sizeof item)
-            return frag_fail(error, FRAG_E_USAGE, "classes=%s is no list; expected sizes, as [512,4KiB,1MiB]", text);
+            return frag_fail(error, FRAG_E_USAGE,
+                             "classes=%s is no list; expected sizes, as [512,4KiB,1MiB]", text);
         memcpy(item, at, length);
         item[length] = '\0';
         if (!frag_bytes_parse(item, &bytes, error))
@@ -131,7 +159,8 @@ static bool add_listed(frag_policy *policy, const char *text, frag_error *error)
         uint64_t before = policy->class_count == 0 ? 0 : policy->classes[policy->class_count - 1];
         if (bytes <= before || bytes % UNIT_BYTES != 0 || bytes > policy->slab_bytes)
             return frag_fail(error, FRAG_E_USAGE,
-                             "the class '%s' is out of place; expected ascending multiples of %d bytes up to slab=%llu",
+                             "the class '%s' is out of place; expected ascending multiples of %d "
+                             "bytes up to slab=%llu",
                              item, UNIT_BYTES, (unsigned long long)policy->slab_bytes);
         if (!add_class(policy, bytes, error))
             return false;
@@ -156,12 +185,13 @@ static bool read_options(frag_policy *policy, const frag_option_value *values, f
         return frag_fail(error, FRAG_E_USAGE, "slab=%s and large=%s must be multiples of %d bytes",
                          values[OPTION_SLAB].text, values[OPTION_LARGE].text, UNIT_BYTES);
     if (policy->large_bytes > policy->slab_bytes)
-        return frag_fail(error, FRAG_E_USAGE, "large=%s is above slab=%s; a slot must fit into a slab",
+        return frag_fail(error, FRAG_E_USAGE,
+                         "large=%s is above slab=%s; a slot must fit into a slab",
                          values[OPTION_LARGE].text, values[OPTION_SLAB].text);
     uint64_t steps = 0;
-    bool ok = classes[0] == '['
-                  ? add_listed(policy, classes, error)
-                  : frag_count_parse(classes, 1, STEPS_MAX, &steps, error) && add_geometric(policy, steps, error);
+    bool ok = classes[0] == '[' ? add_listed(policy, classes, error)
+                                : frag_count_parse(classes, 1, STEPS_MAX, &steps, error) &&
+                                      add_geometric(policy, steps, error);
     if (!ok)
         return frag_error_in(error, "classes");
     uint32_t number = 0;
@@ -190,8 +220,10 @@ static frag_policy *size_class_create(const frag_policy_setup *setup, frag_error
     policy->unused_block = NONE;
     policy->slots_per_slab = (uint32_t)(policy->slab_bytes / UNIT_BYTES);
     policy->words_per_slab = (policy->slots_per_slab + 63) / 64;
-    policy->free_slots = frag_arena_take(setup->arena, (size_t)slab_count * policy->words_per_slab, sizeof(uint64_t));
-    policy->slot_handles = frag_arena_take(setup->arena, (size_t)slab_count * policy->slots_per_slab, sizeof(uint32_t));
+    policy->free_slots = frag_arena_take(setup->arena, (size_t)slab_count * policy->words_per_slab,
+                                         sizeof(uint64_t));
+    policy->slot_handles = frag_arena_take(
+        setup->arena, (size_t)slab_count * policy->slots_per_slab, sizeof(uint32_t));
     for (uint32_t i = 0; i < policy->class_count; i++)
         policy->partial[i] = NONE;
     frag_free_index_store_create(&policy->store, setup->arena, policy->segment_max, false);
@@ -376,8 +408,9 @@ static bool alloc_large(frag_policy *policy, uint64_t bytes, frag_grant *grant)
 {
     bytes = frag_round_up(bytes, policy->device->page_bytes);
     uint32_t id = NONE;
-    bool is_kept = frag_free_index_best(&policy->kept, bytes, &id) &&
-                   (double)(policy->segments[id].bytes - bytes) <= policy->surplus_ratio * (double)bytes;
+    bool is_kept =
+        frag_free_index_best(&policy->kept, bytes, &id) &&
+        (double)(policy->segments[id].bytes - bytes) <= policy->surplus_ratio * (double)bytes;
     if (is_kept)
         frag_free_index_remove(&policy->kept, id, policy->segments[id].bytes);
     else if (!ask_device(policy, bytes, &id))
@@ -385,7 +418,8 @@ static bool alloc_large(frag_policy *policy, uint64_t bytes, frag_grant *grant)
     segment *large = &policy->segments[id];
     large->state = SEGMENT_LARGE;
     large->number = take_block(policy, id, 0);
-    *grant = (frag_grant){.address = large->address, .block_bytes = large->bytes, .handle = large->number};
+    *grant = (frag_grant){
+        .address = large->address, .block_bytes = large->bytes, .handle = large->number};
     return true;
 }
 
@@ -435,7 +469,8 @@ static void size_class_empty_cache(frag_policy *policy, uint32_t pool)
     trim(policy);
 }
 
-static void walk_slots(const frag_policy *policy, const segment *slab, frag_span_visitor *visit, void *context)
+static void walk_slots(const frag_policy *policy, const segment *slab, frag_span_visitor *visit,
+                       void *context)
 {
     const uint64_t *words = &policy->free_slots[(size_t)slab->number * policy->words_per_slab];
     const uint32_t *handles = &policy->slot_handles[(size_t)slab->number * policy->slots_per_slab];
@@ -449,7 +484,8 @@ static void walk_slots(const frag_policy *policy, const segment *slab, frag_span
         visit(context, &span);
     }
     uint64_t used = slab->slot_count * bytes;
-    frag_span rest = {.kind = FRAG_SPAN_HOLE, .address = slab->address + used, .bytes = slab->bytes - used};
+    frag_span rest = {
+        .kind = FRAG_SPAN_HOLE, .address = slab->address + used, .bytes = slab->bytes - used};
     if (rest.bytes != 0)
         visit(context, &rest);
 }
@@ -488,14 +524,17 @@ static bool check_slab(const frag_policy *policy, uint32_t id, frag_error *error
             return frag_fail(error, FRAG_E_INPUT, "slab %u has a free slot below its mark", id);
     }
     if (free_count + slab->used_count != slab->slot_count || slab->used_count == 0)
-        return frag_fail(error, FRAG_E_INPUT, "slab %u counts %u used slots wrongly", id, slab->used_count);
+        return frag_fail(error, FRAG_E_INPUT, "slab %u counts %u used slots wrongly", id,
+                         slab->used_count);
     for (uint32_t slot = 0; slot < slab->slot_count; slot++) {
         if ((words[slot / 64] >> (slot % 64) & 1) != 0)
             continue;
-        uint32_t handle = policy->slot_handles[(size_t)slab->number * policy->slots_per_slab + slot];
+        uint32_t handle =
+            policy->slot_handles[(size_t)slab->number * policy->slots_per_slab + slot];
         if (handle >= policy->block_count || policy->blocks[handle].segment != id ||
             policy->blocks[handle].slot != slot)
-            return frag_fail(error, FRAG_E_INPUT, "slot %u of slab %u does not know its block", slot, id);
+            return frag_fail(error, FRAG_E_INPUT, "slot %u of slab %u does not know its block",
+                             slot, id);
     }
     return true;
 }
@@ -504,11 +543,13 @@ static bool check_partial(const frag_policy *policy, uint64_t *listed_count, fra
 {
     for (uint32_t i = 0; i < policy->class_count; i++) {
         uint32_t before = NONE;
-        for (uint32_t id = policy->partial[i]; id != NONE; before = id, id = policy->segments[id].next) {
+        for (uint32_t id = policy->partial[i]; id != NONE;
+             before = id, id = policy->segments[id].next) {
             const segment *slab = &policy->segments[id];
             if (slab->state != SEGMENT_SLAB || slab->size_class != i || slab->previous != before ||
                 slab->used_count == slab->slot_count || ++*listed_count > policy->segment_count)
-                return frag_fail(error, FRAG_E_INPUT, "slab %u does not belong in the list of class %u", id, i);
+                return frag_fail(error, FRAG_E_INPUT,
+                                 "slab %u does not belong in the list of class %u", id, i);
         }
     }
     return true;
@@ -519,7 +560,8 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     uint64_t kept_count = 0;
     uint64_t partial_count = 0;
     uint64_t listed_count = 0;
-    if (!frag_free_index_check(&policy->kept, error) || !check_partial(policy, &listed_count, error))
+    if (!frag_free_index_check(&policy->kept, error) ||
+        !check_partial(policy, &listed_count, error))
         return false;
     for (uint32_t id = 0; id < policy->segment_count; id++) {
         const segment *at = &policy->segments[id];
@@ -537,8 +579,10 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
 
 const frag_policy_ops frag_policy_size_class = {
     .name = "size-class",
-    .summary = "slabs of equal slots per size class, segments for large requests; ignores streams and pools",
-    .source = "Wilson, Johnstone, Neely, Boles: Dynamic storage allocation, 1995; classes as in jemalloc 5",
+    .summary = "slabs of equal slots per size class, segments for large requests; ignores streams "
+               "and pools",
+    .source = "Wilson, Johnstone, Neely, Boles: Dynamic storage allocation, 1995; classes as in "
+              "jemalloc 5",
     .bound = "",
     .options = size_class_options,
     .arena_bytes = size_class_arena_bytes,

@@ -1,8 +1,9 @@
-/* Two-level segregated fit. Holes hang in lists by size: one set of lists per power of two, each cut into
- * 2^sli equal steps; two levels of bitmaps find a list in constant time. A request is rounded up to the next
- * step, so that any hole of the list will do, and the newest is taken: a good fit, not the best.
- * Source: Masmano, Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1. Bound: that of best fit.
- * Ours differs in that memory is a range that grows at its end; a hole there is extended, not skipped. */
+/* Two-level segregated fit. Holes hang in lists by size: one set of lists per power of two, each
+ * cut into 2^sli equal steps; two levels of bitmaps find a list in constant time. A request is
+ * rounded up to the next step, so that any hole of the list will do, and the newest is taken: a
+ * good fit, not the best. Source: Masmano, Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1.
+ * Bound: that of best fit. Ours differs in that memory is a range that grows at its end; a hole
+ * there is extended, not skipped. */
 #include "allocators/block_space.h"
 #include "sim/base/bytes.h"
 
@@ -11,11 +12,23 @@ enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI };
 enum { FIRST_LEVELS = 64, SECOND_LEVELS_MAX = 64 };
 
 static const frag_option tlsf_options[] = {
-    {.key = "align", .type = FRAG_OPTION_BYTES, .default_text = "512", .min = 1, .max = FRAG_GIB,
+    {.key = "align",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "512",
+     .min = 1,
+     .max = FRAG_GIB,
      .help = "requests are rounded up to a multiple of this power of two"},
-    {.key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1, .max = 1024 * FRAG_GIB,
+    {.key = "grow",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "2MiB",
+     .min = 1,
+     .max = 1024 * FRAG_GIB,
      .help = "the range grows by at least this much"},
-    {.key = "sli", .type = FRAG_OPTION_COUNT, .default_text = "5", .min = 1, .max = 6,
+    {.key = "sli",
+     .type = FRAG_OPTION_COUNT,
+     .default_text = "5",
+     .min = 1,
+     .max = 6,
      .help = "second-level index: each power of two has 2^sli lists"},
     {.key = NULL},
 };
@@ -211,15 +224,19 @@ static void tlsf_walk(const frag_policy *policy, frag_span_visitor *visit, void 
     frag_block_space_walk(&policy->space, visit, context);
 }
 
-static bool check_list(const frag_policy *policy, class_at at, uint64_t *listed_count, frag_error *error)
+static bool check_list(const frag_policy *policy, class_at at, uint64_t *listed_count,
+                       frag_error *error)
 {
     uint32_t before = FRAG_BLOCK_NONE;
-    for (uint32_t id = policy->heads[at.first][at.second]; id != FRAG_BLOCK_NONE; id = policy->links[id].next) {
+    for (uint32_t id = policy->heads[at.first][at.second]; id != FRAG_BLOCK_NONE;
+         id = policy->links[id].next) {
         const frag_block *block = &policy->space.blocks[id];
         class_at own = class_of(policy, block->bytes);
-        if (block->state != FRAG_BLOCK_HOLE || policy->links[id].previous != before || own.first != at.first ||
-            own.second != at.second || ++*listed_count > policy->space.record_count)
-            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u, %u", id, at.first, at.second);
+        if (block->state != FRAG_BLOCK_HOLE || policy->links[id].previous != before ||
+            own.first != at.first || own.second != at.second ||
+            ++*listed_count > policy->space.record_count)
+            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u, %u", id,
+                             at.first, at.second);
         before = id;
     }
     bool is_marked = (policy->second_bits[at.first] >> at.second & 1) != 0;

@@ -10,8 +10,12 @@
 enum { OPTION_ALIGN };
 
 static const frag_option example_options[] = {
-    [OPTION_ALIGN] = {.key = "align", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 512,
-                      .max = (uint64_t)1 << 40, .help = "requests are multiples of this"},
+    [OPTION_ALIGN] = {.key = "align",
+                      .type = FRAG_OPTION_BYTES,
+                      .default_text = "2MiB",
+                      .min = 512,
+                      .max = (uint64_t)1 << 40,
+                      .help = "requests are multiples of this"},
     {.key = NULL},
 };
 
@@ -125,9 +129,8 @@ static bool example_alloc(frag_policy *policy, const frag_request *request, frag
     if (id == NONE)
         return false;
     policy->segments[id].state = SEGMENT_GRANTED;
-    *grant = (frag_grant){.address = policy->segments[id].address,
-                          .block_bytes = bytes,
-                          .handle = id};
+    *grant =
+        (frag_grant){.address = policy->segments[id].address, .block_bytes = bytes, .handle = id};
     return true;
 }
 
@@ -190,5 +193,4 @@ static const frag_policy_ops example_ops = {
     .check = example_check,
 };
 
-extern const frag_policy_export frag_policy_exported;
-const frag_policy_export frag_policy_exported = {.abi = FRAG_POLICY_ABI, .ops = &example_ops};
+FRAG_POLICY_EXPORT(example_ops);

@@ -1,11 +1,12 @@
 /* The least capacity that survives.
  *
- * A run depends on the capacity only through which device calls fail. A run at capacity C has calls that
- * succeeded, needing at most N bytes in all, and calls that were refused, needing at least R: every
- * capacity in [N, R) gives the very same run. So from a failing C the next capacity that can behave
- * differently is R, and the search visits each behaviour once. A policy that asks for the capacity
- * itself (memory fractions) may change with every page; then the step is one page. Success need not be
- * monotone, because a policy that was refused once may lay everything out differently afterwards. */
+ * A run depends on the capacity only through which device calls fail. A run at capacity C has calls
+ * that succeeded, needing at most N bytes in all, and calls that were refused, needing at least R:
+ * every capacity in [N, R) gives the very same run. So from a failing C the next capacity that can
+ * behave differently is R, and the search visits each behaviour once. A policy that asks for the
+ * capacity itself (memory fractions) may change with every page; then the step is one page. Success
+ * need not be monotone, because a policy that was refused once may lay everything out differently
+ * afterwards. */
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 #include "sim/run.h"
@@ -21,17 +22,20 @@ typedef struct searching {
     frag_capacity_result *result;
 } searching;
 
-static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *run, frag_error *error)
+static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *run,
+                         frag_error *error)
 {
-    frag_run_options options = {.is_layout_skipped = true, .is_interrupted = search->is_interrupted};
+    frag_run_options options = {.is_layout_skipped = true,
+                                .is_interrupted = search->is_interrupted};
     search->spec.capacity_bytes = capacity;
     search->result->runs++;
-    return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec, &options, run,
-                    error);
+    return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec,
+                    &options, run, error);
 }
 
 /* The least capacity above this one that may behave differently. */
-static uint64_t next_capacity(const searching *search, uint64_t capacity, const frag_run_result *run)
+static uint64_t next_capacity(const searching *search, uint64_t capacity,
+                              const frag_run_result *run)
 {
     uint64_t step = capacity + search->page_bytes;
     if (run->is_capacity_read || run->refused_need_min_bytes == FRAG_UNLIMITED)
@@ -43,9 +47,10 @@ static uint64_t next_capacity(const searching *search, uint64_t capacity, const 
 /* The number of single-page steps after which a search gives up on being exact above the answer. */
 #define STEPS_MAX 4096u
 
-bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                        const frag_option_value *values, const frag_device_spec *device,
-                        bool (*is_interrupted)(void), frag_capacity_result *result, frag_error *error)
+bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
+                        const frag_policy_ops *ops, const frag_option_value *values,
+                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        frag_capacity_result *result, frag_error *error)
 {
     *result = (frag_capacity_result){.is_monotone = true};
     searching search = {
@@ -59,9 +64,9 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
         .result = result,
     };
     frag_run_result run;
-    /* Where nothing is ever refused: the most an unlimited device was asked to hold. A policy that needs
-     * a capacity to work at all is given one that no run can reach. */
-    uint64_t plenty = (uint64_t)1 << 46;
+    /* Where nothing is ever refused: the most an unlimited device was asked to hold. A policy that
+     * needs a capacity to work at all is given one that no run can reach. */
+    uint64_t plenty = (uint64_t)1 << 45;
     if (!try_capacity(&search, plenty, &run, error))
         return false;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)

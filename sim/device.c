@@ -103,7 +103,8 @@ frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint
     return account(device, FRAG_DEVICE_UNMAP, address, bytes, result);
 }
 
-frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
+                                           uint64_t *total_bytes)
 {
     device->is_capacity_read = true;
     return account(device, FRAG_DEVICE_MEMORY_INFO, 0, 0,

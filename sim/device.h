@@ -16,16 +16,16 @@
 #define FRAG_DEVICE_PAGE_BYTES ((uint64_t)2 << 20)
 
 #define FRAG_DEVICE_CALLS(X)                                                                       \
-    X(MALLOC, "malloc")               /* cudaMalloc */                                             \
-    X(FREE, "free")                   /* cudaFree */                                               \
-    X(RESERVE, "reserve")             /* cuMemAddressReserve */                                    \
-    X(UNRESERVE, "unreserve")         /* cuMemAddressFree */                                       \
-    X(MAP, "map")                     /* cuMemCreate + cuMemMap + cuMemSetAccess, a range of pages */ \
-    X(UNMAP, "unmap")                 /* cuMemUnmap + cuMemRelease */                              \
-    X(MALLOC_ASYNC, "malloc_async")   /* cudaMallocAsync */                                        \
-    X(FREE_ASYNC, "free_async")       /* cudaFreeAsync */                                          \
-    X(MEMORY_INFO, "memory_info")     /* cudaMemGetInfo */                                         \
-    X(SYNCHRONIZE, "synchronize")     /* wait for the streams */
+    X(MALLOC, "malloc")       /* cudaMalloc */                                                     \
+    X(FREE, "free")           /* cudaFree */                                                       \
+    X(RESERVE, "reserve")     /* cuMemAddressReserve */                                            \
+    X(UNRESERVE, "unreserve") /* cuMemAddressFree */                                               \
+    X(MAP, "map")             /* cuMemCreate + cuMemMap + cuMemSetAccess, a range of pages */      \
+    X(UNMAP, "unmap")         /* cuMemUnmap + cuMemRelease */                                      \
+    X(MALLOC_ASYNC, "malloc_async") /* cudaMallocAsync */                                          \
+    X(FREE_ASYNC, "free_async")     /* cudaFreeAsync */                                            \
+    X(MEMORY_INFO, "memory_info")   /* cudaMemGetInfo */                                           \
+    X(SYNCHRONIZE, "synchronize")   /* wait for the streams */
 
 typedef enum frag_device_call {
 #define FRAG_DEVICE_CALL_ENUM(name, text) FRAG_DEVICE_##name,
@@ -42,8 +42,8 @@ typedef enum frag_device_result {
 
 typedef struct frag_device frag_device;
 
-/* One constant table per kind of device. Calls not offered are NULL. Sizes are bytes as asked; what a
- * call costs in pages is the device's own affair (held_bytes). */
+/* One constant table per kind of device. Calls not offered are NULL. Sizes are bytes as asked; what
+ * a call costs in pages is the device's own affair (held_bytes). */
 typedef struct frag_device_ops {
     const char *name;
     frag_device_result (*malloc)(frag_device *device, uint64_t bytes, uint64_t *address);
@@ -52,12 +52,15 @@ typedef struct frag_device_ops {
     frag_device_result (*unreserve)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*map)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*unmap)(frag_device *device, uint64_t address, uint64_t bytes);
-    frag_device_result (*malloc_async)(frag_device *device, uint64_t bytes, uint32_t stream, uint64_t *address);
+    frag_device_result (*malloc_async)(frag_device *device, uint64_t bytes, uint32_t stream,
+                                       uint64_t *address);
     frag_device_result (*free_async)(frag_device *device, uint64_t address, uint32_t stream);
-    frag_device_result (*memory_info)(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes);
+    frag_device_result (*memory_info)(frag_device *device, uint64_t *free_bytes,
+                                      uint64_t *total_bytes);
     frag_device_result (*synchronize)(frag_device *device);
     /* Takes over a segment held before the trace began, at its recorded address. */
-    frag_device_result (*adopt)(frag_device *device, uint64_t address, uint64_t bytes, bool is_mapped_range);
+    frag_device_result (*adopt)(frag_device *device, uint64_t address, uint64_t bytes,
+                                bool is_mapped_range);
     void (*destroy)(frag_device *device);
 } frag_device_ops;
 
@@ -78,7 +81,7 @@ struct frag_device {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t page_bytes;     /* granularity of what a call really takes */
     /* ---- kept by the functions below for every device */
-    uint64_t reserved_bytes;      /* held by the policy: malloc'ed as asked + mapped */
+    uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
     uint64_t reserved_peak_bytes;
     uint64_t calls[FRAG_DEVICE_CALL_COUNT];        /* successful and failed */
     uint64_t failed_calls[FRAG_DEVICE_CALL_COUNT]; /* out of memory */
@@ -86,13 +89,14 @@ struct frag_device {
     double modelled_time_ns;
     const frag_latency_table *latency; /* NULL: not modelled */
     FILE *log;                         /* NULL: no driver log */
-    uint64_t event;                    /* set by the engine when log is set: the event being replayed */
-    /* What the failed call that made a policy give up would have needed, and the least capacity that
-     * any successful call needed; see sim/capacity.h. */
-    uint64_t need_max_bytes;         /* largest held + others + asked pages over successful calls */
-    uint64_t refused_need_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
-    bool is_capacity_read;           /* the policy asked for total or free memory */
-    uint64_t refused_bytes;          /* size of the last refused malloc or map */
+    uint64_t event; /* set by the engine when log is set: the event being replayed */
+    /* What the failed call that made a policy give up would have needed, and the least capacity
+     * that any successful call needed; see sim/capacity.h. */
+    uint64_t need_max_bytes; /* largest held + others + asked pages over successful calls */
+    uint64_t
+        refused_need_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
+    bool is_capacity_read;      /* the policy asked for total or free memory */
+    uint64_t refused_bytes;     /* size of the last refused malloc or map */
     char failure[128];
     /* The engine delivers the frees that wait for streams here. */
     void (*on_synchronize)(void *context);
@@ -106,10 +110,13 @@ frag_device_result frag_device_reserve(frag_device *device, uint64_t bytes, uint
 frag_device_result frag_device_unreserve(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes);
-frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes);
-/* Waits for all streams: every free that waits for one is delivered to the policy before it returns. */
+frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
+                                           uint64_t *total_bytes);
+/* Waits for all streams: every free that waits for one is delivered to the policy before it
+ * returns. */
 frag_device_result frag_device_synchronize(frag_device *device);
-frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes, bool is_mapped_range);
+frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
+                                     bool is_mapped_range);
 
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */
 uint64_t frag_device_capacity(frag_device *device);
@@ -124,8 +131,9 @@ bool frag_latency_load(const char *path, frag_latency_table *table, frag_error *
 typedef enum frag_address_rule {
     FRAG_ADDRESS_LOWEST,  /* the lowest free range that is large enough */
     FRAG_ADDRESS_BUMP,    /* ascending, never reused */
-    FRAG_ADDRESS_RECORDED /* the k-th malloc of a size gets the address the k-th one of that size had when
-                             recorded, where that is free; else as LOWEST above all recorded ones */
+    FRAG_ADDRESS_RECORDED /* the k-th malloc of a size gets the address the k-th one of that size
+                             had when recorded, where that is free; else as LOWEST above all
+                             recorded ones */
 } frag_address_rule;
 
 typedef struct frag_recorded_segment {
@@ -134,17 +142,18 @@ typedef struct frag_recorded_segment {
 } frag_recorded_segment;
 
 typedef struct frag_sim_device_options {
-    uint32_t device; /* ordinal; moves the address ranges apart */
-    uint64_t capacity_bytes;        /* FRAG_UNLIMITED: none */
+    uint32_t device;         /* ordinal; moves the address ranges apart */
+    uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t used_by_others_bytes;
-    uint64_t page_bytes;            /* 0: 2 MiB */
+    uint64_t page_bytes; /* 0: 2 MiB */
     frag_address_rule address_rule;
-    /* Segments of the recording in order of their mallocs, those held at the start first. Whatever the
-     * rule, new addresses stay clear of them, so that adopted segments keep their place. Borrowed. */
+    /* Segments of the recording in order of their mallocs, those held at the start first. Whatever
+     * the rule, new addresses stay clear of them, so that adopted segments keep their place.
+     * Borrowed. */
     const frag_recorded_segment *recorded;
     size_t recorded_count;
     size_t initial_count; /* how many of them were held at the start */
-    uint64_t fail_call;             /* the n-th malloc or map (from 1) fails as if full; 0: none */
+    uint64_t fail_call;   /* the n-th malloc or map (from 1) fails as if full; 0: none */
 } frag_sim_device_options;
 
 frag_device *frag_sim_device_create(const frag_sim_device_options *options);

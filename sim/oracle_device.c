@@ -8,7 +8,8 @@
 
 #define ELSEWHERE ((uint64_t)0x500000000000)
 
-/* A reserved range: its pages are mapped from the front on, so that all it ever had mapped lies below high. */
+/* A reserved range: its pages are mapped from the front on, so that all it ever had mapped lies
+ * below high. */
 typedef struct known_range {
     uint64_t base;
     uint64_t high;
@@ -71,7 +72,8 @@ static void meet(oracle_device *oracle)
     oracle->is_refused = false;
 }
 
-static frag_device_result refuse(oracle_device *oracle, frag_op op, uint64_t address, uint64_t bytes)
+static frag_device_result refuse(oracle_device *oracle, frag_op op, uint64_t address,
+                                 uint64_t bytes)
 {
     oracle->refused = (frag_oracle_call){op, address, bytes};
     oracle->is_refused = true;
@@ -96,7 +98,8 @@ static frag_device_result oracle_malloc(frag_device *device, uint64_t bytes, uin
 }
 
 /* Giving back always works; when it is not what was recorded, that is noted. */
-static frag_device_result give_back(oracle_device *oracle, frag_op op, uint64_t address, uint64_t bytes)
+static frag_device_result give_back(oracle_device *oracle, frag_op op, uint64_t address,
+                                    uint64_t bytes)
 {
     if (is_next(oracle, op, bytes) && next_address(oracle) == address)
         meet(oracle);
@@ -127,8 +130,9 @@ static bool note_mapping(known_range *ranges, uint32_t count, uint64_t address, 
     return false;
 }
 
-/* A fresh range is mapped from its beginning: it begins at the first mapping from here on that is of no
- * range known by then. The mapping it is reserved for may have been refused, so it need not be the next. */
+/* A fresh range is mapped from its beginning: it begins at the first mapping from here on that is
+ * of no range known by then. The mapping it is reserved for may have been refused, so it need not
+ * be the next. */
 static frag_device_result oracle_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     oracle_device *oracle = from_base(device);
@@ -138,7 +142,8 @@ static frag_device_result oracle_reserve(frag_device *device, uint64_t bytes, ui
     const frag_trace *trace = oracle->trace;
     for (uint64_t i = oracle->next; i < trace->event_count && trace->addresses != NULL; i++)
         if (trace->events[i].op == FRAG_OP_SEGMENT_MAP &&
-            !note_mapping(ranges, oracle->range_count, trace->addresses[i], trace->events[i].bytes)) {
+            !note_mapping(ranges, oracle->range_count, trace->addresses[i],
+                          trace->events[i].bytes)) {
             base = trace->addresses[i];
             break;
         }
@@ -167,7 +172,8 @@ static frag_device_result oracle_map(frag_device *device, uint64_t address, uint
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result oracle_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+static frag_device_result oracle_memory_info(frag_device *device, uint64_t *free_bytes,
+                                             uint64_t *total_bytes)
 {
     *free_bytes = FRAG_UNLIMITED;
     *total_bytes = device->capacity_bytes;
@@ -180,7 +186,8 @@ static frag_device_result oracle_synchronize(frag_device *device)
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result oracle_adopt(frag_device *device, uint64_t address, uint64_t bytes, bool is_mapped_range)
+static frag_device_result oracle_adopt(frag_device *device, uint64_t address, uint64_t bytes,
+                                       bool is_mapped_range)
 {
     oracle_device *oracle = from_base(device);
     if (is_mapped_range && !note_mapping(oracle->ranges, oracle->range_count, address, bytes) &&

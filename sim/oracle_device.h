@@ -1,9 +1,9 @@
 /* A device that answers as the recorded one did.
  *
- * It walks along the observed events of a trace. A call that is the next observed event succeeds, at the
- * recorded address; a request for memory that is not the next one is refused, as the recorded device must
- * have refused it (what comes next then is what the allocator gave back). Giving back something else than
- * what was given back when recorded is a difference. */
+ * It walks along the observed events of a trace. A call that is the next observed event succeeds,
+ * at the recorded address; a request for memory that is not the next one is refused, as the
+ * recorded device must have refused it (what comes next then is what the allocator gave back).
+ * Giving back something else than what was given back when recorded is a difference. */
 #ifndef FRAG_SIM_ORACLE_DEVICE_H
 #define FRAG_SIM_ORACLE_DEVICE_H
 
@@ -20,7 +20,8 @@ typedef struct frag_oracle frag_oracle;
 
 /* capacity_bytes is what policies are told; it limits nothing. The trace outlives the device. */
 frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacity_bytes);
-/* How far along the observed events it is: index of the next event of the trace that was not met. */
+/* How far along the observed events it is: index of the next event of the trace that was not met.
+ */
 uint64_t frag_oracle_position(const frag_device *device);
 /* Index of the event that was met last; 0: none. */
 uint64_t frag_oracle_last(const frag_device *device);

@@ -1,9 +1,9 @@
 /* The contract every allocator policy keeps: one constant table of functions, state behind it.
  *
- * A policy serves requests with blocks cut out of segments it gets from the device. It keeps all its
- * records in host memory from the arena it is given and never touches the simulated memory. It knows no
- * trace, no file and no command line. The engine counts bytes by watching grants and device calls.
- * How to add one: docs/adding-a-policy.md. */
+ * A policy serves requests with blocks cut out of segments it gets from the device. It keeps all
+ * its records in host memory from the arena it is given and never touches the simulated memory. It
+ * knows no trace, no file and no command line. The engine counts bytes by watching grants and
+ * device calls. How to add one: docs/adding-a-policy.md. */
 #ifndef FRAG_SIM_POLICY_H
 #define FRAG_SIM_POLICY_H
 
@@ -33,9 +33,9 @@ typedef struct frag_option {
     const char *choices;      /* ENUM: "a|b|c" */
     uint64_t min;             /* BYTES, COUNT */
     uint64_t max;
-    double ratio_min;         /* RATIO */
+    double ratio_min; /* RATIO */
     double ratio_max;
-    const char *help;         /* one line */
+    const char *help; /* one line */
 } frag_option;
 
 typedef struct frag_option_value {
@@ -77,7 +77,8 @@ typedef struct frag_policy_setup {
     frag_device *device;
     frag_arena *arena;
     frag_policy_limits limits;
-    /* Facts of the recording that an option value such as "auto" may refer to; "" when not known. */
+    /* Facts of the recording that an option value such as "auto" may refer to; "" when not known.
+     */
     const char *recorded_version;
 } frag_policy_setup;
 
@@ -87,13 +88,13 @@ typedef enum frag_span_kind { FRAG_SPAN_SEGMENT, FRAG_SPAN_BLOCK, FRAG_SPAN_HOLE
 typedef struct frag_span {
     frag_span_kind kind;
     uint64_t address;
-    uint64_t bytes;      /* segments: as counted in reserved bytes */
+    uint64_t bytes; /* segments: as counted in reserved bytes */
     uint32_t stream;
     uint32_t pool;
-    frag_handle handle;  /* BLOCK: granted or waiting for its free */
+    frag_handle handle;        /* BLOCK: granted or waiting for its free */
     uint64_t page_slack_bytes; /* BLOCK: the part lost because the device gives whole pages only */
-    bool is_growing;     /* SEGMENT: a mapped range that can grow, not one cudaMalloc */
-    bool is_small_pool;  /* SEGMENT: where a policy has such a thing */
+    bool is_growing;           /* SEGMENT: a mapped range that can grow, not one cudaMalloc */
+    bool is_small_pool;        /* SEGMENT: where a policy has such a thing */
 } frag_span;
 
 typedef void frag_span_visitor(void *context, const frag_span *span);
@@ -109,10 +110,10 @@ typedef struct frag_adopted_block {
 typedef struct frag_policy frag_policy; /* each policy defines its own behind this name */
 
 typedef struct frag_policy_ops {
-    const char *name;    /* as typed by the user: "best-fit" */
-    const char *summary; /* one line of help */
-    const char *source;  /* paper, or program and version, that the algorithm follows */
-    const char *bound;   /* proved bound, "" when none */
+    const char *name;           /* as typed by the user: "best-fit" */
+    const char *summary;        /* one line of help */
+    const char *source;         /* paper, or program and version, that the algorithm follows */
+    const char *bound;          /* proved bound, "" when none */
     const frag_option *options; /* ends with key NULL */
 
     /* Bytes of arena the run may need at most (address space, not memory). */
@@ -122,34 +123,49 @@ typedef struct frag_policy_ops {
 
     /* false: out of memory, after everything the policy tries before giving up. */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
-    /* The block is free and safe to reuse: frees that wait for a stream arrive only when they are over. */
+    /* The block is free and safe to reuse: frees that wait for a stream arrive only when they are
+     * over. */
     void (*free)(frag_policy *policy, frag_handle handle);
 
     /* ---- optional: NULL when the policy does not care */
-    void (*empty_cache)(frag_policy *policy, uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
+    void (*empty_cache)(frag_policy *policy,
+                        uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
     void (*set_limit)(frag_policy *policy, uint64_t limit_bytes);
     void (*pool_release)(frag_policy *policy, uint32_t pool);
-    /* Takes over one segment and its live blocks, in address order. Adopt calls come before any alloc.
-     * false: the device has no room for it. */
-    bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks, uint32_t block_count);
-    /* Can it, with its options, take over mapped ranges too (segments with is_growing)? NULL: no. */
+    /* Takes over one segment and its live blocks, in address order. Adopt calls come before any
+     * alloc. false: the device has no room for it. */
+    bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks,
+                  uint32_t block_count);
+    /* Can it, with its options, take over mapped ranges too (segments with is_growing)? NULL: no.
+     */
     bool (*adopts_ranges)(const frag_policy *policy);
-    /* The bytes a request is rounded to before a block is looked for; NULL: the block's own size. */
+    /* The bytes a request is rounded to before a block is looked for; NULL: the block's own size.
+     */
     uint64_t (*rounded)(const frag_policy *policy, uint64_t bytes);
 
-    /* Every segment, each followed by its blocks and holes in address order, without gaps; a hole is
-     * maximal unless the policy itself keeps neighbours apart. Order of segments: any fixed one. */
+    /* Every segment, each followed by its blocks and holes in address order, without gaps; a hole
+     * is maximal unless the policy itself keeps neighbours apart. Order of segments: any fixed one.
+     */
     void (*walk)(const frag_policy *policy, frag_span_visitor *visit, void *context);
-    /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is broken. */
+    /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is
+     * broken. */
     bool (*check)(const frag_policy *policy, frag_error *error);
 } frag_policy_ops;
 
 #define FRAG_POOL_ALL UINT32_MAX
 
-/* A policy in a shared object (--policy ./mine.so) exports one of these as `frag_policy_exported`. */
+/* A policy in a shared object (--policy ./mine.so) exports one of these as `frag_policy_exported`.
+ */
 typedef struct frag_policy_export {
     uint32_t abi; /* FRAG_POLICY_ABI of the header it was built with */
+    uint32_t
+        ops_bytes; /* the size of its table, which tells headers apart that differ all the same */
     const frag_policy_ops *ops;
 } frag_policy_export;
+
+#define FRAG_POLICY_EXPORT(ops)                                                                    \
+    extern const frag_policy_export frag_policy_exported;                                          \
+    const frag_policy_export frag_policy_exported = {FRAG_POLICY_ABI, sizeof(frag_policy_ops),     \
+                                                     &(ops)}
 
 #endif

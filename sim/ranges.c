@@ -202,7 +202,8 @@ bool frag_ranges_check(const frag_ranges *ranges, frag_error *error)
     audit state = {0, true};
     check_subtree(ranges, ranges->root, &state);
     if (!state.is_right)
-        return frag_fail(error, FRAG_E_INPUT, "free ranges touch, overlap or are misjudged near 0x%llx",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "free ranges touch, overlap or are misjudged near 0x%llx",
                          (unsigned long long)state.end);
     return true;
 }

@@ -1,8 +1,8 @@
 /* Free address ranges of a simulated device.
  *
  * A treap of the free ranges, ordered by address, each node knowing the largest range below it: the
- * lowest range that is large enough, or a given place, is found in O(log n). Priorities are hashes of
- * node numbers, so that the shape is the same on every machine. */
+ * lowest range that is large enough, or a given place, is found in O(log n). Priorities are hashes
+ * of node numbers, so that the shape is the same on every machine. */
 #ifndef FRAG_SIM_RANGES_H
 #define FRAG_SIM_RANGES_H
 

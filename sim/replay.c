@@ -30,7 +30,8 @@ struct frag_replay {
     const frag_trace *trace;
     const frag_policy_ops *ops;
     frag_policy *policy;
-    /* What answers requests: the policy, or a step between that shows each answer to an observer. */
+    /* What answers requests: the policy, or a step between that shows each answer to an observer.
+     */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
     frag_policy *alloc_policy;
     frag_grant_observer *on_grant;
@@ -53,6 +54,8 @@ struct frag_replay {
     uint64_t reserved_seen;  /* device->reserved_bytes when last looked at */
     uint64_t reserved_since; /* the event from which it has been so */
     bool is_oom_skipped;
+    bool is_attempt_kept;
+    uint64_t end; /* events to replay */
     bool has_stopped;
     frag_replay_result result;
 };
@@ -74,7 +77,8 @@ static uint64_t surplus_of(const frag_replay *replay, uint32_t number)
 static void keep_large(frag_replay *replay, uint32_t number, uint64_t bytes)
 {
     replay->slots[number].surplus_bytes = SURPLUS_ELSEWHERE;
-    replay->large = frag_grow(replay->large, &replay->large_capacity, replay->large_count + 1, sizeof *replay->large);
+    replay->large = frag_grow(replay->large, &replay->large_capacity, replay->large_count + 1,
+                              sizeof *replay->large);
     replay->large[replay->large_count++] = (large_surplus){number, bytes};
 }
 
@@ -87,7 +91,8 @@ static void forget_large(frag_replay *replay, uint32_t number)
         }
 }
 
-static inline void fill_slot(frag_replay *replay, uint32_t number, uint64_t requested, uint64_t block, uint32_t handle)
+static inline void fill_slot(frag_replay *replay, uint32_t number, uint64_t requested,
+                             uint64_t block, uint32_t handle)
 {
     uint64_t surplus = block - requested;
     replay->slots[number] = (slot){requested, (uint32_t)surplus, handle};
@@ -155,17 +160,29 @@ static void wait_for_stream(frag_replay *replay, uint32_t number)
 
 /* ---- events off the fast path */
 
-/* The policy called the device for memory or gave some back: keep sums, peak and the share that was free. */
+/* Bytes of the block that the event being replayed was just granted. */
+static uint64_t granted_now(const frag_replay *replay)
+{
+    const frag_event *event = &replay->trace->events[replay->event];
+    bool is_held = event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE &&
+                   replay->slots[event->slot].handle != HANDLE_NONE;
+    return is_held ? replay->slots[event->slot].requested_bytes + surplus_of(replay, event->slot)
+                   : 0;
+}
+
+/* The policy called the device for memory or gave some back: keep sums, peak and the share that was
+ * free. */
 static void note_reserved(frag_replay *replay)
 {
     frag_replay_result *result = &replay->result;
     uint64_t reserved = replay->device->reserved_bytes;
-    frag_wide_add_product(&result->reserved_sum, replay->reserved_seen, replay->event - replay->reserved_since);
+    frag_wide_add_product(&result->reserved_sum, replay->reserved_seen,
+                          replay->event - replay->reserved_since);
     if (reserved > replay->reserved_seen && replay->reserved_seen > 0) {
-        uint64_t in_use = replay->level.active_bytes;
-        double ratio = in_use < replay->reserved_seen
-                           ? (double)(replay->reserved_seen - in_use) / (double)replay->reserved_seen
-                           : 0;
+        uint64_t in_use = replay->level.active_bytes - granted_now(replay);
+        double ratio = in_use < replay->reserved_seen ? (double)(replay->reserved_seen - in_use) /
+                                                            (double)replay->reserved_seen
+                                                      : 0;
         if (ratio > result->external_ratio_max)
             result->external_ratio_max = ratio;
     }
@@ -236,8 +253,13 @@ static void attempt(frag_replay *replay, const frag_request *request)
         run_out(replay, request->bytes);
         return;
     }
+    note_reserved(replay);
     note_peak(replay);
-    replay->ops->free(replay->policy, grant.handle);
+    if (replay->is_attempt_kept && replay->event + 1 == replay->end)
+        fill_slot(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
+                  grant.handle);
+    else
+        replay->ops->free(replay->policy, grant.handle);
 }
 
 static void handle_rare(frag_replay *replay, const frag_event *event)
@@ -256,15 +278,17 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
     case FRAG_OP_EMPTY_CACHE:
         is_ignored = ops->empty_cache == NULL;
         if (!is_ignored)
-            ops->empty_cache(replay->policy, event->slot == FRAG_SLOT_NONE ? FRAG_POOL_ALL : event->slot);
+            ops->empty_cache(replay->policy,
+                             event->slot == FRAG_SLOT_NONE ? FRAG_POOL_ALL : event->slot);
         break;
     case FRAG_OP_LIMIT: {
         uint64_t capacity = replay->device->capacity_bytes;
         bool is_ratio = (event->flags & FRAG_EVENT_RATIO) != 0;
         is_ignored = ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED);
         if (!is_ignored)
-            ops->set_limit(replay->policy, is_ratio ? (uint64_t)((double)event->bytes * 1e-9 * (double)capacity)
-                                                    : event->bytes);
+            ops->set_limit(replay->policy,
+                           is_ratio ? (uint64_t)((double)event->bytes * 1e-9 * (double)capacity)
+                                    : event->bytes);
         break;
     }
     case FRAG_OP_POOL_RELEASE:
@@ -380,13 +404,16 @@ static void run_batch(frag_replay *replay, uint64_t end)
 
 /* ---- the state at the start */
 
-static bool start_fails(const frag_trace *trace, uint64_t event, const char *what, frag_error *error)
+static bool start_fails(const frag_trace *trace, uint64_t event, const char *what,
+                        frag_error *error)
 {
-    return frag_fail(error, FRAG_E_INPUT, "event %llu of device %u: %s; the state at the start does not fit together",
+    return frag_fail(error, FRAG_E_INPUT,
+                     "event %llu of device %u: %s; the state at the start does not fit together",
                      (unsigned long long)event, trace->device, what);
 }
 
-/* Can the recorded layout be taken over? Segments ascend and lie apart; blocks lie in them, in order. */
+/* Can the recorded layout be taken over? Segments ascend and lie apart; blocks lie in them, in
+ * order. */
 static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *error)
 {
     uint64_t segment_end = 0;
@@ -402,7 +429,8 @@ static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *erro
             return start_fails(trace, i, "an address is out of range", error);
         if (event->op == FRAG_OP_ALLOC) {
             if (address < at || last > segment_end || bytes < event->bytes)
-                return start_fails(trace, i, "a block overlaps its neighbour or leaves its segment", error);
+                return start_fails(trace, i, "a block overlaps its neighbour or leaves its segment",
+                                   error);
             at = last;
         } else {
             if (address < segment_end)
@@ -424,7 +452,8 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
         const frag_event *event = &trace->events[i];
         bool is_segment = event->op == FRAG_OP_SEGMENT_ALLOC;
         bool is_range = event->op == FRAG_OP_SEGMENT_MAP;
-        if (is_range && (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
+        if (is_range &&
+            (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
             return false;
         if ((is_segment || is_range) && event->bytes % replay->device->page_bytes != 0)
             return false;
@@ -440,7 +469,8 @@ static uint32_t pool_at(const frag_trace *trace, uint64_t event)
     return trace->pools != NULL ? trace->pools[event] : 0;
 }
 
-static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t block_bytes, uint32_t handle)
+static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t block_bytes,
+                         uint32_t handle)
 {
     fill_slot(replay, event->slot, event->bytes, block_bytes, handle);
     replay->level.requested_bytes += event->bytes;
@@ -459,8 +489,10 @@ static bool is_small_segment(const frag_span *segment, uint64_t block_bytes_max)
     return segment->bytes % (20 * FRAG_MIB) != 0;
 }
 
-/* One segment and its blocks; the event of the segment is at first. Returns the event after its last. */
-static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end, frag_adopted_block *blocks)
+/* One segment and its blocks; the event of the segment is at first. Returns the event after its
+ * last. */
+static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
+                              frag_adopted_block *blocks)
 {
     const frag_trace *trace = replay->trace;
     const frag_event *segment = &trace->events[first];
@@ -565,13 +597,15 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
 {
     *limits = (frag_policy_limits){
         .request_count = trace->stats.request_count + trace->stats.initial_count,
-        .live_count_max = trace->slot_count + 1, /* one more for requests that failed when recorded */
+        .live_count_max =
+            trace->slot_count + 1, /* one more for requests that failed when recorded */
         .stream_count = trace->stream_count > 0 ? trace->stream_count : 1,
         .pool_count = trace->pool_count > 0 ? trace->pool_count : 1,
         .peak_requested_bytes = trace->stats.peak_requested_bytes,
         .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
     };
-    /* Without a branch: allocs and frees alternate as they please, and a wrong guess costs more than the rest. */
+    /* Without a branch: allocs and frees alternate as they please, and a wrong guess costs more
+     * than the rest. */
     uint64_t bytes_max = 0;
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
@@ -579,20 +613,22 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
         bytes_max = bytes > bytes_max ? bytes : bytes_max;
     }
     limits->request_bytes_max = bytes_max;
-    for (uint64_t i = 0; i < trace->event_count && (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0; i++)
+    for (uint64_t i = 0;
+         i < trace->event_count && (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0; i++)
         limits->initial_segment_count += frag_op_is_observed(trace->events[i].op) ? 1 : 0;
 }
 
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
-                                const frag_policy_ops *ops, const frag_option_value *values, frag_device *device,
-                                frag_error *error)
+                                const frag_policy_ops *ops, const frag_option_value *values,
+                                frag_device *device, frag_error *error)
 {
     frag_policy_setup setup = {.values = values, .device = device, .recorded_version = ""};
     count_limits(trace, &setup.limits);
     const char *version = frag_recording_get(recording, "torch.version_hint");
     if (version != NULL)
         setup.recorded_version = version;
-    size_t bytes = ops->arena_bytes(&setup.limits, values) + ((size_t)trace->slot_count + 1) * sizeof(slot) + 4096;
+    size_t bytes = ops->arena_bytes(&setup.limits, values) +
+                   ((size_t)trace->slot_count + 1) * sizeof(slot) + 4096;
     frag_arena arena;
     if (!frag_arena_create(&arena, bytes, error))
         return NULL;
@@ -641,21 +677,24 @@ static bool audit(const frag_replay *replay, frag_error *error)
                          (unsigned long long)parts.reserved_bytes,
                          (unsigned long long)replay->device->reserved_bytes);
     if (parts.requested_bytes != replay->level.requested_bytes)
-        return frag_fail(error, FRAG_E_INPUT, "the layout serves %llu requested bytes; %llu were requested",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the layout serves %llu requested bytes; %llu were requested",
                          (unsigned long long)parts.requested_bytes,
                          (unsigned long long)replay->level.requested_bytes);
     return true;
 }
 
-bool frag_replay_run(frag_replay *replay, const frag_replay_options *options, frag_replay_result *result,
-                     frag_error *error)
+bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
+                     frag_replay_result *result, frag_error *error)
 {
     replay->is_oom_skipped = options->is_oom_skipped;
+    replay->is_attempt_kept = options->is_attempt_kept;
     watch_grants(replay, options);
     if (!begin(replay, error))
         return false;
     uint64_t end = replay->trace->event_count;
     end = options->stop_after < end ? options->stop_after : end;
+    replay->end = end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
     step = options->observer != NULL || replay->device->log != NULL ? 1 : step;
     uint64_t since_check = 0;
@@ -708,14 +747,17 @@ static void visit_span(void *context, const frag_span *span)
         state->visit(state->context, span, NULL);
         return;
     }
-    FRAG_ASSERT(span->handle < state->handle_count && state->slot_of[span->handle] != FRAG_SLOT_NONE);
+    FRAG_ASSERT(span->handle < state->handle_count &&
+                state->slot_of[span->handle] != FRAG_SLOT_NONE);
     uint32_t number = state->slot_of[span->handle];
     const slot *at = &state->replay->slots[number];
-    frag_block_view block = {number, at->requested_bytes & ~WAITING, (at->requested_bytes & WAITING) != 0};
+    frag_block_view block = {number, at->requested_bytes & ~WAITING,
+                             (at->requested_bytes & WAITING) != 0};
     state->visit(state->context, span, &block);
 }
 
-/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0. */
+/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0.
+ */
 static bool is_held(const frag_replay *replay, uint32_t number)
 {
     const slot *at = &replay->slots[number];
@@ -725,12 +767,14 @@ static bool is_held(const frag_replay *replay, uint32_t number)
 void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context)
 {
     walk_state state = {.replay = replay, .visit = visit, .context = context};
-    for (uint32_t i = 0; i < replay->trace->slot_count; i++)
+    /* One more than the trace's: the slot of a request that failed when recorded. */
+    uint32_t slot_count = replay->trace->slot_count + 1;
+    for (uint32_t i = 0; i < slot_count; i++)
         if (is_held(replay, i) && replay->slots[i].handle >= state.handle_count)
             state.handle_count = replay->slots[i].handle + 1;
     state.slot_of = frag_alloc(state.handle_count, sizeof *state.slot_of);
     memset(state.slot_of, 0xff, (size_t)state.handle_count * sizeof *state.slot_of);
-    for (uint32_t i = 0; i < replay->trace->slot_count; i++)
+    for (uint32_t i = 0; i < slot_count; i++)
         if (is_held(replay, i))
             state.slot_of[replay->slots[i].handle] = i;
     replay->ops->walk(replay->policy, visit_span, &state);
@@ -774,7 +818,9 @@ static void decompose_span(void *context, const frag_span *span, const frag_bloc
         state->has_block = true;
         const frag_policy_ops *ops = state->replay->ops;
         uint64_t whole = span->bytes - span->page_slack_bytes;
-        uint64_t rounded = ops->rounded != NULL ? ops->rounded(state->replay->policy, block->requested_bytes) : whole;
+        uint64_t rounded = ops->rounded != NULL
+                               ? ops->rounded(state->replay->policy, block->requested_bytes)
+                               : whole;
         /* A block taken over from before the trace may have been rounded by other settings. */
         rounded = rounded > whole ? whole : rounded;
         parts->requested_bytes += block->requested_bytes;

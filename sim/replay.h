@@ -1,9 +1,10 @@
 /* Replay: one trace through one policy on one device.
  *
- * The loop decides nothing about its input (readers have validated it), does no I/O and takes no host
- * memory. It counts requested, allocated and active bytes from requests and grants, and reserved bytes
- * from device calls, so that a policy cannot misreport them. A free that waits for a stream reaches the
- * policy when its complete event comes, or when the policy synchronises the device. */
+ * The loop decides nothing about its input (readers have validated it), does no I/O and takes no
+ * host memory. It counts requested, allocated and active bytes from requests and grants, and
+ * reserved bytes from device calls, so that a policy cannot misreport them. A free that waits for a
+ * stream reaches the policy when its complete event comes, or when the policy synchronises the
+ * device. */
 #ifndef FRAG_SIM_REPLAY_H
 #define FRAG_SIM_REPLAY_H
 
@@ -44,18 +45,18 @@ typedef struct frag_replay_result {
     uint64_t reserved_at_event; /* first event after which reserved had its peak */
     frag_level final;
     frag_level at_reserved_peak;
-    uint64_t events;     /* replayed, prologue included */
+    uint64_t events; /* replayed, prologue included */
     uint64_t requests;
-    uint64_t failed_requests;   /* with on-oom skip there can be many */
-    frag_oom oom;               /* the first */
-    frag_wide requested_sum;    /* over events: divide by events for the mean */
+    uint64_t failed_requests; /* with on-oom skip there can be many */
+    frag_oom oom;             /* the first */
+    frag_wide requested_sum;  /* over events: divide by events for the mean */
     frag_wide allocated_sum;
     frag_wide reserved_sum;
-    uint64_t growth_count;      /* requests that made the policy call the device for memory */
-    double external_ratio_max;  /* largest share of reserved that was free when that happened */
+    uint64_t growth_count;     /* requests that made the policy call the device for memory */
+    double external_ratio_max; /* largest share of reserved that was free when that happened */
     frag_initial initial;
-    uint64_t ignored_events;    /* events of the trace that this policy has no use for */
-    size_t host_bytes;          /* host memory of slots and policy */
+    uint64_t ignored_events; /* events of the trace that this policy has no use for */
+    size_t host_bytes;       /* host memory of slots and policy */
     bool is_interrupted;
 } frag_replay_result;
 
@@ -63,10 +64,13 @@ typedef struct frag_replay_result {
 typedef void frag_replay_observer(void *context, uint64_t event, const frag_level *level);
 
 /* Called for every request the policy has answered; grant is NULL when it was out of memory. */
-typedef void frag_grant_observer(void *context, const frag_request *request, const frag_grant *grant);
+typedef void frag_grant_observer(void *context, const frag_request *request,
+                                 const frag_grant *grant);
 
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
+    bool is_attempt_kept; /* when the last event is a request that failed when recorded but is
+                             served now: keep its block, so that the layout shows it */
     uint64_t stop_after;  /* events; FRAG_UNLIMITED: all */
     uint64_t check_every; /* audit policy and counts every so many events; 0: never */
     frag_replay_observer *observer;
@@ -76,14 +80,14 @@ typedef struct frag_replay_options {
     bool (*is_interrupted)(void); /* asked now and then; NULL: never */
 } frag_replay_options;
 
-/* recording and trace outlive the replay; so does the device, which must be fresh. NULL on failure: an
- * option the policy refuses, a start state that does not fit together, no host memory. */
+/* recording and trace outlive the replay; so does the device, which must be fresh. NULL on failure:
+ * an option the policy refuses, a start state that does not fit together, no host memory. */
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
-                                const frag_policy_ops *ops, const frag_option_value *values, frag_device *device,
-                                frag_error *error);
+                                const frag_policy_ops *ops, const frag_option_value *values,
+                                frag_device *device, frag_error *error);
 /* Runs from the start (call once). false: a check failed, which is a bug of the policy. */
-bool frag_replay_run(frag_replay *replay, const frag_replay_options *options, frag_replay_result *result,
-                     frag_error *error);
+bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
+                     frag_replay_result *result, frag_error *error);
 void frag_replay_destroy(frag_replay *replay);
 
 /* ---- looking at where the run stands */
@@ -94,7 +98,8 @@ typedef struct frag_block_view {
     bool is_waiting; /* freed by the program, but still waiting for a stream */
 } frag_block_view;
 
-typedef void frag_layout_visitor(void *context, const frag_span *span, const frag_block_view *block);
+typedef void frag_layout_visitor(void *context, const frag_span *span,
+                                 const frag_block_view *block);
 
 /* The policy's walk, with what the program knows of each block (NULL for segments and holes). */
 void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context);

@@ -30,7 +30,13 @@ bool frag_result_format_find(const char *name, frag_result_format *format)
 
 /* ---- fields */
 
-typedef enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_RATIO, FIELD_FLAG, FIELD_NONE } field_kind;
+typedef enum field_kind {
+    FIELD_TEXT,
+    FIELD_NUMBER,
+    FIELD_RATIO,
+    FIELD_FLAG,
+    FIELD_NONE
+} field_kind;
 
 typedef struct field {
     char path[96];
@@ -130,8 +136,9 @@ static void add_head(field_list *list, const frag_row *row)
     add_number(list, "trace.requests", row->trace->stats.request_count);
     add_number(list, "trace.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
     add_number(list, "trace.observed_reserved_peak_bytes",
-               row->trace->stats.observed_reserved_peak_bytes > 0 ? row->trace->stats.observed_reserved_peak_bytes
-                                                                  : FRAG_UNLIMITED);
+               row->trace->stats.observed_reserved_peak_bytes > 0
+                   ? row->trace->stats.observed_reserved_peak_bytes
+                   : FRAG_UNLIMITED);
     add_text(list, "trace.recorded_by", row->recorded_by);
     add_text(list, "policy.name", row->ops->name);
     add_text(list, "policy.label", row->label);
@@ -151,9 +158,11 @@ static void add_device(field_list *list, const frag_row *row)
     add_text(list, "device.name", "sim");
     add_number(list, "device.capacity_bytes", device->capacity_bytes);
     add_number(list, "device.used_by_others_bytes", device->used_by_others_bytes);
-    add_number(list, "device.page_bytes", device->page_bytes != 0 ? device->page_bytes : FRAG_DEVICE_PAGE_BYTES);
+    add_number(list, "device.page_bytes",
+               device->page_bytes != 0 ? device->page_bytes : FRAG_DEVICE_PAGE_BYTES);
     add_text(list, "device.address_rule", rule_names[row->result->address_rule]);
-    add_number(list, "device.fail_call", device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
+    add_number(list, "device.fail_call",
+               device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
     add_text(list, "device.latency", device->latency != NULL ? device->latency->name : NULL);
     add_number(list, "seed", FRAG_UNLIMITED);
 }
@@ -162,13 +171,20 @@ static void add_parts(field_list *list, const frag_run_result *result)
 {
     const frag_decomposition *parts = &result->at_peak;
     bool has = result->has_at_peak;
-    add_number(list, "decomposition_at_peak.requested_bytes", has ? parts->requested_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.rounding_bytes", has ? parts->rounding_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.unsplit_bytes", has ? parts->unsplit_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.holes_bytes", has ? parts->holes_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.cached_bytes", has ? parts->cached_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.waiting_bytes", has ? parts->waiting_bytes : FRAG_UNLIMITED);
-    add_number(list, "decomposition_at_peak.page_slack_bytes", has ? parts->page_slack_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.requested_bytes",
+               has ? parts->requested_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.rounding_bytes",
+               has ? parts->rounding_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.unsplit_bytes",
+               has ? parts->unsplit_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.holes_bytes",
+               has ? parts->holes_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.cached_bytes",
+               has ? parts->cached_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.waiting_bytes",
+               has ? parts->waiting_bytes : FRAG_UNLIMITED);
+    add_number(list, "decomposition_at_peak.page_slack_bytes",
+               has ? parts->page_slack_bytes : FRAG_UNLIMITED);
 }
 
 static void add_fragmentation(field_list *list, const frag_run_result *result)
@@ -179,13 +195,15 @@ static void add_fragmentation(field_list *list, const frag_run_result *result)
     add_ratio(list, "fragmentation.utilisation_ratio", (double)replay->peak.allocated_bytes,
               (double)replay->peak.reserved_bytes);
     add_ratio(list, "fragmentation.requested_over_reserved_at_peak_ratio",
-              (double)replay->at_reserved_peak.requested_bytes, (double)replay->at_reserved_peak.reserved_bytes);
-    add_ratio(list, "fragmentation.requested_over_reserved_mean_ratio", frag_wide_value(replay->requested_sum),
-              frag_wide_value(replay->reserved_sum));
-    add_ratio(list, "fragmentation.allocated_over_reserved_mean_ratio", frag_wide_value(replay->allocated_sum),
-              frag_wide_value(replay->reserved_sum));
+              (double)replay->at_reserved_peak.requested_bytes,
+              (double)replay->at_reserved_peak.reserved_bytes);
+    add_ratio(list, "fragmentation.requested_over_reserved_mean_ratio",
+              frag_wide_value(replay->requested_sum), frag_wide_value(replay->reserved_sum));
+    add_ratio(list, "fragmentation.allocated_over_reserved_mean_ratio",
+              frag_wide_value(replay->allocated_sum), frag_wide_value(replay->reserved_sum));
     add_value(list, "fragmentation.external_ratio_max", replay->external_ratio_max);
-    add_number(list, "fragmentation.largest_hole_at_peak_bytes", has ? parts->largest_hole_bytes : FRAG_UNLIMITED);
+    add_number(list, "fragmentation.largest_hole_at_peak_bytes",
+               has ? parts->largest_hole_bytes : FRAG_UNLIMITED);
     add_number(list, "fragmentation.holes_at_peak", has ? parts->hole_count : FRAG_UNLIMITED);
     add_number(list, "fragmentation.segments_at_peak", has ? parts->segment_count : FRAG_UNLIMITED);
 }
@@ -211,7 +229,8 @@ static void add_calls(field_list *list, const frag_run_result *result)
     add_number(list, "device_calls.malloc_failed", result->failed_calls[FRAG_DEVICE_MALLOC]);
     add_number(list, "device_calls.map_failed", result->failed_calls[FRAG_DEVICE_MAP]);
     add_number(list, "device_calls.modelled_time_ns",
-               result->is_time_modelled ? (uint64_t)(result->modelled_time_ns + 0.5) : FRAG_UNLIMITED);
+               result->is_time_modelled ? (uint64_t)(result->modelled_time_ns + 0.5)
+                                        : FRAG_UNLIMITED);
 }
 
 static const char *const initial_names[] = {
@@ -268,6 +287,8 @@ static void write_jsonl(FILE *stream, const frag_row *row, const field_list *lis
             is_oom_written = true;
             continue;
         }
+        if (strcmp(item->path, "device.name") == 0)
+            frag_json_object(json, "policy.options");
         switch (item->kind) {
         case FIELD_TEXT:
             frag_json_text(json, item->path, item->text);
@@ -325,8 +346,8 @@ static void write_csv_options(FILE *stream, const field_list *list)
     frag_text_add(&text, "%s", "");
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].is_option)
-            frag_text_add(&text, "%s%s=%s", text.length > 0 ? ";" : "", strrchr(list->items[i].path, '.') + 1,
-                          list->items[i].text);
+            frag_text_add(&text, "%s%s=%s", text.length > 0 ? ";" : "",
+                          strrchr(list->items[i].path, '.') + 1, list->items[i].text);
     write_csv_text(stream, text.bytes);
     frag_text_destroy(&text);
 }

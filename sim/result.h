@@ -1,7 +1,8 @@
-/* Result rows: everything needed to cite and to repeat one run. docs/result-format.md lists the fields.
+/* Result rows: everything needed to cite and to repeat one run. docs/result-format.md lists the
+ * fields.
  *
- * A row is a list of fields named by paths ("peak.reserved_bytes"). JSON Lines is the contract; CSV,
- * Markdown and the table are views of the same fields. */
+ * A row is a list of fields named by paths ("peak.reserved_bytes"). JSON Lines is the contract;
+ * CSV, Markdown and the table are views of the same fields. */
 #ifndef FRAG_SIM_RESULT_H
 #define FRAG_SIM_RESULT_H
 

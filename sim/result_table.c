@@ -1,4 +1,5 @@
-/* The table for people, on a terminal or as Markdown: rows of one trace together, with its bound. */
+/* The table for people, on a terminal or as Markdown: rows of one trace together, with its bound.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +45,15 @@ static void fill_cells(cells *line, const frag_row *row)
         frag_text_add(&line->columns[2], "–");
     if (replay->peak.reserved_bytes > 0)
         frag_text_add(&line->columns[3], "%.1f%%",
-                      100 * (double)replay->peak.allocated_bytes / (double)replay->peak.reserved_bytes);
+                      100 * (double)replay->peak.allocated_bytes /
+                          (double)replay->peak.reserved_bytes);
     else
         frag_text_add(&line->columns[3], "–");
     frag_text_add(&line->columns[4], "%s", frag_count_text(memory_calls(row->result), a));
     if (replay->oom.has_happened)
         frag_text_add(&line->columns[5], "event %s (needs %s, largest hole %s)",
-                      frag_count_text(replay->oom.event, a), frag_bytes_text(replay->oom.requested_bytes, b),
+                      frag_count_text(replay->oom.event, a),
+                      frag_bytes_text(replay->oom.requested_bytes, b),
                       frag_bytes_text(replay->oom.largest_hole_bytes, c));
     else
         frag_text_add(&line->columns[5], "–");
@@ -79,7 +82,8 @@ static void print_line(FILE *stream, const cells *line, const int *widths)
     for (int i = 0; i < COLUMN_COUNT; i++) {
         if (i > 0)
             fputs("   ", stream);
-        print_cell(stream, line->columns[i].bytes, widths[i], i == 0 || i == COLUMN_COUNT - 1, i == COLUMN_COUNT - 1);
+        print_cell(stream, line->columns[i].bytes, widths[i], i == 0 || i == COLUMN_COUNT - 1,
+                   i == COLUMN_COUNT - 1);
     }
     fputc('\n', stream);
 }
@@ -107,7 +111,8 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
         fprintf(stream, "%sdevice %" PRIu32, dot, row->trace->device);
     if (row->recorded_by != NULL)
         fprintf(stream, "%s%s", dot, row->recorded_by);
-    fprintf(stream, "%s%s requests%speak requested %s", dot, frag_count_text(row->trace->stats.request_count, a), dot,
+    fprintf(stream, "%s%s requests%speak requested %s", dot,
+            frag_count_text(row->trace->stats.request_count, a), dot,
             frag_bytes_text(row->trace->stats.peak_requested_bytes, b));
     if (row->trace->stats.observed_reserved_peak_bytes > 0)
         fprintf(stream, "%srecorded peak reserved %s", dot,
@@ -115,7 +120,8 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
     fprintf(stream, "%s", format == FRAG_RESULT_TABLE ? "\ndevice   " : "** on ");
     fprintf(stream, "sim%s%s", dot, frag_bytes_text(row->device->capacity_bytes, a));
     if (row->device->used_by_others_bytes > 0)
-        fprintf(stream, "%s%s used by others", dot, frag_bytes_text(row->device->used_by_others_bytes, a));
+        fprintf(stream, "%s%s used by others", dot,
+                frag_bytes_text(row->device->used_by_others_bytes, a));
     fputs("\n\n", stream);
 }
 
@@ -130,7 +136,10 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
     char bound[FRAG_BYTES_TEXT_MAX];
     frag_bytes_text(rows[0].trace->stats.peak_requested_bytes, bound);
     for (int i = 0; i < COLUMN_COUNT; i++)
-        frag_text_add(&lines[count + 1].columns[i], "%s", i == 0 ? "bound: peak requested" : i == 1 ? bound : "–");
+        frag_text_add(&lines[count + 1].columns[i], "%s",
+                      i == 0   ? "bound: peak requested"
+                      : i == 1 ? bound
+                               : "–");
     int widths[COLUMN_COUNT] = {0};
     for (size_t i = 0; i < line_count; i++)
         for (int j = 0; j < COLUMN_COUNT; j++) {

@@ -6,7 +6,8 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 
-frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count, size_t *initial_count)
+frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count,
+                                              size_t *initial_count)
 {
     frag_recorded_segment *segments = NULL;
     size_t capacity = 0;
@@ -14,9 +15,11 @@ frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *c
     *initial_count = 0;
     for (uint64_t i = 0; trace->addresses != NULL && i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
-        /* No machine has addresses of more than 48 bits; keys made of addresses could not hold them. */
-        if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 || trace->addresses[i] >> 48 != 0 ||
-            event->bytes >> 47 != 0 || (trace->addresses[i] + event->bytes) >> 48 != 0)
+        /* No machine has addresses of more than 48 bits; keys made of addresses could not hold
+         * them. */
+        if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 ||
+            trace->addresses[i] >> 48 != 0 || event->bytes >> 47 != 0 ||
+            (trace->addresses[i] + event->bytes) >> 48 != 0)
             continue;
         segments = frag_grow(segments, &capacity, *count + 1, sizeof *segments);
         segments[(*count)++] = (frag_recorded_segment){trace->addresses[i], event->bytes};
@@ -40,14 +43,15 @@ static frag_device *open_device(const frag_trace *trace, const frag_device_spec 
     *segments = frag_recorded_segments(trace, &options.recorded_count, &options.initial_count);
     options.recorded = *segments;
     if (!spec->is_rule_given)
-        options.address_rule = options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
+        options.address_rule =
+            options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
     frag_device *device = frag_sim_device_create(&options);
     device->latency = spec->latency;
     return device;
 }
 
-static void keep_device(frag_run_result *result, const frag_device *device, const frag_device_spec *spec,
-                        bool has_recorded)
+static void keep_device(frag_run_result *result, const frag_device *device,
+                        const frag_device_spec *spec, bool has_recorded)
 {
     memcpy(result->calls, device->calls, sizeof result->calls);
     memcpy(result->failed_calls, device->failed_calls, sizeof result->failed_calls);
@@ -61,9 +65,10 @@ static void keep_device(frag_run_result *result, const frag_device *device, cons
                                                : FRAG_ADDRESS_LOWEST;
 }
 
-static bool count_pass(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                       const frag_option_value *values, const frag_device_spec *spec,
-                       const frag_run_options *options, frag_run_result *result, frag_error *error)
+static bool count_pass(const frag_recording *recording, const frag_trace *trace,
+                       const frag_policy_ops *ops, const frag_option_value *values,
+                       const frag_device_spec *spec, const frag_run_options *options,
+                       frag_run_result *result, frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
     frag_device *device = open_device(trace, spec, &segments);
@@ -91,9 +96,10 @@ static bool count_pass(const frag_recording *recording, const frag_trace *trace,
 }
 
 /* Replays up to stop_after events and calls look with the replay as it stands. */
-static bool look_pass(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                      const frag_option_value *values, const frag_device_spec *spec, uint64_t stop_after,
-                      bool is_oom_skipped, void (*look)(const frag_replay *replay, void *context), void *context,
+static bool look_pass(const frag_recording *recording, const frag_trace *trace,
+                      const frag_policy_ops *ops, const frag_option_value *values,
+                      const frag_device_spec *spec, uint64_t stop_after, bool is_oom_skipped,
+                      void (*look)(const frag_replay *replay, void *context), void *context,
                       frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
@@ -101,7 +107,8 @@ static bool look_pass(const frag_recording *recording, const frag_trace *trace, 
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     bool ok = replay != NULL;
     if (ok) {
-        frag_replay_options options = {.stop_after = stop_after, .is_oom_skipped = is_oom_skipped};
+        frag_replay_options options = {
+            .stop_after = stop_after, .is_oom_skipped = is_oom_skipped, .is_attempt_kept = true};
         frag_replay_result ignored;
         ok = frag_replay_run(replay, &options, &ignored, error);
     }
@@ -119,8 +126,8 @@ static void look_decomposition(const frag_replay *replay, void *context)
 }
 
 bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-              const frag_option_value *values, const frag_device_spec *device, const frag_run_options *options,
-              frag_run_result *result, frag_error *error)
+              const frag_option_value *values, const frag_device_spec *device,
+              const frag_run_options *options, frag_run_result *result, frag_error *error)
 {
     *result = (frag_run_result){0};
     if (!count_pass(recording, trace, ops, values, device, options, result, error))
@@ -143,10 +150,12 @@ static void look_layout(const frag_replay *replay, void *context)
     frag_replay_walk(replay, request->visit, request->context);
 }
 
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                     const frag_option_value *values, const frag_device_spec *device, uint64_t stop_after,
+bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
+                     const frag_policy_ops *ops, const frag_option_value *values,
+                     const frag_device_spec *device, uint64_t stop_after,
                      frag_layout_visitor *visit, void *context, frag_error *error)
 {
     layout_request request = {visit, context};
-    return look_pass(recording, trace, ops, values, device, stop_after, false, look_layout, &request, error);
+    return look_pass(recording, trace, ops, values, device, stop_after, false, look_layout,
+                     &request, error);
 }

@@ -1,8 +1,8 @@
 /* One run: a trace, a policy with options, a simulated device with options; and what came of it.
  *
- * The replay is done twice when the layout at the peak is wanted: once for the counts, at full speed, and
- * once up to the event at which reserved bytes had their peak, where the layout is looked at. Both give
- * the same, since a run is a function of its inputs. */
+ * The replay is done twice when the layout at the peak is wanted: once for the counts, at full
+ * speed, and once up to the event at which reserved bytes had their peak, where the layout is
+ * looked at. Both give the same, since a run is a function of its inputs. */
 #ifndef FRAG_SIM_RUN_H
 #define FRAG_SIM_RUN_H
 
@@ -12,9 +12,9 @@
 typedef struct frag_device_spec {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t used_by_others_bytes;
-    uint64_t page_bytes;     /* 0: 2 MiB */
+    uint64_t page_bytes; /* 0: 2 MiB */
     frag_address_rule address_rule;
-    bool is_rule_given;      /* false: recorded addresses where the trace has them, else the lowest */
+    bool is_rule_given; /* false: recorded addresses where the trace has them, else the lowest */
     uint64_t fail_call;
     const frag_latency_table *latency; /* NULL: time is not modelled */
     FILE *driver_log;                  /* NULL: none; the counting pass writes it */
@@ -40,8 +40,9 @@ typedef struct frag_run_result {
     double modelled_time_ns;
     bool is_time_modelled;
     frag_address_rule address_rule;
-    /* Every capacity from need_max_bytes to below refused_need_min_bytes gives exactly this run, unless
-     * the policy asked for the capacity (is_capacity_read). Both count whole pages and bytes of others. */
+    /* Every capacity from need_max_bytes to below refused_need_min_bytes gives exactly this run,
+     * unless the policy asked for the capacity (is_capacity_read). Both count whole pages and bytes
+     * of others. */
     uint64_t need_max_bytes;
     uint64_t refused_need_min_bytes;
     bool is_capacity_read;
@@ -50,34 +51,38 @@ typedef struct frag_run_result {
 
 /* false: see frag_replay_create and frag_replay_run. An OOM is a result. */
 bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-              const frag_option_value *values, const frag_device_spec *device, const frag_run_options *options,
-              frag_run_result *result, frag_error *error);
+              const frag_option_value *values, const frag_device_spec *device,
+              const frag_run_options *options, frag_run_result *result, frag_error *error);
 
-/* As frag_run without the second pass, but stops after the given number of events and shows the layout. */
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                     const frag_option_value *values, const frag_device_spec *device, uint64_t stop_after,
+/* As frag_run without the second pass, but stops after the given number of events and shows the
+ * layout. */
+bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
+                     const frag_policy_ops *ops, const frag_option_value *values,
+                     const frag_device_spec *device, uint64_t stop_after,
                      frag_layout_visitor *visit, void *context, frag_error *error);
 
 /* The segments of a recording in order of their mallocs, those held at the start first; for
  * FRAG_ADDRESS_RECORDED. The caller frees. */
-frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count, size_t *initial_count);
+frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count,
+                                              size_t *initial_count);
 
 /* ---- the least capacity that survives */
 typedef struct frag_capacity_result {
     bool is_found;
-    uint64_t capacity_bytes;     /* the least, a multiple of the page */
-    frag_oom below;              /* the OOM with one page less */
-    bool has_below;              /* false: capacity_bytes is one page or the start state's size */
-    bool is_monotone;            /* false: some larger capacity fails again */
+    uint64_t capacity_bytes;      /* the least, a multiple of the page */
+    frag_oom below;               /* the OOM with one page less */
+    bool has_below;               /* false: capacity_bytes is one page or the start state's size */
+    bool is_monotone;             /* false: some larger capacity fails again */
     uint64_t failing_above_bytes; /* the largest capacity that fails */
-    uint64_t enough_bytes;       /* from here on no call of the policy ever fails */
-    uint64_t runs;               /* replays it took */
+    uint64_t enough_bytes;        /* from here on no call of the policy ever fails */
+    uint64_t runs;                /* replays it took */
 } frag_capacity_result;
 
 /* Exact: each run tells the interval of capacities that behave the same, and the search jumps from
  * interval to interval, upward from the peak of requested bytes to where nothing fails. */
-bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                        const frag_option_value *values, const frag_device_spec *device,
-                        bool (*is_interrupted)(void), frag_capacity_result *result, frag_error *error);
+bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
+                        const frag_policy_ops *ops, const frag_option_value *values,
+                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        frag_capacity_result *result, frag_error *error);
 
 #endif

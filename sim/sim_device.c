@@ -1,7 +1,8 @@
 /* The simulated device: pages are counted, addresses follow a rule, nothing is touched.
  *
- * A malloc takes whole pages (2 MiB on every GPU of today), fails when they would exceed capacity less
- * what others use, and synchronises nothing. Sources for the behaviour: docs/metrics.md, "device". */
+ * A malloc takes whole pages (2 MiB on every GPU of today), fails when they would exceed capacity
+ * less what others use, and synchronises nothing. Sources for the behaviour: docs/metrics.md,
+ * "device". */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -132,13 +133,15 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
 static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
-    return frag_ranges_take_lowest(&from_base(device)->reserve_space, pages, address) ? FRAG_DEVICE_OK
-                                                                           : FRAG_DEVICE_OUT_OF_MEMORY;
+    return frag_ranges_take_lowest(&from_base(device)->reserve_space, pages, address)
+               ? FRAG_DEVICE_OK
+               : FRAG_DEVICE_OUT_OF_MEMORY;
 }
 
 static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    frag_ranges_give(&from_base(device)->reserve_space, address, frag_round_up(bytes, device->page_bytes));
+    frag_ranges_give(&from_base(device)->reserve_space, address,
+                     frag_round_up(bytes, device->page_bytes));
     return FRAG_DEVICE_OK;
 }
 
@@ -156,7 +159,8 @@ static frag_device_result sim_unmap(frag_device *device, uint64_t address, uint6
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result sim_memory_info(frag_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+static frag_device_result sim_memory_info(frag_device *device, uint64_t *free_bytes,
+                                          uint64_t *total_bytes)
 {
     sim_device *sim = from_base(device);
     *total_bytes = device->capacity_bytes;
@@ -261,7 +265,8 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     sim->bump = sim->boundary;
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
-    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40), RESERVE_BYTES);
+    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40),
+                       RESERVE_BYTES);
     if (options->address_rule == FRAG_ADDRESS_RECORDED)
         queue_recorded(sim);
     return &sim->base;

@@ -16,23 +16,24 @@
 
 /* X(enumerator, text name) in the order of their codes on disk. */
 #define FRAG_OPS(X)                                                                                \
-    X(ALLOC, "alloc")                 /* slot, stream, bytes requested */                          \
-    X(FREE, "free")                   /* slot; DEFERRED: the block stays busy until its complete */ \
-    X(USE, "use")                     /* slot; stream that now uses the block too */               \
-    X(COMPLETE, "complete")           /* slot whose deferred free has become safe */               \
-    X(SYNC, "sync")                   /* stream, or FRAG_STREAM_ALL */                             \
-    X(EMPTY_CACHE, "empty_cache")     /* slot = pool index, or FRAG_SLOT_NONE: every pool */       \
-    X(LIMIT, "limit")                 /* bytes = limit; RATIO: billionths of the capacity */       \
-    X(POOL_BEGIN, "pool_begin")       /* slot = pool index; stream routed to it, or ALL */         \
-    X(POOL_END, "pool_end")           /* slot = pool index */                                      \
-    X(POOL_RELEASE, "pool_release")   /* slot = pool index: its owner is gone */                   \
-    X(CONFIG, "config")               /* slot = string: settings from here on */                   \
-    X(MARK, "mark")                   /* slot = string: a point; BEGIN, END: a phase */            \
-    X(SEGMENT_ALLOC, "segment_alloc") /* observed: address, bytes, stream; INITIAL: held at start */ \
-    X(SEGMENT_FREE, "segment_free")   /* observed */                                               \
-    X(SEGMENT_MAP, "segment_map")     /* observed; INITIAL: an expandable range held at start */   \
+    X(ALLOC, "alloc")               /* slot, stream, bytes requested */                            \
+    X(FREE, "free")                 /* slot; DEFERRED: the block stays busy until its complete */  \
+    X(USE, "use")                   /* slot; stream that now uses the block too */                 \
+    X(COMPLETE, "complete")         /* slot whose deferred free has become safe */                 \
+    X(SYNC, "sync")                 /* stream, or FRAG_STREAM_ALL */                               \
+    X(EMPTY_CACHE, "empty_cache")   /* slot = pool index, or FRAG_SLOT_NONE: every pool */         \
+    X(LIMIT, "limit")               /* bytes = limit; RATIO: billionths of the capacity */         \
+    X(POOL_BEGIN, "pool_begin")     /* slot = pool index; stream routed to it, or ALL */           \
+    X(POOL_END, "pool_end")         /* slot = pool index */                                        \
+    X(POOL_RELEASE, "pool_release") /* slot = pool index: its owner is gone */                     \
+    X(CONFIG, "config")             /* slot = string: settings from here on */                     \
+    X(MARK, "mark")                 /* slot = string: a point; BEGIN, END: a phase */              \
+    X(SEGMENT_ALLOC,                                                                               \
+      "segment_alloc")              /* observed: address, bytes, stream; INITIAL: held at start */ \
+    X(SEGMENT_FREE, "segment_free") /* observed */                                                 \
+    X(SEGMENT_MAP, "segment_map")   /* observed; INITIAL: an expandable range held at start */     \
     X(SEGMENT_UNMAP, "segment_unmap") /* observed */                                               \
-    X(OOM, "oom")                     /* observed: bytes asked of the device; address = bytes free */
+    X(OOM, "oom") /* observed: bytes asked of the device; address = bytes free */
 
 typedef enum frag_op {
 #define FRAG_OP_ENUM(name, text) FRAG_OP_##name,
@@ -81,14 +82,14 @@ typedef struct frag_pool_id {
 
 typedef struct frag_trace_stats {
     uint64_t op_counts[FRAG_OP_COUNT];
-    uint64_t request_count;   /* allocs of the program: not INITIAL; FAILED ones included */
-    uint64_t initial_count;   /* blocks live at the start */
+    uint64_t request_count; /* allocs of the program: not INITIAL; FAILED ones included */
+    uint64_t initial_count; /* blocks live at the start */
     uint64_t initial_bytes;
     uint64_t failed_count;
     uint64_t requested_bytes_total;
     uint64_t peak_requested_bytes; /* FAILED requests do not count */
     uint64_t peak_requested_event;
-    uint64_t end_requested_bytes;  /* still live at the end */
+    uint64_t end_requested_bytes; /* still live at the end */
     uint64_t live_count_max;
     uint64_t observed_reserved_peak_bytes; /* from observed events; 0 when none */
     uint64_t observed_reserved_end_bytes;
@@ -149,11 +150,12 @@ bool frag_op_has_slot(uint32_t op);
 /* The flags that may stand beside an op. */
 uint8_t frag_op_flags(uint32_t op);
 
-/* The value of a metadata key, or NULL. The string lives as long as the recording is not changed. */
+/* The value of a metadata key, or NULL. The string lives as long as the recording is not changed.
+ */
 const char *frag_recording_get(const frag_recording *recording, const char *key);
 
-/* Validates a whole trace: ops, flags, slots in their life cycle, streams, pools, strings, sites, sizes.
- * On failure the sentence names the event. */
+/* Validates a whole trace: ops, flags, slots in their life cycle, streams, pools, strings, sites,
+ * sizes. On failure the sentence names the event. */
 bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, frag_error *error);
 
 /* frag_trace_check and frag_trace_measure in one pass: what readers of large files use. */

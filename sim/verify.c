@@ -39,7 +39,8 @@ static bool recorded_at(const frag_trace *trace, uint64_t index, frag_oracle_cal
     if (index >= trace->event_count)
         return false;
     const frag_event *event = &trace->events[index];
-    *call = (frag_oracle_call){(frag_op)event->op, trace->addresses != NULL ? trace->addresses[index] : 0, event->bytes};
+    *call = (frag_oracle_call){
+        (frag_op)event->op, trace->addresses != NULL ? trace->addresses[index] : 0, event->bytes};
     return true;
 }
 
@@ -54,14 +55,15 @@ static frag_difference compare(verifying *state, uint64_t index)
     const frag_event *event = &state->trace->events[index];
     frag_difference found = {.kind = FRAG_DIFFERENCE_NONE, .event = index};
     bool was_asked = event->op == FRAG_OP_ALLOC && state->has_answer;
-    uint64_t recorded_address = state->trace->addresses != NULL ? state->trace->addresses[index] : 0;
+    uint64_t recorded_address =
+        state->trace->addresses != NULL ? state->trace->addresses[index] : 0;
     if (is_failed_request(event) && was_asked && !state->is_served)
         /* The requests of a recording that failed carry the size the oom event has. */
         state->result->ooms += frag_oracle_meet_oom(state->device, event->bytes) ? 1 : 0;
     uint64_t position = frag_oracle_position(state->device);
     found.has_recorded = recorded_at(state->trace, position, &found.recorded);
-    /* What a request made the allocator do is recorded before it, if it was served. So by then all device
-     * events up to it must have been met, and none beyond. */
+    /* What a request made the allocator do is recorded before it, if it was served. So by then all
+     * device events up to it must have been met, and none beyond. */
     bool is_served = was_asked && state->is_served && !is_failed_request(event);
     bool is_behind = is_served && position <= index;
     bool is_ahead = is_served && frag_oracle_last(state->device) > index;
@@ -73,7 +75,8 @@ static frag_difference compare(verifying *state, uint64_t index)
         found.has_simulated = frag_oracle_refused(state->device, &found.simulated);
     } else if (was_asked && state->is_served && is_failed_request(event)) {
         found.kind = FRAG_DIFFERENCE_SERVED;
-    } else if (was_asked && state->is_served && recorded_address != 0 && recorded_address != state->address) {
+    } else if (was_asked && state->is_served && recorded_address != 0 &&
+               recorded_address != state->address) {
         found.kind = FRAG_DIFFERENCE_ADDRESS;
         found.address_recorded = recorded_address;
         found.address_simulated = state->address;
@@ -90,7 +93,8 @@ static void check_event(void *context, uint64_t index, const frag_level *level)
     (void)level;
     verifying *state = context;
     frag_verify_result *result = state->result;
-    if (frag_op_is_observed(state->trace->events[index].op) || (result->difference_count > 0 && !state->goes_on)) {
+    if (frag_op_is_observed(state->trace->events[index].op) ||
+        (result->difference_count > 0 && !state->goes_on)) {
         state->has_answer = false;
         return;
     }
@@ -120,9 +124,10 @@ static void check_end(verifying *state)
     result->difference_count++;
 }
 
-bool frag_verify(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                 const frag_option_value *values, uint64_t capacity_bytes, bool goes_on,
-                 frag_verify_result *result, frag_error *error)
+bool frag_verify(const frag_recording *recording, const frag_trace *trace,
+                 const frag_policy_ops *ops, const frag_option_value *values,
+                 uint64_t capacity_bytes, bool goes_on, frag_verify_result *result,
+                 frag_error *error)
 {
     *result = (frag_verify_result){0};
     frag_device *device = frag_oracle_device_create(trace, capacity_bytes);

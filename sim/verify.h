@@ -1,8 +1,9 @@
 /* Does a policy do what the recorded allocator did, event by event?
  *
- * The requests are replayed on an oracle device (sim/oracle_device.h), and after every event the policy must
- * have made exactly the device calls that were recorded up to there, at the recorded addresses, have given
- * each request its recorded address, and have run out of memory where the recording did. */
+ * The requests are replayed on an oracle device (sim/oracle_device.h), and after every event the
+ * policy must have made exactly the device calls that were recorded up to there, at the recorded
+ * addresses, have given each request its recorded address, and have run out of memory where the
+ * recording did. */
 #ifndef FRAG_SIM_VERIFY_H
 #define FRAG_SIM_VERIFY_H
 
@@ -21,12 +22,13 @@ typedef enum frag_difference_kind {
 
 typedef struct frag_difference {
     frag_difference_kind kind;
-    uint64_t event;             /* of the trace, during which it showed */
-    frag_oracle_call recorded;  /* MISSING, CALL, EARLY: the next recorded device event */
+    uint64_t event;            /* of the trace, during which it showed */
+    frag_oracle_call recorded; /* MISSING, CALL, EARLY: the next recorded device event */
     bool has_recorded;
-    frag_oracle_call simulated; /* CALL: what the policy did; FAILED: what it asked the device for */
+    frag_oracle_call
+        simulated; /* CALL: what the policy did; FAILED: what it asked the device for */
     bool has_simulated;
-    uint64_t address_recorded;  /* ADDRESS */
+    uint64_t address_recorded; /* ADDRESS */
     uint64_t address_simulated;
 } frag_difference;
 
@@ -35,15 +37,17 @@ typedef struct frag_verify_result {
     uint64_t requests;      /* compared */
     uint64_t device_events; /* met */
     uint64_t ooms;
-    uint64_t difference_count; /* events at which something differed; 1 when the run stops at the first */
+    uint64_t difference_count; /* events at which something differed; 1 when the run stops at the
+                                  first */
     frag_difference first;
     frag_initial initial;
 } frag_verify_result;
 
 /* goes_on: count all differences instead of stopping at the first. false: as frag_replay_create. */
-bool frag_verify(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-                 const frag_option_value *values, uint64_t capacity_bytes, bool goes_on,
-                 frag_verify_result *result, frag_error *error);
+bool frag_verify(const frag_recording *recording, const frag_trace *trace,
+                 const frag_policy_ops *ops, const frag_option_value *values,
+                 uint64_t capacity_bytes, bool goes_on, frag_verify_result *result,
+                 frag_error *error);
 
 const char *frag_difference_name(frag_difference_kind kind);
 

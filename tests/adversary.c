@@ -11,8 +11,8 @@
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 
-void word_world_open(word_world *world, const char *policy, uint64_t capacity_words, uint32_t live_max,
-                     uint64_t request_max, uint64_t words_max)
+void word_world_open(word_world *world, const char *policy, uint64_t capacity_words,
+                     uint32_t live_max, uint64_t request_max, uint64_t words_max)
 {
     memset(world, 0, sizeof *world);
     frag_error error = {0};
@@ -27,7 +27,8 @@ void word_world_open(word_world *world, const char *policy, uint64_t capacity_wo
                                  .request_bytes_max = words_max,
                                  .requested_bytes_total = request_max * words_max};
     const frag_policy_ops *ops = world->spec.ops;
-    assert_true(frag_arena_create(&world->arena, ops->arena_bytes(&limits, world->spec.values), &error));
+    assert_true(
+        frag_arena_create(&world->arena, ops->arena_bytes(&limits, world->spec.values), &error));
     frag_policy_setup setup = {.values = world->spec.values,
                                .device = world->device,
                                .arena = &world->arena,
@@ -52,7 +53,8 @@ void word_world_close(word_world *world)
     free(world->blocks);
 }
 
-/* The lowest number that names no block; block numbers are searched from where the last one was found. */
+/* The lowest number that names no block; block numbers are searched from where the last one was
+ * found. */
 static size_t free_number(const word_world *world, size_t from)
 {
     for (size_t i = 0; i < world->block_max; i++) {
@@ -168,9 +170,10 @@ static void thin(word_world *world, uint64_t hole_max, placed *list)
     }
 }
 
-/* Frees every other one of the row, puts a block one word shorter into each hole and fills the words
- * that are left over with pins; pins that went elsewhere are taken back. */
-static void pin_row(word_world *world, uint64_t live_max, uint64_t size, size_t *row, size_t count, size_t parity)
+/* Frees every other one of the row, puts a block one word shorter into each hole and fills the
+ * words that are left over with pins; pins that went elsewhere are taken back. */
+static void pin_row(word_world *world, uint64_t live_max, uint64_t size, size_t *row, size_t count,
+                    size_t parity)
 {
     size_t *strays = frag_alloc(live_max, sizeof *strays);
     size_t stray_count = 0;
@@ -207,7 +210,8 @@ static void pin_row(word_world *world, uint64_t live_max, uint64_t size, size_t 
 uint64_t adversary_best_fit(const char *policy, uint64_t live_words, uint64_t size_max)
 {
     word_world world;
-    word_world_open(&world, policy, FRAG_UNLIMITED, (uint32_t)live_words, live_words * size_max * 8, size_max);
+    word_world_open(&world, policy, FRAG_UNLIMITED, (uint32_t)live_words, live_words * size_max * 8,
+                    size_max);
     placed *list = frag_alloc(live_words, sizeof *list);
     size_t *row = frag_alloc(live_words, sizeof *row);
     fill(&world, live_words, 1);
@@ -230,11 +234,12 @@ uint64_t adversary_best_fit(const char *policy, uint64_t live_words, uint64_t si
     return high_water;
 }
 
-/* ---- all layouts that can be reached. A layout is one bit a word for "in use" and one for "a block
- * starts here"; worlds are below 32 words. */
+/* ---- all layouts that can be reached. A layout is one bit a word for "in use" and one for "a
+ * block starts here"; worlds are below 32 words. */
 
 typedef struct layout_set {
-    uint64_t *table; /* open addressing; a layout is never 0 but the empty one, which is not stored */
+    uint64_t
+        *table; /* open addressing; a layout is never 0 but the empty one, which is not stored */
     size_t capacity;
     uint64_t *queue;
     size_t queue_count;
@@ -269,7 +274,8 @@ static void add_layout(layout_set *set, uint64_t layout)
     }
     if (!insert_into(set->table, set->capacity, layout))
         return;
-    set->queue = frag_grow(set->queue, &set->queue_capacity, set->queue_count + 1, sizeof *set->queue);
+    set->queue =
+        frag_grow(set->queue, &set->queue_capacity, set->queue_count + 1, sizeof *set->queue);
     set->queue[set->queue_count++] = layout;
 }
 
@@ -278,12 +284,13 @@ static uint64_t block_mask(uint64_t layout, uint32_t start)
     uint32_t end = start + 1;
     while (end < 32 && (USED(layout) >> end & 1) != 0 && (STARTS(layout) >> end & 1) == 0)
         end++;
-    uint32_t used = (end == 32 ? UINT32_MAX : ((uint32_t)1 << end) - 1) & ~(((uint32_t)1 << start) - 1);
+    uint32_t used =
+        (end == 32 ? UINT32_MAX : ((uint32_t)1 << end) - 1) & ~(((uint32_t)1 << start) - 1);
     return (uint64_t)1 << (32 + start) | used;
 }
 
-/* Brings an empty world into the layout: words up to the top are filled one by one, then those of each
- * block are freed and the block takes their place, the only one that fits. */
+/* Brings an empty world into the layout: words up to the top are filled one by one, then those of
+ * each block are freed and the block takes their place, the only one that fits. */
 static void restore(word_world *world, uint64_t layout)
 {
     uint32_t top = frag_bit_high(USED(layout)) + 1;
@@ -316,7 +323,8 @@ static void clear(word_world *world)
     world->spec.ops->empty_cache(world->policy, FRAG_POOL_ALL);
 }
 
-uint64_t adversary_exhaustive(const char *policy, uint64_t live_words, const uint64_t *sizes, size_t size_count)
+uint64_t adversary_exhaustive(const char *policy, uint64_t live_words, const uint64_t *sizes,
+                              size_t size_count)
 {
     word_world world;
     word_world_open(&world, policy, FRAG_UNLIMITED, 64, (uint64_t)1 << 20, 32);

@@ -29,10 +29,10 @@ typedef struct word_world {
     uint64_t high_water; /* end of the highest block ever */
 } word_world;
 
-/* policy as after --policy; fails the test when it cannot be made. live_max blocks at once, and request_max
- * requests in all of at most words_max words each. */
-void word_world_open(word_world *world, const char *policy, uint64_t capacity_words, uint32_t live_max,
-                     uint64_t request_max, uint64_t words_max);
+/* policy as after --policy; fails the test when it cannot be made. live_max blocks at once, and
+ * request_max requests in all of at most words_max words each. */
+void word_world_open(word_world *world, const char *policy, uint64_t capacity_words,
+                     uint32_t live_max, uint64_t request_max, uint64_t words_max);
 void word_world_close(word_world *world);
 
 /* Returns the number of the block. false: out of memory. */
@@ -45,7 +45,9 @@ uint64_t adversary_robson(const char *policy, uint64_t live_words, uint64_t size
 /* A program that drives best fit to about 0.42 M n words while first fit stays below 2 M. */
 uint64_t adversary_best_fit(const char *policy, uint64_t live_words, uint64_t size_max);
 
-/* The highest word over all sequences of requests of the given sizes with at most live_words live. */
-uint64_t adversary_exhaustive(const char *policy, uint64_t live_words, const uint64_t *sizes, size_t size_count);
+/* The highest word over all sequences of requests of the given sizes with at most live_words live.
+ */
+uint64_t adversary_exhaustive(const char *policy, uint64_t live_words, const uint64_t *sizes,
+                              size_t size_count);
 
 #endif

@@ -34,8 +34,8 @@ static frag_device_result slow_malloc(frag_device *base, uint64_t bytes, uint64_
     *address = device->next_address;
     /* A page between segments, so that none can be mistaken for a neighbour. */
     device->next_address += in_pages(device, bytes) + base->page_bytes;
-    device->segments = frag_grow(device->segments, &device->segment_capacity, device->segment_count + 1,
-                                 sizeof *device->segments);
+    device->segments = frag_grow(device->segments, &device->segment_capacity,
+                                 device->segment_count + 1, sizeof *device->segments);
     device->segments[device->segment_count++] = (slow_range){*address, bytes};
     device->held_bytes += in_pages(device, bytes);
     device->policy_bytes += bytes;
@@ -88,14 +88,16 @@ static frag_device_result slow_unreserve(frag_device *base, uint64_t address, ui
     return FRAG_DEVICE_FAILED;
 }
 
-/* Pages of a range inside a reservation: were all of them as told? They are set to the other state. */
+/* Pages of a range inside a reservation: were all of them as told? They are set to the other state.
+ */
 static void turn_pages(slow_device *device, uint64_t address, uint64_t bytes, unsigned char was)
 {
     uint64_t page_bytes = device->base.page_bytes;
     FRAG_ASSERT(bytes != 0 && bytes % page_bytes == 0);
     for (size_t i = 0; i < device->reservation_count; i++) {
         slow_reservation *home = &device->reservations[i];
-        if (address < home->range.address || address + bytes > home->range.address + home->range.bytes)
+        if (address < home->range.address ||
+            address + bytes > home->range.address + home->range.bytes)
             continue;
         FRAG_ASSERT((address - home->range.address) % page_bytes == 0);
         uint64_t first = (address - home->range.address) / page_bytes;
@@ -128,7 +130,8 @@ static frag_device_result slow_unmap(frag_device *base, uint64_t address, uint64
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result slow_memory_info(frag_device *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static frag_device_result slow_memory_info(frag_device *base, uint64_t *free_bytes,
+                                           uint64_t *total_bytes)
 {
     *total_bytes = base->capacity_bytes;
     *free_bytes = base->capacity_bytes - from_base(base)->held_bytes;
@@ -175,7 +178,8 @@ void slow_checker_destroy(slow_checker *checker)
 static bool problem(slow_checker *checker, const char *what, uint64_t address, uint64_t bytes)
 {
     if (checker->problem[0] == '\0')
-        snprintf(checker->problem, sizeof checker->problem, "%s: %" PRIu64 " bytes at 0x%" PRIx64, what, bytes, address);
+        snprintf(checker->problem, sizeof checker->problem, "%s: %" PRIu64 " bytes at 0x%" PRIx64,
+                 what, bytes, address);
     return false;
 }
 
@@ -190,7 +194,8 @@ static bool is_held(const slow_checker *checker, uint64_t address, uint64_t byte
     uint64_t page_bytes = device->base.page_bytes;
     for (size_t i = 0; i < device->reservation_count; i++) {
         const slow_reservation *home = &device->reservations[i];
-        if (address < home->range.address || address + bytes > home->range.address + home->range.bytes)
+        if (address < home->range.address ||
+            address + bytes > home->range.address + home->range.bytes)
             continue;
         uint64_t last = (address + bytes - 1 - home->range.address) / page_bytes;
         for (uint64_t page = (address - home->range.address) / page_bytes; page <= last; page++)
@@ -207,25 +212,29 @@ bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
     if (!checker->ops->alloc(checker->policy, request, &grant))
         return false;
     if (grant.block_bytes < request->bytes)
-        return problem(checker, "a block is smaller than its request", grant.address, grant.block_bytes);
+        return problem(checker, "a block is smaller than its request", grant.address,
+                       grant.block_bytes);
     if (checker->ops->rounded != NULL) {
         uint64_t rounded = checker->ops->rounded(checker->policy, request->bytes);
         if (rounded < request->bytes || grant.block_bytes < rounded)
-            return problem(checker, "a block is smaller than the rounded request", grant.address, grant.block_bytes);
+            return problem(checker, "a block is smaller than the rounded request", grant.address,
+                           grant.block_bytes);
     }
     if (grant.address % checker->align != 0)
         return problem(checker, "a block is not aligned", grant.address, grant.block_bytes);
     if (!is_held(checker, grant.address, grant.block_bytes))
-        return problem(checker, "a block lies outside of the segments", grant.address, grant.block_bytes);
+        return problem(checker, "a block lies outside of the segments", grant.address,
+                       grant.block_bytes);
     for (size_t i = 0; i < checker->block_count; i++) {
         const slow_block *other = &checker->blocks[i];
-        if (grant.address < other->address + other->bytes && other->address < grant.address + grant.block_bytes)
+        if (grant.address < other->address + other->bytes &&
+            other->address < grant.address + grant.block_bytes)
             return problem(checker, "a block lies over another", grant.address, grant.block_bytes);
         if (grant.handle == other->handle)
             return problem(checker, "two blocks have one handle", grant.address, grant.block_bytes);
     }
-    checker->blocks =
-        frag_grow(checker->blocks, &checker->block_capacity, checker->block_count + 1, sizeof *checker->blocks);
+    checker->blocks = frag_grow(checker->blocks, &checker->block_capacity, checker->block_count + 1,
+                                sizeof *checker->blocks);
     checker->blocks[checker->block_count++] = (slow_block){.address = grant.address,
                                                            .bytes = grant.block_bytes,
                                                            .requested_bytes = request->bytes,
@@ -257,7 +266,8 @@ static void see_block(slow_checker *checker, const frag_span *span)
         if (block->handle != span->handle)
             continue;
         if (block->address != span->address || block->bytes != span->bytes)
-            problem(checker, "the walk tells another block than was granted", span->address, span->bytes);
+            problem(checker, "the walk tells another block than was granted", span->address,
+                    span->bytes);
         return;
     }
     problem(checker, "the walk tells a block that is not live", span->address, span->bytes);
@@ -271,9 +281,11 @@ static void see_span(void *context, const frag_span *span)
         problem(checker, "the walk tells an empty span", span->address, 0);
     if (span->kind == FRAG_SPAN_SEGMENT) {
         if (state->at != state->segment_end)
-            problem(checker, "blocks and holes do not fill the segment", state->at, state->segment_end - state->at);
+            problem(checker, "blocks and holes do not fill the segment", state->at,
+                    state->segment_end - state->at);
         if (!is_held(checker, span->address, span->bytes))
-            problem(checker, "the walk tells a segment that is not held", span->address, span->bytes);
+            problem(checker, "the walk tells a segment that is not held", span->address,
+                    span->bytes);
         state->at = span->address;
         state->segment_end = span->address + span->bytes;
         state->segment_bytes += span->bytes;
@@ -294,7 +306,8 @@ bool slow_checker_audit(slow_checker *checker)
     walk_state state = {.checker = checker};
     checker->ops->walk(checker->policy, see_span, &state);
     if (state.at != state.segment_end)
-        problem(checker, "blocks and holes do not fill the last segment", state.at, state.segment_end - state.at);
+        problem(checker, "blocks and holes do not fill the last segment", state.at,
+                state.segment_end - state.at);
     uint64_t live_bytes = 0;
     for (size_t i = 0; i < checker->block_count; i++)
         live_bytes += checker->blocks[i].bytes;
@@ -303,9 +316,11 @@ bool slow_checker_audit(slow_checker *checker)
     if (state.segment_bytes != checker->device.policy_bytes)
         problem(checker, "the walk and the device differ on what is held", 0, state.segment_bytes);
     if (checker->device.base.reserved_bytes != checker->device.policy_bytes)
-        problem(checker, "the device counts reserved bytes wrongly", 0, checker->device.base.reserved_bytes);
+        problem(checker, "the device counts reserved bytes wrongly", 0,
+                checker->device.base.reserved_bytes);
     frag_error error = {0};
     if (!checker->ops->check(checker->policy, &error) && checker->problem[0] == '\0')
-        snprintf(checker->problem, sizeof checker->problem, "its own check: %.200s", error.sentence);
+        snprintf(checker->problem, sizeof checker->problem, "its own check: %.200s",
+                 error.sentence);
     return checker->problem[0] == '\0';
 }

@@ -1,5 +1,6 @@
-/* A slow and obvious checker of policies that shares no code with them: a device of its own that keeps
- * plain lists of what it gave, and a list of live blocks against which every grant is held. */
+/* A slow and obvious checker of policies that shares no code with them: a device of its own that
+ * keeps plain lists of what it gave, and a list of live blocks against which every grant is held.
+ */
 #ifndef FRAG_TESTS_SLOW_CHECKER_H
 #define FRAG_TESTS_SLOW_CHECKER_H
 
@@ -32,9 +33,9 @@ typedef struct slow_block {
 typedef struct slow_device {
     frag_device base;
     uint64_t next_address;
-    uint64_t held_bytes;       /* whole pages: what the capacity limits */
-    uint64_t policy_bytes;     /* as asked */
-    uint64_t refuse_every;     /* every n-th malloc or map is refused; 0: none */
+    uint64_t held_bytes;   /* whole pages: what the capacity limits */
+    uint64_t policy_bytes; /* as asked */
+    uint64_t refuse_every; /* every n-th malloc or map is refused; 0: none */
     uint64_t space_calls;
     slow_range *segments;
     size_t segment_count;
@@ -57,7 +58,8 @@ typedef struct slow_checker {
 void slow_checker_create(slow_checker *checker, uint64_t capacity_bytes, uint64_t page_bytes);
 void slow_checker_destroy(slow_checker *checker);
 
-/* Each asks the policy and holds the outcome against the lists. false: out of memory, or a problem. */
+/* Each asks the policy and holds the outcome against the lists. false: out of memory, or a problem.
+ */
 bool slow_checker_alloc(slow_checker *checker, const frag_request *request);
 void slow_checker_free(slow_checker *checker, size_t block);
 

@@ -23,7 +23,8 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
                                  .request_bytes_max = FRAG_GIB,
                                  .requested_bytes_total = 1000 * FRAG_GIB};
     const frag_policy_ops *ops = world->spec.ops;
-    assert_true(frag_arena_create(&world->arena, ops->arena_bytes(&limits, world->spec.values), error));
+    assert_true(
+        frag_arena_create(&world->arena, ops->arena_bytes(&limits, world->spec.values), error));
     frag_policy_setup setup = {.values = world->spec.values,
                                .device = world->device,
                                .arena = &world->arena,

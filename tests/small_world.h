@@ -1,4 +1,5 @@
-/* One policy on one simulated device, for tests that say in a few lines what is asked and what must come. */
+/* One policy on one simulated device, for tests that say in a few lines what is asked and what must
+ * come. */
 #ifndef FRAG_TESTS_SMALL_WORLD_H
 #define FRAG_TESTS_SMALL_WORLD_H
 
@@ -15,7 +16,8 @@ typedef struct small_world {
     frag_policy *policy;
 } small_world;
 
-/* policy as after --policy. Up to 1000 blocks at once of up to 1 GiB. Fails the test when refused. */
+/* policy as after --policy. Up to 1000 blocks at once of up to 1 GiB. Fails the test when refused.
+ */
 void small_world_open(small_world *world, const char *policy, uint64_t capacity_bytes);
 void small_world_close(small_world *world);
 

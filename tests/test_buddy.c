@@ -8,8 +8,8 @@
 #include "sim/base/bytes.h"
 #include "tests/small_world.h"
 
-#define KIB(n) ((uint64_t)(n) * FRAG_KIB)
-#define MIB(n) ((uint64_t)(n) * FRAG_MIB)
+#define KIB(n) ((uint64_t)(n)*FRAG_KIB)
+#define MIB(n) ((uint64_t)(n)*FRAG_MIB)
 
 static void rounds_up_to_powers_of_two(void **state)
 {

@@ -53,11 +53,8 @@ typedef struct plan {
 } plan;
 
 static const plan plans[] = {
-    {1, FRAG_UNLIMITED, 0},
-    {2, FRAG_UNLIMITED, 0},
-    {3, 1024 * FRAG_MIB, 0},
-    {4, 200 * FRAG_MIB, 0},
-    {5, FRAG_UNLIMITED, 3},
+    {1, FRAG_UNLIMITED, 0}, {2, FRAG_UNLIMITED, 0}, {3, 1024 * FRAG_MIB, 0},
+    {4, 200 * FRAG_MIB, 0}, {5, FRAG_UNLIMITED, 3},
 };
 
 typedef struct random_state {
@@ -112,7 +109,8 @@ static void step(slow_checker *checker, random_state *random)
     } else if (checker->block_count != 0) {
         /* The newest dies first more often than not. */
         uint64_t back = draw(random, 2) == 0 ? draw(random, 4) : draw(random, checker->block_count);
-        slow_checker_free(checker, (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0));
+        slow_checker_free(
+            checker, (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0));
     }
 }
 
@@ -125,7 +123,8 @@ static void empty(slow_checker *checker)
     if (checker->ops->empty_cache != NULL)
         checker->ops->empty_cache(checker->policy, FRAG_POOL_ALL);
     if (checker->device.policy_bytes != 0 && checker->problem[0] == '\0')
-        snprintf(checker->problem, sizeof checker->problem, "%llu bytes are held when nothing is live",
+        snprintf(checker->problem, sizeof checker->problem,
+                 "%llu bytes are held when nothing is live",
                  (unsigned long long)checker->device.policy_bytes);
 }
 
@@ -133,9 +132,11 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
 {
     /* Where pages are bytes everything is smaller: the device marks every page. */
     uint64_t shift = what->page_bytes == 1 ? 14 : 0;
-    uint64_t capacity = how->capacity_bytes == FRAG_UNLIMITED ? FRAG_UNLIMITED : how->capacity_bytes >> shift;
+    uint64_t capacity =
+        how->capacity_bytes == FRAG_UNLIMITED ? FRAG_UNLIMITED : how->capacity_bytes >> shift;
     slow_checker checker;
-    slow_checker_create(&checker, capacity, what->page_bytes == 0 ? 2 * FRAG_MIB : what->page_bytes);
+    slow_checker_create(&checker, capacity,
+                        what->page_bytes == 0 ? 2 * FRAG_MIB : what->page_bytes);
     checker.device.refuse_every = how->refuse_every;
     checker.ops = spec->ops;
     checker.align = what->align;
@@ -156,7 +157,8 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
     checker.policy = spec->ops->create(&setup, &error);
     if (checker.policy == NULL)
         fail_msg("%s: %s", what->text, error.sentence);
-    random_state random = {.bits = how->seed * 0x9e3779b97f4a7c15u, .doublings = 26 - shift, .is_rising = true};
+    random_state random = {
+        .bits = how->seed * 0x9e3779b97f4a7c15u, .doublings = 26 - shift, .is_rising = true};
     for (int i = 0; i < 16; i++)
         random.popular[i] = draw_any_size(&random);
     uint32_t at = 0;
@@ -169,7 +171,8 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
     empty(&checker);
     slow_checker_audit(&checker);
     if (checker.problem[0] != '\0')
-        fail_msg("%s, seed %llu, step %u: %s", what->text, (unsigned long long)how->seed, at, checker.problem);
+        fail_msg("%s, seed %llu, step %u: %s", what->text, (unsigned long long)how->seed, at,
+                 checker.problem);
     slow_checker_destroy(&checker);
     frag_arena_destroy(&arena);
 }

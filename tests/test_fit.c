@@ -8,8 +8,8 @@
 #include "sim/base/bytes.h"
 #include "tests/small_world.h"
 
-#define KIB(n) ((uint64_t)(n) * FRAG_KIB)
-#define MIB(n) ((uint64_t)(n) * FRAG_MIB)
+#define KIB(n) ((uint64_t)(n)*FRAG_KIB)
+#define MIB(n) ((uint64_t)(n)*FRAG_MIB)
 
 /* Four holes of 8, 4, 16 and 4 KiB in this order of addresses, and nothing free behind them. */
 typedef struct four_holes {

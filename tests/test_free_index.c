@@ -24,7 +24,8 @@ static void open_world(world *w, bool keeps_least)
 {
     memset(w, 0, sizeof *w);
     frag_error error = {0};
-    assert_true(frag_arena_create(&w->arena, frag_free_index_store_bytes(IDS, INDEXES, keeps_least), &error));
+    assert_true(frag_arena_create(&w->arena, frag_free_index_store_bytes(IDS, INDEXES, keeps_least),
+                                  &error));
     frag_free_index_store_create(&w->store, &w->arena, IDS, keeps_least);
     for (uint32_t i = 0; i < INDEXES; i++)
         w->indexes[i].store = &w->store;
@@ -70,7 +71,8 @@ static bool is_better(const world *w, question what, uint32_t a, uint32_t b, uin
     }
 }
 
-static bool plain_answer(const world *w, uint32_t home, question what, uint64_t size, uint64_t from, uint32_t *id)
+static bool plain_answer(const world *w, uint32_t home, question what, uint64_t size, uint64_t from,
+                         uint32_t *id)
 {
     bool is_found = false;
     for (uint32_t i = 0; i < IDS; i++) {
@@ -189,7 +191,8 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
     world w;
     open_world(&w, true);
     frag_error error = {0};
-    /* Each size in turn takes all blocks, so that arrays travel from bin to bin within the bound. */
+    /* Each size in turn takes all blocks, so that arrays travel from bin to bin within the bound.
+     */
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
         for (uint32_t id = 0; id < IDS; id++)
             frag_free_index_insert(&w.indexes[0], id, size, IDS - id);

@@ -46,7 +46,8 @@ static void every_policy_has_a_complete_entry(void **state)
         const frag_policy_ops *ops = frag_policy_table[i];
         assert_true(ops->summary[0] != '\0' && ops->source[0] != '\0');
         assert_non_null(ops->bound);
-        assert_true(ops->alloc != NULL && ops->free != NULL && ops->walk != NULL && ops->check != NULL);
+        assert_true(ops->alloc != NULL && ops->free != NULL && ops->walk != NULL &&
+                    ops->check != NULL);
         assert_true(ops->create != NULL && ops->arena_bytes != NULL);
         assert_ptr_equal(frag_policy_find(ops->name), ops);
         frag_policy_spec spec = parse(ops->name);
@@ -58,7 +59,8 @@ static void reads_a_literal_pytorch_setting_string(void **state)
 {
     (void)state;
     frag_policy_spec spec =
-        parse("pytorch:max_split_size_mb:128, roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.8,");
+        parse("pytorch:max_split_size_mb:128, "
+              "roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.8,");
     assert_int_equal(value_of(&spec, "max_split_size_mb")->number, 128);
     assert_true(value_of(&spec, "max_split_size_mb")->is_given);
     assert_string_equal(value_of(&spec, "roundup_power2_divisions")->text, "[256:1,512:2,>:8]");
@@ -95,7 +97,8 @@ static void refuses_what_it_does_not_know_and_names_the_nearest(void **state)
     refuse("nothing-like-it-at-all", "lists them");
 }
 
-static bool settle(const char *text, const char *recorded, frag_pytorch_settings *settings, frag_error *error)
+static bool settle(const char *text, const char *recorded, frag_pytorch_settings *settings,
+                   frag_error *error)
 {
     frag_policy_spec spec = parse(text);
     bool ok = frag_pytorch_settings_create(settings, spec.values, recorded, error);
@@ -155,7 +158,8 @@ static void rounds_by_divisions_of_a_power_of_two(void **state)
 static void a_rest_item_overwrites_the_last_interval_up_to_2_9(void **state)
 {
     (void)state;
-    frag_pytorch_settings settings = settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.9");
+    frag_pytorch_settings settings =
+        settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.9");
     assert_int_equal(settings.divisions[9], 8);
     settings = settings_of("pytorch:roundup_power2_divisions=[256:1,512:2,>:8],version=2.10");
     assert_int_equal(settings.divisions[9], 2);
@@ -171,7 +175,8 @@ static void refuses_divisions_that_are_no_powers_of_two(void **state)
         char text[96];
         snprintf(text, sizeof text, "pytorch:roundup_power2_divisions=%s", wrong[i]);
         frag_policy_spec spec;
-        /* An open bracket swallows the rest of the options; what is left must be refused all the same. */
+        /* An open bracket swallows the rest of the options; what is left must be refused all the
+         * same. */
         if (!frag_policy_spec_parse(text, &spec, &error))
             continue;
         assert_false(frag_pytorch_settings_create(&settings, spec.values, "", &error));

@@ -13,7 +13,8 @@
 #include "tests/text_recording.h"
 
 /* Runs a text trace with a policy on a device of that capacity. */
-static frag_run_result run(const char *text, const char *policy, uint64_t capacity, bool is_oom_skipped)
+static frag_run_result run(const char *text, const char *policy, uint64_t capacity,
+                           bool is_oom_skipped)
 {
     frag_recording recording = {0};
     frag_test_recording(text, &recording);
@@ -24,7 +25,8 @@ static frag_run_result run(const char *text, const char *policy, uint64_t capaci
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.check_every = 1, .is_oom_skipped = is_oom_skipped};
     frag_run_result result;
-    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options, &result, &error))
+    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
+                  &result, &error))
         fail_msg("%s", error.sentence);
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);
@@ -35,8 +37,8 @@ static void parts_at_the_peak_add_up_to_reserved(void **state)
 {
     (void)state;
     /* 1000 bytes round to 1024 in a 2 MiB segment; 3 MiB sit in a segment of 20 MiB. */
-    frag_run_result result = run("alloc 0 1000\nalloc 1 3145728\nalloc 2 1000\nfree 0\n", "pytorch", FRAG_UNLIMITED,
-                                 false);
+    frag_run_result result = run("alloc 0 1000\nalloc 1 3145728\nalloc 2 1000\nfree 0\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
     const frag_decomposition *parts = &result.at_peak;
     assert_int_equal(result.replay.peak.reserved_bytes, 22 * FRAG_MIB);
     assert_int_equal(result.replay.reserved_at_event, 1);
@@ -44,8 +46,9 @@ static void parts_at_the_peak_add_up_to_reserved(void **state)
     assert_int_equal(parts->rounding_bytes, 24);
     assert_int_equal(parts->unsplit_bytes, 0);
     assert_int_equal(parts->holes_bytes, 22 * FRAG_MIB - 3 * FRAG_MIB - 1024);
-    assert_int_equal(parts->requested_bytes + parts->rounding_bytes + parts->unsplit_bytes + parts->holes_bytes +
-                         parts->cached_bytes + parts->waiting_bytes + parts->page_slack_bytes,
+    assert_int_equal(parts->requested_bytes + parts->rounding_bytes + parts->unsplit_bytes +
+                         parts->holes_bytes + parts->cached_bytes + parts->waiting_bytes +
+                         parts->page_slack_bytes,
                      result.replay.peak.reserved_bytes);
 }
 
@@ -53,7 +56,8 @@ static void tells_rounding_from_what_was_not_split_off(void **state)
 {
     (void)state;
     /* 19.5 MiB in a 20 MiB segment: the remainder is too small to split off. */
-    frag_run_result result = run("alloc 0 20447232\nalloc 1 100\n", "pytorch", FRAG_UNLIMITED, false);
+    frag_run_result result =
+        run("alloc 0 20447232\nalloc 1 100\n", "pytorch", FRAG_UNLIMITED, false);
     assert_int_equal(result.at_peak.unsplit_bytes, FRAG_MIB / 2);
     assert_int_equal(result.at_peak.rounding_bytes, 412);
 }
@@ -61,8 +65,8 @@ static void tells_rounding_from_what_was_not_split_off(void **state)
 static void counts_waiting_blocks_as_active_but_not_allocated(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 1024\nfree 0 deferred\nalloc 1 2097152\ncomplete 0\n", "pytorch",
-                                 FRAG_UNLIMITED, false);
+    frag_run_result result = run("alloc 0 1024\nfree 0 deferred\nalloc 1 2097152\ncomplete 0\n",
+                                 "pytorch", FRAG_UNLIMITED, false);
     assert_int_equal(result.at_peak.waiting_bytes, 1024);
     assert_int_equal(result.replay.final.active_bytes, result.replay.final.allocated_bytes);
     assert_int_equal(result.replay.peak.active_bytes, 2097152 + 1024);
@@ -73,8 +77,9 @@ static void a_full_device_makes_waiting_frees_arrive_early(void **state)
 {
     (void)state;
     /* The second request fits only if the waiting block's segment is given back first. */
-    frag_run_result result = run("alloc 0 20971520\nfree 0 deferred\nalloc 1 22020096\ncomplete 0\nfree 1\n", "pytorch",
-                                 24 * FRAG_MIB, false);
+    frag_run_result result =
+        run("alloc 0 20971520\nfree 0 deferred\nalloc 1 22020096\ncomplete 0\nfree 1\n", "pytorch",
+            24 * FRAG_MIB, false);
     assert_false(result.replay.oom.has_happened);
     assert_int_equal(result.calls[FRAG_DEVICE_SYNCHRONIZE], 1);
     assert_int_equal(result.calls[FRAG_DEVICE_FREE], 1);
@@ -83,8 +88,8 @@ static void a_full_device_makes_waiting_frees_arrive_early(void **state)
 static void stops_at_the_first_oom_and_says_where(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 2097152\nalloc 1 2097152\nalloc 2 67108864\nfree 0\n", "pytorch",
-                                 32 * FRAG_MIB, false);
+    frag_run_result result = run("alloc 0 2097152\nalloc 1 2097152\nalloc 2 67108864\nfree 0\n",
+                                 "pytorch", 32 * FRAG_MIB, false);
     const frag_oom *oom = &result.replay.oom;
     assert_true(oom->has_happened);
     assert_int_equal(oom->event, 2);
@@ -98,7 +103,8 @@ static void stops_at_the_first_oom_and_says_where(void **state)
 static void goes_on_without_the_block_when_told_to_skip(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 67108864\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", 32 * FRAG_MIB, true);
+    frag_run_result result =
+        run("alloc 0 67108864\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", 32 * FRAG_MIB, true);
     assert_int_equal(result.replay.failed_requests, 1);
     assert_int_equal(result.replay.events, 4);
     assert_int_equal(result.replay.final.requested_bytes, 0);
@@ -132,7 +138,8 @@ static void refuses_a_start_that_does_not_fit_together(void **state)
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_options options = {.check_every = 1};
     frag_run_result result;
-    assert_false(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options, &result, &error));
+    assert_false(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                          &options, &result, &error));
     assert_non_null(strstr(error.sentence, "overlaps"));
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);
@@ -141,18 +148,21 @@ static void refuses_a_start_that_does_not_fit_together(void **state)
 static void a_request_that_failed_when_recorded_is_tried_and_dropped(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch", FRAG_UNLIMITED, false);
+    frag_run_result result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
     assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
     assert_int_equal(result.replay.peak.requested_bytes, 2048);
     assert_false(result.replay.oom.has_happened);
-    result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch", 16 * FRAG_MIB, false);
+    result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch", 16 * FRAG_MIB,
+                 false);
     assert_int_equal(result.replay.oom.event, 1);
 }
 
 static void empty_cache_gives_whole_segments_back(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 2097152\nfree 0\nempty_cache\nalloc 1 100\n", "pytorch", FRAG_UNLIMITED, false);
+    frag_run_result result = run("alloc 0 2097152\nfree 0\nempty_cache\nalloc 1 100\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
     assert_int_equal(result.replay.peak.reserved_bytes, 20 * FRAG_MIB);
     assert_int_equal(result.replay.final.reserved_bytes, 2 * FRAG_MIB);
 }
@@ -160,7 +170,8 @@ static void empty_cache_gives_whole_segments_back(void **state)
 static void means_are_sums_over_events(void **state)
 {
     (void)state;
-    frag_run_result result = run("alloc 0 1024\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", FRAG_UNLIMITED, false);
+    frag_run_result result =
+        run("alloc 0 1024\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", FRAG_UNLIMITED, false);
     assert_int_equal(result.replay.requested_sum.low, 1024 + 2048 + 1024 + 0);
     assert_int_equal(result.replay.reserved_sum.low, 4 * 2 * FRAG_MIB);
 }
@@ -176,17 +187,19 @@ static frag_capacity_result least(const char *text, const char *policy)
     assert_true(frag_policy_spec_parse(policy, &spec, &error));
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_capacity_result result;
-    assert_true(frag_find_capacity(&recording, &recording.traces[0], spec.ops, spec.values, &device, NULL, &result,
-                                   &error));
-    /* Every capacity, one by one, must agree: the search is only a faster way to the same answer. */
+    assert_true(frag_find_capacity(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                                   NULL, &result, &error));
+    /* Every capacity, one by one, must agree: the search is only a faster way to the same answer.
+     */
     uint64_t first = 0;
     uint64_t last_failing = 0;
-    for (uint64_t capacity = 2 * FRAG_MIB; capacity <= result.enough_bytes + 8 * FRAG_MIB; capacity += 2 * FRAG_MIB) {
+    for (uint64_t capacity = 2 * FRAG_MIB; capacity <= result.enough_bytes + 8 * FRAG_MIB;
+         capacity += 2 * FRAG_MIB) {
         frag_run_options options = {.is_layout_skipped = true};
         frag_run_result run_result;
         device.capacity_bytes = capacity;
-        assert_true(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options, &run_result,
-                             &error));
+        assert_true(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                             &options, &run_result, &error));
         if (run_result.replay.oom.has_happened)
             last_failing = capacity;
         else if (first == 0)
@@ -204,7 +217,8 @@ static frag_capacity_result least(const char *text, const char *policy)
 static void finds_the_least_capacity_and_the_oom_below_it(void **state)
 {
     (void)state;
-    const char *text = "alloc 0 2097152\nalloc 1 31457280\nfree 1\nalloc 2 33554432\nfree 0\nfree 2\n";
+    const char *text =
+        "alloc 0 2097152\nalloc 1 31457280\nfree 1\nalloc 2 33554432\nfree 0\nfree 2\n";
     frag_capacity_result result = least(text, "pytorch");
     /* 20 MiB for the first; the cached 30 MiB can be given back for the 32. */
     assert_int_equal(result.capacity_bytes, 52 * FRAG_MIB);
@@ -216,8 +230,8 @@ static void finds_the_least_capacity_and_the_oom_below_it(void **state)
 static void agrees_with_trying_every_capacity(void **state)
 {
     (void)state;
-    static const char *const policies[] = {"pytorch", "best-fit", "first-fit:space=segments", "buddy", "tlsf",
-                                           "pytorch:max_split_size_mb=24"};
+    static const char *const policies[] = {"pytorch", "best-fit", "first-fit:space=segments",
+                                           "buddy",   "tlsf",     "pytorch:max_split_size_mb=24"};
     uint32_t random = 7;
     for (int round = 0; round < 12; round++) {
         char text[8192] = "";
@@ -227,8 +241,10 @@ static void agrees_with_trying_every_capacity(void **state)
             random = random * 1664525u + 1013904223u;
             uint32_t slot = (random >> 10) % 12;
             uint32_t bytes = 1 + ((random >> 16) % 64) * ((random >> 24) % 8 == 0 ? 600000 : 90000);
-            length += (size_t)(is_live[slot] ? snprintf(text + length, sizeof text - length, "free %u\n", slot)
-                                             : snprintf(text + length, sizeof text - length, "alloc %u %u\n", slot, bytes));
+            length += (size_t)(is_live[slot] ? snprintf(text + length, sizeof text - length,
+                                                        "free %u\n", slot)
+                                             : snprintf(text + length, sizeof text - length,
+                                                        "alloc %u %u\n", slot, bytes));
             is_live[slot] = !is_live[slot];
         }
         for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)

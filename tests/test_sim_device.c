@@ -106,7 +106,8 @@ static void fails_the_call_it_was_told_to_fail(void **state)
 static void tells_free_memory_less_what_others_use(void **state)
 {
     (void)state;
-    frag_sim_device_options options = {.capacity_bytes = 8 * PAGE, .used_by_others_bytes = 3 * PAGE};
+    frag_sim_device_options options = {.capacity_bytes = 8 * PAGE,
+                                       .used_by_others_bytes = 3 * PAGE};
     frag_device *device = frag_sim_device_create(&options);
     uint64_t address = 0;
     uint64_t free_bytes = 0;

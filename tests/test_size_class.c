@@ -8,16 +8,18 @@
 #include "sim/base/bytes.h"
 #include "tests/small_world.h"
 
-#define KIB(n) ((uint64_t)(n) * FRAG_KIB)
-#define MIB(n) ((uint64_t)(n) * FRAG_MIB)
+#define KIB(n) ((uint64_t)(n)*FRAG_KIB)
+#define MIB(n) ((uint64_t)(n)*FRAG_MIB)
 
 static void rounds_up_to_four_classes_per_doubling(void **state)
 {
     (void)state;
     small_world world;
     small_world_open(&world, "size-class", FRAG_UNLIMITED);
-    static const uint64_t pairs[][2] = {{1, 512},           {513, 1024},          {KIB(2) + 1, 2560}, {2561, KIB(3)},
-                                        {KIB(4) + 1, KIB(5)}, {KIB(512) + 1, KIB(640)}, {MIB(1), MIB(1)}};
+    static const uint64_t pairs[][2] = {
+        {1, 512},        {513, 1024},          {KIB(2) + 1, 2560},
+        {2561, KIB(3)},  {KIB(4) + 1, KIB(5)}, {KIB(512) + 1, KIB(640)},
+        {MIB(1), MIB(1)}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         assert_int_equal(small_world_alloc(&world, pairs[i][0]).block_bytes, pairs[i][1]);
     small_world_close(&world);

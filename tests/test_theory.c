@@ -1,5 +1,5 @@
-/* Proved bounds, exact worst cases and known equilibria, reached through the policies' own functions.
- * Figures without a paper beside them were computed by exhaustive search. */
+/* Proved bounds, exact worst cases and known equilibria, reached through the policies' own
+ * functions. Figures without a paper beside them were computed by exhaustive search. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,14 +27,16 @@ typedef struct robson_case {
     uint64_t bound; /* M (1 + log2(n) / 2) - n + 1 */
 } robson_case;
 
-static const robson_case robson_cases[] = {{256, 16, 753}, {1024, 16, 3057}, {1024, 64, 4033}, {2048, 256, 9985}};
+static const robson_case robson_cases[] = {
+    {256, 16, 753}, {1024, 16, 3057}, {1024, 64, 4033}, {2048, 256, 9985}};
 
 static void robson_drives_fits_to_his_bound_exactly(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof robson_cases / sizeof robson_cases[0]; i++) {
         const robson_case *at = &robson_cases[i];
-        assert_int_equal(at->live_words + at->live_words * frag_bit_high(at->size_max) / 2 - at->size_max + 1,
+        assert_int_equal(at->live_words + at->live_words * frag_bit_high(at->size_max) / 2 -
+                             at->size_max + 1,
                          at->bound);
         for (size_t j = 0; j < sizeof fits / sizeof fits[0]; j++)
             assert_int_equal(adversary_robson(fits[j], at->live_words, at->size_max), at->bound);
@@ -47,8 +49,8 @@ static void robson_spares_no_policy(void **state)
     static const char *const others[] = {"next-fit" WORDS, "tlsf" WORDS, BUDDY_WORDS};
     for (size_t i = 0; i < sizeof robson_cases / sizeof robson_cases[0]; i++)
         for (size_t j = 0; j < sizeof others / sizeof others[0]; j++)
-            assert_true(adversary_robson(others[j], robson_cases[i].live_words, robson_cases[i].size_max) >=
-                        robson_cases[i].bound);
+            assert_true(adversary_robson(others[j], robson_cases[i].live_words,
+                                         robson_cases[i].size_max) >= robson_cases[i].bound);
 }
 
 /* M H(n) / ln 2: Knuth, exercise 2.5-43. */
@@ -106,14 +108,16 @@ static void worst_cases_of_small_worlds_are_exact(void **state)
     for (size_t i = 0; i < sizeof worst_cases / sizeof worst_cases[0]; i++) {
         const worst_case *at = &worst_cases[i];
         for (size_t j = 0; j < 8 && at->high_waters[j] != 0; j++)
-            assert_int_equal(adversary_exhaustive(at->policy, at->live_first + j, at->sizes, at->size_count),
-                             at->high_waters[j]);
+            assert_int_equal(
+                adversary_exhaustive(at->policy, at->live_first + j, at->sizes, at->size_count),
+                at->high_waters[j]);
     }
 }
 
 /* ---- rounding */
 
-static double rounded_sum(const word_world *world, const uint64_t *sizes, size_t count, double *requested)
+static double rounded_sum(const word_world *world, const uint64_t *sizes, size_t count,
+                          double *requested)
 {
     double sum = 0;
     *requested = 0;
@@ -170,7 +174,9 @@ static void finer_classes_overallocate_less(void **state)
     static const struct {
         const char *policy;
         double ratio;
-    } cases[] = {{"size-class:classes=1", 1.3863}, {"size-class:classes=4", 1.0892}, {"size-class:classes=8", 1.0439}};
+    } cases[] = {{"size-class:classes=1", 1.3863},
+                 {"size-class:classes=4", 1.0892},
+                 {"size-class:classes=8", 1.0439}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         word_world world;
         word_world_open(&world, cases[i].policy, FRAG_UNLIMITED, 4, 4, 4);
@@ -179,7 +185,8 @@ static void finer_classes_overallocate_less(void **state)
     }
 }
 
-/* ---- equilibria: 32768 words, requests of 64 on average, a random block freed while one does not fit */
+/* ---- equilibria: 32768 words, requests of 64 on average, a random block freed while one does not
+ * fit */
 
 typedef enum distribution { UNIFORM, NORMAL, EXPONENTIAL, HYPER_EXPONENTIAL } distribution;
 
@@ -284,8 +291,8 @@ static equilibrium find_equilibrium(const char *policy, distribution kind, uint6
 
 static const char *const searches[] = {"first-fit", "best-fit", "next-fit", "worst-fit"};
 
-/* Knuth, The Art of Computer Programming 1, section 2.5: free blocks are half the share of requests that
- * leave a rest, times live blocks. Holds for sizes that vary little. */
+/* Knuth, The Art of Computer Programming 1, section 2.5: free blocks are half the share of requests
+ * that leave a rest, times live blocks. Holds for sizes that vary little. */
 static void free_blocks_follow_the_fifty_percent_rule(void **state)
 {
     (void)state;
@@ -294,7 +301,8 @@ static void free_blocks_follow_the_fifty_percent_rule(void **state)
             equilibrium found = find_equilibrium(searches[i], kind, 3);
             double ratio = found.free_per_live / (found.split_share / 2);
             if (ratio < 0.98 || ratio > 1.02)
-                fail_msg("%s, distribution %d: %.4f times what the rule says", searches[i], (int)kind, ratio);
+                fail_msg("%s, distribution %d: %.4f times what the rule says", searches[i],
+                         (int)kind, ratio);
         }
     }
 }
@@ -317,7 +325,8 @@ static void fits_fill_memory_as_far_as_is_known(void **state)
             /* The heavy tail of the last needs more room. */
             double allowed = kind == HYPER_EXPONENTIAL ? 0.02 : 0.01;
             if (fabs(found - wanted) > allowed * wanted)
-                fail_msg("%s, distribution %d: %.4f instead of %.4f", searches[i], (int)kind, found, wanted);
+                fail_msg("%s, distribution %d: %.4f instead of %.4f", searches[i], (int)kind, found,
+                         wanted);
         }
     }
 }
@@ -351,8 +360,8 @@ static uint64_t serve(const char *policy, uint64_t capacity_words, uint64_t *pea
 static void least_capacity_is_the_peak_of_an_unlimited_run(void **state)
 {
     (void)state;
-    static const char *const policies[] = {"first-fit" WORDS, "best-fit" WORDS, "worst-fit" WORDS, "next-fit" WORDS,
-                                           "tlsf" WORDS};
+    static const char *const policies[] = {"first-fit" WORDS, "best-fit" WORDS, "worst-fit" WORDS,
+                                           "next-fit" WORDS, "tlsf" WORDS};
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
         uint64_t peak = 0;
         uint64_t ignored = 0;

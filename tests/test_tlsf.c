@@ -8,11 +8,12 @@
 #include "sim/base/bytes.h"
 #include "tests/small_world.h"
 
-#define KIB(n) ((uint64_t)(n) * FRAG_KIB)
-#define MIB(n) ((uint64_t)(n) * FRAG_MIB)
+#define KIB(n) ((uint64_t)(n)*FRAG_KIB)
+#define MIB(n) ((uint64_t)(n)*FRAG_MIB)
 
 /* Leaves holes of the given sizes, freed in this order, and nothing else that is free. */
-static void leave_holes(small_world *world, const uint64_t *sizes, uint64_t *addresses, size_t count)
+static void leave_holes(small_world *world, const uint64_t *sizes, uint64_t *addresses,
+                        size_t count)
 {
     frag_grant grants[8];
     uint64_t used = 0;

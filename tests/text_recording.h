@@ -4,7 +4,8 @@
 
 #include "sim/trace.h"
 
-/* Loads the text form (its first line is added); fails the test with the reader's sentence otherwise. */
+/* Loads the text form (its first line is added); fails the test with the reader's sentence
+ * otherwise. */
 void frag_test_recording(const char *text, frag_recording *recording);
 
 #endif

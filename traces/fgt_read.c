@@ -441,8 +441,7 @@ static bool read_chunk(fgt_reader *reader)
     if (count > state->event_count - trace->event_count)
         return fail(reader, "a trace has more events than its summary says");
     reader->event_total += count;
-    if (frag_input_is_compressed(reader->input) &&
-        reader->event_total > OUTER_EVENTS_FREE &&
+    if (frag_input_is_compressed(reader->input) && reader->event_total > OUTER_EVENTS_FREE &&
         (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
             frag_input_raw_offset(reader->input))
         return fail(reader, "there are more events than the compressed file can hold");

@@ -14,15 +14,16 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_COUNT
 } frag_trace_format;
 
-/* What a reader found that does not fit together: counted by kind, with the first of each explained. */
+/* What a reader found that does not fit together: counted by kind, with the first of each
+ * explained. */
 #define FRAG_FINDING_KINDS_MAX 32
 typedef struct frag_finding {
     const char *kind;    /* static: "free-of-unknown-block" */
     const char *meaning; /* static: one line for people: what it means and how it was treated */
     uint64_t count;
-    uint32_t device;      /* of the first */
-    uint64_t event;       /* of the first: index of the entry in the recording */
-    char first[160];      /* what was seen there */
+    uint32_t device;       /* of the first */
+    uint64_t event;        /* of the first: index of the entry in the recording */
+    char first[160];       /* what was seen there */
     bool is_inconsistency; /* false: a note (ambiguous, guessed), which does not make check fail */
 } frag_finding;
 
@@ -31,32 +32,35 @@ typedef struct frag_findings {
     uint32_t count;
 } frag_findings;
 
-void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning, bool is_inconsistency,
-                       uint32_t device, uint64_t event, const char *format, ...)
-    __attribute__((format(printf, 7, 8)));
+void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning,
+                       bool is_inconsistency, uint32_t device, uint64_t event, const char *format,
+                       ...) __attribute__((format(printf, 7, 8)));
 uint64_t frag_findings_inconsistencies(const frag_findings *findings);
 
 typedef struct frag_load_options {
     frag_trace_format format;
-    bool with_sites;  /* keep call stacks (they cost memory) */
+    bool with_sites;   /* keep call stacks (they cost memory) */
     bool with_columns; /* false: only what replay needs: events, pools, and what adoption needs */
 } frag_load_options;
 
 /* Reads, validates and measures. On failure *recording is empty and error has file and position. */
-bool frag_recording_load(const char *path, const frag_load_options *options, frag_recording *recording,
-                         frag_findings *findings, frag_error *error);
-bool frag_recording_load_input(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                               frag_findings *findings, frag_error *error);
+bool frag_recording_load(const char *path, const frag_load_options *options,
+                         frag_recording *recording, frag_findings *findings, frag_error *error);
+bool frag_recording_load_input(frag_input *input, const frag_load_options *options,
+                               frag_recording *recording, frag_findings *findings,
+                               frag_error *error);
 
 const char *frag_trace_format_name(frag_trace_format format);
 bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* ---- the single formats (each in its own file) */
-bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording, frag_error *error);
+bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                   frag_error *error);
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error);
-bool frag_text_read(frag_input *input, const frag_load_options *options, frag_recording *recording, frag_error *error);
+bool frag_text_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                    frag_error *error);
 bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *error);
-bool frag_snapshot_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                        frag_findings *findings, frag_error *error);
+bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error);
 
 #endif

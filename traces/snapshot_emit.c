@@ -23,8 +23,9 @@ typedef struct emitter {
     uint64_t *pool_last;  /* by pool: the last entry that allocates in it, + 1 */
     bool *is_pool_gone;   /* by pool: its release has been emitted */
     uint64_t snapshot_count;
-    /* Completions inside a retry belong to the request that is retried: it synchronised for them. They
-     * are held back until it has been emitted, so that a replay is not handed the blocks before. */
+    /* Completions inside a retry belong to the request that is retried: it synchronised for them.
+     * They are held back until it has been emitted, so that a replay is not handed the blocks
+     * before. */
     uint64_t held_until; /* completions before this entry are held back */
     uint64_t *held;      /* entries */
     size_t held_count;
@@ -301,7 +302,8 @@ static void emit_held(emitter *state)
 
 static void hold(emitter *state, uint64_t index)
 {
-    state->held = frag_grow(state->held, &state->held_capacity, state->held_count + 1, sizeof *state->held);
+    state->held =
+        frag_grow(state->held, &state->held_capacity, state->held_count + 1, sizeof *state->held);
     state->held[state->held_count++] = index;
 }
 

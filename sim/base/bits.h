@@ -33,7 +33,8 @@ static inline uint64_t frag_power_of_two_up(uint64_t value)
     return value <= 1 ? 1 : (uint64_t)1 << (frag_bit_high(value - 1) + 1);
 }
 
-/* value rounded up to a multiple of unit (any unit > 0); the caller knows that it does not overflow. */
+/* value rounded up to a multiple of unit (any unit > 0); the caller knows that it does not
+ * overflow. */
 static inline uint64_t frag_round_up(uint64_t value, uint64_t unit)
 {
     return (value + unit - 1) / unit * unit;

@@ -54,7 +54,8 @@ bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error)
         at++;
     }
     if (at == text)
-        return frag_fail(error, FRAG_E_USAGE, "'%s' is not a size; write one like 64KiB, 1.5GiB or 4096", text);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is not a size; write one like 64KiB, 1.5GiB or 4096", text);
     uint64_t fraction = 0;
     uint64_t scale = 1;
     bool has_fraction = *at == '.';
@@ -69,7 +70,8 @@ bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error)
             at++;
         }
         if (at == digits)
-            return frag_fail(error, FRAG_E_USAGE, "'%s' has no digit after the point; write one like 1.5GiB", text);
+            return frag_fail(error, FRAG_E_USAGE,
+                             "'%s' has no digit after the point; write one like 1.5GiB", text);
     }
     const char *digits_end = at;
     while (*at == ' ')
@@ -77,13 +79,17 @@ bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error)
     if (*at == '\0' && at != digits_end)
         return frag_fail(error, FRAG_E_USAGE, "'%s' ends in a blank; leave it out", text);
     if (strlen(at) == 1 && strchr("KkMGT", *at) != NULL)
-        return frag_fail(error, FRAG_E_USAGE, "'%s' could mean 1000s or 1024s; write %ciB (1024s) or %cB (1000s)", text,
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' could mean 1000s or 1024s; write %ciB (1024s) or %cB (1000s)", text,
                          *at == 'k' ? 'K' : *at, *at == 'K' ? 'k' : *at);
     const byte_unit *unit = *at == '\0' ? &byte_units[0] : find_unit(at);
     if (unit == NULL)
-        return frag_fail(error, FRAG_E_USAGE, "'%s' has an unknown unit; write KiB, MiB, GiB (1024s) or kB, MB, GB", text);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' has an unknown unit; write KiB, MiB, GiB (1024s) or kB, MB, GB",
+                         text);
     if (has_fraction && unit->bytes == 1)
-        return frag_fail(error, FRAG_E_USAGE, "'%s' is a fraction of a byte; write whole bytes or a unit as in 1.5GiB",
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is a fraction of a byte; write whole bytes or a unit as in 1.5GiB",
                          text);
     uint64_t total = 0;
     if (!frag_multiply(whole, unit->bytes, &total))
@@ -95,17 +101,22 @@ bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error)
     return true;
 }
 
-bool frag_count_parse(const char *text, uint64_t min, uint64_t max, uint64_t *count, frag_error *error)
+bool frag_count_parse(const char *text, uint64_t min, uint64_t max, uint64_t *count,
+                      frag_error *error)
 {
     uint64_t value = 0;
     const char *at = text;
     bool fits = true;
     for (; is_digit(*at); at++)
-        fits = fits && frag_multiply(value, 10, &value) && frag_add(value, (uint64_t)(*at - '0'), &value);
+        fits = fits && frag_multiply(value, 10, &value) &&
+               frag_add(value, (uint64_t)(*at - '0'), &value);
     if (at == text || *at != '\0')
-        return frag_fail(error, FRAG_E_USAGE, "'%s' is not a whole number; expected %" PRIu64 " to %" PRIu64, text, min, max);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is not a whole number; expected %" PRIu64 " to %" PRIu64, text, min,
+                         max);
     if (!fits || value < min || value > max)
-        return frag_fail(error, FRAG_E_USAGE, "%s is out of range; expected %" PRIu64 " to %" PRIu64, text, min, max);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s is out of range; expected %" PRIu64 " to %" PRIu64, text, min, max);
     *count = value;
     return true;
 }
@@ -116,10 +127,13 @@ bool frag_ratio_parse(const char *text, double min, double max, double *ratio, f
     errno = 0;
     double value = is_digit(text[0]) || text[0] == '.' ? strtod(text, &end) : 0;
     /* strtod also knows hexadecimal and locale forms; only plain decimals are numbers here. */
-    if (end == NULL || end == text || *end != '\0' || strspn(text, "0123456789.eE+-") != strlen(text) || !isfinite(value))
-        return frag_fail(error, FRAG_E_USAGE, "'%s' is not a number; expected %g to %g", text, min, max);
+    if (end == NULL || end == text || *end != '\0' ||
+        strspn(text, "0123456789.eE+-") != strlen(text) || !isfinite(value))
+        return frag_fail(error, FRAG_E_USAGE, "'%s' is not a number; expected %g to %g", text, min,
+                         max);
     if (value < min || value > max)
-        return frag_fail(error, FRAG_E_USAGE, "%s is out of range; expected %g to %g", text, min, max);
+        return frag_fail(error, FRAG_E_USAGE, "%s is out of range; expected %g to %g", text, min,
+                         max);
     *ratio = value;
     return true;
 }
@@ -135,7 +149,8 @@ const char *frag_bytes_text(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
     if (unit == 0)
         snprintf(text, FRAG_BYTES_TEXT_MAX, "%" PRIu64 " B", bytes);
     else
-        snprintf(text, FRAG_BYTES_TEXT_MAX, "%.2f %s", (double)bytes / (double)((uint64_t)1 << (10 * unit)), names[unit]);
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "%.2f %s",
+                 (double)bytes / (double)((uint64_t)1 << (10 * unit)), names[unit]);
     return text;
 }
 

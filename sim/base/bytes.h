@@ -12,12 +12,13 @@
 #define FRAG_GIB ((uint64_t)1 << 30)
 #define FRAG_UNLIMITED UINT64_MAX
 
-/* "1.5GiB", "64KiB", "2MB", "4096", "unlimited". A fraction needs a unit and must come to whole bytes
- * (it is rounded down to the byte); "64K" is refused because it could mean either. */
+/* "1.5GiB", "64KiB", "2MB", "4096", "unlimited". A fraction needs a unit and must come to whole
+ * bytes (it is rounded down to the byte); "64K" is refused because it could mean either. */
 bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error);
 
 /* Decimal digits only, the whole text, in [min, max]. */
-bool frag_count_parse(const char *text, uint64_t min, uint64_t max, uint64_t *count, frag_error *error);
+bool frag_count_parse(const char *text, uint64_t min, uint64_t max, uint64_t *count,
+                      frag_error *error);
 
 /* A decimal number such as 0.8 or 1e-3, the whole text, finite, in [min, max]. */
 bool frag_ratio_parse(const char *text, double min, double max, double *ratio, frag_error *error);

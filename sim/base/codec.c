@@ -40,10 +40,12 @@ bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, 
 {
     size_t result = ZSTD_decompress(out, out_count, in, count);
     if (ZSTD_isError(result))
-        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (zstd: %s); the file is damaged",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the compressed data is broken (zstd: %s); the file is damaged",
                          ZSTD_getErrorName(result));
     if (result != out_count)
-        return frag_fail(error, FRAG_E_INPUT, "a compressed piece holds %zu bytes; expected %zu", result, out_count);
+        return frag_fail(error, FRAG_E_INPUT, "a compressed piece holds %zu bytes; expected %zu",
+                         result, out_count);
     return true;
 }
 
@@ -55,7 +57,8 @@ frag_decoder *frag_decoder_create(frag_codec codec)
     if (codec == FRAG_CODEC_ZSTD) {
         decoder->zstd = ZSTD_createDCtx();
         FRAG_ASSERT(decoder->zstd != NULL);
-        /* A frame may ask for a window of gigabytes; 128 MiB covers every level but --ultra --long. */
+        /* A frame may ask for a window of gigabytes; 128 MiB covers every level but --ultra --long.
+         */
         ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
     } else if (codec == FRAG_CODEC_GZIP) {
         decoder->is_gzip_open = inflateInit2(&decoder->gzip, 15 + 16) == Z_OK;
@@ -64,14 +67,16 @@ frag_decoder *frag_decoder_create(frag_codec codec)
     return decoder;
 }
 
-static bool zstd_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
-                      unsigned char *out, size_t out_count, size_t *out_used, frag_error *error)
+static bool zstd_step(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                      size_t *in_used, unsigned char *out, size_t out_count, size_t *out_used,
+                      frag_error *error)
 {
     ZSTD_inBuffer input = {in, in_count, 0};
     ZSTD_outBuffer output = {out, out_count, 0};
     size_t left = ZSTD_decompressStream(decoder->zstd, &output, &input);
     if (ZSTD_isError(left))
-        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (zstd: %s); the file is damaged",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the compressed data is broken (zstd: %s); the file is damaged",
                          ZSTD_getErrorName(left));
     *in_used = input.pos;
     *out_used = output.pos;
@@ -79,8 +84,9 @@ static bool zstd_step(frag_decoder *decoder, const unsigned char *in, size_t in_
     return true;
 }
 
-static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
-                      unsigned char *out, size_t out_count, size_t *out_used, frag_error *error)
+static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                      size_t *in_used, unsigned char *out, size_t out_count, size_t *out_used,
+                      frag_error *error)
 {
     size_t in_part = in_count < ((size_t)1 << 30) ? in_count : (size_t)1 << 30;
     size_t out_part = out_count < ((size_t)1 << 30) ? out_count : (size_t)1 << 30;
@@ -96,7 +102,8 @@ static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_
     decoder->gzip.avail_out = (uInt)out_part;
     int result = inflate(&decoder->gzip, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return frag_fail(error, FRAG_E_INPUT, "the compressed data is broken (gzip: %s); the file is damaged",
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the compressed data is broken (gzip: %s); the file is damaged",
                          decoder->gzip.msg != NULL ? decoder->gzip.msg : "unexpected end");
     *in_used = in_part - decoder->gzip.avail_in;
     *out_used = out_part - decoder->gzip.avail_out;
@@ -104,8 +111,9 @@ static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_
     return true;
 }
 
-bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
-                       unsigned char *out, size_t out_count, size_t *out_used, bool *is_at_end, frag_error *error)
+bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                       size_t *in_used, unsigned char *out, size_t out_count, size_t *out_used,
+                       bool *is_at_end, frag_error *error)
 {
     bool ok = decoder->codec == FRAG_CODEC_ZSTD
                   ? zstd_step(decoder, in, in_count, in_used, out, out_count, out_used, error)

@@ -17,7 +17,8 @@ frag_codec frag_codec_detect(const unsigned char *bytes, size_t count);
 
 /* ---- whole pieces, zstd */
 size_t frag_compress_bound(size_t bytes);
-/* Returns the compressed size; out must hold frag_compress_bound(count). Same bytes on every run. */
+/* Returns the compressed size; out must hold frag_compress_bound(count). Same bytes on every run.
+ */
 size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t count);
 /* Decompresses one zstd frame of exactly out_count bytes; FRAG_E_INPUT otherwise. */
 bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, frag_error *error);
@@ -26,10 +27,11 @@ bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, 
 typedef struct frag_decoder frag_decoder;
 
 frag_decoder *frag_decoder_create(frag_codec codec);
-/* Consumes from in (*in_used) and produces into out (*out_used). *is_at_end: the last frame is complete
- * and nothing is left inside the decoder. FRAG_E_INPUT on broken data. */
-bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count, size_t *in_used,
-                       unsigned char *out, size_t out_count, size_t *out_used, bool *is_at_end, frag_error *error);
+/* Consumes from in (*in_used) and produces into out (*out_used). *is_at_end: the last frame is
+ * complete and nothing is left inside the decoder. FRAG_E_INPUT on broken data. */
+bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                       size_t *in_used, unsigned char *out, size_t out_count, size_t *out_used,
+                       bool *is_at_end, frag_error *error);
 void frag_decoder_destroy(frag_decoder *decoder);
 
 /* Of zstd or zlib, as linked. */

@@ -5,7 +5,6 @@
 
 #include "sim/base/error.h"
 
-
 frag_digest *frag_digest_create(void)
 {
     XXH3_state_t *state = XXH3_createState();

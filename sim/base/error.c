@@ -63,19 +63,24 @@ void frag_error_text(const frag_error *error, char *text, uint64_t text_bytes)
 {
     char position[96] = "";
     if (error->line > 0 && error->column > 0)
-        snprintf(position, sizeof position, "%" PRIu64 ":%" PRIu64 ": ", error->line, error->column);
+        snprintf(position, sizeof position, "%" PRIu64 ":%" PRIu64 ": ", error->line,
+                 error->column);
     else if (error->line > 0)
         snprintf(position, sizeof position, "%" PRIu64 ": ", error->line);
     else if (error->has_offset)
         snprintf(position, sizeof position, "byte %" PRIu64 ": ", error->offset);
     snprintf(text, (size_t)text_bytes, "%s%s%s%s", error->where,
-             error->where[0] == '\0' ? "" : position[0] == '\0' || error->line == 0 ? ": " : ":",
+             error->where[0] == '\0'                   ? ""
+             : position[0] == '\0' || error->line == 0 ? ": "
+                                                       : ":",
              position, error->sentence);
 }
 
 _Noreturn void frag_assert_failed(const char *file, int line, const char *condition)
 {
-    fprintf(stderr, "fraglab: bug at %s:%d: '%s' does not hold; please report it with the output of 'fraglab doctor'\n",
+    fprintf(stderr,
+            "fraglab: bug at %s:%d: '%s' does not hold; please report it with the output of "
+            "'fraglab doctor'\n",
             file, line, condition);
     abort();
 }

@@ -20,15 +20,16 @@ typedef enum frag_error_code {
 
 typedef struct frag_error {
     frag_error_code code;
-    char where[256];    /* file or option, "" when none */
-    uint64_t line;      /* from 1; 0: no line */
-    uint64_t column;    /* from 1; 0: no column */
-    uint64_t offset;    /* byte offset in the (decompressed) file */
+    char where[256]; /* file or option, "" when none */
+    uint64_t line;   /* from 1; 0: no line */
+    uint64_t column; /* from 1; 0: no column */
+    uint64_t offset; /* byte offset in the (decompressed) file */
     bool has_offset;
     char sentence[512]; /* what was found; what would be right */
 } frag_error;
 
-/* Fills code and sentence, leaves the position as it is, returns false. NULL error: only returns. */
+/* Fills code and sentence, leaves the position as it is, returns false. NULL error: only returns.
+ */
 bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -49,7 +50,8 @@ void frag_error_text(const frag_error *error, char *text, uint64_t text_bytes);
 _Noreturn void frag_assert_failed(const char *file, int line, const char *condition);
 
 #define FRAG_ASSERT(condition)                                                                     \
-    (__builtin_expect(!(condition), 0) ? frag_assert_failed(__FILE__, __LINE__, #condition) : (void)0)
+    (__builtin_expect(!(condition), 0) ? frag_assert_failed(__FILE__, __LINE__, #condition)        \
+                                       : (void)0)
 
 #ifdef FRAG_SLOW_CHECKS
 #define FRAG_ASSERT_SLOW(condition) FRAG_ASSERT(condition)

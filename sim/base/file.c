@@ -36,7 +36,8 @@ struct frag_input {
 };
 
 /* Reads up to count raw bytes; *got 0 at the end. */
-static bool read_raw(frag_input *input, unsigned char *out, size_t count, size_t *got, frag_error *error)
+static bool read_raw(frag_input *input, unsigned char *out, size_t count, size_t *got,
+                     frag_error *error)
 {
     *got = 0;
     if (input->descriptor < 0) {
@@ -50,7 +51,8 @@ static bool read_raw(frag_input *input, unsigned char *out, size_t count, size_t
             result = read(input->descriptor, out, count);
         while (result < 0 && errno == EINTR);
         if (result < 0)
-            return frag_fail(error, FRAG_E_SYSTEM, "cannot be read (%s); expected a readable file", strerror(errno));
+            return frag_fail(error, FRAG_E_SYSTEM, "cannot be read (%s); expected a readable file",
+                             strerror(errno));
         *got = (size_t)result;
     }
     input->raw_offset += *got;
@@ -166,8 +168,9 @@ static bool fill_window(frag_input *input, bool *grew, frag_error *error)
             return true;
         size_t in_used = 0;
         size_t out_used = 0;
-        if (!frag_decoder_step(input->decoder, input->raw + input->raw_start, input->raw_end - input->raw_start,
-                               &in_used, out, room, &out_used, &input->is_decoder_done, error))
+        if (!frag_decoder_step(input->decoder, input->raw + input->raw_start,
+                               input->raw_end - input->raw_start, &in_used, out, room, &out_used,
+                               &input->is_decoder_done, error))
             return false;
         input->raw_start += in_used;
         input->window_end += out_used;
@@ -176,13 +179,16 @@ static bool fill_window(frag_input *input, bool *grew, frag_error *error)
             return true;
         }
         if (is_starved && in_used == 0 && !input->is_decoder_done)
-            return frag_fail(error, FRAG_E_INPUT, "the compressed data ends in the middle; the file is cut off");
+            return frag_fail(error, FRAG_E_INPUT,
+                             "the compressed data ends in the middle; the file is cut off");
         if (!is_starved && in_used == 0)
-            return frag_fail(error, FRAG_E_INPUT, "the compressed data makes no progress; the file is damaged");
+            return frag_fail(error, FRAG_E_INPUT,
+                             "the compressed data makes no progress; the file is damaged");
     }
 }
 
-bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count, frag_error *error)
+bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count,
+                     frag_error *error)
 {
     FRAG_ASSERT(wanted <= ((size_t)16 << 20));
     size_t held = input->window_end - input->window_start;
@@ -227,7 +233,8 @@ bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *err
         if (!frag_input_peek(input, part, &bytes, &visible, error))
             return false;
         if (visible < part) {
-            frag_fail_at(error, input->offset + visible, "the file ends; expected %zu more bytes", count - visible);
+            frag_fail_at(error, input->offset + visible, "the file ends; expected %zu more bytes",
+                         count - visible);
             return frag_error_in(error, input->name);
         }
         memcpy(to, bytes, part);
@@ -302,7 +309,8 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
         frag_text_destroy(&name);
     }
     if (output->stream == NULL) {
-        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place with -o", strerror(errno));
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place with -o",
+                  strerror(errno));
         frag_error_in(error, path);
         frag_output_abandon(output);
         return NULL;
@@ -330,7 +338,8 @@ bool frag_output_finish(frag_output *output, frag_error *error)
     if (ok && output->temporary != NULL)
         ok = rename(output->temporary, output->path) == 0;
     if (!ok) {
-        frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); nothing was put in place", strerror(errno));
+        frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); nothing was put in place",
+                  strerror(errno));
         frag_error_in(error, output->path != NULL ? output->path : "stdout");
         if (output->temporary != NULL)
             unlink(output->temporary);

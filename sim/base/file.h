@@ -21,18 +21,20 @@ frag_input *frag_input_open(const char *path, frag_error *error); /* NULL on fai
 frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name);
 void frag_input_close(frag_input *input);
 
-/* Makes at least wanted unread bytes visible at *bytes if the input still has them; *count is how many
- * are visible (less than wanted: the end is near). false: read or decompression failed. The pointer is
- * good until the next call. wanted is at most 16 MiB. */
-bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count, frag_error *error);
+/* Makes at least wanted unread bytes visible at *bytes if the input still has them; *count is how
+ * many are visible (less than wanted: the end is near). false: read or decompression failed. The
+ * pointer is good until the next call. wanted is at most 16 MiB. */
+bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **bytes, size_t *count,
+                     frag_error *error);
 /* Marks count of the visible bytes as read. */
 void frag_input_skip(frag_input *input, size_t count);
 /* Copies exactly count bytes; at the end of the input FRAG_E_INPUT "ends at byte N". */
 bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *error);
 
-uint64_t frag_input_offset(const frag_input *input);      /* decompressed bytes read so far */
-uint64_t frag_input_raw_offset(const frag_input *input);  /* bytes taken from the file itself */
-uint64_t frag_input_raw_bytes(const frag_input *input);   /* size of the file, 0 when not known (pipe) */
+uint64_t frag_input_offset(const frag_input *input);     /* decompressed bytes read so far */
+uint64_t frag_input_raw_offset(const frag_input *input); /* bytes taken from the file itself */
+uint64_t
+frag_input_raw_bytes(const frag_input *input); /* size of the file, 0 when not known (pipe) */
 bool frag_input_is_compressed(const frag_input *input);
 const char *frag_input_name(const frag_input *input);
 

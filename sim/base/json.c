@@ -55,9 +55,10 @@ static size_t sequence_length(const unsigned char *text)
 {
     if (text[0] < 0x80)
         return 1;
-    size_t length = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                    : text[0] >= 0xc2 && text[0] < 0xe0                                         ? 2
-                                                                                                : 0;
+    size_t length = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
+                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                                                        : 0;
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
@@ -105,6 +106,14 @@ void frag_json_flag(frag_json *json, const char *path, bool value)
 void frag_json_null(frag_json *json, const char *path)
 {
     set(json, path, json_null());
+}
+
+void frag_json_object(frag_json *json, const char *path)
+{
+    const char *name = NULL;
+    json_t *parent = parent_of(json, path, &name);
+    if (json_object_get(parent, name) == NULL)
+        json_object_set_new(parent, name, json_object());
 }
 
 void frag_json_array(frag_json *json, const char *path)

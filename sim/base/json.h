@@ -25,6 +25,8 @@ void frag_json_flag(frag_json *json, const char *path, bool value);
 void frag_json_null(frag_json *json, const char *path);
 /* Appends item to the array at path (made when first named); item is used up. */
 void frag_json_append(frag_json *json, const char *path, frag_json *item);
+/* Makes an empty object at path, unless there is one. */
+void frag_json_object(frag_json *json, const char *path);
 /* Makes an empty array at path. */
 void frag_json_array(frag_json *json, const char *path);
 /* Prints the object on one line with a newline, or indented, and frees it. */

@@ -12,10 +12,12 @@ bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t whole = (size_t)frag_round_up(bytes == 0 ? 1 : bytes, page);
-    void *base = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return frag_fail(error, FRAG_E_SYSTEM,
-                         "the system refused %zu bytes of address space; raise 'ulimit -v' or replay a shorter trace",
+                         "the system refused %zu bytes of address space; raise 'ulimit -v' or "
+                         "replay a shorter trace",
                          whole);
     *arena = (frag_arena){.base = base, .used_bytes = 0, .reserved_bytes = whole};
     return true;
@@ -56,8 +58,10 @@ size_t frag_arena_touched_bytes(const frag_arena *arena)
 
 static _Noreturn void out_of_host_memory(size_t count, size_t item_bytes)
 {
-    fprintf(stderr, "fraglab: out of host memory for %zu items of %zu bytes; free some or use a smaller input\n", count,
-            item_bytes);
+    fprintf(stderr,
+            "fraglab: out of host memory for %zu items of %zu bytes; free some or use a smaller "
+            "input\n",
+            count, item_bytes);
     exit(FRAG_E_SYSTEM);
 }
 
@@ -94,7 +98,8 @@ void frag_memory_will_fill(void *memory, size_t bytes)
     uintptr_t start = ((uintptr_t)memory + page - 1) & ~(page - 1);
     uintptr_t end = ((uintptr_t)memory + bytes) & ~(page - 1);
     if (end > start)
-        (void)madvise((unsigned char *)memory + (start - (uintptr_t)memory), end - start, MADV_HUGEPAGE);
+        (void)madvise((unsigned char *)memory + (start - (uintptr_t)memory), end - start,
+                      MADV_HUGEPAGE);
 }
 
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)

@@ -30,14 +30,15 @@ void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes);
 /* Bytes of host memory the arena has touched so far (whole pages; the measure of metadata cost). */
 size_t frag_arena_touched_bytes(const frag_arena *arena);
 
-/* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and one
- * sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get here. */
-void *frag_alloc(size_t count, size_t item_bytes);             /* zeroed */
+/* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and
+ * one sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get
+ * here. */
+void *frag_alloc(size_t count, size_t item_bytes); /* zeroed */
 void *frag_realloc(void *memory, size_t count, size_t item_bytes);
 char *frag_copy_text(const char *text);
 
-/* Says that all of some large malloc'ed memory will be written: the system may use large pages for it,
- * which makes the first touch several times cheaper. Does nothing where there are none. */
+/* Says that all of some large malloc'ed memory will be written: the system may use large pages for
+ * it, which makes the first touch several times cheaper. Does nothing where there are none. */
 void frag_memory_will_fill(void *memory, size_t bytes);
 
 /* Grows *items (capacity *capacity) so that it holds at least count; doubles. */

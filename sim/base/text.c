@@ -50,7 +50,8 @@ static uint32_t find_place(const frag_strings *strings, const char *bytes, size_
     uint32_t at = (uint32_t)frag_hash_bytes(bytes, length) & mask;
     while (strings->table[at] != 0) {
         uint32_t id = strings->table[at] - 1;
-        if (frag_strings_length(strings, id) == length && memcmp(frag_strings_get(strings, id), bytes, length) == 0)
+        if (frag_strings_length(strings, id) == length &&
+            memcmp(frag_strings_get(strings, id), bytes, length) == 0)
             return at;
         at = (at + 1) & mask;
     }
@@ -63,7 +64,8 @@ static void grow_table(frag_strings *strings)
     strings->table_capacity = strings->table_capacity == 0 ? 64 : strings->table_capacity * 2;
     strings->table = frag_alloc(strings->table_capacity, sizeof *strings->table);
     for (uint32_t id = 0; id < strings->count; id++) {
-        uint32_t at = find_place(strings, frag_strings_get(strings, id), frag_strings_length(strings, id));
+        uint32_t at =
+            find_place(strings, frag_strings_get(strings, id), frag_strings_length(strings, id));
         strings->table[at] = id + 1;
     }
 }
@@ -76,9 +78,10 @@ uint32_t frag_strings_add(frag_strings *strings, const char *bytes, size_t lengt
     if (strings->table[at] != 0)
         return strings->table[at] - 1;
     FRAG_ASSERT(strings->count < UINT32_MAX / 4);
-    strings->bytes = frag_grow(strings->bytes, &strings->bytes_capacity, strings->bytes_used + length + 1, 1);
-    strings->offsets = frag_grow(strings->offsets, &strings->offsets_capacity, (size_t)strings->count + 2,
-                                 sizeof *strings->offsets);
+    strings->bytes =
+        frag_grow(strings->bytes, &strings->bytes_capacity, strings->bytes_used + length + 1, 1);
+    strings->offsets = frag_grow(strings->offsets, &strings->offsets_capacity,
+                                 (size_t)strings->count + 2, sizeof *strings->offsets);
     strings->offsets[strings->count] = strings->bytes_used;
     if (length > 0)
         memcpy(strings->bytes + strings->bytes_used, bytes, length);
@@ -127,7 +130,8 @@ static size_t least_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (optimal string alignment). */
+/* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (optimal string
+ * alignment). */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][NAME_MAX_BYTES + 1];
@@ -139,7 +143,8 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
         const size_t *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            row[j] = least_of(least_of(row[j - 1], above[j]) + 1, above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0));
+            row[j] = least_of(least_of(row[j - 1], above[j]) + 1,
+                              above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0));
             bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
             if (is_swap)
                 row[j] = least_of(row[j], two_above[j - 2] + 1);
@@ -162,8 +167,10 @@ const char *frag_nearest_name(const char *text, const char *const *names, size_t
         size_t distance = edit_distance(text, length, names[i], name_length);
         /* A long name is often typed only in part: its beginning counts, one edit worse. */
         if (length >= 4 && name_length > length)
-            distance = least_of(distance, least_of(edit_distance(text, length, names[i], length),
-                                                   edit_distance(text, length, names[i], length + 1)) + 1);
+            distance =
+                least_of(distance, least_of(edit_distance(text, length, names[i], length),
+                                            edit_distance(text, length, names[i], length + 1)) +
+                                       1);
         if (distance <= limit) {
             limit = distance - (distance > 0 ? 1 : 0);
             nearest = names[i];

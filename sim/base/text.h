@@ -39,7 +39,8 @@ const char *frag_strings_get(const frag_strings *strings, uint32_t id);
 size_t frag_strings_length(const frag_strings *strings, uint32_t id);
 void frag_strings_destroy(frag_strings *strings);
 
-/* The name nearest to text by edit distance (at most a third of its length, at least 1), or NULL. */
+/* The name nearest to text by edit distance (at most a third of its length, at least 1), or NULL.
+ */
 const char *frag_nearest_name(const char *text, const char *const *names, size_t count);
 
 #endif

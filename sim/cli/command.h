@@ -21,14 +21,14 @@ typedef struct frag_arguments frag_arguments;
 
 typedef struct frag_command {
     const char *name;
-    const char *operands;    /* "TRACE..." */
-    const char *summary;     /* one line */
-    const char *description; /* paragraphs separated by an empty line; may be NULL */
-    const char *examples;    /* lines of "command  # what it does"; may be NULL */
-    const frag_command_option *options;            /* ends with name NULL; may be NULL */
+    const char *operands;               /* "TRACE..." */
+    const char *summary;                /* one line */
+    const char *description;            /* paragraphs separated by an empty line; may be NULL */
+    const char *examples;               /* lines of "command  # what it does"; may be NULL */
+    const frag_command_option *options; /* ends with name NULL; may be NULL */
     const struct frag_command *const *subcommands; /* ends with NULL; NULL: none */
     uint32_t operand_min;
-    uint32_t operand_max; /* UINT32_MAX: any number */
+    uint32_t operand_max;                        /* UINT32_MAX: any number */
     int (*run)(const frag_arguments *arguments); /* exit code */
 } frag_command;
 
@@ -52,45 +52,52 @@ bool frag_arguments_has(const frag_arguments *arguments, const char *option);
 const char *frag_arguments_value(const frag_arguments *arguments, const char *option);
 /* All values of a repeated option in order of the command line. */
 size_t frag_arguments_value_count(const frag_arguments *arguments, const char *option);
-const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option, size_t index);
+const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option,
+                                    size_t index);
 /* Place of the n-th value among all arguments, for options whose order against others matters. */
-size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option, size_t index);
+size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option,
+                                     size_t index);
 /* Global switches: -q, -v. */
 bool frag_arguments_is_quiet(const frag_arguments *arguments);
 bool frag_arguments_is_verbose(const frag_arguments *arguments);
 
 /* Typed access: *value keeps its default when the option is absent; false: usage error filled. */
-bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value, frag_error *error);
-bool frag_arguments_count(const frag_arguments *arguments, const char *option, uint64_t min, uint64_t max,
-                          uint64_t *value, frag_error *error);
+bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value,
+                          frag_error *error);
+bool frag_arguments_count(const frag_arguments *arguments, const char *option, uint64_t min,
+                          uint64_t max, uint64_t *value, frag_error *error);
 
 /* ---- talking to the person (all on stderr) */
 /* "fraglab: where:line:col: sentence"; returns the exit code that goes with it. */
 int frag_report(const frag_error *error);
-void frag_warn(const frag_arguments *arguments, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void frag_say(const frag_arguments *arguments, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -v */
+void frag_warn(const frag_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void frag_say(const frag_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* -v */
 
 /* Set by SIGINT; commands stop at the next row and return 130. */
 bool frag_is_interrupted(void);
 /* Called once by main: from here on SIGINT sets that flag, and a second one kills. */
 void frag_watch_signals(void);
 
-/* Progress on stderr: only on a terminal, at most 10 times a second, erased at the end. May be called
- * from several threads. unit: "rows", "traces", "events". */
+/* Progress on stderr: only on a terminal, at most 10 times a second, erased at the end. May be
+ * called from several threads. unit: "rows", "traces", "events". */
 typedef struct frag_progress frag_progress;
-frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what, const char *unit, uint64_t total);
+frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what,
+                                   const char *unit, uint64_t total);
 void frag_progress_add(frag_progress *progress, uint64_t done);
 /* Erases the line, before rows go to stdout; it comes back with the next step. */
 void frag_progress_hide(frag_progress *progress);
 void frag_progress_end(frag_progress *progress);
 
-bool frag_is_terminal(int descriptor);     /* isatty, honouring TERM=dumb */
-bool frag_has_colour(int descriptor);      /* terminal, and NO_COLOR not set */
+bool frag_is_terminal(int descriptor); /* isatty, honouring TERM=dumb */
+bool frag_has_colour(int descriptor);  /* terminal, and NO_COLOR not set */
 
 /* Default number of threads for -j: the cores this process may use. */
 uint32_t frag_core_count(void);
 
 /* Runs job(context, index) for every index below count on threads; returns when all are done. */
-void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index), void *context);
+void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
+                   void *context);
 
 #endif

@@ -10,8 +10,9 @@
 #include "sim/base/memory.h"
 
 /* A label names the policy before it; one that covers several rows would be no name. */
-static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies, const size_t *positions,
-                         const size_t *ends, size_t given, frag_error *error)
+static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies,
+                         const size_t *positions, const size_t *ends, size_t given,
+                         frag_error *error)
 {
     for (size_t i = 0; i < frag_arguments_value_count(arguments, "label"); i++) {
         size_t at = frag_arguments_value_position(arguments, "label", i);
@@ -21,7 +22,8 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
         const char *label = frag_arguments_value_at(arguments, "label", i);
         size_t first = owner == given ? 0 : owner > 0 ? ends[owner - 1] : 0;
         if (owner == given || ends[owner] - first != 1) {
-            frag_fail(error, FRAG_E_USAGE, "'%s' labels no single policy; write it behind the --policy it names", label);
+            frag_fail(error, FRAG_E_USAGE,
+                      "'%s' labels no single policy; write it behind the --policy it names", label);
             return frag_error_in(error, "--label");
         }
         frag_policy_spec_label(&policies->specs[first], label);
@@ -29,20 +31,22 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
     return true;
 }
 
-bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback, frag_policy_list *policies,
-                          frag_error *error)
+bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
+                          frag_policy_list *policies, frag_error *error)
 {
     *policies = (frag_policy_list){0};
     size_t given = frag_arguments_value_count(arguments, "policy");
     if (given == 0 && fallback == NULL)
-        return frag_fail(error, FRAG_E_USAGE, "no policy is named; add --policy NAME ('fraglab policies' lists them)");
+        return frag_fail(error, FRAG_E_USAGE,
+                         "no policy is named; add --policy NAME ('fraglab policies' lists them)");
     size_t *positions = frag_alloc(given, sizeof *positions);
     size_t *ends = frag_alloc(given, sizeof *ends);
-    bool ok = given > 0 || frag_policy_specs_parse(fallback, &policies->specs, &policies->count, error);
+    bool ok =
+        given > 0 || frag_policy_specs_parse(fallback, &policies->specs, &policies->count, error);
     for (size_t i = 0; ok && i < given; i++) {
         positions[i] = frag_arguments_value_position(arguments, "policy", i);
-        ok = frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i), &policies->specs,
-                                     &policies->count, error);
+        ok = frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i),
+                                     &policies->specs, &policies->count, error);
         ends[i] = policies->count;
     }
     ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
@@ -53,7 +57,9 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
         if (conf == NULL)
             conf = getenv("PYTORCH_ALLOC_CONF");
         if (conf == NULL)
-            ok = frag_fail(error, FRAG_E_USAGE, "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out");
+            ok =
+                frag_fail(error, FRAG_E_USAGE,
+                          "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out");
         else
             ok = frag_policy_spec_apply(&policies->specs[i], conf, error);
     }
@@ -70,8 +76,8 @@ void frag_inputs_policies_destroy(frag_policy_list *policies)
     *policies = (frag_policy_list){0};
 }
 
-bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device, frag_latency_table *latency,
-                        frag_error *error)
+bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
+                        frag_latency_table *latency, frag_error *error)
 {
     *device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
     if (!frag_arguments_bytes(arguments, "capacity", &device->capacity_bytes, error) ||
@@ -79,11 +85,13 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
         !frag_arguments_count(arguments, "fail-call", 1, UINT64_MAX, &device->fail_call, error))
         return false;
     if (device->capacity_bytes == 0) {
-        frag_fail(error, FRAG_E_USAGE, "a device without memory serves nothing; write a size such as 24GiB");
+        frag_fail(error, FRAG_E_USAGE,
+                  "a device without memory serves nothing; write a size such as 24GiB");
         return frag_error_in(error, "--capacity");
     }
     if (device->used_by_others_bytes > (uint64_t)1 << 46) {
-        frag_fail(error, FRAG_E_USAGE, "more than 64 TiB cannot be used by others; write a size such as 500MiB");
+        frag_fail(error, FRAG_E_USAGE,
+                  "more than 64 TiB cannot be used by others; write a size such as 500MiB");
         return frag_error_in(error, "--used-by-others");
     }
     const char *rule = frag_arguments_value(arguments, "address-rule");
@@ -102,16 +110,17 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
     return true;
 }
 
-bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording, frag_policy_spec *resolved,
-                         frag_error *error)
+bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
+                         frag_policy_spec *resolved, frag_error *error)
 {
     frag_policy_spec_copy(spec, resolved);
     if (!spec->wants_recorded)
         return true;
     const char *conf = frag_recording_get(recording, "torch.conf");
-    bool ok = conf != NULL || frag_fail(error, FRAG_E_USAGE,
-                                        "%s holds no settings for pytorch:recorded; name the settings instead",
-                                        recording->name);
+    bool ok = conf != NULL ||
+              frag_fail(error, FRAG_E_USAGE,
+                        "%s holds no settings for pytorch:recorded; name the settings instead",
+                        recording->name);
     if (ok)
         ok = frag_policy_spec_apply(resolved, conf, error);
     if (!ok) {
@@ -120,20 +129,22 @@ bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *rec
     }
     /* What the user wrote besides :recorded wins over what was recorded. */
     for (uint32_t i = 0; i < spec->value_count; i++)
-        if (spec->values[i].is_given &&
-            !frag_policy_spec_set(resolved, spec->ops->options[i].key, spec->values[i].text, error)) {
+        if (spec->values[i].is_given && !frag_policy_spec_set(resolved, spec->ops->options[i].key,
+                                                              spec->values[i].text, error)) {
             frag_policy_spec_destroy(resolved);
             return false;
         }
     return true;
 }
 
-bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format, frag_error *error)
+bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
+                        frag_error *error)
 {
     const char *name = frag_arguments_value(arguments, "from");
     *format = FRAG_FORMAT_AUTO;
     if (name != NULL && !frag_trace_format_find(name, format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected fgt, text or snapshot", name);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected fgt, text or snapshot",
+                  name);
         return frag_error_in(error, "--from");
     }
     return true;
@@ -152,18 +163,21 @@ const char *frag_inputs_recorded_by(const frag_recording *recording, char text[6
     return text;
 }
 
-bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites, frag_recording *recording,
-                      frag_error *error)
+bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
+                      frag_recording *recording, frag_error *error)
 {
-    frag_load_options options = {.format = format, .with_sites = with_sites, .with_columns = with_sites};
+    frag_load_options options = {
+        .format = format, .with_sites = with_sites, .with_columns = with_sites};
     frag_findings findings = {0};
-    return frag_recording_load(path, &options, recording, &findings, error) || frag_error_in(error, path);
+    return frag_recording_load(path, &options, recording, &findings, error) ||
+           frag_error_in(error, path);
 }
 
 frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error)
 {
     const char *path = frag_arguments_value(arguments, "output");
-    return frag_output_open(path != NULL ? path : "-", frag_arguments_has(arguments, "force"), error);
+    return frag_output_open(path != NULL ? path : "-", frag_arguments_has(arguments, "force"),
+                            error);
 }
 
 uint64_t frag_clock_ns(void)

@@ -1,4 +1,5 @@
-/* What commands that replay have in common: recordings, policies and the device of the command line. */
+/* What commands that replay have in common: recordings, policies and the device of the command
+ * line. */
 #ifndef FRAG_CLI_INPUTS_H
 #define FRAG_CLI_INPUTS_H
 
@@ -43,8 +44,8 @@
 
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
-        .name = "from", .argument = "FORMAT", .help = "format of the traces, instead of by content", \
-        .choices = "fgt|text|snapshot"                                                             \
+        .name = "from", .argument = "FORMAT",                                                      \
+        .help = "format of the traces, instead of by content", .choices = "fgt|text|snapshot"      \
     }
 
 typedef struct frag_policy_list {
@@ -53,26 +54,28 @@ typedef struct frag_policy_list {
 } frag_policy_list;
 
 /* --policy and --label. None given: FRAG_E_USAGE unless fallback names the default. */
-bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback, frag_policy_list *policies,
-                          frag_error *error);
+bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
+                          frag_policy_list *policies, frag_error *error);
 void frag_inputs_policies_destroy(frag_policy_list *policies);
 
 /* The device options. latency is filled when --latency is given, and must outlive the spec. */
-bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device, frag_latency_table *latency,
+bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
+                        frag_latency_table *latency, frag_error *error);
+
+/* The policy as it is for one recording: with its settings when it asked for them. The copy is the
+ * caller's. */
+bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
+                         frag_policy_spec *resolved, frag_error *error);
+
+bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
                         frag_error *error);
-
-/* The policy as it is for one recording: with its settings when it asked for them. The copy is the caller's. */
-bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording, frag_policy_spec *resolved,
-                         frag_error *error);
-
-bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format, frag_error *error);
 
 /* "torch 2.9", or NULL. text holds it. */
 const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64]);
 
 /* Loads for replay: no call stacks unless with_sites. */
-bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites, frag_recording *recording,
-                      frag_error *error);
+bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
+                      frag_recording *recording, frag_error *error);
 
 /* Opens -o (default stdout), honouring -f. */
 struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error);

@@ -13,10 +13,19 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
-    {.name = "format", .argument = "FORMAT", .choices = "table|jsonl", .help = "how rows are printed (default: table)"},
-    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there instead of to stdout"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
+     .help = "how rows are printed (default: table)"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .help = "write there instead of to stdout"},
     {.name = "force", .letter = 'f', .help = "overwrite the output file"},
-    {.name = "jobs", .letter = 'j', .argument = "N", .help = "threads (default: all cores); the output is the same"},
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads (default: all cores); the output is the same"},
     {.name = NULL},
 };
 
@@ -42,9 +51,11 @@ static void search_job(void *context, uint64_t index)
     searching *state = context;
     job *task = &state->jobs[index];
     frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() && frag_inputs_resolve(task->spec, &state->recording, &resolved, &task->error)) {
-        task->is_ok = frag_find_capacity(&state->recording, task->trace, resolved.ops, resolved.values, &state->device,
-                                         frag_is_interrupted, &task->result, &task->error);
+    if (!frag_is_interrupted() &&
+        frag_inputs_resolve(task->spec, &state->recording, &resolved, &task->error)) {
+        task->is_ok =
+            frag_find_capacity(&state->recording, task->trace, resolved.ops, resolved.values,
+                               &state->device, frag_is_interrupted, &task->result, &task->error);
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);
@@ -65,17 +76,21 @@ static void print_table_row(FILE *stream, const searching *state, const job *tas
         fprintf(stream, "no capacity is enough\n");
         return;
     }
-    double bound = (double)(task->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes);
-    fprintf(stream, "%s (%" PRIu64 " bytes", frag_bytes_text(result->capacity_bytes, a), result->capacity_bytes);
+    double bound =
+        (double)(task->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes);
+    fprintf(stream, "%s (%" PRIu64 " bytes", frag_bytes_text(result->capacity_bytes, a),
+            result->capacity_bytes);
     if (bound > 0)
         fprintf(stream, ", %+.1f%% over bound", ((double)result->capacity_bytes / bound - 1) * 100);
     fprintf(stream, ")");
     if (result->has_below)
         fprintf(stream, "; 2 MiB less: OOM at event %s (needs %s, largest hole %s)",
-                frag_count_text(result->below.event, a), frag_bytes_text(result->below.requested_bytes, b),
+                frag_count_text(result->below.event, a),
+                frag_bytes_text(result->below.requested_bytes, b),
                 frag_bytes_text(result->below.largest_hole_bytes, c));
     if (!result->is_monotone)
-        fprintf(stream, "; not monotone: %s fails again", frag_bytes_text(result->failing_above_bytes, a));
+        fprintf(stream, "; not monotone: %s fails again",
+                frag_bytes_text(result->failing_above_bytes, a));
     fprintf(stream, "\n");
 }
 
@@ -93,9 +108,11 @@ static void print_json_row(FILE *stream, const searching *state, const job *task
     frag_json_text(json, "policy.name", task->spec->ops->name);
     frag_json_text(json, "policy.label", task->spec->text);
     frag_json_number(json, "device.used_by_others_bytes", state->device.used_by_others_bytes);
-    frag_json_number(json, "capacity_bytes", result->is_found ? result->capacity_bytes : FRAG_UNLIMITED);
+    frag_json_number(json, "capacity_bytes",
+                     result->is_found ? result->capacity_bytes : FRAG_UNLIMITED);
     frag_json_flag(json, "is_monotone", result->is_monotone);
-    frag_json_number(json, "failing_above_bytes", result->is_monotone ? FRAG_UNLIMITED : result->failing_above_bytes);
+    frag_json_number(json, "failing_above_bytes",
+                     result->is_monotone ? FRAG_UNLIMITED : result->failing_above_bytes);
     frag_json_number(json, "enough_bytes", result->enough_bytes);
     frag_json_number(json, "runs", result->runs);
     if (result->has_below) {
@@ -111,8 +128,8 @@ static void print_json_row(FILE *stream, const searching *state, const job *task
     frag_json_write(json, stream, false);
 }
 
-static int search_file(searching *state, const char *path, frag_trace_format format, uint32_t threads, bool is_json,
-                       FILE *stream)
+static int search_file(searching *state, const char *path, frag_trace_format format,
+                       uint32_t threads, bool is_json, FILE *stream)
 {
     frag_error error = {0};
     if (!frag_inputs_load(path, format, false, &state->recording, &error))
@@ -152,7 +169,8 @@ static int min_capacity_command(const frag_arguments *arguments)
     frag_output *output = NULL;
     int code = 0;
     if (frag_arguments_has(arguments, "capacity")) {
-        frag_fail(&error, FRAG_E_USAGE, "the capacity is what this command looks for; leave --capacity out");
+        frag_fail(&error, FRAG_E_USAGE,
+                  "the capacity is what this command looks for; leave --capacity out");
         return frag_report(&error);
     }
     if (!frag_inputs_policies(arguments, NULL, &state.policies, &error) ||
@@ -165,10 +183,11 @@ static int min_capacity_command(const frag_arguments *arguments)
         const char *name = frag_arguments_value(arguments, "format");
         bool is_json = name != NULL && strcmp(name, "jsonl") == 0;
         size_t count = frag_arguments_operand_count(arguments);
-        state.progress = frag_progress_start(arguments, "searching", "searches", count * state.policies.count);
+        state.progress =
+            frag_progress_start(arguments, "searching", "searches", count * state.policies.count);
         for (size_t i = 0; i < count && !frag_is_interrupted(); i++) {
-            int failure = search_file(&state, frag_arguments_operand(arguments, i), format, (uint32_t)threads, is_json,
-                                      frag_output_stream(output));
+            int failure = search_file(&state, frag_arguments_operand(arguments, i), format,
+                                      (uint32_t)threads, is_json, frag_output_stream(output));
             code = code != 0 ? code : failure;
         }
         frag_progress_end(state.progress);
@@ -183,11 +202,13 @@ const frag_command frag_command_min_capacity = {
     .name = "min-capacity",
     .operands = "TRACE...",
     .summary = "the smallest device on which a trace survives",
-    .description =
-        "Finds, to 2 MiB, the least capacity with which every request of the trace is served, and the OOM point with "
-        "one page less. The search is exact: each replay tells for which other capacities nothing would change, and "
-        "the search goes from one such interval to the next. Policies that react to a full device can survive on one "
-        "capacity and fail on a larger one; the row says when that is so.",
+    .description = "Finds, to 2 MiB, the least capacity with which every request of the trace is "
+                   "served, and the OOM point with "
+                   "one page less. The search is exact: each replay tells for which other "
+                   "capacities nothing would change, and "
+                   "the search goes from one such interval to the next. Policies that react to a "
+                   "full device can survive on one "
+                   "capacity and fail on a larger one; the row says when that is so.",
     .examples = "fraglab min-capacity train.pickle --policy pytorch,best-fit,tlsf  # one line each",
     .options = options,
     .operand_min = 1,

@@ -106,23 +106,6 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_write(json, stdout, false);
 }
 
-static const frag_policy_ops *find_policy(const char *name, frag_error *error)
-{
-    const char *names[128];
-    size_t count = 0;
-    for (; frag_policy_table[count] != NULL; count++) {
-        if (strcmp(frag_policy_table[count]->name, name) == 0)
-            return frag_policy_table[count];
-        FRAG_ASSERT(count < sizeof names / sizeof names[0]);
-        names[count] = frag_policy_table[count]->name;
-    }
-    const char *nearest = frag_nearest_name(name, names, count);
-    frag_fail(error, FRAG_E_USAGE, "unknown policy '%s'; %s%s%s", name,
-              nearest != NULL ? "did you mean '" : "'fraglab policies' lists them",
-              nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-    return NULL;
-}
-
 static const frag_command_option policies_options[] = {
     {.name = "format",
      .argument = "FORMAT",
@@ -137,7 +120,8 @@ static int run_policies(const frag_arguments *arguments)
     const char *format = frag_arguments_value(arguments, "format");
     bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
     if (frag_arguments_operand_count(arguments) > 0) {
-        const frag_policy_ops *policy = find_policy(frag_arguments_operand(arguments, 0), &error);
+        const frag_policy_ops *policy =
+            frag_policy_find_or_load(frag_arguments_operand(arguments, 0), &error);
         if (policy == NULL)
             return frag_report(&error);
         if (is_json)
@@ -156,7 +140,7 @@ static int run_policies(const frag_arguments *arguments)
 
 const frag_command frag_command_policies = {
     .name = "policies",
-    .operands = "[NAME]",
+    .operands = "[NAME|FILE.so]",
     .summary = "list the policies, or one with its options, source and bound",
     .description = "Lists every policy with the paper or program it follows. With a NAME it prints "
                    "one page on that "

@@ -11,18 +11,34 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
-    {.name = "on-oom", .argument = "WHAT", .choices = "stop|skip",
-     .help = "after the first request that cannot be served: stop the run, or skip the request and go on "
+    {.name = "on-oom",
+     .argument = "WHAT",
+     .choices = "stop|skip",
+     .help = "after the first request that cannot be served: stop the run, or skip the request and "
+             "go on "
              "(default: stop)"},
     {.name = "fail-on-oom", .help = "exit 1 when a run ends in an OOM"},
-    {.name = "format", .argument = "FORMAT", .choices = "table|jsonl|csv|markdown",
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl|csv|markdown",
      .help = "how rows are printed (default: table)"},
-    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there instead of to stdout"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .help = "write there instead of to stdout"},
     {.name = "force", .letter = 'f', .help = "overwrite the output file"},
-    {.name = "jobs", .letter = 'j', .argument = "N", .help = "threads (default: all cores); the output is the same"},
-    {.name = "timing", .help = "measure wall time and events per second (they differ from run to run; use -j 1)"},
-    {.name = "check", .argument = "N", .help = "audit the policy's structures every N events (slow)"},
-    {.name = "driver-log", .argument = "FILE", .help = "write every device call of the run there (one trace, one policy)"},
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads (default: all cores); the output is the same"},
+    {.name = "timing",
+     .help = "measure wall time and events per second (they differ from run to run; use -j 1)"},
+    {.name = "check",
+     .argument = "N",
+     .help = "audit the policy's structures every N events (slow)"},
+    {.name = "driver-log",
+     .argument = "FILE",
+     .help = "write every device call of the run there (one trace, one policy)"},
     {.name = NULL},
 };
 
@@ -70,7 +86,8 @@ static bool read_options(const frag_arguments *arguments, running *state, frag_e
         return false;
     const char *format = frag_arguments_value(arguments, "format");
     if (format != NULL && !frag_result_format_find(format, &state->result_format))
-        return frag_fail(error, FRAG_E_USAGE, "'%s' is no format; expected table, jsonl, csv or markdown", format);
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is no format; expected table, jsonl, csv or markdown", format);
     const char *on_oom = frag_arguments_value(arguments, "on-oom");
     state->run.is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
     state->run.is_interrupted = frag_is_interrupted;
@@ -82,7 +99,8 @@ static void load_source(void *context, uint64_t index)
 {
     running *state = context;
     source *from = &state->sources[index];
-    const char *path = frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
+    const char *path =
+        frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
     from->is_loaded = frag_inputs_load(path, state->format, false, &from->recording, &from->error);
 }
 
@@ -91,15 +109,17 @@ static void run_job(void *context, uint64_t index)
     running *state = context;
     job *task = &state->jobs[index];
     frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() && frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error)) {
-        task->is_ok = frag_run(task->recording, task->trace, resolved.ops, resolved.values, &state->device,
-                               &state->run, &task->result, &task->error);
+    if (!frag_is_interrupted() &&
+        frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error)) {
+        task->is_ok = frag_run(task->recording, task->trace, resolved.ops, resolved.values,
+                               &state->device, &state->run, &task->result, &task->error);
         task->spec = resolved;
     }
     frag_progress_add(state->progress, 1);
 }
 
-/* Every trace of the loaded recordings with every policy, in the order in which rows are printed. */
+/* Every trace of the loaded recordings with every policy, in the order in which rows are printed.
+ */
 static size_t list_jobs(running *state, size_t source_count)
 {
     size_t count = 0;
@@ -146,18 +166,20 @@ static int print_jobs(running *state, size_t count, FILE *stream)
     frag_row *rows = frag_alloc(count, sizeof *rows);
     size_t done = 0;
     int code = 0;
-    for (size_t i = 0; i < count && code == 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         const job *task = &state->jobs[i];
         if (!task->is_ok && task->error.code != FRAG_E_NONE) {
             frag_error problem = task->error;
             frag_error_in(&problem, task->recording->name);
-            code = frag_report(&problem);
+            int failure = frag_report(&problem);
+            code = code != 0 ? code : failure;
         } else if (task->is_ok && !task->result.replay.is_interrupted) {
             state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
             fill_row(state, task, &rows[done++]);
         }
     }
-    bool is_table = state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
+    bool is_table =
+        state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
     frag_progress_hide(state->progress);
     if (is_table && done > 0) {
         if (state->first_source > 0)
@@ -208,7 +230,8 @@ static bool open_driver_log(running *state, frag_output **log, frag_error *error
     if (path == NULL)
         return true;
     if (state->policies.count != 1 || frag_arguments_operand_count(state->arguments) != 1) {
-        frag_fail(error, FRAG_E_USAGE, "the log holds the calls of one run; give one trace and one policy");
+        frag_fail(error, FRAG_E_USAGE,
+                  "the log holds the calls of one run; give one trace and one policy");
         return frag_error_in(error, "--driver-log");
     }
     *log = frag_output_open(path, frag_arguments_has(state->arguments, "force"), error);
@@ -226,8 +249,10 @@ static void suggest_next(const running *state, int code)
         return;
     const char *trace = frag_arguments_operand(state->arguments, 0);
     const char *policy = state->policies.specs[0].text;
-    fprintf(stderr, "\nnext:  fraglab plot timeline %s --policy %s\n       fraglab min-capacity %s --policy %s\n", trace,
-            policy, trace, policy);
+    fprintf(stderr,
+            "\nnext:  fraglab plot timeline %s --policy %s\n       fraglab min-capacity %s "
+            "--policy %s\n",
+            trace, policy, trace, policy);
 }
 
 static int run_command(const frag_arguments *arguments)
@@ -243,12 +268,14 @@ static int run_command(const frag_arguments *arguments)
     } else {
         FILE *stream = frag_output_stream(output);
         size_t count = frag_arguments_operand_count(arguments);
-        state.progress = frag_progress_start(arguments, "replaying", "runs", count * state.policies.count);
+        state.progress =
+            frag_progress_start(arguments, "replaying", "runs", count * state.policies.count);
         frag_result_begin(state.result_format, stream);
         size_t block = (size_t)state.threads;
         for (size_t first = 0; first < count && !frag_is_interrupted(); first += block) {
             state.first_source = first;
-            int block_code = run_block(&state, count - first < block ? count - first : block, stream);
+            int block_code =
+                run_block(&state, count - first < block ? count - first : block, stream);
             code = code != 0 ? code : block_code;
         }
         frag_progress_end(state.progress);
@@ -270,12 +297,15 @@ const frag_command frag_command_run = {
     .name = "run",
     .operands = "TRACE...",
     .summary = "replay traces through policies; one row per trace and policy",
-    .description =
-        "Replays each trace through each policy on the simulated device and prints a row for each: peak reserved "
-        "bytes, how far above the bound, utilisation, device calls, and the OOM point if memory ran out. A trace is "
-        "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file or fraglab's text form; '-' is stdin. A "
-        "recording of several devices gives a row for each.\n\n"
-        "Exit: 0 ok; 1 an OOM, with --fail-on-oom; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
+    .description = "Replays each trace through each policy on the simulated device and prints a "
+                   "row for each: peak reserved "
+                   "bytes, how far above the bound, utilisation, device calls, and the OOM point "
+                   "if memory ran out. A trace is "
+                   "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file or fraglab's text "
+                   "form; '-' is stdin. A "
+                   "recording of several devices gives a row for each.\n\n"
+                   "Exit: 0 ok; 1 an OOM, with --fail-on-oom; 2 usage; 3 bad input; 4 the system "
+                   "refused; 130 interrupted.",
     .examples =
         "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"
         "fraglab run train.pickle --policy all --capacity 24GiB  # would it fit on a 24 GiB card?\n"

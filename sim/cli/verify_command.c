@@ -12,12 +12,19 @@
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
-    {.name = "capacity", .argument = "SIZE",
+    {.name = "capacity",
+     .argument = "SIZE",
      .help = "memory of the recorded device; only settings that are a share of it need it"},
     FRAG_LOAD_OPTIONS,
     {.name = "count", .help = "go on after the first difference and count them all"},
-    {.name = "format", .argument = "FORMAT", .choices = "text|jsonl", .help = "how results are printed (default: text)"},
-    {.name = "jobs", .letter = 'j', .argument = "N", .help = "threads (default: all cores); the output is the same"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "text|jsonl",
+     .help = "how results are printed (default: text)"},
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads (default: all cores); the output is the same"},
     {.name = NULL},
 };
 
@@ -67,13 +74,14 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
 {
     switch (found->kind) {
     case FRAG_DIFFERENCE_ADDRESS:
-        frag_text_add(out, "the block is at 0x%" PRIx64 "; recorded at 0x%" PRIx64, found->address_simulated,
-                      found->address_recorded);
+        frag_text_add(out, "the block is at 0x%" PRIx64 "; recorded at 0x%" PRIx64,
+                      found->address_simulated, found->address_recorded);
         break;
     case FRAG_DIFFERENCE_CALL:
         frag_text_add(out, "the policy made a ");
         add_call(out, &found->simulated);
-        frag_text_add(out, found->has_recorded ? "; recorded next is a " : "; no device event is left in the recording");
+        frag_text_add(out, found->has_recorded ? "; recorded next is a "
+                                               : "; no device event is left in the recording");
         if (found->has_recorded)
             add_call(out, &found->recorded);
         break;
@@ -83,7 +91,8 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
         frag_text_add(out, "; the policy made none");
         break;
     case FRAG_DIFFERENCE_EARLY:
-        frag_text_add(out, "the policy made a device call that was recorded only for a later request");
+        frag_text_add(out,
+                      "the policy made a device call that was recorded only for a later request");
         break;
     case FRAG_DIFFERENCE_FAILED:
         frag_text_add(out, "the policy ran out of memory; the recorded request was served");
@@ -110,8 +119,10 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
 {
     const char *conf = frag_recording_get(recording, "torch.conf");
     if (conf == NULL)
-        return "the recording does not say with which settings it was made; name them behind pytorch:";
-    if (strstr(conf, "garbage_collection") != NULL && strstr(spec->text, "per_process_memory_fraction") == NULL)
+        return "the recording does not say with which settings it was made; name them behind "
+               "pytorch:";
+    if (strstr(conf, "garbage_collection") != NULL &&
+        strstr(spec->text, "per_process_memory_fraction") == NULL)
         return "garbage collection depends on a memory limit, which a recording does not hold; add "
                "per_process_memory_fraction=F and --capacity";
     if (strlen(conf) > 0 && !spec->wants_recorded)
@@ -119,12 +130,14 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
     if (result->initial != FRAG_INITIAL_NONE)
         return "the history begins late, and the sizes of blocks from before it are partly guessed";
     if (trace->pool_count == 1)
-        return "private pools that were gone before the dump leave no trace in recordings before PyTorch 2.12";
+        return "private pools that were gone before the dump leave no trace in recordings before "
+               "PyTorch 2.12";
     return "other settings, another version or a memory limit";
 }
 
-static void print_text(const checking *state, job *task, const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, const frag_verify_result *result)
+static void print_text(const checking *state, job *task, const frag_recording *recording,
+                       const frag_trace *trace, const frag_policy_spec *spec,
+                       const frag_verify_result *result)
 {
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
@@ -133,17 +146,20 @@ static void print_text(const checking *state, job *task, const frag_recording *r
         frag_text_add(&task->out, " device %" PRIu32, trace->device);
     frag_text_add(&task->out, " %s: ", spec->text);
     if (result->is_identical) {
-        frag_text_add(&task->out, "identical: %s requests, %s device events", frag_count_text(result->requests, a),
+        frag_text_add(&task->out, "identical: %s requests, %s device events",
+                      frag_count_text(result->requests, a),
                       frag_count_text(result->device_events, b));
         if (result->ooms > 0)
             frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
         frag_text_add(&task->out, "\n");
         return;
     }
-    frag_text_add(&task->out, "different at event %s, after %s identical requests", frag_count_text(result->first.event, a),
+    frag_text_add(&task->out, "different at event %s, after %s identical requests",
+                  frag_count_text(result->first.event, a),
                   frag_count_text(result->requests > 0 ? result->requests - 1 : 0, b));
     if (state->goes_on)
-        frag_text_add(&task->out, "; %s events differ", frag_count_text(result->difference_count, a));
+        frag_text_add(&task->out, "; %s events differ",
+                      frag_count_text(result->difference_count, a));
     frag_text_add(&task->out, ": ");
     add_difference(&task->out, trace, &result->first);
     frag_text_add(&task->out, "  likely: %s\n", likely_reason(recording, trace, result, spec));
@@ -164,8 +180,10 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     frag_json_number(json, "verify.device_events", result->device_events);
     frag_json_number(json, "verify.ooms", result->ooms);
     frag_json_number(json, "verify.differences", result->difference_count);
-    frag_json_text(json, "verify.first.kind", result->is_identical ? NULL : frag_difference_name(result->first.kind));
-    frag_json_number(json, "verify.first.event", result->is_identical ? FRAG_UNLIMITED : result->first.event);
+    frag_json_text(json, "verify.first.kind",
+                   result->is_identical ? NULL : frag_difference_name(result->first.kind));
+    frag_json_number(json, "verify.first.event",
+                     result->is_identical ? FRAG_UNLIMITED : result->first.event);
     char *bytes = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&bytes, &size);
@@ -176,15 +194,15 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     free(bytes);
 }
 
-static bool verify_one(checking *state, job *task, const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec)
+static bool verify_one(checking *state, job *task, const frag_recording *recording,
+                       const frag_trace *trace, const frag_policy_spec *spec)
 {
     frag_policy_spec resolved;
     if (!frag_inputs_resolve(spec, recording, &resolved, &task->error))
         return false;
     frag_verify_result result;
-    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, state->capacity_bytes, state->goes_on, &result,
-                          &task->error);
+    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, state->capacity_bytes,
+                          state->goes_on, &result, &task->error);
     if (ok) {
         task->is_different = task->is_different || !result.is_identical;
         if (state->is_json)
@@ -204,10 +222,12 @@ static void verify_file(void *context, uint64_t index)
     frag_recording recording = {0};
     frag_load_options load = {.format = state->format, .with_columns = true};
     frag_findings findings = {0};
-    task->is_ok = !frag_is_interrupted() && frag_recording_load(path, &load, &recording, &findings, &task->error);
+    task->is_ok = !frag_is_interrupted() &&
+                  frag_recording_load(path, &load, &recording, &findings, &task->error);
     for (uint32_t t = 0; task->is_ok && t < recording.trace_count; t++)
         for (size_t p = 0; task->is_ok && p < state->policies.count; p++)
-            task->is_ok = verify_one(state, task, &recording, &recording.traces[t], &state->policies.specs[p]);
+            task->is_ok = verify_one(state, task, &recording, &recording.traces[t],
+                                     &state->policies.specs[p]);
     if (!task->is_ok)
         frag_error_in(&task->error, path);
     frag_recording_destroy(&recording);
@@ -239,7 +259,8 @@ static int verify_command(const frag_arguments *arguments)
         job *task = &state.jobs[i];
         if (task->out.length > 0)
             fputs(task->out.bytes, stdout);
-        int failure = !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
+        int failure =
+            !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
         /* Input that could not be read weighs more than a difference. */
         if (failure > code)
             code = failure;
@@ -256,14 +277,17 @@ const frag_command frag_command_verify = {
     .name = "verify",
     .operands = "TRACE...",
     .summary = "does the policy do what the recording did, event by event?",
-    .description =
-        "Replays the requests of a recording on a device that answers as the recorded one did, and compares every "
-        "address, every segment event and every OOM with what was recorded. Prints one line if all is identical, "
-        "else the first difference, the events around it and the likely reason. The policy is pytorch:recorded "
-        "unless others are named.\n\n"
-        "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
-    .examples = "fraglab verify train.pickle\n"
-                "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
+    .description = "Replays the requests of a recording on a device that answers as the recorded "
+                   "one did, and compares every "
+                   "address, every segment event and every OOM with what was recorded. Prints one "
+                   "line if all is identical, "
+                   "else the first difference, the events around it and the likely reason. The "
+                   "policy is pytorch:recorded "
+                   "unless others are named.\n\n"
+                   "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
+    .examples =
+        "fraglab verify train.pickle\n"
+        "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
     .options = options,
     .operand_min = 1,
     .operand_max = UINT32_MAX,
