@@ -262,12 +262,17 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
                   "exports no 'frag_policy_exported'; docs/adding-a-policy.md shows how");
         return NULL;
     }
-    if (export->abi != FRAG_POLICY_ABI || export->ops_bytes != sizeof(frag_policy_ops)) {
+    if (export->abi != FRAG_POLICY_ABI) {
         frag_fail(error, FRAG_E_INPUT,
-                  "was built for policy ABI %u (%u bytes); this fraglab has %u (%zu bytes): build "
-                  "it anew",
-                  export->abi, export->ops_bytes, (unsigned)FRAG_POLICY_ABI,
-                  sizeof(frag_policy_ops));
+                  "was built for policy ABI %u; this fraglab has %u: build it anew", export->abi,
+                  (unsigned)FRAG_POLICY_ABI);
+        return NULL;
+    }
+    if (export->ops_bytes != sizeof(frag_policy_ops)) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "was built with another sim/policy.h (its table has %u bytes; %zu here): build it "
+                  "anew",
+                  export->ops_bytes, sizeof(frag_policy_ops));
         return NULL;
     }
     return export->ops;

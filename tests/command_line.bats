@@ -98,7 +98,7 @@ fails() {
 }
 
 @test "an unknown policy names the nearest" {
-    fails 2 "unknown policy 'bestfit'; did you mean 'best-fit'?" policies bestfit
+    fails 2 "there is no policy 'bestfit'; did you mean 'best-fit'?" policies bestfit
     fails 2 "unknown policy 'something'; 'fraglab policies' lists them" policies something
 }
 
