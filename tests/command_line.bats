@@ -99,7 +99,7 @@ fails() {
 
 @test "an unknown policy names the nearest" {
     fails 2 "there is no policy 'bestfit'; did you mean 'best-fit'?" policies bestfit
-    fails 2 "unknown policy 'something'; 'fraglab policies' lists them" policies something
+    fails 2 "there is no policy 'something'; 'fraglab policies' lists them" policies something
 }
 
 @test "doctor says what a bug report needs and exits 0" {

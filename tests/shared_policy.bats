@@ -61,9 +61,10 @@ setup() {
 }
 
 @test "an object built for another ABI is refused" {
-    sed 's/\.abi = FRAG_POLICY_ABI/.abi = FRAG_POLICY_ABI + 1/' docs/example-policy.c >"$BATS_TEST_TMPDIR/other.c"
-    build "$BATS_TEST_TMPDIR/other.c" "$X" -I.
     abi=$(sed -n 's/^#define FRAG_POLICY_ABI //p' sim/policy.h)
+    sed "s/^FRAG_POLICY_EXPORT/#undef FRAG_POLICY_ABI\n#define FRAG_POLICY_ABI $((abi + 1))\n&/" \
+        docs/example-policy.c >"$BATS_TEST_TMPDIR/other.c"
+    build "$BATS_TEST_TMPDIR/other.c" "$X" -I.
     refuses 3 "was built for policy ABI $((abi + 1)); this fraglab has $abi: build it anew" "$X"
 }
 
