@@ -13,9 +13,9 @@ static size_t whole_lines(uint64_t bytes)
     return (size_t)frag_align_up(bytes, 64);
 }
 
-/* A bin's array above the smallest is at least a quarter full, so that at most 4 x id_count entries
- * of each capacity are in use at once; recycling makes the most ever in use of each all that is
- * taken. */
+/* Short arrays stay with their bin. A longer one is at least a quarter full, so that at most
+ * 4 x id_count entries of each capacity are in use at once. Recycling makes the most ever in use of
+ * each capacity all that is taken. */
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
@@ -24,10 +24,12 @@ size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool
         FRAG_FREE_BIN_COUNT * whole_lines(FRAG_FREE_ARRAY_MIN * sizeof(frag_free_entry)) +
         (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
     uint64_t arrays_bytes = 0;
-    for (uint64_t capacity = FRAG_FREE_ARRAY_MIN * 2; capacity <= 4 * (uint64_t)id_count;
-         capacity *= 2)
-        arrays_bytes += (4 * (uint64_t)id_count / capacity + 2) *
-                        whole_lines(capacity * sizeof(frag_free_entry));
+    for (uint64_t capacity = FRAG_FREE_ARRAY_MIN * 2;
+         capacity <= FRAG_FREE_ARRAY_KEPT || capacity <= 4 * (uint64_t)id_count; capacity *= 2) {
+        uint64_t count = capacity <= FRAG_FREE_ARRAY_KEPT ? table_count * FRAG_FREE_BIN_COUNT
+                                                          : 4 * (uint64_t)id_count / capacity + 2;
+        arrays_bytes += count * whole_lines(capacity * sizeof(frag_free_entry));
+    }
     return whole_lines((uint64_t)id_count * sizeof(uint32_t)) + table_count * table_bytes +
            arrays_bytes + 64;
 }

@@ -22,8 +22,8 @@
 #include "sim/base/memory.h"
 
 enum {
-    FRAG_FREE_BIN_COUNT = 976, /* every 64-bit size has one */
-    FRAG_FREE_OCTAVE_COUNT = 61,
+    FRAG_FREE_BIN_COUNT = 1024,
+    FRAG_FREE_OCTAVE_COUNT = 64,
     FRAG_FREE_WORD_COUNT = 16,
     FRAG_FREE_ARRAY_CLASSES = 32
 };
@@ -112,14 +112,21 @@ void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, 
 void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id);
 void frag_free_least_change(frag_free_table *table, uint32_t bin, uint64_t tie, uint32_t id);
 
-enum { FRAG_FREE_ARRAY_MIN = 8 };
+enum {
+    FRAG_FREE_ARRAY_MIN = 8,
+    FRAG_FREE_ARRAY_KEPT = 64, /* arrays up to this long do not shrink */
+    FRAG_FREE_SHORT_BIN = 6
+};
 
+/* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to an
+ * octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
 static inline uint32_t frag_free_bin_of(uint64_t size)
 {
-    if (size < 16)
-        return (uint32_t)size;
-    uint32_t high = frag_bit_high(size);
-    return (high - 3) * 16 + ((uint32_t)(size >> (high - 4)) & 15u);
+    union {
+        double value;
+        uint64_t bits;
+    } number = {.value = (double)(int64_t)size};
+    return (uint32_t)(number.bits >> 48) - 0x3ff0u;
 }
 
 static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, uint64_t size,
@@ -151,7 +158,7 @@ static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id,
     uint32_t number = frag_free_bin_of(size);
     frag_free_bin *bin = &table->bins[number];
     uint32_t place = store->positions[id];
-    FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
+    FRAG_ASSERT(bin->entries[place].id == id);
     uint32_t last = --bin->count;
     if (place != last) {
         store->positions[bin->entries[last].id] = place;
@@ -160,7 +167,7 @@ static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id,
     uint64_t word = table->words[number / 64] & ~((uint64_t)(last == 0) << (number % 64));
     table->words[number / 64] = word;
     table->summary &= ~((uint64_t)(word == 0) << (number / 64));
-    if (FRAG_UNLIKELY(last < bin->capacity / 4 && bin->capacity > FRAG_FREE_ARRAY_MIN))
+    if (FRAG_UNLIKELY(bin->capacity > FRAG_FREE_ARRAY_KEPT) && last < bin->capacity / 4)
         frag_free_bin_resize(store, bin, bin->capacity / 2);
     if (store->keeps_least && table->least->bin_ids[number] == id)
         frag_free_least_repair(table, number, id);
@@ -217,22 +224,34 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
 }
 
 /* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to
- * surpluses beyond any true one, so that one comparison settles both questions. */
+ * surpluses beyond any true one, so that one comparison settles both questions. In a short bin every
+ * guess of a branch is as often wrong as right, so it has none; in a long one most entries are worse. */
 static inline const frag_free_entry *frag_free_bin_best(const frag_free_bin *bin, uint64_t size)
 {
-    const frag_free_entry *best = bin->entries;
-    const frag_free_entry *end = bin->entries + bin->count;
-    uint64_t surplus = best->size - size;
-    uint64_t tie = best->tie;
-    for (const frag_free_entry *entry = best + 1; entry < end; entry++) {
-        uint64_t entry_surplus = entry->size - size;
-        if (entry_surplus < surplus || (entry_surplus == surplus && entry->tie < tie)) {
-            best = entry;
-            surplus = entry_surplus;
-            tie = entry->tie;
+    const frag_free_entry *entries = bin->entries;
+    uint32_t count = bin->count;
+    uint64_t surplus = entries[0].size - size;
+    uint64_t tie = entries[0].tie;
+    uint64_t best = 0;
+    uint32_t i = 1;
+    for (; i < count && i < FRAG_FREE_SHORT_BIN; i++) {
+        uint64_t other = entries[i].size - size;
+        uint64_t other_tie = entries[i].tie;
+        bool is_better = (other < surplus) | ((other == surplus) & (other_tie < tie));
+        uint64_t better = 0 - (uint64_t)is_better;
+        surplus ^= (surplus ^ other) & better;
+        tie ^= (tie ^ other_tie) & better;
+        best ^= (best ^ i) & better;
+    }
+    for (; i < count; i++) {
+        uint64_t other = entries[i].size - size;
+        if (other < surplus || (other == surplus && entries[i].tie < tie)) {
+            surplus = other;
+            tie = entries[i].tie;
+            best = i;
         }
     }
-    return best;
+    return &entries[best];
 }
 
 /* The least (size, tie) of at least size: best fit. false: there is none. */

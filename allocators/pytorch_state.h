@@ -118,15 +118,11 @@ static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
 
 static inline uint64_t frag_pytorch_tie_of(const frag_policy *policy, const frag_pytorch_block *at)
 {
-    switch (policy->settings.tie) {
-    case FRAG_PYTORCH_TIE_BLOCK_NUMBER:
-        return at->number;
-    case FRAG_PYTORCH_TIE_SEGMENT_NUMBER:
-        return (uint64_t)at->number << 40 | at->address >> 9;
-    case FRAG_PYTORCH_TIE_ADDRESS:
-    default:
+    if (policy->settings.tie == FRAG_PYTORCH_TIE_ADDRESS)
         return at->address;
-    }
+    if (policy->settings.tie == FRAG_PYTORCH_TIE_SEGMENT_NUMBER)
+        return (uint64_t)at->number << 40 | at->address >> 9;
+    return at->number;
 }
 
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)

@@ -46,6 +46,7 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
 
 static void hold(frag_device *device, uint64_t bytes)
 {
+    device->changes++;
     device->reserved_bytes += bytes;
     if (device->reserved_bytes > device->reserved_peak_bytes)
         device->reserved_peak_bytes = device->reserved_bytes;
@@ -54,6 +55,7 @@ static void hold(frag_device *device, uint64_t bytes)
 static void drop(frag_device *device, uint64_t bytes)
 {
     FRAG_ASSERT(bytes <= device->reserved_bytes);
+    device->changes++;
     device->reserved_bytes -= bytes;
 }
 

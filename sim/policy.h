@@ -66,7 +66,6 @@ typedef struct frag_policy_limits {
     uint32_t live_count_max; /* blocks live (or waiting) at once */
     uint32_t stream_count;   /* at least 1 */
     uint32_t pool_count;     /* at least 1 */
-    uint64_t request_bytes_max;
     uint64_t requested_bytes_total;
     uint64_t peak_requested_bytes;
     uint32_t initial_segment_count; /* for adopt */

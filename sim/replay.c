@@ -51,7 +51,8 @@ struct frag_replay {
     uint64_t event;
     uint64_t prologue_end;
     frag_level level;
-    uint64_t reserved_seen;  /* device->reserved_bytes when last looked at */
+    uint64_t changes_seen;   /* device->changes when last looked at */
+    uint64_t reserved_seen;  /* device->reserved_bytes then */
     uint64_t reserved_since; /* the event from which it has been so */
     bool is_oom_skipped;
     bool is_attempt_kept;
@@ -188,6 +189,7 @@ static void note_reserved(frag_replay *replay)
     }
     result->growth_count += reserved > replay->reserved_seen ? 1 : 0;
     replay->reserved_seen = reserved;
+    replay->changes_seen = replay->device->changes;
     replay->reserved_since = replay->event;
     replay->level.reserved_bytes = reserved;
 }
@@ -338,47 +340,52 @@ static void run_batch(frag_replay *replay, uint64_t end)
     frag_replay_result *result = &replay->result;
     frag_level *level = &replay->level;
     slot *slots = replay->slots;
+    uint64_t requests = 0;
     uint64_t requested_sum = 0;
     uint64_t allocated_sum = 0;
+    /* Only this function changes these two while it runs, but for wait_for_stream. */
+    uint64_t requested = level->requested_bytes;
+    uint64_t allocated = level->allocated_bytes;
     uint64_t i = replay->event;
     for (; i < end; i++) {
         const frag_event *event = &events[i];
         replay->event = i;
         if (event->op == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i] : 0};
+            frag_grant grant;
             if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_FAILED) != 0)) {
                 attempt(replay, &request);
-            } else {
-                frag_grant grant;
-                result->requests++;
-                if (FRAG_LIKELY(replay->alloc(alloc_policy, &request, &grant))) {
-                    fill_slot(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
-                    level->requested_bytes += event->bytes;
-                    level->allocated_bytes += grant.block_bytes;
-                    level->active_bytes += grant.block_bytes;
-                    if (level->requested_bytes > result->peak.requested_bytes) {
-                        result->peak.requested_bytes = level->requested_bytes;
-                        result->peak_requested_event = i;
-                    }
-                    if (level->allocated_bytes > result->peak.allocated_bytes)
-                        result->peak.allocated_bytes = level->allocated_bytes;
-                    if (level->active_bytes > result->peak.active_bytes)
-                        result->peak.active_bytes = level->active_bytes;
-                } else {
-                    slots[event->slot].handle = HANDLE_NONE;
-                    run_out(replay, event->bytes);
+            } else if (FRAG_LIKELY(replay->alloc(alloc_policy, &request, &grant))) {
+                requests++;
+                fill_slot(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
+                requested += event->bytes;
+                allocated += grant.block_bytes;
+                level->active_bytes += grant.block_bytes;
+                if (requested > result->peak.requested_bytes) {
+                    result->peak.requested_bytes = requested;
+                    result->peak_requested_event = i;
                 }
+                if (allocated > result->peak.allocated_bytes)
+                    result->peak.allocated_bytes = allocated;
+                if (level->active_bytes > result->peak.active_bytes)
+                    result->peak.active_bytes = level->active_bytes;
+            } else {
+                requests++;
+                slots[event->slot].handle = HANDLE_NONE;
+                run_out(replay, event->bytes);
             }
         } else if (event->op == FRAG_OP_FREE) {
-            slot *at = &slots[event->slot];
+            const slot *at = &slots[event->slot];
             if (FRAG_UNLIKELY(at->handle == HANDLE_NONE)) {
                 /* its request had failed */
             } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
                 wait_for_stream(replay, event->slot);
+                requested = level->requested_bytes;
+                allocated = level->allocated_bytes;
             } else {
                 uint64_t bytes = at->requested_bytes + surplus_of(replay, event->slot);
-                level->requested_bytes -= at->requested_bytes;
-                level->allocated_bytes -= bytes;
+                requested -= at->requested_bytes;
+                allocated -= bytes;
                 level->active_bytes -= bytes;
                 ops->free(policy, at->handle);
                 clear_slot(replay, event->slot);
@@ -386,18 +393,21 @@ static void run_batch(frag_replay *replay, uint64_t end)
         } else {
             handle_rare(replay, event);
         }
-        if (FRAG_UNLIKELY(device->reserved_bytes != replay->reserved_seen))
+        level->requested_bytes = requested;
+        level->allocated_bytes = allocated;
+        requested_sum += requested;
+        allocated_sum += allocated;
+        if (FRAG_UNLIKELY(device->changes != replay->changes_seen)) {
             note_reserved(replay);
-        if (FRAG_UNLIKELY(device->reserved_peak_bytes != result->peak.reserved_bytes))
             note_peak(replay);
-        requested_sum += level->requested_bytes;
-        allocated_sum += level->allocated_bytes;
+        }
         if (FRAG_UNLIKELY(replay->has_stopped)) {
             i++;
             break;
         }
     }
     replay->event = i;
+    result->requests += requests;
     frag_wide_add(&result->requested_sum, requested_sum);
     frag_wide_add(&result->allocated_sum, allocated_sum);
 }
@@ -586,6 +596,7 @@ static bool begin(frag_replay *replay, frag_error *error)
     result->peak.active_bytes = replay->level.active_bytes;
     replay->reserved_since = replay->event;
     replay->reserved_seen = replay->device->reserved_bytes;
+    replay->changes_seen = replay->device->changes;
     replay->level.reserved_bytes = replay->device->reserved_bytes;
     note_peak(replay);
     return true;
@@ -604,15 +615,6 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
         .peak_requested_bytes = trace->stats.peak_requested_bytes,
         .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
     };
-    /* Without a branch: allocs and frees alternate as they please, and a wrong guess costs more
-     * than the rest. */
-    uint64_t bytes_max = 0;
-    for (uint64_t i = 0; i < trace->event_count; i++) {
-        const frag_event *event = &trace->events[i];
-        uint64_t bytes = event->bytes & (0 - (uint64_t)(event->op == FRAG_OP_ALLOC));
-        bytes_max = bytes > bytes_max ? bytes : bytes_max;
-    }
-    limits->request_bytes_max = bytes_max;
     for (uint64_t i = 0;
          i < trace->event_count && (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0; i++)
         limits->initial_segment_count += frag_op_is_observed(trace->events[i].op) ? 1 : 0;

@@ -13,8 +13,10 @@ frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *c
     size_t capacity = 0;
     *count = 0;
     *initial_count = 0;
-    for (uint64_t i = 0; trace->addresses != NULL && i < trace->event_count; i++) {
+    uint64_t left = trace->addresses != NULL ? trace->stats.op_counts[FRAG_OP_SEGMENT_ALLOC] : 0;
+    for (uint64_t i = 0; left > 0 && i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
+        left -= event->op == FRAG_OP_SEGMENT_ALLOC ? 1 : 0;
         /* No machine has addresses of more than 48 bits; keys made of addresses could not hold
          * them. */
         if (event->op != FRAG_OP_SEGMENT_ALLOC || trace->addresses[i] == 0 ||

@@ -24,7 +24,6 @@ void word_world_open(word_world *world, const char *policy, uint64_t capacity_wo
                                  .live_count_max = live_max,
                                  .stream_count = 1,
                                  .pool_count = 1,
-                                 .request_bytes_max = words_max,
                                  .requested_bytes_total = request_max * words_max};
     const frag_policy_ops *ops = world->spec.ops;
     assert_true(

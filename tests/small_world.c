@@ -20,7 +20,6 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
                                  .live_count_max = 1000,
                                  .stream_count = 1,
                                  .pool_count = 1,
-                                 .request_bytes_max = FRAG_GIB,
                                  .requested_bytes_total = 1000 * FRAG_GIB};
     const frag_policy_ops *ops = world->spec.ops;
     assert_true(

@@ -146,7 +146,6 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
                                  .live_count_max = LIVE_MAX,
                                  .stream_count = STREAMS,
                                  .pool_count = POOLS,
-                                 .request_bytes_max = 64 * FRAG_MIB >> shift,
                                  .requested_bytes_total = STEPS * 64 * FRAG_MIB >> shift};
     assert_true(frag_arena_create(&arena, spec->ops->arena_bytes(&limits, spec->values), &error));
     frag_policy_setup setup = {.values = spec->values,
