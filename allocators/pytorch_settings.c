@@ -316,24 +316,19 @@ bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_op
     return true;
 }
 
-uint64_t frag_pytorch_round(const frag_pytorch_settings *settings, uint64_t bytes)
+uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes)
 {
-    if (bytes < FRAG_PYTORCH_ROUND)
-        return FRAG_PYTORCH_ROUND;
-    if (settings->has_divisions) {
-        uint32_t high = frag_bit_high(bytes);
-        uint32_t interval = high <= 20 ? 0 : high - 20 < 15 ? high - 20 : 15;
-        uint64_t division = settings->divisions[interval];
-        uint64_t least = settings->version < 204 ? 1 : 2;
-        if (division >= least && bytes > FRAG_PYTORCH_ROUND * division) {
-            uint64_t floor = (uint64_t)1 << high;
-            if (bytes == floor || division == 1)
-                return bytes;
-            uint64_t step = floor >> frag_bit_high(division);
-            return step == 0 ? floor * 2 : frag_align_up(bytes, step);
-        }
-    }
-    return frag_align_up(bytes, FRAG_PYTORCH_ROUND);
+    uint32_t high = frag_bit_high(bytes);
+    uint32_t interval = high <= 20 ? 0 : high - 20 < 15 ? high - 20 : 15;
+    uint64_t division = settings->divisions[interval];
+    uint64_t least = settings->version < 204 ? 1 : 2;
+    if (division < least || bytes <= FRAG_PYTORCH_ROUND * division)
+        return frag_align_up(bytes, FRAG_PYTORCH_ROUND);
+    uint64_t floor = (uint64_t)1 << high;
+    if (bytes == floor || division == 1)
+        return bytes;
+    uint64_t step = floor >> frag_bit_high(division);
+    return step == 0 ? floor * 2 : frag_align_up(bytes, step);
 }
 
 #undef HOST_ONLY

@@ -2,6 +2,7 @@
 #ifndef FRAG_ALLOCATORS_PYTORCH_SETTINGS_H
 #define FRAG_ALLOCATORS_PYTORCH_SETTINGS_H
 
+#include "sim/base/bits.h"
 #include "sim/base/error.h"
 #include "sim/policy.h"
 
@@ -43,7 +44,15 @@ extern const frag_option frag_pytorch_options[];
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error);
 
+/* The rounding of roundup_power2_divisions; falls back to multiples of 512. */
+uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes);
+
 /* A request's size as the allocator looks for it: round_size of the library. */
-uint64_t frag_pytorch_round(const frag_pytorch_settings *settings, uint64_t bytes);
+static inline uint64_t frag_pytorch_round(const frag_pytorch_settings *settings, uint64_t bytes)
+{
+    if (FRAG_UNLIKELY(settings->has_divisions))
+        return frag_pytorch_round_divided(settings, bytes);
+    return frag_align_up(bytes, FRAG_PYTORCH_ROUND);
+}
 
 #endif
