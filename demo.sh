@@ -13,15 +13,20 @@ show() {
     "$@"
     echo
 }
-show ./fraglab run "$@" --policy all
+# Twelve policies: all of them, and PyTorch's with the settings people try first.
+tuned="--policy pytorch:expandable_segments=true --policy pytorch:max_split_size_mb=128
+    --policy pytorch:roundup_power2_divisions=8"
 for recording in "$@"; do
     name=$(basename "$recording")
     name=${name%%.*}
-    show ./fraglab run "$recording" --policy all --format jsonl -f -o "$folder/$name.jsonl"
+    # shellcheck disable=SC2086
+    show ./fraglab run "$recording" --policy all $tuned --format jsonl -f -o "$folder/$name.jsonl"
     show ./fraglab plot timeline "$recording" --policy pytorch,best-fit -f -o "$folder/$name-timeline.svg"
     show ./fraglab plot map "$recording" --policy pytorch -f -o "$folder/$name-map.png"
     show ./fraglab plot bars "$folder/$name.jsonl" -f -o "$folder/$name-bars.svg"
     show ./fraglab plot survival "$recording" --policy pytorch,best-fit -f -o "$folder/$name-survival.svg"
 done
+# shellcheck disable=SC2086 # one word per option
+show ./fraglab run "$@" --policy all $tuned
 echo "drawn:"
 ls -l "$folder" | awk 'NR > 1 { print "  " $5 "  '"$folder"'/" $9 }'

@@ -9,7 +9,8 @@ static const frag_option direct_options[] = {{.key = NULL}};
 typedef struct direct_block {
     uint64_t address;
     uint64_t bytes;
-    uint32_t next; /* unused records: the next unused one */
+    uint64_t slack_bytes; /* of bytes: what the device gives because it gives whole pages only */
+    uint32_t next;        /* unused records: the next unused one */
     bool is_held;
 } direct_block;
 
@@ -39,14 +40,9 @@ static frag_policy *direct_create(const frag_policy_setup *setup, frag_error *er
     return policy;
 }
 
-static uint64_t direct_rounded(const frag_policy *policy, uint64_t bytes)
-{
-    return frag_round_up(bytes, policy->device->page_bytes);
-}
-
 static bool direct_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    uint64_t bytes = direct_rounded(policy, request->bytes);
+    uint64_t bytes = frag_round_up(request->bytes, policy->device->page_bytes);
     uint64_t address = 0;
     if (frag_device_malloc(policy->device, bytes, &address) != FRAG_DEVICE_OK)
         return false;
@@ -57,7 +53,12 @@ static bool direct_alloc(frag_policy *policy, const frag_request *request, frag_
         FRAG_ASSERT(policy->block_count < policy->block_max);
         id = policy->block_count++;
     }
-    policy->blocks[id] = (direct_block){.address = address, .bytes = bytes, .is_held = true};
+    policy->blocks[id] = (direct_block){
+        .address = address,
+        .bytes = bytes,
+        .slack_bytes = bytes - request->bytes,
+        .is_held = true,
+    };
     *grant = (frag_grant){.address = address, .block_bytes = bytes, .handle = id};
     return true;
 }
@@ -82,6 +83,7 @@ static void direct_walk(const frag_policy *policy, frag_span_visitor *visit, voi
             .kind = FRAG_SPAN_SEGMENT, .address = block->address, .bytes = block->bytes};
         visit(context, &span);
         span.kind = FRAG_SPAN_BLOCK;
+        span.page_slack_bytes = block->slack_bytes;
         span.handle = id;
         visit(context, &span);
     }
@@ -111,7 +113,6 @@ const frag_policy_ops frag_policy_direct = {
     .create = direct_create,
     .alloc = direct_alloc,
     .free = direct_free,
-    .rounded = direct_rounded,
     .walk = direct_walk,
     .check = direct_check,
 };
