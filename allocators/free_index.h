@@ -118,8 +118,8 @@ enum {
     FRAG_FREE_SHORT_BIN = 6
 };
 
-/* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to an
- * octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
+/* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to
+ * an octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
 static inline uint32_t frag_free_bin_of(uint64_t size)
 {
     union {
@@ -224,8 +224,9 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
 }
 
 /* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to
- * surpluses beyond any true one, so that one comparison settles both questions. In a short bin every
- * guess of a branch is as often wrong as right, so it has none; in a long one most entries are worse. */
+ * surpluses beyond any true one, so that one comparison settles both questions. In a short bin
+ * every guess of a branch is as often wrong as right, so it has none; in a long one most entries
+ * are worse. */
 static inline const frag_free_entry *frag_free_bin_best(const frag_free_bin *bin, uint64_t size)
 {
     const frag_free_entry *entries = bin->entries;

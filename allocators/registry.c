@@ -269,10 +269,11 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
         return NULL;
     }
     if (export->ops_bytes != sizeof(frag_policy_ops)) {
-        frag_fail(error, FRAG_E_INPUT,
-                  "was built with another sim/policy.h (its table has %u bytes; %zu here): build it "
-                  "anew",
-                  export->ops_bytes, sizeof(frag_policy_ops));
+        frag_fail(
+            error, FRAG_E_INPUT,
+            "was built with another sim/policy.h (its table has %u bytes; %zu here): build it "
+            "anew",
+            export->ops_bytes, sizeof(frag_policy_ops));
         return NULL;
     }
     return export->ops;

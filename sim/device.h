@@ -81,7 +81,7 @@ struct frag_device {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t page_bytes;     /* granularity of what a call really takes */
     /* ---- kept by the functions below for every device */
-    uint64_t changes; /* counts up whenever reserved_bytes changes */
+    uint64_t changes;        /* counts up whenever reserved_bytes changes */
     uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
     uint64_t reserved_peak_bytes;
     uint64_t calls[FRAG_DEVICE_CALL_COUNT];        /* successful and failed */

@@ -39,9 +39,28 @@ csv() { # program
     ./fraglab plot map $S/truncated.pickle.zst --width 60 --height 20 | grep -q '█'
 }
 
+# Every element is closed in order, and & begins an entity.
+well_formed() {
+    awk '
+        { text = text $0 "\n" }
+        END {
+            gsub(/<\?[^>]*\?>/, "", text); gsub(/<!--[^-]*(-[^-]+)*-->/, "", text); gsub(/<!DOCTYPE[^>]*>/, "", text)
+            plain = text; gsub(/&(amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);/, "", plain)
+            if (index(plain, "&")) { print "a bare &"; exit 1 }
+            while (match(text, /<[^>]*>/)) {
+                tag = substr(text, RSTART + 1, RLENGTH - 2); text = substr(text, RSTART + RLENGTH)
+                if (tag ~ /\/$/) continue
+                split(tag, word, /[ \t\n]/)
+                if (tag !~ /^\//) stack[++depth] = word[1]
+                else if (depth == 0 || "/" stack[depth--] != word[1]) { print "unexpected " tag; exit 1 }
+            }
+            if (depth != 0) { print "open: " stack[depth]; exit 1 }
+        }' "$1"
+}
+
 @test "an svg is well formed and carries no date or folder" {
     ./fraglab plot timeline $S/truncated.pickle.zst --title "a < b & 'c' \"d\" {e}_f" -o "$out/a.svg"
-    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$out/a.svg"
+    well_formed "$out/a.svg"
     ! grep -q "$(date +%Y)-\|/tmp/\|$PWD" "$out/a.svg"
     grep -q "a &lt; b &amp; 'c'" "$out/a.svg"
 }

@@ -15,6 +15,7 @@ setup_file() {
 # Runs a command line on a terminal of its own, with everything it says in $output.
 on_terminal() {
     command -v script >/dev/null || skip "no 'script' here"
+    script -qec true /dev/null >/dev/null 2>&1 || skip "no terminal to be had here"
     run script -qec "$1" /dev/null
 }
 
