@@ -137,7 +137,7 @@ echo
 count() { printf '%s' "$1" | grep -c .; }
 failed_count=0
 for name in $failed; do failed_count=$((failed_count + 1)); done
-echo "passed $passed, failed $failed_count, skipped $(count "$skipped")"
+echo "$passed passed, $failed_count failed, $(count "$skipped") skipped"
 [ -z "$failed" ] || echo "failed:$failed"
 [ -z "$skipped" ] || echo "skipped:$skipped"
 [ "$failed_count" = 0 ] || exit 1

@@ -39,8 +39,15 @@ static bool find_range(const frag_arguments *arguments, const frag_recording *re
     const char *events = frag_arguments_value(arguments, "events");
     const char *time = frag_arguments_value(arguments, "time");
     const char *marks = frag_arguments_value(arguments, "marks");
-    if ((events != NULL) + (time != NULL) + (marks != NULL) != 1)
-        return frag_fail(error, FRAG_E_USAGE, "expected one of --events, --time and --marks");
+    int given = (events != NULL) + (time != NULL) + (marks != NULL);
+    /* A device alone is a piece, too: all of its trace. */
+    if (given == 0 && frag_arguments_has(arguments, "device")) {
+        *range = (frag_cut_range){0, trace->event_count};
+        return true;
+    }
+    if (given != 1)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "expected one of --events, --time and --marks, or --device alone");
     if (events != NULL) {
         *range = (frag_cut_range){0, trace->event_count};
         return read_pair("--events", events, &range->first, &range->end, error);
