@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "traces/builder.h"
 
@@ -31,6 +33,8 @@ typedef struct cut_state {
     held_range *held;
     size_t held_capacity;
     size_t held_count;
+    bool is_torch;              /* the recorded allocator's sizes of blocks are known */
+    uint64_t start_block_bytes; /* of the live block being added; 0: as in the trace */
 } cut_state;
 
 static uint64_t value_64(const uint64_t *column, uint64_t index)
@@ -126,6 +130,8 @@ static void add_event(cut_state *cutter, uint64_t index, uint8_t more_flags)
 {
     frag_build_event event = copy_of(cutter, index);
     event.flags |= more_flags;
+    if (cutter->start_block_bytes != 0)
+        event.block_bytes = cutter->start_block_bytes;
     bool is_release = event.op == FRAG_OP_COMPLETE ||
                       (event.op == FRAG_OP_FREE && (event.flags & FRAG_EVENT_DEFERRED) == 0);
     bool has_block =
@@ -159,20 +165,29 @@ static bool is_one_range(const cut_state *cutter, const held_range *a, const hel
            value_32(trace->pools, a->event) == value_32(trace->pools, b->event);
 }
 
-static void add_held(cut_state *cutter)
+/* Sorts what is held by address and joins mapped pages in a row. */
+static void join_held(cut_state *cutter)
 {
-    qsort(cutter->held, cutter->held_count, sizeof *cutter->held, compare_held);
+    size_t count = 0;
+    if (cutter->held_count > 0)
+        qsort(cutter->held, cutter->held_count, sizeof *cutter->held, compare_held);
     for (size_t i = 0; i < cutter->held_count;) {
         held_range range = cutter->held[i++];
         while (i < cutter->held_count && is_one_range(cutter, &range, &cutter->held[i]) &&
                range.bytes + cutter->held[i].bytes <= FRAG_REQUEST_BYTES_MAX)
             range.bytes += cutter->held[i++].bytes;
-        frag_build_event event = copy_of(cutter, range.event);
-        event.flags |= FRAG_EVENT_INITIAL;
-        event.address = range.address;
-        event.bytes = range.bytes;
-        frag_builder_add(cutter->builder, &event);
+        cutter->held[count++] = range;
     }
+    cutter->held_count = count;
+}
+
+static void add_held(cut_state *cutter, const held_range *range)
+{
+    frag_build_event event = copy_of(cutter, range->event);
+    event.flags |= FRAG_EVENT_INITIAL;
+    event.address = range->address;
+    event.bytes = range->bytes;
+    frag_builder_add(cutter->builder, &event);
 }
 
 typedef struct live_block {
@@ -190,7 +205,33 @@ static int compare_live(const void *left, const void *right)
     return a->event < b->event ? -1 : a->event > b->event ? 1 : 0;
 }
 
-static void add_live(cut_state *cutter)
+/* A live block of the start. PyTorch's blocks are multiples of 512 bytes; in a large cudaMalloc'ed
+ * segment a remainder of up to 1 MiB is not split off, so a small gap behind a block is taken for
+ * its own. */
+static void add_live(cut_state *cutter, const live_block *live, const held_range *range,
+                     uint64_t limit)
+{
+    const frag_trace *trace = cutter->trace;
+    const frag_event *event = &trace->events[live->event];
+    uint64_t bytes = value_64(trace->block_bytes, live->event);
+    if (bytes == 0 && range != NULL && cutter->is_torch) {
+        uint64_t room = limit - live->address;
+        bytes = frag_align_up(event->bytes, 512);
+        bool is_exact = range->is_mapped || range->bytes <= 2 * FRAG_MIB;
+        if (bytes > room || (!is_exact && room - bytes <= FRAG_MIB))
+            bytes = room;
+        bytes = bytes < event->bytes ? 0 : bytes;
+    }
+    cutter->start_block_bytes = bytes;
+    add_event(cutter, live->event, FRAG_EVENT_INITIAL);
+    cutter->start_block_bytes = 0;
+    if (cutter->blocks[live->slot].is_waiting)
+        add_event(cutter, cutter->blocks[live->slot].free_event, FRAG_EVENT_INITIAL);
+}
+
+/* Each segment held, followed by the blocks that live in it; blocks whose place is not known first.
+ */
+static void add_start(cut_state *cutter)
 {
     const frag_trace *trace = cutter->trace;
     live_block *live = frag_alloc(trace->slot_count, sizeof *live);
@@ -203,11 +244,21 @@ static void add_live(cut_state *cutter)
     }
     if (count > 0)
         qsort(live, count, sizeof *live, compare_live);
-    for (size_t i = 0; i < count; i++)
-        add_event(cutter, live[i].event, FRAG_EVENT_INITIAL);
-    for (size_t i = 0; i < count; i++)
-        if (cutter->blocks[live[i].slot].is_waiting)
-            add_event(cutter, cutter->blocks[live[i].slot].free_event, FRAG_EVENT_INITIAL);
+    join_held(cutter);
+    size_t next = 0;
+    for (size_t i = 0; i <= cutter->held_count; i++) {
+        uint64_t start = i < cutter->held_count ? cutter->held[i].address : UINT64_MAX;
+        const held_range *range = i > 0 ? &cutter->held[i - 1] : NULL;
+        for (; next < count && live[next].address < start; next++) {
+            bool is_inside = range != NULL && live[next].address - range->address < range->bytes;
+            uint64_t limit = is_inside ? range->address + range->bytes : 0;
+            if (is_inside && next + 1 < count && live[next + 1].address < limit)
+                limit = live[next + 1].address;
+            add_live(cutter, &live[next], is_inside ? range : NULL, limit);
+        }
+        if (i < cutter->held_count)
+            add_held(cutter, &cutter->held[i]);
+    }
     free(live);
 }
 
@@ -280,14 +331,14 @@ bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut
                          " are not in the trace; expected a range within 0..%" PRIu64,
                          range.first, range.end, trace->event_count);
     cut_state cutter = {.recording = recording, .trace = trace};
+    const char *source = frag_recording_get(recording, "source");
+    cutter.is_torch = source != NULL && strcmp(source, "torch-snapshot") == 0;
     cutter.builder = frag_builder_create(piece);
     cutter.blocks = frag_alloc((size_t)trace->slot_count + 1, sizeof *cutter.blocks);
     copy_tables(&cutter, range);
     for (uint64_t i = 0; i < range.first; i++)
         follow_event(&cutter, i);
-    if (cutter.held_count > 0)
-        add_held(&cutter);
-    add_live(&cutter);
+    add_start(&cutter);
     add_in_force(&cutter, range.first);
     for (uint64_t i = range.first; i < range.end; i++)
         add_event(&cutter, i, 0);
