@@ -1,0 +1,76 @@
+# fraglab trace, on real recordings: nothing is lost, pieces are whole, findings have exit codes.
+
+S=traces/samples
+
+setup() {
+    out=$BATS_TEST_TMPDIR
+}
+
+@test "every bundled recording checks clean" {
+    run ./fraglab trace check $S/*.zst
+    [ "$status" -eq 0 ]
+    [ "$(grep -c ': ok, .* 0 inconsistencies$' <<<"$output")" -eq "$(ls $S/*.zst | wc -l)" ]
+}
+
+@test "snapshot to .fgt to text and back loses nothing" {
+    for recording in $S/truncated.pickle.zst $S/model-parallel.pickle.zst $S/gpt-train.pickle.zst; do
+        ./fraglab trace convert "$recording" "$out/a.fgt" -f
+        ./fraglab trace convert "$out/a.fgt" "$out/a.txt" --to text -f
+        ./fraglab trace convert "$out/a.txt" "$out/b.fgt" --to fgt -f
+        cmp "$out/a.fgt" "$out/b.fgt"
+        ./fraglab trace convert - - --to text <"$out/b.fgt" | cmp - "$out/a.txt"
+        # The digest is of the content, whatever the form it comes in.
+        [ "$(./fraglab trace info "$recording" --format jsonl | grep -o '"digest":"[0-9a-f]*"')" = \
+            "$(./fraglab trace info "$out/a.txt" --format jsonl | grep -o '"digest":"[0-9a-f]*"')" ]
+    done
+}
+
+@test "gzip and plain files are read like zstd ones" {
+    zstd=$(./fraglab trace info $S/pr193400.pickle.zst --format jsonl | sed 's/"trace":"[^"]*"//')
+    ./fraglab trace convert $S/pr193400.pickle.zst "$out/plain.txt" --to text
+    gzip -k "$out/plain.txt"
+    for file in plain.txt plain.txt.gz; do
+        [ "$(./fraglab trace info "$out/$file" --format jsonl | sed 's/"trace":"[^"]*"//')" = "$zstd" ]
+    done
+}
+
+@test "a piece of a recording does what the whole did" {
+    for range in 5000..15000 100..900 20000..; do
+        ./fraglab trace cut $S/gpt-varlen.pickle.zst --events $range -o "$out/piece.fgt" -f
+        ./fraglab trace check "$out/piece.fgt"
+        ./fraglab verify "$out/piece.fgt"
+    done
+}
+
+@test "a device alone is a piece" {
+    ./fraglab trace cut $S/model-parallel.pickle.zst --device 1 -o "$out/one.fgt"
+    [ "$(./fraglab run "$out/one.fgt" -p pytorch --format jsonl | wc -l)" -eq 1 ]
+    ./fraglab run "$out/one.fgt" -p pytorch --format jsonl | grep -q '"device":1'
+}
+
+@test "a recording that contradicts itself is a finding, one that cannot be read is bad input" {
+    printf '# fraglab trace 1\nalloc 0 512\nfree 1\n' >"$out/wrong.txt"
+    run ./fraglab trace check "$out/wrong.txt"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"wrong.txt:3:6: "* ]]
+    head -c 5000 $S/truncated.pickle.zst >"$out/half.zst"
+    run ./fraglab trace check "$out/half.zst"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"cut off"* ]]
+}
+
+@test "verify finds every bundled recording identical, event for event" {
+    run ./fraglab verify $S/*.zst
+    [ "$status" -eq 0 ]
+    [ "$(grep -c ': identical: ' <<<"$output")" -eq 13 ]
+    [[ "$output" == *"gpt-varlen-oom.pickle.zst pytorch:recorded: identical: 1,842 requests, 104 device events, 1 OOM"* ]]
+}
+
+@test "verify names the first difference and exits 1" {
+    run ./fraglab verify $S/gpt-varlen.pickle.zst --policy pytorch:max_split_size_mb=128
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"different at event "* ]]
+    run ./fraglab verify $S/unet.pickle.zst --policy best-fit --count --format jsonl
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'"is_identical":false'* ]]
+}
