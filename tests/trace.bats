@@ -74,3 +74,16 @@ setup() {
     [ "$status" -eq 1 ]
     [[ "$output" == *'"is_identical":false'* ]]
 }
+
+@test "verify concludes a memory limit or a capacity that a recording does not hold" {
+    run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"identical: "*"with a memory limit of "*" GiB, concluded"* ]]
+    run ./fraglab verify tests/data/recordings/full-expandable.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"1 OOM (with a capacity of 2.03 GiB, concluded"* ]]
+    # The true values do as well.
+    run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst --capacity 10588MiB \
+        --policy pytorch:recorded,per_process_memory_fraction=0.95
+    [ "$status" -eq 0 ]
+}

@@ -535,6 +535,33 @@ static bool read_header(fgt_reader *reader)
     return reader->trace_count > 0 || fail(reader, "the file holds no trace");
 }
 
+/* A column without a value other than 0 says nothing: it is as if absent, which is how we write it.
+ */
+static void drop_if_zero(void **column, uint64_t bytes)
+{
+    const char *first = *column;
+    if (first == NULL || bytes == 0 || first[0] != 0 ||
+        memcmp(first, first + 1, (size_t)bytes - 1) != 0)
+        return;
+    free(*column);
+    *column = NULL;
+}
+
+static void drop_zero_columns(frag_trace *trace)
+{
+    uint64_t count = trace->event_count;
+    void *columns[] = {trace->addresses, trace->times_ns, trace->block_bytes,
+                       trace->sites,     trace->pools,    trace->notes};
+    for (size_t i = 0; i < 6; i++)
+        drop_if_zero(&columns[i], count * (i < 3 ? 8 : 4));
+    trace->addresses = columns[0];
+    trace->times_ns = columns[1];
+    trace->block_bytes = columns[2];
+    trace->sites = columns[3];
+    trace->pools = columns[4];
+    trace->notes = columns[5];
+}
+
 /* Validates one trace and compares it with what its summary promised. */
 static bool finish_trace(fgt_reader *reader, uint32_t number)
 {
@@ -544,6 +571,7 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
         return fail(reader, "a trace has no tables");
     if (trace->event_count != state->event_count)
         return fail(reader, "a trace has fewer events than its summary says");
+    drop_zero_columns(trace);
     if (!frag_trace_accept(reader->recording, trace, reader->error))
         return false;
     if (trace->times_ns == NULL && !reader->options->with_columns) {

@@ -8,6 +8,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/verify_infer.h"
 #include "sim/verify.h"
 
 static const frag_command_option options[] = {
@@ -137,7 +138,7 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
 
 static void print_text(const checking *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec,
-                       const frag_verify_result *result)
+                       const frag_verify_result *result, const frag_inferred *inferred)
 {
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
@@ -151,6 +152,12 @@ static void print_text(const checking *state, job *task, const frag_recording *r
                       frag_count_text(result->device_events, b));
         if (result->ooms > 0)
             frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
+        if (inferred->limit_bytes != FRAG_UNLIMITED)
+            frag_text_add(&task->out, " (with a memory limit of %s, concluded from the recording)",
+                          frag_bytes_text(inferred->limit_bytes, a));
+        else if (inferred->capacity_bytes != FRAG_UNLIMITED)
+            frag_text_add(&task->out, " (with a capacity of %s, concluded from the recording)",
+                          frag_bytes_text(inferred->capacity_bytes, a));
         frag_text_add(&task->out, "\n");
         return;
     }
@@ -166,7 +173,8 @@ static void print_text(const checking *state, job *task, const frag_recording *r
 }
 
 static void print_json(job *task, const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, const frag_verify_result *result)
+                       const frag_policy_spec *spec, const frag_verify_result *result,
+                       const frag_inferred *inferred)
 {
     frag_json *json = frag_json_create();
     frag_json_text(json, "schema", "fraglab.verify/1");
@@ -179,6 +187,10 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     frag_json_number(json, "verify.requests", result->requests);
     frag_json_number(json, "verify.device_events", result->device_events);
     frag_json_number(json, "verify.ooms", result->ooms);
+    frag_json_number(json, "verify.inferred_capacity_bytes",
+                     inferred->limit_bytes == FRAG_UNLIMITED ? inferred->capacity_bytes
+                                                             : FRAG_UNLIMITED);
+    frag_json_number(json, "verify.inferred_limit_bytes", inferred->limit_bytes);
     frag_json_number(json, "verify.differences", result->difference_count);
     frag_json_text(json, "verify.first.kind",
                    result->is_identical ? NULL : frag_difference_name(result->first.kind));
@@ -203,12 +215,15 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
     frag_verify_result result;
     bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, state->capacity_bytes,
                           state->goes_on, &result, &task->error);
+    frag_inferred inferred = {FRAG_UNLIMITED, FRAG_UNLIMITED};
+    if (ok && !result.is_identical && state->capacity_bytes == FRAG_UNLIMITED)
+        frag_verify_infer(recording, trace, &resolved, &result, &inferred);
     if (ok) {
         task->is_different = task->is_different || !result.is_identical;
         if (state->is_json)
-            print_json(task, recording, trace, spec, &result);
+            print_json(task, recording, trace, spec, &result, &inferred);
         else
-            print_text(state, task, recording, trace, spec, &result);
+            print_text(state, task, recording, trace, spec, &result, &inferred);
     }
     frag_policy_spec_destroy(&resolved);
     return ok;
@@ -284,6 +299,9 @@ const frag_command frag_command_verify = {
                    "else the first difference, the events around it and the likely reason. The "
                    "policy is pytorch:recorded "
                    "unless others are named.\n\n"
+                   "A snapshot holds neither the capacity nor a memory limit, though expandable "
+                   "segments depend on the one and garbage collection on the other. Without "
+                   "--capacity a value is looked for under which all is identical, and named.\n\n"
                    "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
     .examples =
         "fraglab verify train.pickle\n"
