@@ -5,69 +5,14 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/replay_state.h"
 
-#define HANDLE_NONE UINT32_MAX
-#define SURPLUS_ELSEWHERE UINT32_MAX
 #define BATCH_EVENTS 4096u
 
-/* One live allocation; 16 bytes, because the table is the replay's largest and is hit at random. */
-typedef struct slot {
-    uint64_t requested_bytes; /* WAITING */
-    uint32_t surplus_bytes;   /* block less requested, or SURPLUS_ELSEWHERE */
-    uint32_t handle;          /* HANDLE_NONE: nothing is held for this slot */
-} slot;
+/* ---- surpluses of 4 GiB and more */
 
-/* Bit of slot.requested_bytes: freed by the program, not yet safe to reuse. */
-#define WAITING ((uint64_t)1 << 63)
-
-typedef struct large_surplus {
-    uint32_t slot;
-    uint64_t bytes;
-} large_surplus;
-
-struct frag_replay {
-    const frag_recording *recording;
-    const frag_trace *trace;
-    const frag_policy_ops *ops;
-    frag_policy *policy;
-    /* What answers requests: the policy, or a step between that shows each answer to an observer.
-     */
-    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
-    frag_policy *alloc_policy;
-    frag_grant_observer *on_grant;
-    void *on_grant_context;
-    frag_device *device;
-    frag_arena arena;
-    slot *slots;
-    /* Surpluses of 4 GiB and more: a short list, since there is no room for many such blocks. */
-    large_surplus *large;
-    size_t large_count;
-    size_t large_capacity;
-    uint32_t *waiting; /* slots in order of their frees; stale entries are skipped */
-    size_t waiting_start;
-    size_t waiting_end;
-    size_t waiting_capacity;
-    uint64_t waiting_count;
-    uint64_t event;
-    uint64_t prologue_end;
-    frag_level level;
-    uint64_t changes_seen;   /* device->changes when last looked at */
-    uint64_t reserved_seen;  /* device->reserved_bytes then */
-    uint64_t reserved_since; /* the event from which it has been so */
-    bool is_oom_skipped;
-    bool is_attempt_kept;
-    uint64_t end; /* events to replay */
-    bool has_stopped;
-    frag_replay_result result;
-};
-
-/* ---- slots */
-
-static uint64_t surplus_of(const frag_replay *replay, uint32_t number)
+uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number)
 {
-    uint32_t surplus = replay->slots[number].surplus_bytes;
-    if (FRAG_LIKELY(surplus != SURPLUS_ELSEWHERE))
-        return surplus;
     size_t at = 0;
     while (at < replay->large_count && replay->large[at].slot != number)
         at++;
@@ -75,15 +20,15 @@ static uint64_t surplus_of(const frag_replay *replay, uint32_t number)
     return replay->large[at].bytes;
 }
 
-static void keep_large(frag_replay *replay, uint32_t number, uint64_t bytes)
+void frag_slot_keep_large(frag_replay *replay, uint32_t number, uint64_t bytes)
 {
-    replay->slots[number].surplus_bytes = SURPLUS_ELSEWHERE;
+    replay->slots[number].surplus_bytes = FRAG_SURPLUS_ELSEWHERE;
     replay->large = frag_grow(replay->large, &replay->large_capacity, replay->large_count + 1,
                               sizeof *replay->large);
-    replay->large[replay->large_count++] = (large_surplus){number, bytes};
+    replay->large[replay->large_count++] = (frag_large_surplus){number, bytes};
 }
 
-static void forget_large(frag_replay *replay, uint32_t number)
+void frag_slot_forget_large(frag_replay *replay, uint32_t number)
 {
     for (size_t i = 0; i < replay->large_count; i++)
         if (replay->large[i].slot == number) {
@@ -92,40 +37,23 @@ static void forget_large(frag_replay *replay, uint32_t number)
         }
 }
 
-static inline void fill_slot(frag_replay *replay, uint32_t number, uint64_t requested,
-                             uint64_t block, uint32_t handle)
-{
-    uint64_t surplus = block - requested;
-    replay->slots[number] = (slot){requested, (uint32_t)surplus, handle};
-    if (FRAG_UNLIKELY(surplus >= SURPLUS_ELSEWHERE))
-        keep_large(replay, number, surplus);
-}
-
-static inline void clear_slot(frag_replay *replay, uint32_t number)
-{
-    slot *at = &replay->slots[number];
-    at->handle = HANDLE_NONE;
-    if (FRAG_UNLIKELY(at->surplus_bytes == SURPLUS_ELSEWHERE))
-        forget_large(replay, number);
-}
-
 /* ---- frees that wait */
 
 /* Hands a waiting block to the policy; its slot stays taken until the complete event. */
 static void deliver(frag_replay *replay, uint32_t number)
 {
-    slot *at = &replay->slots[number];
-    uint64_t requested = at->requested_bytes & ~WAITING;
-    replay->level.active_bytes -= requested + surplus_of(replay, number);
+    frag_slot *at = &replay->slots[number];
+    uint64_t requested = at->requested_bytes & ~FRAG_SLOT_WAITING;
+    replay->level.active_bytes -= requested + frag_slot_surplus(replay, number);
     replay->waiting_count--;
     replay->ops->free(replay->policy, at->handle);
-    clear_slot(replay, number);
+    frag_slot_clear(replay, number);
 }
 
 static bool is_waiting(const frag_replay *replay, uint32_t number)
 {
-    const slot *at = &replay->slots[number];
-    return at->handle != HANDLE_NONE && (at->requested_bytes & WAITING) != 0;
+    const frag_slot *at = &replay->slots[number];
+    return at->handle != FRAG_HANDLE_NONE && (at->requested_bytes & FRAG_SLOT_WAITING) != 0;
 }
 
 static void deliver_all(void *context)
@@ -139,7 +67,7 @@ static void deliver_all(void *context)
     replay->waiting_start = replay->waiting_end = 0;
 }
 
-static void wait_for_stream(frag_replay *replay, uint32_t number)
+void frag_replay_wait(frag_replay *replay, uint32_t number)
 {
     if (replay->waiting_end - replay->waiting_start > 2 * replay->waiting_count + 64) {
         size_t kept = 0;
@@ -153,10 +81,10 @@ static void wait_for_stream(frag_replay *replay, uint32_t number)
                                 sizeof *replay->waiting);
     replay->waiting[replay->waiting_end++] = number;
     replay->waiting_count++;
-    slot *at = &replay->slots[number];
+    frag_slot *at = &replay->slots[number];
     replay->level.requested_bytes -= at->requested_bytes;
-    replay->level.allocated_bytes -= at->requested_bytes + surplus_of(replay, number);
-    at->requested_bytes |= WAITING;
+    replay->level.allocated_bytes -= at->requested_bytes + frag_slot_surplus(replay, number);
+    at->requested_bytes |= FRAG_SLOT_WAITING;
 }
 
 /* ---- events off the fast path */
@@ -166,9 +94,10 @@ static uint64_t granted_now(const frag_replay *replay)
 {
     const frag_event *event = &replay->trace->events[replay->event];
     bool is_held = event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE &&
-                   replay->slots[event->slot].handle != HANDLE_NONE;
-    return is_held ? replay->slots[event->slot].requested_bytes + surplus_of(replay, event->slot)
-                   : 0;
+                   replay->slots[event->slot].handle != FRAG_HANDLE_NONE;
+    return is_held
+               ? replay->slots[event->slot].requested_bytes + frag_slot_surplus(replay, event->slot)
+               : 0;
 }
 
 /* The policy called the device for memory or gave some back: keep sums, peak and the share that was
@@ -194,7 +123,7 @@ static void note_reserved(frag_replay *replay)
     replay->level.reserved_bytes = reserved;
 }
 
-static void note_peak(frag_replay *replay)
+void frag_replay_note_peak(frag_replay *replay)
 {
     if (replay->device->reserved_peak_bytes > replay->result.peak.reserved_bytes) {
         replay->result.peak.reserved_bytes = replay->device->reserved_peak_bytes;
@@ -220,7 +149,7 @@ static void add_hole(void *context, const frag_span *span)
         sum->largest = span->bytes;
 }
 
-static void run_out(frag_replay *replay, uint64_t bytes)
+void frag_replay_run_out(frag_replay *replay, uint64_t bytes)
 {
     frag_replay_result *result = &replay->result;
     result->failed_requests++;
@@ -252,14 +181,14 @@ static void attempt(frag_replay *replay, const frag_request *request)
     frag_grant grant;
     replay->result.requests++;
     if (!replay->alloc(replay->alloc_policy, request, &grant)) {
-        run_out(replay, request->bytes);
+        frag_replay_run_out(replay, request->bytes);
         return;
     }
     note_reserved(replay);
-    note_peak(replay);
+    frag_replay_note_peak(replay);
     if (replay->is_attempt_kept && replay->event + 1 == replay->end)
-        fill_slot(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
-                  grant.handle);
+        frag_slot_fill(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
+                       grant.handle);
     else
         replay->ops->free(replay->policy, grant.handle);
 }
@@ -339,7 +268,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
     const uint32_t *pools = replay->trace->pools;
     frag_replay_result *result = &replay->result;
     frag_level *level = &replay->level;
-    slot *slots = replay->slots;
+    frag_slot *slots = replay->slots;
     uint64_t requests = 0;
     uint64_t requested_sum = 0;
     uint64_t allocated_sum = 0;
@@ -357,7 +286,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
                 attempt(replay, &request);
             } else if (FRAG_LIKELY(replay->alloc(alloc_policy, &request, &grant))) {
                 requests++;
-                fill_slot(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
+                frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                 requested += event->bytes;
                 allocated += grant.block_bytes;
                 level->active_bytes += grant.block_bytes;
@@ -371,24 +300,24 @@ static void run_batch(frag_replay *replay, uint64_t end)
                     result->peak.active_bytes = level->active_bytes;
             } else {
                 requests++;
-                slots[event->slot].handle = HANDLE_NONE;
-                run_out(replay, event->bytes);
+                slots[event->slot].handle = FRAG_HANDLE_NONE;
+                frag_replay_run_out(replay, event->bytes);
             }
         } else if (event->op == FRAG_OP_FREE) {
-            const slot *at = &slots[event->slot];
-            if (FRAG_UNLIKELY(at->handle == HANDLE_NONE)) {
+            const frag_slot *at = &slots[event->slot];
+            if (FRAG_UNLIKELY(at->handle == FRAG_HANDLE_NONE)) {
                 /* its request had failed */
             } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
-                wait_for_stream(replay, event->slot);
+                frag_replay_wait(replay, event->slot);
                 requested = level->requested_bytes;
                 allocated = level->allocated_bytes;
             } else {
-                uint64_t bytes = at->requested_bytes + surplus_of(replay, event->slot);
+                uint64_t bytes = at->requested_bytes + frag_slot_surplus(replay, event->slot);
                 requested -= at->requested_bytes;
                 allocated -= bytes;
                 level->active_bytes -= bytes;
                 ops->free(policy, at->handle);
-                clear_slot(replay, event->slot);
+                frag_slot_clear(replay, event->slot);
             }
         } else {
             handle_rare(replay, event);
@@ -399,7 +328,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
         allocated_sum += allocated;
         if (FRAG_UNLIKELY(device->changes != replay->changes_seen)) {
             note_reserved(replay);
-            note_peak(replay);
+            frag_replay_note_peak(replay);
         }
         if (FRAG_UNLIKELY(replay->has_stopped)) {
             i++;
@@ -410,196 +339,6 @@ static void run_batch(frag_replay *replay, uint64_t end)
     result->requests += requests;
     frag_wide_add(&result->requested_sum, requested_sum);
     frag_wide_add(&result->allocated_sum, allocated_sum);
-}
-
-/* ---- the state at the start */
-
-static bool start_fails(const frag_trace *trace, uint64_t event, const char *what,
-                        frag_error *error)
-{
-    return frag_fail(error, FRAG_E_INPUT,
-                     "event %llu of device %u: %s; the state at the start does not fit together",
-                     (unsigned long long)event, trace->device, what);
-}
-
-/* Can the recorded layout be taken over? Segments ascend and lie apart; blocks lie in them, in
- * order. */
-static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *error)
-{
-    uint64_t segment_end = 0;
-    uint64_t at = 0;
-    for (uint64_t i = 0; i < end; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_FREE)
-            continue;
-        uint64_t address = trace->addresses[i];
-        uint64_t bytes = event->op == FRAG_OP_ALLOC ? trace->block_bytes[i] : event->bytes;
-        uint64_t last = 0;
-        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0)
-            return start_fails(trace, i, "an address is out of range", error);
-        if (event->op == FRAG_OP_ALLOC) {
-            if (address < at || last > segment_end || bytes < event->bytes)
-                return start_fails(trace, i, "a block overlaps its neighbour or leaves its segment",
-                                   error);
-            at = last;
-        } else {
-            if (address < segment_end)
-                return start_fails(trace, i, "a segment overlaps the one before", error);
-            segment_end = last;
-            at = address;
-        }
-    }
-    return true;
-}
-
-static bool is_adoptable(const frag_replay *replay, uint64_t end)
-{
-    const frag_trace *trace = replay->trace;
-    if (replay->ops->adopt == NULL || trace->addresses == NULL || trace->block_bytes == NULL)
-        return false;
-    bool is_in_segment = false;
-    for (uint64_t i = 0; i < end; i++) {
-        const frag_event *event = &trace->events[i];
-        bool is_segment = event->op == FRAG_OP_SEGMENT_ALLOC;
-        bool is_range = event->op == FRAG_OP_SEGMENT_MAP;
-        if (is_range &&
-            (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
-            return false;
-        if ((is_segment || is_range) && event->bytes % replay->device->page_bytes != 0)
-            return false;
-        is_in_segment = is_in_segment || is_segment || is_range;
-        if (event->op == FRAG_OP_ALLOC && (!is_in_segment || trace->block_bytes[i] == 0))
-            return false;
-    }
-    return is_in_segment;
-}
-
-static uint32_t pool_at(const frag_trace *trace, uint64_t event)
-{
-    return trace->pools != NULL ? trace->pools[event] : 0;
-}
-
-static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t block_bytes,
-                         uint32_t handle)
-{
-    fill_slot(replay, event->slot, event->bytes, block_bytes, handle);
-    replay->level.requested_bytes += event->bytes;
-    replay->level.allocated_bytes += block_bytes;
-    replay->level.active_bytes += block_bytes;
-}
-
-/* Which pool a segment from before the trace belonged to, in allocators that have a pool for small
- * requests: small segments are one page; mapped ranges are told by their blocks. */
-static bool is_small_segment(const frag_span *segment, uint64_t block_bytes_max)
-{
-    if (!segment->is_growing || segment->bytes <= FRAG_DEVICE_PAGE_BYTES)
-        return segment->bytes <= FRAG_DEVICE_PAGE_BYTES;
-    if (block_bytes_max > 0)
-        return block_bytes_max <= FRAG_MIB;
-    return segment->bytes % (20 * FRAG_MIB) != 0;
-}
-
-/* One segment and its blocks; the event of the segment is at first. Returns the event after its
- * last. */
-static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
-                              frag_adopted_block *blocks)
-{
-    const frag_trace *trace = replay->trace;
-    const frag_event *segment = &trace->events[first];
-    frag_span span = {
-        .kind = FRAG_SPAN_SEGMENT,
-        .address = trace->addresses[first],
-        .bytes = segment->bytes,
-        .stream = segment->stream,
-        .pool = pool_at(trace, first),
-        .is_growing = segment->op == FRAG_OP_SEGMENT_MAP,
-    };
-    uint32_t count = 0;
-    uint64_t next = first + 1;
-    uint64_t block_bytes_max = 0;
-    for (; next < end && !frag_op_is_observed(trace->events[next].op); next++)
-        if (trace->events[next].op == FRAG_OP_ALLOC) {
-            blocks[count++] = (frag_adopted_block){trace->addresses[next], trace->block_bytes[next],
-                                                   trace->events[next].bytes, 0};
-            if (trace->block_bytes[next] > block_bytes_max)
-                block_bytes_max = trace->block_bytes[next];
-        }
-    span.is_small_pool = is_small_segment(&span, block_bytes_max);
-    if (!replay->ops->adopt(replay->policy, &span, blocks, count)) {
-        replay->event = first;
-        run_out(replay, segment->bytes);
-        replay->has_stopped = true;
-        return end;
-    }
-    count = 0;
-    for (uint64_t i = first + 1; i < next; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_ALLOC) {
-            hold_initial(replay, event, blocks[count].block_bytes, blocks[count].handle);
-            count++;
-        } else {
-            wait_for_stream(replay, event->slot);
-        }
-    }
-    return next;
-}
-
-static void allocate_initial(frag_replay *replay, uint64_t end)
-{
-    for (uint64_t i = 0; i < end && !replay->has_stopped; i++) {
-        const frag_event *event = &replay->trace->events[i];
-        replay->event = i;
-        if (event->op == FRAG_OP_ALLOC) {
-            frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
-            frag_grant grant;
-            if (replay->alloc(replay->alloc_policy, &request, &grant)) {
-                hold_initial(replay, event, grant.block_bytes, grant.handle);
-            } else {
-                replay->slots[event->slot].handle = HANDLE_NONE;
-                run_out(replay, event->bytes);
-            }
-        } else if (event->op == FRAG_OP_FREE && replay->slots[event->slot].handle != HANDLE_NONE) {
-            wait_for_stream(replay, event->slot);
-        }
-    }
-}
-
-static uint64_t find_prologue_end(const frag_trace *trace)
-{
-    uint64_t end = 0;
-    while (end < trace->event_count && (trace->events[end].flags & FRAG_EVENT_INITIAL) != 0)
-        end++;
-    return end;
-}
-
-static bool begin(frag_replay *replay, frag_error *error)
-{
-    uint64_t end = replay->prologue_end;
-    replay->result.initial = FRAG_INITIAL_NONE;
-    if (end > 0 && is_adoptable(replay, end)) {
-        if (!check_layout(replay->trace, end, error))
-            return false;
-        replay->result.initial = FRAG_INITIAL_ADOPTED;
-        frag_adopted_block *blocks = frag_alloc((size_t)end, sizeof *blocks);
-        for (uint64_t i = 0; i < end;)
-            i = adopt_segment(replay, i, end, blocks);
-        free(blocks);
-    } else if (end > 0) {
-        replay->result.initial = FRAG_INITIAL_ALLOCATED;
-        allocate_initial(replay, end);
-    }
-    if (!replay->has_stopped)
-        replay->event = end;
-    frag_replay_result *result = &replay->result;
-    result->peak.requested_bytes = replay->level.requested_bytes;
-    result->peak.allocated_bytes = replay->level.allocated_bytes;
-    result->peak.active_bytes = replay->level.active_bytes;
-    replay->reserved_since = replay->event;
-    replay->reserved_seen = replay->device->reserved_bytes;
-    replay->changes_seen = replay->device->changes;
-    replay->level.reserved_bytes = replay->device->reserved_bytes;
-    note_peak(replay);
-    return true;
 }
 
 /* ---- creating, running */
@@ -630,11 +369,11 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     if (version != NULL)
         setup.recorded_version = version;
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
-                   ((size_t)trace->slot_count + 1) * sizeof(slot) + 4096;
+                   ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
     frag_arena arena;
     if (!frag_arena_create(&arena, bytes, error))
         return NULL;
-    slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
+    frag_slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
     setup.arena = &arena;
     frag_replay *replay = frag_alloc(1, sizeof *replay);
     replay->recording = recording;
@@ -652,7 +391,6 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
         frag_replay_destroy(replay);
         return NULL;
     }
-    replay->prologue_end = find_prologue_end(trace);
     return replay;
 }
 
@@ -692,7 +430,7 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
     replay->is_oom_skipped = options->is_oom_skipped;
     replay->is_attempt_kept = options->is_attempt_kept;
     watch_grants(replay, options);
-    if (!begin(replay, error))
+    if (!frag_replay_begin(replay, error))
         return false;
     uint64_t end = replay->trace->event_count;
     end = options->stop_after < end ? options->stop_after : end;
@@ -730,112 +468,4 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
     replay->result.host_bytes = frag_arena_touched_bytes(&replay->arena);
     *result = replay->result;
     return ok;
-}
-
-/* ---- looking */
-
-typedef struct walk_state {
-    const frag_replay *replay;
-    frag_layout_visitor *visit;
-    void *context;
-    uint32_t *slot_of; /* by handle */
-    uint32_t handle_count;
-} walk_state;
-
-static void visit_span(void *context, const frag_span *span)
-{
-    walk_state *state = context;
-    if (span->kind != FRAG_SPAN_BLOCK) {
-        state->visit(state->context, span, NULL);
-        return;
-    }
-    FRAG_ASSERT(span->handle < state->handle_count &&
-                state->slot_of[span->handle] != FRAG_SLOT_NONE);
-    uint32_t number = state->slot_of[span->handle];
-    const slot *at = &state->replay->slots[number];
-    frag_block_view block = {number, at->requested_bytes & ~WAITING,
-                             (at->requested_bytes & WAITING) != 0};
-    state->visit(state->context, span, &block);
-}
-
-/* Is a block held for this slot? Slots that were never used are zero, which is no one's handle 0.
- */
-static bool is_held(const frag_replay *replay, uint32_t number)
-{
-    const slot *at = &replay->slots[number];
-    return at->handle != HANDLE_NONE && (at->requested_bytes & ~WAITING) != 0;
-}
-
-void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context)
-{
-    walk_state state = {.replay = replay, .visit = visit, .context = context};
-    /* One more than the trace's: the slot of a request that failed when recorded. */
-    uint32_t slot_count = replay->trace->slot_count + 1;
-    for (uint32_t i = 0; i < slot_count; i++)
-        if (is_held(replay, i) && replay->slots[i].handle >= state.handle_count)
-            state.handle_count = replay->slots[i].handle + 1;
-    state.slot_of = frag_alloc(state.handle_count, sizeof *state.slot_of);
-    memset(state.slot_of, 0xff, (size_t)state.handle_count * sizeof *state.slot_of);
-    for (uint32_t i = 0; i < slot_count; i++)
-        if (is_held(replay, i))
-            state.slot_of[replay->slots[i].handle] = i;
-    replay->ops->walk(replay->policy, visit_span, &state);
-    free(state.slot_of);
-}
-
-typedef struct decomposing {
-    const frag_replay *replay;
-    frag_decomposition *parts;
-    uint64_t segment_holes_bytes; /* of the segment being visited */
-    bool has_block;
-} decomposing;
-
-static void end_segment(decomposing *state)
-{
-    if (state->has_block)
-        state->parts->holes_bytes += state->segment_holes_bytes;
-    else
-        state->parts->cached_bytes += state->segment_holes_bytes;
-    state->segment_holes_bytes = 0;
-    state->has_block = false;
-}
-
-static void decompose_span(void *context, const frag_span *span, const frag_block_view *block)
-{
-    decomposing *state = context;
-    frag_decomposition *parts = state->parts;
-    if (span->kind == FRAG_SPAN_SEGMENT) {
-        end_segment(state);
-        parts->segment_count++;
-        parts->reserved_bytes += span->bytes;
-    } else if (span->kind == FRAG_SPAN_HOLE) {
-        state->segment_holes_bytes += span->bytes;
-        parts->hole_count++;
-        if (span->bytes > parts->largest_hole_bytes)
-            parts->largest_hole_bytes = span->bytes;
-    } else if (block->is_waiting) {
-        state->has_block = true;
-        parts->waiting_bytes += span->bytes;
-    } else {
-        state->has_block = true;
-        const frag_policy_ops *ops = state->replay->ops;
-        uint64_t whole = span->bytes - span->page_slack_bytes;
-        uint64_t rounded = ops->rounded != NULL
-                               ? ops->rounded(state->replay->policy, block->requested_bytes)
-                               : whole;
-        /* A block taken over from before the trace may have been rounded by other settings. */
-        rounded = rounded > whole ? whole : rounded;
-        parts->requested_bytes += block->requested_bytes;
-        parts->rounding_bytes += rounded - block->requested_bytes;
-        parts->unsplit_bytes += whole - rounded;
-        parts->page_slack_bytes += span->page_slack_bytes;
-    }
-}
-
-void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomposition)
-{
-    *decomposition = (frag_decomposition){0};
-    decomposing state = {.replay = replay, .parts = decomposition};
-    frag_replay_walk(replay, decompose_span, &state);
-    end_segment(&state);
 }

@@ -1,0 +1,101 @@
+/* What the parts of a replay share: its slots, and the steps that change them. */
+#ifndef FRAG_SIM_REPLAY_STATE_H
+#define FRAG_SIM_REPLAY_STATE_H
+
+#include "sim/base/bits.h"
+#include "sim/replay.h"
+
+#define FRAG_HANDLE_NONE UINT32_MAX
+#define FRAG_SURPLUS_ELSEWHERE UINT32_MAX
+
+/* One live allocation; 16 bytes, because the table is the replay's largest and is hit at random. */
+typedef struct frag_slot {
+    uint64_t requested_bytes; /* and FRAG_SLOT_WAITING */
+    uint32_t surplus_bytes;   /* block less requested, or FRAG_SURPLUS_ELSEWHERE */
+    uint32_t handle;          /* FRAG_HANDLE_NONE: nothing is held for this slot */
+} frag_slot;
+
+/* Bit of slot.requested_bytes: freed by the program, not yet safe to reuse. */
+#define FRAG_SLOT_WAITING ((uint64_t)1 << 63)
+
+typedef struct frag_large_surplus {
+    uint32_t slot;
+    uint64_t bytes;
+} frag_large_surplus;
+
+struct frag_replay {
+    const frag_recording *recording;
+    const frag_trace *trace;
+    const frag_policy_ops *ops;
+    frag_policy *policy;
+    /* What answers requests: the policy, or a step between that shows answers to an observer. */
+    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
+    frag_policy *alloc_policy;
+    frag_grant_observer *on_grant;
+    void *on_grant_context;
+    frag_device *device;
+    frag_arena arena;
+    frag_slot *slots;
+    /* Surpluses of 4 GiB and more: a short list, since there is no room for many such blocks. */
+    frag_large_surplus *large;
+    size_t large_count;
+    size_t large_capacity;
+    uint32_t *waiting; /* slots in order of their frees; stale entries are skipped */
+    size_t waiting_start;
+    size_t waiting_end;
+    size_t waiting_capacity;
+    uint64_t waiting_count;
+    uint64_t event;
+    frag_level level;
+    uint64_t changes_seen;   /* device->changes when last looked at */
+    uint64_t reserved_seen;  /* device->reserved_bytes then */
+    uint64_t reserved_since; /* the event from which it has been so */
+    bool is_oom_skipped;
+    bool is_attempt_kept;
+    uint64_t end; /* events to replay */
+    bool has_stopped;
+    frag_replay_result result;
+};
+
+/* Surpluses of 4 GiB and more, which are kept apart. */
+uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number);
+void frag_slot_keep_large(frag_replay *replay, uint32_t number, uint64_t bytes);
+void frag_slot_forget_large(frag_replay *replay, uint32_t number);
+
+/* Block bytes less requested bytes. */
+static inline uint64_t frag_slot_surplus(const frag_replay *replay, uint32_t number)
+{
+    uint32_t surplus = replay->slots[number].surplus_bytes;
+    if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE))
+        return surplus;
+    return frag_slot_large_surplus(replay, number);
+}
+
+static inline void frag_slot_fill(frag_replay *replay, uint32_t number, uint64_t requested,
+                                  uint64_t block, uint32_t handle)
+{
+    uint64_t surplus = block - requested;
+    replay->slots[number] = (frag_slot){requested, (uint32_t)surplus, handle};
+    if (FRAG_UNLIKELY(surplus >= FRAG_SURPLUS_ELSEWHERE))
+        frag_slot_keep_large(replay, number, surplus);
+}
+
+static inline void frag_slot_clear(frag_replay *replay, uint32_t number)
+{
+    frag_slot *at = &replay->slots[number];
+    at->handle = FRAG_HANDLE_NONE;
+    if (FRAG_UNLIKELY(at->surplus_bytes == FRAG_SURPLUS_ELSEWHERE))
+        frag_slot_forget_large(replay, number);
+}
+
+/* The program has freed the block of a slot; it waits for a stream. */
+void frag_replay_wait(frag_replay *replay, uint32_t number);
+/* Reserved bytes may have a new peak. */
+void frag_replay_note_peak(frag_replay *replay);
+/* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless
+ * told to go on. */
+void frag_replay_run_out(frag_replay *replay, uint64_t bytes);
+/* replay_start.c: makes the state from before the trace. false: it does not fit together. */
+bool frag_replay_begin(frag_replay *replay, frag_error *error);
+
+#endif
