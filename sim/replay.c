@@ -44,7 +44,7 @@ static void deliver(frag_replay *replay, uint32_t number)
 {
     frag_slot *at = &replay->slots[number];
     uint64_t requested = at->requested_bytes & ~FRAG_SLOT_WAITING;
-    replay->level.active_bytes -= requested + frag_slot_surplus(replay, number);
+    replay->waiting_bytes -= requested + frag_slot_surplus(replay, number);
     replay->waiting_count--;
     replay->ops->free(replay->policy, at->handle);
     frag_slot_clear(replay, number);
@@ -82,8 +82,10 @@ void frag_replay_wait(frag_replay *replay, uint32_t number)
     replay->waiting[replay->waiting_end++] = number;
     replay->waiting_count++;
     frag_slot *at = &replay->slots[number];
-    replay->level.requested_bytes -= at->requested_bytes;
-    replay->level.allocated_bytes -= at->requested_bytes + frag_slot_surplus(replay, number);
+    uint64_t bytes = at->requested_bytes + frag_slot_surplus(replay, number);
+    replay->waiting_bytes += bytes;
+    frag_replay_set_level(replay, replay->level.requested_bytes - at->requested_bytes,
+                          replay->level.allocated_bytes - bytes);
     at->requested_bytes |= FRAG_SLOT_WAITING;
 }
 
@@ -257,7 +259,8 @@ static void watch_grants(frag_replay *replay, const frag_replay_options *options
 
 /* ---- the loop */
 
-/* Events from replay->event to end, or to where an OOM stops the run. */
+/* Events from replay->event to end, or to where an OOM stops the run. The sums of requested and
+ * allocated bytes stay in registers; whoever needs the level is given it first. */
 static void run_batch(frag_replay *replay, uint64_t end)
 {
     const frag_policy_ops *ops = replay->ops;
@@ -267,75 +270,74 @@ static void run_batch(frag_replay *replay, uint64_t end)
     const frag_event *events = replay->trace->events;
     const uint32_t *pools = replay->trace->pools;
     frag_replay_result *result = &replay->result;
-    frag_level *level = &replay->level;
+    frag_level *peak = &result->peak;
     frag_slot *slots = replay->slots;
     uint64_t requests = 0;
     uint64_t requested_sum = 0;
     uint64_t allocated_sum = 0;
-    /* Only this function changes these two while it runs, but for wait_for_stream. */
-    uint64_t requested = level->requested_bytes;
-    uint64_t allocated = level->allocated_bytes;
+    uint64_t requested = replay->level.requested_bytes;
+    uint64_t allocated = replay->level.allocated_bytes;
     uint64_t i = replay->event;
-    for (; i < end; i++) {
+    while (i < end) {
         const frag_event *event = &events[i];
         replay->event = i;
+        i++;
         if (event->op == FRAG_OP_ALLOC) {
-            frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i] : 0};
+            frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i - 1] : 0};
             frag_grant grant;
-            if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_FAILED) != 0)) {
-                attempt(replay, &request);
-            } else if (FRAG_LIKELY(replay->alloc(alloc_policy, &request, &grant))) {
+            if (FRAG_LIKELY((event->flags & FRAG_EVENT_FAILED) == 0 &&
+                            replay->alloc(alloc_policy, &request, &grant))) {
                 requests++;
                 frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                 requested += event->bytes;
                 allocated += grant.block_bytes;
-                level->active_bytes += grant.block_bytes;
-                if (requested > result->peak.requested_bytes) {
-                    result->peak.requested_bytes = requested;
-                    result->peak_requested_event = i;
+                if (requested > peak->requested_bytes) {
+                    peak->requested_bytes = requested;
+                    result->peak_requested_event = i - 1;
                 }
-                if (allocated > result->peak.allocated_bytes)
-                    result->peak.allocated_bytes = allocated;
-                if (level->active_bytes > result->peak.active_bytes)
-                    result->peak.active_bytes = level->active_bytes;
+                if (allocated > peak->allocated_bytes)
+                    peak->allocated_bytes = allocated;
+                if (allocated + replay->waiting_bytes > peak->active_bytes)
+                    peak->active_bytes = allocated + replay->waiting_bytes;
             } else {
-                requests++;
-                slots[event->slot].handle = FRAG_HANDLE_NONE;
-                frag_replay_run_out(replay, event->bytes);
+                frag_replay_set_level(replay, requested, allocated);
+                if ((event->flags & FRAG_EVENT_FAILED) != 0) {
+                    attempt(replay, &request);
+                } else {
+                    requests++;
+                    slots[event->slot].handle = FRAG_HANDLE_NONE;
+                    frag_replay_run_out(replay, event->bytes);
+                }
+                end = replay->has_stopped ? i : end;
             }
         } else if (event->op == FRAG_OP_FREE) {
             const frag_slot *at = &slots[event->slot];
             if (FRAG_UNLIKELY(at->handle == FRAG_HANDLE_NONE)) {
                 /* its request had failed */
             } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
+                frag_replay_set_level(replay, requested, allocated);
                 frag_replay_wait(replay, event->slot);
-                requested = level->requested_bytes;
-                allocated = level->allocated_bytes;
+                requested = replay->level.requested_bytes;
+                allocated = replay->level.allocated_bytes;
             } else {
-                uint64_t bytes = at->requested_bytes + frag_slot_surplus(replay, event->slot);
                 requested -= at->requested_bytes;
-                allocated -= bytes;
-                level->active_bytes -= bytes;
+                allocated -= at->requested_bytes + frag_slot_surplus(replay, event->slot);
                 ops->free(policy, at->handle);
                 frag_slot_clear(replay, event->slot);
             }
         } else {
             handle_rare(replay, event);
         }
-        level->requested_bytes = requested;
-        level->allocated_bytes = allocated;
         requested_sum += requested;
         allocated_sum += allocated;
         if (FRAG_UNLIKELY(device->changes != replay->changes_seen)) {
+            frag_replay_set_level(replay, requested, allocated);
             note_reserved(replay);
             frag_replay_note_peak(replay);
         }
-        if (FRAG_UNLIKELY(replay->has_stopped)) {
-            i++;
-            break;
-        }
     }
     replay->event = i;
+    frag_replay_set_level(replay, requested, allocated);
     result->requests += requests;
     frag_wide_add(&result->requested_sum, requested_sum);
     frag_wide_add(&result->allocated_sum, allocated_sum);

@@ -75,9 +75,8 @@ static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t 
                          uint32_t handle)
 {
     frag_slot_fill(replay, event->slot, event->bytes, block_bytes, handle);
-    replay->level.requested_bytes += event->bytes;
-    replay->level.allocated_bytes += block_bytes;
-    replay->level.active_bytes += block_bytes;
+    frag_replay_set_level(replay, replay->level.requested_bytes + event->bytes,
+                          replay->level.allocated_bytes + block_bytes);
 }
 
 /* Which pool a segment from before the trace belonged to, in allocators that have a pool for small

@@ -45,6 +45,7 @@ struct frag_replay {
     size_t waiting_end;
     size_t waiting_capacity;
     uint64_t waiting_count;
+    uint64_t waiting_bytes; /* of their blocks: active is allocated and these */
     uint64_t event;
     frag_level level;
     uint64_t changes_seen;   /* device->changes when last looked at */
@@ -86,6 +87,15 @@ static inline void frag_slot_clear(frag_replay *replay, uint32_t number)
     at->handle = FRAG_HANDLE_NONE;
     if (FRAG_UNLIKELY(at->surplus_bytes == FRAG_SURPLUS_ELSEWHERE))
         frag_slot_forget_large(replay, number);
+}
+
+/* Brings the level up to date with the two sums that the loop keeps for itself. */
+static inline void frag_replay_set_level(frag_replay *replay, uint64_t requested_bytes,
+                                         uint64_t allocated_bytes)
+{
+    replay->level.requested_bytes = requested_bytes;
+    replay->level.allocated_bytes = allocated_bytes;
+    replay->level.active_bytes = allocated_bytes + replay->waiting_bytes;
 }
 
 /* The program has freed the block of a slot; it waits for a stream. */
