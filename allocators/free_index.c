@@ -2,36 +2,18 @@
 
 #include <string.h>
 
-/* Capacities are FRAG_FREE_ARRAY_MIN << class. */
-static uint32_t array_class(uint32_t capacity)
-{
-    return frag_bit_high(capacity / FRAG_FREE_ARRAY_MIN);
-}
-
 static size_t whole_lines(uint64_t bytes)
 {
     return (size_t)frag_align_up(bytes, 64);
 }
 
-/* Short arrays stay with their bin. A longer one is at least a quarter full, so that at most
- * 4 x id_count entries of each capacity are in use at once. Recycling makes the most ever in use of
- * each capacity all that is taken. */
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
-    uint64_t table_bytes =
-        whole_lines(sizeof(frag_free_table)) +
-        FRAG_FREE_BIN_COUNT * whole_lines(FRAG_FREE_ARRAY_MIN * sizeof(frag_free_entry)) +
-        (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
-    uint64_t arrays_bytes = 0;
-    for (uint64_t capacity = FRAG_FREE_ARRAY_MIN * 2;
-         capacity <= FRAG_FREE_ARRAY_KEPT || capacity <= 4 * (uint64_t)id_count; capacity *= 2) {
-        uint64_t count = capacity <= FRAG_FREE_ARRAY_KEPT ? table_count * FRAG_FREE_BIN_COUNT
-                                                          : 4 * (uint64_t)id_count / capacity + 2;
-        arrays_bytes += count * whole_lines(capacity * sizeof(frag_free_entry));
-    }
-    return whole_lines((uint64_t)id_count * sizeof(uint32_t)) + table_count * table_bytes +
-           arrays_bytes + 64;
+    uint64_t table_bytes = whole_lines(sizeof(frag_free_table)) +
+                           (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
+    return whole_lines(((uint64_t)id_count + 1) * sizeof(frag_free_node)) +
+           table_count * table_bytes + 64;
 }
 
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
@@ -39,7 +21,7 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
 {
     *store =
         (frag_free_index_store){.arena = arena, .id_count = id_count, .keeps_least = keeps_least};
-    store->positions = frag_arena_take(arena, id_count, sizeof(uint32_t));
+    store->nodes = frag_arena_take(arena, (size_t)id_count + 1, sizeof *store->nodes);
 }
 
 frag_free_table *frag_free_table_open(frag_free_index *index)
@@ -66,24 +48,6 @@ void frag_free_table_close(frag_free_index *index)
     index->table = NULL;
 }
 
-void frag_free_bin_resize(frag_free_index_store *store, frag_free_bin *bin, uint32_t capacity)
-{
-    uint32_t class = array_class(capacity);
-    frag_free_entry *entries = store->spare_arrays[class];
-    if (entries != NULL)
-        memcpy(&store->spare_arrays[class], entries, sizeof(void *));
-    else
-        entries = frag_arena_take(store->arena, capacity, sizeof *entries);
-    if (bin->capacity != 0) {
-        memcpy(entries, bin->entries, bin->count * sizeof *entries);
-        uint32_t old_class = array_class(bin->capacity);
-        memcpy(bin->entries, &store->spare_arrays[old_class], sizeof(void *));
-        store->spare_arrays[old_class] = bin->entries;
-    }
-    bin->entries = entries;
-    bin->capacity = capacity;
-}
-
 void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id)
 {
     least->bin_ties[bin] = tie;
@@ -101,16 +65,17 @@ static inline uint64_t octave_bits(const frag_free_table *table, uint32_t octave
 }
 
 /* The block that was the least of its bin has left it, or has a higher tie now. */
-void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id)
+void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t id)
 {
+    const frag_free_table *table = index->table;
+    const frag_free_node *nodes = index->store->nodes;
     frag_free_least *least = table->least;
     uint64_t tie = UINT64_MAX;
     uint32_t tie_id = UINT32_MAX;
-    const frag_free_bin *rest = &table->bins[bin];
-    for (uint32_t i = 0; i < rest->count; i++) {
-        if (rest->entries[i].tie < tie) {
-            tie = rest->entries[i].tie;
-            tie_id = rest->entries[i].id;
+    for (uint32_t place = table->heads[bin]; place != 0; place = nodes[place].next) {
+        if (nodes[place].tie < tie) {
+            tie = nodes[place].tie;
+            tie_id = place - 1;
         }
     }
     least->bin_ties[bin] = tie;
@@ -131,13 +96,13 @@ void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id)
 }
 
 /* A block has stayed in its bin, but its tie has changed. */
-void frag_free_least_change(frag_free_table *table, uint32_t bin, uint64_t tie, uint32_t id)
+void frag_free_least_change(const frag_free_index *index, uint32_t bin, uint64_t tie, uint32_t id)
 {
-    frag_free_least *least = table->least;
+    frag_free_least *least = index->table->least;
     if (tie <= least->bin_ties[bin])
         frag_free_least_insert(least, bin, tie, id);
     else if (least->bin_ids[bin] == id)
-        frag_free_least_repair(table, bin, id);
+        frag_free_least_repair(index, bin, id);
 }
 
 bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t *id)
@@ -145,13 +110,13 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
+    const frag_free_node *nodes = index->store->nodes;
     uint64_t tie = UINT64_MAX;
     uint32_t number = frag_free_bin_of(size);
-    const frag_free_bin *bin = &table->bins[number];
-    for (uint32_t i = 0; i < bin->count; i++) {
-        if (bin->entries[i].size >= size && bin->entries[i].tie < tie) {
-            tie = bin->entries[i].tie;
-            *id = bin->entries[i].id;
+    for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+        if (nodes[place].size >= size && nodes[place].tie < tie) {
+            tie = nodes[place].tie;
+            *id = place - 1;
         }
     }
     const frag_free_least *least = table->least;
@@ -178,19 +143,16 @@ bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t 
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
+    const frag_free_node *nodes = index->store->nodes;
     /* Distances from the rover, wrapping around, put what lies below it last. */
     uint64_t distance = 0;
     bool is_found = false;
-    uint32_t number = frag_free_bin_of(size);
-    if (table->bins[number].count == 0)
-        number = frag_free_bin_above(table, number);
+    uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
     for (; number < FRAG_FREE_BIN_COUNT; number = frag_free_bin_above(table, number)) {
-        const frag_free_bin *bin = &table->bins[number];
-        for (uint32_t i = 0; i < bin->count; i++) {
-            const frag_free_entry *entry = &bin->entries[i];
-            if (entry->size >= size && (!is_found || entry->tie - from < distance)) {
-                distance = entry->tie - from;
-                *id = entry->id;
+        for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+            if (nodes[place].size >= size && (!is_found || nodes[place].tie - from < distance)) {
+                distance = nodes[place].tie - from;
+                *id = place - 1;
                 is_found = true;
             }
         }
@@ -203,16 +165,22 @@ bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
+    const frag_free_node *nodes = index->store->nodes;
     uint32_t top_word = frag_bit_high(table->summary);
-    const frag_free_bin *bin = &table->bins[top_word * 64 + frag_bit_high(table->words[top_word])];
-    const frag_free_entry *worst = bin->entries;
-    for (uint32_t i = 1; i < bin->count; i++) {
-        const frag_free_entry *entry = &bin->entries[i];
-        if (entry->size > worst->size || (entry->size == worst->size && entry->tie < worst->tie))
-            worst = entry;
+    uint32_t worst = table->heads[top_word * 64 + frag_bit_high(table->words[top_word])];
+    for (uint32_t place = nodes[worst].next; place != 0; place = nodes[place].next) {
+        const frag_free_node *node = &nodes[place];
+        if (node->size > nodes[worst].size ||
+            (node->size == nodes[worst].size && node->tie < nodes[worst].tie))
+            worst = place;
     }
-    *id = worst->id;
-    return worst->size >= size;
+    *id = worst - 1;
+    return nodes[worst].size >= size;
+}
+
+static bool comes_before(const frag_free_node *a, const frag_free_node *b)
+{
+    return a->size < b->size || (a->size == b->size && a->tie < b->tie);
 }
 
 bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie, uint32_t *id)
@@ -220,73 +188,77 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
+    const frag_free_node *nodes = index->store->nodes;
+    frag_free_node given = {.size = size, .tie = tie};
     uint32_t number = frag_free_bin_of(size);
-    const frag_free_bin *bin = &table->bins[number];
-    const frag_free_entry *least = NULL;
-    for (uint32_t i = 0; i < bin->count; i++) {
-        const frag_free_entry *entry = &bin->entries[i];
-        bool is_above = entry->size > size || (entry->size == size && entry->tie > tie);
-        if (is_above && (least == NULL || entry->size < least->size ||
-                         (entry->size == least->size && entry->tie < least->tie)))
-            least = entry;
-    }
-    if (least == NULL) {
+    uint32_t least = 0;
+    for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next)
+        if (comes_before(&given, &nodes[place]) &&
+            (least == 0 || comes_before(&nodes[place], &nodes[least])))
+            least = place;
+    if (least == 0) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        least = frag_free_bin_best(&table->bins[number], size);
+        least = frag_free_bin_best(nodes, table->heads[number], size);
     }
-    *id = least->id;
+    *id = least - 1;
     return true;
 }
 
 void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
                            void *context)
 {
-    if (index->table == NULL)
+    const frag_free_table *table = index->table;
+    if (table == NULL)
         return;
-    for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++) {
-        const frag_free_bin *bin = &index->table->bins[number];
-        for (uint32_t i = 0; i < bin->count; i++)
-            visit(context, &bin->entries[i]);
-    }
+    const frag_free_node *nodes = index->store->nodes;
+    for (uint32_t number = frag_free_bin_from(table, 0); number < FRAG_FREE_BIN_COUNT;
+         number = frag_free_bin_above(table, number))
+        for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+            frag_free_entry entry = {nodes[place].size, nodes[place].tie, place - 1};
+            visit(context, &entry);
+        }
 }
 
-static bool check_least(const frag_free_table *table, uint32_t number, frag_error *error)
+static bool check_least(const frag_free_index *index, uint32_t number, frag_error *error)
 {
-    const frag_free_bin *bin = &table->bins[number];
+    const frag_free_node *nodes = index->store->nodes;
+    const frag_free_least *least = index->table->least;
     uint64_t tie = UINT64_MAX;
-    for (uint32_t i = 0; i < bin->count; i++)
-        tie = bin->entries[i].tie < tie ? bin->entries[i].tie : tie;
-    if (table->least->bin_ties[number] != tie)
+    for (uint32_t place = index->table->heads[number]; place != 0; place = nodes[place].next)
+        tie = nodes[place].tie < tie ? nodes[place].tie : tie;
+    if (least->bin_ties[number] != tie)
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u does not know its least tie",
                          number);
-    if (table->least->octave_ties[number / 16] > tie)
+    if (least->octave_ties[number / 16] > tie)
         return frag_fail(error, FRAG_E_INPUT,
                          "free index: the octave of bin %u misses its least tie", number);
     return true;
 }
 
-static bool check_bin(const frag_free_index *index, uint32_t number, frag_error *error)
+/* Audits one bin and adds the blocks in it to *count. */
+static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *count,
+                      frag_error *error)
 {
     const frag_free_table *table = index->table;
-    const frag_free_bin *bin = &table->bins[number];
+    const frag_free_index_store *store = index->store;
     bool is_marked = (table->words[number / 64] >> (number % 64) & 1) != 0;
-    if (is_marked != (bin->count != 0))
-        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u holds %u blocks against its bit",
-                         number, bin->count);
-    if (bin->count > bin->capacity)
-        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is over its capacity", number);
-    for (uint32_t i = 0; i < bin->count; i++) {
-        const frag_free_entry *entry = &bin->entries[i];
-        if (frag_free_bin_of(entry->size) != number)
+    if (is_marked != (table->heads[number] != 0))
+        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
+                         number);
+    uint32_t previous = 0;
+    for (uint32_t place = table->heads[number]; place != 0; place = store->nodes[place].next) {
+        if (place > store->id_count || store->nodes[place].previous != previous ||
+            ++*count > index->count)
+            return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
+                             number);
+        if (frag_free_bin_of(store->nodes[place].size) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
-                             entry->id);
-        if (entry->id >= index->store->id_count || index->store->positions[entry->id] != i)
-            return frag_fail(error, FRAG_E_INPUT, "free index: block %u does not know its place",
-                             entry->id);
+                             place - 1);
+        previous = place;
     }
-    return table->least == NULL || check_least(table, number, error);
+    return table->least == NULL || check_least(index, number, error);
 }
 
 bool frag_free_index_check(const frag_free_index *index, frag_error *error)
@@ -297,11 +269,9 @@ bool frag_free_index_check(const frag_free_index *index, frag_error *error)
                frag_fail(error, FRAG_E_INPUT, "free index: %u blocks against its table",
                          index->count);
     uint64_t count = 0;
-    for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++) {
-        if (!check_bin(index, number, error))
+    for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
+        if (!check_bin(index, number, &count, error))
             return false;
-        count += table->bins[number].count;
-    }
     for (uint32_t at = 0; at < FRAG_FREE_WORD_COUNT; at++)
         if ((table->words[at] != 0) != ((table->summary >> at & 1) != 0))
             return frag_fail(error, FRAG_E_INPUT, "free index: word %u and the summary differ", at);

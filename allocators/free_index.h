@@ -1,7 +1,7 @@
 /* Free blocks, found by size.
  *
  * Blocks are kept unsorted in logarithmic bins of their size, 16 to an octave (exact below 32
- * bytes), and each knows its place in its bin, so that it leaves in constant time. A search looks
+ * bytes), as linked lists, so that each leaves in constant time. A search looks
  * at one or two bins found through a two-level bitmap; it is exact, because bins are ordered by
  * size and the one in which the answer lies is scanned. On allocation traces this beats balanced
  * trees 4 to 5 times.
@@ -21,24 +21,23 @@
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 
-enum {
-    FRAG_FREE_BIN_COUNT = 1024,
-    FRAG_FREE_OCTAVE_COUNT = 64,
-    FRAG_FREE_WORD_COUNT = 16,
-    FRAG_FREE_ARRAY_CLASSES = 32
-};
+enum { FRAG_FREE_BIN_COUNT = 1024, FRAG_FREE_OCTAVE_COUNT = 64, FRAG_FREE_WORD_COUNT = 16 };
 
+/* A block as it is shown. */
 typedef struct frag_free_entry {
     uint64_t size;
     uint64_t tie;
     uint32_t id;
 } frag_free_entry;
 
-typedef struct frag_free_bin {
-    frag_free_entry *entries;
-    uint32_t count;
-    uint32_t capacity;
-} frag_free_bin;
+/* A block in its bin. Nodes are named by places, id + 1; 0 is no block, and nodes[0] takes what is
+ * written to the neighbour that is not there. */
+typedef struct frag_free_node {
+    uint64_t size;
+    uint64_t tie;
+    uint32_t next;
+    uint32_t previous;
+} frag_free_node;
 
 /* The least tie key of each bin and of each octave, for searches by address. */
 typedef struct frag_free_least {
@@ -50,19 +49,18 @@ typedef struct frag_free_least {
 
 typedef struct frag_free_table {
     uint64_t summary;                     /* bit w: words[w] is not 0 */
-    uint64_t words[FRAG_FREE_WORD_COUNT]; /* bit b of the whole: bins[b] is not empty */
+    uint64_t words[FRAG_FREE_WORD_COUNT]; /* bit b of the whole: bin b is not empty */
     frag_free_least *least;               /* NULL unless the store keeps it */
     struct frag_free_table *next_spare;
-    frag_free_bin bins[FRAG_FREE_BIN_COUNT];
+    uint32_t heads[FRAG_FREE_BIN_COUNT]; /* the first place of each bin */
 } frag_free_table;
 
 typedef struct frag_free_index_store {
     frag_arena *arena;
-    uint32_t *positions; /* of each block in its bin */
+    frag_free_node *nodes; /* id_count + 1 */
     uint32_t id_count;
     bool keeps_least;
     frag_free_table *spare_tables;
-    void *spare_arrays[FRAG_FREE_ARRAY_CLASSES];
 } frag_free_index_store;
 
 /* Start from {.store = store}. */
@@ -107,16 +105,9 @@ bool frag_free_index_check(const frag_free_index *index, frag_error *error);
 /* ---- the slow halves of the functions below */
 frag_free_table *frag_free_table_open(frag_free_index *index);
 void frag_free_table_close(frag_free_index *index);
-void frag_free_bin_resize(frag_free_index_store *store, frag_free_bin *bin, uint32_t capacity);
 void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id);
-void frag_free_least_repair(frag_free_table *table, uint32_t bin, uint32_t id);
-void frag_free_least_change(frag_free_table *table, uint32_t bin, uint64_t tie, uint32_t id);
-
-enum {
-    FRAG_FREE_ARRAY_MIN = 8,
-    FRAG_FREE_ARRAY_KEPT = 64, /* arrays up to this long do not shrink */
-    FRAG_FREE_SHORT_BIN = 6
-};
+void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t id);
+void frag_free_least_change(const frag_free_index *index, uint32_t bin, uint64_t tie, uint32_t id);
 
 /* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to
  * an octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
@@ -133,16 +124,16 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
                                           uint64_t tie)
 {
     frag_free_index_store *store = index->store;
+    frag_free_node *nodes = store->nodes;
     frag_free_table *table = index->table;
     if (FRAG_UNLIKELY(table == NULL))
         table = frag_free_table_open(index);
     uint32_t number = frag_free_bin_of(size);
-    frag_free_bin *bin = &table->bins[number];
-    if (FRAG_UNLIKELY(bin->count == bin->capacity))
-        frag_free_bin_resize(store, bin,
-                             bin->capacity == 0 ? FRAG_FREE_ARRAY_MIN : bin->capacity * 2);
-    bin->entries[bin->count] = (frag_free_entry){.size = size, .tie = tie, .id = id};
-    store->positions[id] = bin->count++;
+    uint32_t place = id + 1;
+    uint32_t head = table->heads[number];
+    nodes[place] = (frag_free_node){.size = size, .tie = tie, .next = head};
+    nodes[head].previous = place;
+    table->heads[number] = place;
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
     table->summary |= (uint64_t)1 << (number / 64);
     index->count++;
@@ -154,23 +145,22 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
 static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id, uint64_t size)
 {
     frag_free_index_store *store = index->store;
+    frag_free_node *nodes = store->nodes;
     frag_free_table *table = index->table;
     uint32_t number = frag_free_bin_of(size);
-    frag_free_bin *bin = &table->bins[number];
-    uint32_t place = store->positions[id];
-    FRAG_ASSERT(bin->entries[place].id == id);
-    uint32_t last = --bin->count;
-    if (place != last) {
-        store->positions[bin->entries[last].id] = place;
-        bin->entries[place] = bin->entries[last];
-    }
-    uint64_t word = table->words[number / 64] & ~((uint64_t)(last == 0) << (number % 64));
+    uint32_t place = id + 1;
+    uint32_t next = nodes[place].next;
+    uint32_t previous = nodes[place].previous;
+    uint32_t *link = previous != 0 ? &nodes[previous].next : &table->heads[number];
+    FRAG_ASSERT(*link == place);
+    *link = next;
+    nodes[next].previous = previous;
+    bool is_empty = table->heads[number] == 0;
+    uint64_t word = table->words[number / 64] & ~((uint64_t)is_empty << (number % 64));
     table->words[number / 64] = word;
     table->summary &= ~((uint64_t)(word == 0) << (number / 64));
-    if (FRAG_UNLIKELY(bin->capacity > FRAG_FREE_ARRAY_KEPT) && last < bin->capacity / 4)
-        frag_free_bin_resize(store, bin, bin->capacity / 2);
     if (store->keeps_least && table->least->bin_ids[number] == id)
-        frag_free_least_repair(table, number, id);
+        frag_free_least_repair(index, number, id);
     index->count--;
 }
 
@@ -188,13 +178,11 @@ static inline void frag_free_index_change(frag_free_index *index, uint32_t id, u
 {
     uint32_t number = frag_free_bin_of(size);
     if (number == frag_free_bin_of(old_size)) {
-        frag_free_bin *bin = &index->table->bins[number];
-        uint32_t place = index->store->positions[id];
-        FRAG_ASSERT(place < bin->count && bin->entries[place].id == id);
-        bin->entries[place].size = size;
-        bin->entries[place].tie = tie;
+        frag_free_node *node = &index->store->nodes[id + 1];
+        node->size = size;
+        node->tie = tie;
         if (index->store->keeps_least)
-            frag_free_least_change(index->table, number, tie, id);
+            frag_free_least_change(index, number, tie, id);
         return;
     }
     frag_free_index_take_out(index, id, old_size);
@@ -223,36 +211,23 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
                                             : FRAG_FREE_BIN_COUNT;
 }
 
-/* The least (size, tie) of at least size in one bin. Sizes below the wanted one wrap around to
- * surpluses beyond any true one, so that one comparison settles both questions. In a short bin
- * every guess of a branch is as often wrong as right, so it has none; in a long one most entries
- * are worse. */
-static inline const frag_free_entry *frag_free_bin_best(const frag_free_bin *bin, uint64_t size)
+/* The place of the least (size, tie) of at least size in one bin that is not empty. Sizes below the
+ * wanted one wrap around to surpluses beyond any true one, so that one comparison settles both
+ * questions. */
+static inline uint32_t frag_free_bin_best(const frag_free_node *nodes, uint32_t head, uint64_t size)
 {
-    const frag_free_entry *entries = bin->entries;
-    uint32_t count = bin->count;
-    uint64_t surplus = entries[0].size - size;
-    uint64_t tie = entries[0].tie;
-    uint64_t best = 0;
-    uint32_t i = 1;
-    for (; i < count && i < FRAG_FREE_SHORT_BIN; i++) {
-        uint64_t other = entries[i].size - size;
-        uint64_t other_tie = entries[i].tie;
-        bool is_better = (other < surplus) | ((other == surplus) & (other_tie < tie));
-        uint64_t better = 0 - (uint64_t)is_better;
-        surplus ^= (surplus ^ other) & better;
-        tie ^= (tie ^ other_tie) & better;
-        best ^= (best ^ i) & better;
-    }
-    for (; i < count; i++) {
-        uint64_t other = entries[i].size - size;
-        if (other < surplus || (other == surplus && entries[i].tie < tie)) {
+    uint32_t best = head;
+    uint64_t surplus = nodes[head].size - size;
+    uint64_t tie = nodes[head].tie;
+    for (uint32_t place = nodes[head].next; place != 0; place = nodes[place].next) {
+        uint64_t other = nodes[place].size - size;
+        if (other < surplus || (other == surplus && nodes[place].tie < tie)) {
             surplus = other;
-            tie = entries[i].tie;
-            best = i;
+            tie = nodes[place].tie;
+            best = place;
         }
     }
-    return &entries[best];
+    return best;
 }
 
 /* The least (size, tie) of at least size: best fit. false: there is none. */
@@ -261,17 +236,18 @@ static inline bool frag_free_index_best(const frag_free_index *index, uint64_t s
     const frag_free_table *table = index->table;
     if (table == NULL)
         return false;
+    const frag_free_node *nodes = index->store->nodes;
     uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
     if (number == FRAG_FREE_BIN_COUNT)
         return false;
-    const frag_free_entry *entry = frag_free_bin_best(&table->bins[number], size);
-    if (entry->size < size) {
+    uint32_t place = frag_free_bin_best(nodes, table->heads[number], size);
+    if (nodes[place].size < size) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        entry = frag_free_bin_best(&table->bins[number], size);
+        place = frag_free_bin_best(nodes, table->heads[number], size);
     }
-    *id = entry->id;
+    *id = place - 1;
     return true;
 }
 

@@ -221,12 +221,12 @@ static void sees_what_has_been_broken(void **state)
     frag_free_index_insert(&w.indexes[0], 7, 4096, 10);
     frag_free_index_insert(&w.indexes[0], 8, 4096, 20);
     assert_true(frag_free_index_check(&w.indexes[0], &error));
-    w.store.positions[8] = 0;
+    w.store.nodes[8].previous = 5;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.store.positions[8] = 1;
-    w.indexes[0].table->bins[frag_free_bin_of(4096)].entries[0].tie = 30;
+    w.store.nodes[8].previous = 9;
+    w.store.nodes[8].tie = 30;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.indexes[0].table->bins[frag_free_bin_of(4096)].entries[0].tie = 10;
+    w.store.nodes[8].tie = 10;
     w.indexes[0].table->words[0] |= 1;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
     w.indexes[0].table->words[0] = 0;
