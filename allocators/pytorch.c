@@ -104,27 +104,6 @@ static uint32_t get_segment(frag_policy *policy, uint32_t list, uint64_t rounded
     return id;
 }
 
-/* Cuts the front of a block off for the request; the record keeps the remainder and its number. */
-static uint32_t split_front(frag_policy *policy, uint32_t id, uint64_t bytes)
-{
-    uint32_t front = frag_pytorch_take_record(policy);
-    frag_pytorch_block *rest = &policy->blocks[id];
-    policy->blocks[front] = (frag_pytorch_block){
-        .address = rest->address,
-        .bytes = bytes,
-        .prev = rest->prev,
-        .next = id,
-        .list = rest->list,
-        .number = frag_pytorch_number_beside(policy, rest),
-    };
-    if (rest->prev != FRAG_PYTORCH_NONE)
-        policy->blocks[rest->prev].next = front;
-    rest->prev = front;
-    rest->address += bytes;
-    rest->bytes -= bytes;
-    return front;
-}
-
 static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     uint64_t rounded = frag_pytorch_round(&policy->settings, request->bytes);
@@ -147,7 +126,7 @@ static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag
             ? rest >= FRAG_PYTORCH_ROUND
             : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
     if (is_split) {
-        uint32_t front = split_front(policy, id, rounded);
+        uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
         frag_pytorch_block *remainder = &policy->blocks[id];
         if (is_listed) {
             if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0) && !is_small)
@@ -227,7 +206,8 @@ static void pytorch_pool_release(frag_policy *policy, uint32_t pool)
 /* The front of a block as a block of its own, in use or free; the whole when bytes is all of it. */
 static uint32_t carve(frag_policy *policy, uint32_t whole, uint64_t bytes, bool is_in_use)
 {
-    uint32_t id = bytes < policy->blocks[whole].bytes ? split_front(policy, whole, bytes) : whole;
+    uint32_t id =
+        bytes < policy->blocks[whole].bytes ? frag_pytorch_cut_front(policy, whole, bytes) : whole;
     if (is_in_use)
         policy->blocks[id].list |= FRAG_PYTORCH_IN_USE;
     else

@@ -163,27 +163,6 @@ static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
     return behind;
 }
 
-/* Cuts the front of a block off as a block of its own, in no list. */
-static uint32_t cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
-{
-    uint32_t front = frag_pytorch_take_record(policy);
-    frag_pytorch_block *at = &policy->blocks[id];
-    policy->blocks[front] = (frag_pytorch_block){
-        .address = at->address,
-        .bytes = bytes,
-        .prev = at->prev,
-        .next = id,
-        .list = at->list,
-        .number = frag_pytorch_number_beside(policy, at),
-    };
-    if (at->prev != NONE)
-        policy->blocks[at->prev].next = front;
-    at->prev = front;
-    at->address += bytes;
-    at->bytes -= bytes;
-    return front;
-}
-
 /* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and
  * merged. */
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
@@ -312,7 +291,7 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
     frag_device_unmap(policy->device, start, end - start);
     frag_pytorch_remove_free(policy, id);
     if (at->address < start)
-        frag_pytorch_insert_free(policy, cut_front(policy, id, start - at->address));
+        frag_pytorch_insert_free(policy, frag_pytorch_cut_front(policy, id, start - at->address));
     if (at->address + at->bytes > end)
         frag_pytorch_insert_free(policy, cut_behind(policy, id, end - start));
     at->list |= FRAG_PYTORCH_UNMAPPED;
@@ -350,7 +329,7 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
         id = add_unmapped(policy, list, address, size);
     }
     if (policy->blocks[id].address < address) {
-        uint32_t front = cut_front(policy, id, address - policy->blocks[id].address);
+        uint32_t front = frag_pytorch_cut_front(policy, id, address - policy->blocks[id].address);
         remove_unmapped(policy, id);
         insert_unmapped(policy, front);
     } else {

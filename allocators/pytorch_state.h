@@ -148,6 +148,28 @@ static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
                                                                  : other->number;
 }
 
+/* Cuts the front of a block off as a block of its own, in no list; the record keeps the remainder
+ * and its number. */
+static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
+{
+    uint32_t front = frag_pytorch_take_record(policy);
+    frag_pytorch_block *rest = &policy->blocks[id];
+    policy->blocks[front] = (frag_pytorch_block){
+        .address = rest->address,
+        .bytes = bytes,
+        .prev = rest->prev,
+        .next = id,
+        .list = rest->list,
+        .number = frag_pytorch_number_beside(policy, rest),
+    };
+    if (rest->prev != FRAG_PYTORCH_NONE)
+        policy->blocks[rest->prev].next = front;
+    rest->prev = front;
+    rest->address += bytes;
+    rest->bytes -= bytes;
+    return front;
+}
+
 /* The number of a new segment. */
 static inline uint32_t frag_pytorch_next_number(frag_policy *policy)
 {

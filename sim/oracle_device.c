@@ -1,21 +1,30 @@
 #include "sim/oracle_device.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 
 #define ELSEWHERE ((uint64_t)0x500000000000)
 
-/* A reserved range: its pages are mapped from the front on, so that all it ever had mapped lies
- * below high. */
-typedef struct known_range {
-    uint64_t base;
-    uint64_t high;
-} known_range;
+bool frag_seen_ranges_extend(frag_seen_ranges *ranges, uint64_t address, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < ranges->count; i++)
+        if (address >= ranges->base[i] && address <= ranges->high[i]) {
+            if (address + bytes > ranges->high[i])
+                ranges->high[i] = address + bytes;
+            return true;
+        }
+    return false;
+}
 
-#define RANGE_MAX 256u
+void frag_seen_ranges_add(frag_seen_ranges *ranges, uint64_t address, uint64_t bytes)
+{
+    if (ranges->count == FRAG_SEEN_RANGES_MAX)
+        return;
+    ranges->base[ranges->count] = address;
+    ranges->high[ranges->count++] = address + bytes;
+}
 
 typedef struct oracle_device {
     frag_device base;
@@ -23,8 +32,7 @@ typedef struct oracle_device {
     uint64_t next; /* index of the next observed event, or event_count */
     uint64_t last; /* index of the last event met */
     uint64_t met;
-    known_range ranges[RANGE_MAX];
-    uint32_t range_count;
+    frag_seen_ranges ranges;
     uint64_t elsewhere; /* where calls go that have no recorded place */
     frag_oracle_call difference;
     bool is_different;
@@ -118,38 +126,23 @@ static frag_device_result oracle_unmap(frag_device *device, uint64_t address, ui
     return give_back(from_base(device), FRAG_OP_SEGMENT_UNMAP, address, bytes);
 }
 
-/* Grows the range that a mapping extends or lies in; false: it is of no known range. */
-static bool note_mapping(known_range *ranges, uint32_t count, uint64_t address, uint64_t bytes)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (address >= ranges[i].base && address <= ranges[i].high) {
-            if (address + bytes > ranges[i].high)
-                ranges[i].high = address + bytes;
-            return true;
-        }
-    return false;
-}
-
 /* A fresh range is mapped from its beginning: it begins at the first mapping from here on that is
  * of no range known by then. The mapping it is reserved for may have been refused, so it need not
  * be the next. */
 static frag_device_result oracle_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     oracle_device *oracle = from_base(device);
-    known_range ranges[RANGE_MAX];
-    memcpy(ranges, oracle->ranges, sizeof ranges);
+    frag_seen_ranges ranges = oracle->ranges;
     uint64_t base = oracle->elsewhere;
     const frag_trace *trace = oracle->trace;
     for (uint64_t i = oracle->next; i < trace->event_count && trace->addresses != NULL; i++)
         if (trace->events[i].op == FRAG_OP_SEGMENT_MAP &&
-            !note_mapping(ranges, oracle->range_count, trace->addresses[i],
-                          trace->events[i].bytes)) {
+            !frag_seen_ranges_extend(&ranges, trace->addresses[i], trace->events[i].bytes)) {
             base = trace->addresses[i];
             break;
         }
     oracle->elsewhere += base == oracle->elsewhere ? bytes : 0;
-    if (oracle->range_count < RANGE_MAX)
-        oracle->ranges[oracle->range_count++] = (known_range){base, base};
+    frag_seen_ranges_add(&oracle->ranges, base, 0);
     *address = base;
     return FRAG_DEVICE_OK;
 }
@@ -167,7 +160,7 @@ static frag_device_result oracle_map(frag_device *device, uint64_t address, uint
     oracle_device *oracle = from_base(device);
     if (!is_next(oracle, FRAG_OP_SEGMENT_MAP, bytes) || next_address(oracle) != address)
         return refuse(oracle, FRAG_OP_SEGMENT_MAP, address, bytes);
-    note_mapping(oracle->ranges, oracle->range_count, address, bytes);
+    frag_seen_ranges_extend(&oracle->ranges, address, bytes);
     meet(oracle);
     return FRAG_DEVICE_OK;
 }
@@ -190,9 +183,8 @@ static frag_device_result oracle_adopt(frag_device *device, uint64_t address, ui
                                        bool is_mapped_range)
 {
     oracle_device *oracle = from_base(device);
-    if (is_mapped_range && !note_mapping(oracle->ranges, oracle->range_count, address, bytes) &&
-        oracle->range_count < RANGE_MAX)
-        oracle->ranges[oracle->range_count++] = (known_range){address, address + bytes};
+    if (is_mapped_range && !frag_seen_ranges_extend(&oracle->ranges, address, bytes))
+        frag_seen_ranges_add(&oracle->ranges, address, bytes);
     return FRAG_DEVICE_OK;
 }
 

@@ -10,6 +10,20 @@
 #include "sim/device.h"
 #include "sim/trace.h"
 
+/* Reserved address ranges as their mappings show them: pages are mapped from the front on, so that
+ * all a range ever had mapped lies below high. */
+#define FRAG_SEEN_RANGES_MAX 256u
+typedef struct frag_seen_ranges {
+    uint64_t base[FRAG_SEEN_RANGES_MAX];
+    uint64_t high[FRAG_SEEN_RANGES_MAX];
+    uint32_t count;
+} frag_seen_ranges;
+
+/* A mapping grows the range that it extends or lies in; false: it is of no range seen so far. */
+bool frag_seen_ranges_extend(frag_seen_ranges *ranges, uint64_t address, uint64_t bytes);
+/* A range that begins here; nothing when there are too many. */
+void frag_seen_ranges_add(frag_seen_ranges *ranges, uint64_t address, uint64_t bytes);
+
 typedef struct frag_oracle_call {
     frag_op op; /* observed op the call would have been */
     uint64_t address;

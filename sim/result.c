@@ -312,25 +312,10 @@ static void write_jsonl(FILE *stream, const frag_row *row, const field_list *lis
 
 /* ---- CSV (RFC 4180) */
 
-static void write_csv_text(FILE *stream, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, stream);
-        return;
-    }
-    fputc('"', stream);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', stream);
-        fputc(*text, stream);
-    }
-    fputc('"', stream);
-}
-
 static void write_csv_value(FILE *stream, const field *item)
 {
     if (item->kind == FIELD_TEXT)
-        write_csv_text(stream, item->text);
+        frag_text_write_csv(stream, item->text);
     else if (item->kind == FIELD_NUMBER)
         fprintf(stream, "%" PRIu64, item->number);
     else if (item->kind == FIELD_RATIO)
@@ -348,7 +333,7 @@ static void write_csv_options(FILE *stream, const field_list *list)
         if (list->items[i].is_option)
             frag_text_add(&text, "%s%s=%s", text.length > 0 ? ";" : "",
                           strrchr(list->items[i].path, '.') + 1, list->items[i].text);
-    write_csv_text(stream, text.bytes);
+    frag_text_write_csv(stream, text.bytes);
     frag_text_destroy(&text);
 }
 

@@ -30,9 +30,8 @@ frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *c
     return segments;
 }
 
-/* A fresh device; *segments must live as long. */
-static frag_device *open_device(const frag_trace *trace, const frag_device_spec *spec,
-                                frag_recorded_segment **segments)
+frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
+                              frag_recorded_segment **segments)
 {
     frag_sim_device_options options = {
         .device = trace->device,
@@ -73,7 +72,7 @@ static bool count_pass(const frag_recording *recording, const frag_trace *trace,
                        frag_run_result *result, frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
-    frag_device *device = open_device(trace, spec, &segments);
+    frag_device *device = frag_device_open(trace, spec, &segments);
     device->log = spec->driver_log;
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     bool ok = replay != NULL;
@@ -105,7 +104,7 @@ static bool look_pass(const frag_recording *recording, const frag_trace *trace,
                       frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
-    frag_device *device = open_device(trace, spec, &segments);
+    frag_device *device = frag_device_open(trace, spec, &segments);
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     bool ok = replay != NULL;
     if (ok) {
@@ -139,25 +138,4 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
     result->has_at_peak = true;
     return look_pass(recording, trace, ops, values, device, result->replay.reserved_at_event + 1,
                      options->is_oom_skipped, look_decomposition, &result->at_peak, error);
-}
-
-typedef struct layout_request {
-    frag_layout_visitor *visit;
-    void *context;
-} layout_request;
-
-static void look_layout(const frag_replay *replay, void *context)
-{
-    const layout_request *request = context;
-    frag_replay_walk(replay, request->visit, request->context);
-}
-
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
-                     const frag_policy_ops *ops, const frag_option_value *values,
-                     const frag_device_spec *device, uint64_t stop_after,
-                     frag_layout_visitor *visit, void *context, frag_error *error)
-{
-    layout_request request = {visit, context};
-    return look_pass(recording, trace, ops, values, device, stop_after, false, look_layout,
-                     &request, error);
 }

@@ -54,12 +54,10 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
               const frag_option_value *values, const frag_device_spec *device,
               const frag_run_options *options, frag_run_result *result, frag_error *error);
 
-/* As frag_run without the second pass, but stops after the given number of events and shows the
- * layout. */
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
-                     const frag_policy_ops *ops, const frag_option_value *values,
-                     const frag_device_spec *device, uint64_t stop_after,
-                     frag_layout_visitor *visit, void *context, frag_error *error);
+/* A fresh simulated device as the spec says, with the addresses of the trace. The caller destroys
+ * it, then frees *segments. */
+frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
+                              frag_recorded_segment **segments);
 
 /* The segments of a recording in order of their mallocs, those held at the start first; for
  * FRAG_ADDRESS_RECORDED. The caller frees. */

@@ -50,12 +50,6 @@ static const char *const format_names[FRAG_FORMAT_COUNT] = {
     [FRAG_FORMAT_SNAPSHOT] = "snapshot",
 };
 
-const char *frag_trace_format_name(frag_trace_format format)
-{
-    FRAG_ASSERT((uint32_t)format < FRAG_FORMAT_COUNT);
-    return format_names[format];
-}
-
 bool frag_trace_format_find(const char *name, frag_trace_format *format)
 {
     for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)

@@ -50,7 +50,6 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
                                frag_recording *recording, frag_findings *findings,
                                frag_error *error);
 
-const char *frag_trace_format_name(frag_trace_format format);
 bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* ---- the single formats (each in its own file) */

@@ -196,14 +196,6 @@ bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *va
     return true;
 }
 
-bool frag_json_is_object(const char *text)
-{
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    bool is_object = json_is_object(root);
-    json_decref(root);
-    return is_object;
-}
-
 const char *frag_json_library_version(void)
 {
     return jansson_version_str();

@@ -40,9 +40,6 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error);
 bool frag_json_find_text(const frag_json *json, const char *path, const char **value);
 bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value);
 
-/* true: text is one JSON object (for tests of what was written). */
-bool frag_json_is_object(const char *text);
-
 /* "2.14", as linked. */
 const char *frag_json_library_version(void);
 

@@ -43,6 +43,21 @@ void frag_text_destroy(frag_text *text)
     *text = (frag_text){0};
 }
 
+void frag_text_write_csv(FILE *stream, const char *field)
+{
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        fputs(field, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *field != '\0'; field++) {
+        if (*field == '"')
+            fputc('"', stream);
+        fputc(*field, stream);
+    }
+    fputc('"', stream);
+}
+
 /* The place in the table of these bytes, or of the empty place where they would go. */
 static uint32_t find_place(const frag_strings *strings, const char *bytes, size_t length)
 {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "sim/base/error.h"
 
@@ -19,6 +20,9 @@ void frag_text_add(frag_text *text, const char *format, ...) __attribute__((form
 void frag_text_add_bytes(frag_text *text, const char *bytes, size_t length);
 void frag_text_clear(frag_text *text);
 void frag_text_destroy(frag_text *text);
+
+/* A CSV field (RFC 4180), quoted where it must be. */
+void frag_text_write_csv(FILE *stream, const char *field);
 
 /* ---- interned strings: equal bytes have equal ids, ids count up from 0 in order of first use.
  * Start from {0}. Strings may hold any byte but are stored with a terminator beside. */

@@ -42,6 +42,21 @@
         .help = "table of call latencies (YAML), for the modelled time"                            \
     }
 
+#define FRAG_OUTPUT_OPTIONS                                                                        \
+    {.name = "output",                                                                             \
+     .letter = 'o',                                                                                \
+     .argument = "FILE",                                                                           \
+     .help = "write there instead of to stdout"},                                                  \
+    {                                                                                              \
+        .name = "force", .letter = 'f', .help = "overwrite the output file"                        \
+    }
+
+#define FRAG_JOBS_OPTION                                                                           \
+    {                                                                                              \
+        .name = "jobs", .letter = 'j', .argument = "N",                                            \
+        .help = "threads (default: all cores); the output is the same"                             \
+    }
+
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \

@@ -17,15 +17,8 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "table|jsonl",
      .help = "how rows are printed (default: table)"},
-    {.name = "output",
-     .letter = 'o',
-     .argument = "FILE",
-     .help = "write there instead of to stdout"},
-    {.name = "force", .letter = 'f', .help = "overwrite the output file"},
-    {.name = "jobs",
-     .letter = 'j',
-     .argument = "N",
-     .help = "threads (default: all cores); the output is the same"},
+    FRAG_OUTPUT_OPTIONS,
+    FRAG_JOBS_OPTION,
     {.name = NULL},
 };
 

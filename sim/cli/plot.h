@@ -90,9 +90,9 @@ FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *err
 /* Draws (or leaves it at the data), puts the output in place. Everything is freed either way. */
 bool frag_plot_finish(frag_plot *plot, frag_error *error);
 void frag_plot_abandon(frag_plot *plot);
-
-/* A CSV field, quoted where it must be. */
-void frag_plot_write_text(FILE *stream, const char *text);
+/* The end of every kind: finishes, or abandons when the data is not complete or ^C was pressed.
+ * Reports what failed; returns the exit code. */
+int frag_plot_conclude(frag_plot *plot, bool is_complete, frag_error *error);
 
 /* The only trace operand, loaded, and which of its devices is meant. */
 bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,

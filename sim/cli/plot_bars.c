@@ -213,9 +213,9 @@ static void write_data(const barring *state)
     fputs(",reserved_bytes,is_oom,oom_event\n", stream);
     for (size_t i = 0; i < state->count; i++) {
         const bar *at = &state->bars[i];
-        frag_plot_write_text(stream, at->trace);
+        frag_text_write_csv(stream, at->trace);
         fprintf(stream, ",%" PRIu64 ",", at->device);
-        frag_plot_write_text(stream, at->policy);
+        frag_text_write_csv(stream, at->policy);
         for (size_t j = 0; j < PARTS; j++)
             fprintf(stream, ",%" PRIu64, at->parts[j]);
         fprintf(stream, ",%" PRIu64 ",%d,", at->reserved_bytes, at->has_oom ? 1 : 0);
@@ -371,13 +371,8 @@ static int bars_command(const frag_arguments *arguments)
         !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
         !frag_plot_begin(&state.plot, "bars", arguments, &error)) {
         code = frag_report(&error);
-    } else if (!fill(&state, arguments, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else if (frag_is_interrupted()) {
-        frag_plot_abandon(&state.plot);
-    } else if (!frag_plot_finish(&state.plot, &error)) {
-        code = frag_report(&error);
+    } else {
+        code = frag_plot_conclude(&state.plot, fill(&state, arguments, &error), &error);
     }
     for (size_t i = 0; i < state.count; i++) {
         free(state.bars[i].trace);

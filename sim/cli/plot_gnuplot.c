@@ -524,19 +524,17 @@ void frag_plot_abandon(frag_plot *plot)
 
 /* ---- for all kinds */
 
-void frag_plot_write_text(FILE *stream, const char *text)
+int frag_plot_conclude(frag_plot *plot, bool is_complete, frag_error *error)
 {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, stream);
-        return;
+    if (!is_complete) {
+        frag_plot_abandon(plot);
+        return frag_report(error);
     }
-    fputc('"', stream);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', stream);
-        fputc(*text, stream);
+    if (frag_is_interrupted()) {
+        frag_plot_abandon(plot);
+        return 0;
     }
-    fputc('"', stream);
+    return frag_plot_finish(plot, error) ? 0 : frag_report(error);
 }
 
 bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,

@@ -349,25 +349,6 @@ static void tell_events(void *context, uint64_t event, const frag_level *level)
     (void)level;
 }
 
-static frag_device *open_device(const frag_trace *trace, const frag_device_spec *spec,
-                                frag_recorded_segment **segments)
-{
-    frag_sim_device_options options = {
-        .device = trace->device,
-        .capacity_bytes = spec->capacity_bytes,
-        .used_by_others_bytes = spec->used_by_others_bytes,
-        .page_bytes = spec->page_bytes,
-        .address_rule = spec->address_rule,
-        .fail_call = spec->fail_call,
-    };
-    *segments = frag_recorded_segments(trace, &options.recorded_count, &options.initial_count);
-    options.recorded = *segments;
-    if (!spec->is_rule_given)
-        options.address_rule =
-            options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
-    return frag_sim_device_create(&options);
-}
-
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
@@ -376,7 +357,7 @@ bool frag_layout_record(const frag_recording *recording, const frag_trace *trace
     *layout = (frag_layout){0};
     recorder *record = frag_alloc(1, sizeof *record);
     frag_recorded_segment *segments = NULL;
-    record->inner_device = open_device(trace, device, &segments);
+    record->inner_device = frag_device_open(trace, device, &segments);
     record->inner = ops;
     record->trace = trace;
     record->layout = layout;

@@ -241,7 +241,7 @@ static void write_life(const mapping *state, const char *kind, const frag_life *
         if (frame != 0) {
             frag_text name = {0};
             frame_text(&state->recording, frame, &name);
-            frag_plot_write_text(stream, name.bytes);
+            frag_text_write_csv(stream, name.bytes);
             frag_text_destroy(&name);
         }
     } else {
@@ -459,14 +459,7 @@ static int map_command(const frag_arguments *arguments)
         code = frag_report(&error);
         frag_plot_abandon(&state.plot);
     } else {
-        if (!fill(&state, &error)) {
-            code = frag_report(&error);
-            frag_plot_abandon(&state.plot);
-        } else if (frag_is_interrupted()) {
-            frag_plot_abandon(&state.plot);
-        } else if (!frag_plot_finish(&state.plot, &error)) {
-            code = frag_report(&error);
-        }
+        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
         frag_recording_destroy(&state.recording);
     }
     if (state.raster != NULL)

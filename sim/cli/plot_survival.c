@@ -146,7 +146,7 @@ static void write_row(const surviving *state, const char *kind, size_t series, c
     uint64_t requests = state->trace->stats.request_count;
     bool is_survived = at->oom_event == state->trace->event_count;
     fprintf(stream, "%s,%zu,", kind, series);
-    frag_plot_write_text(stream, state->policies.specs[series - 1].text);
+    frag_text_write_csv(stream, state->policies.specs[series - 1].text);
     fprintf(stream, ",%" PRIu64 ",", at->low);
     if (at->high != 0)
         fprintf(stream, "%" PRIu64, at->high);
@@ -262,14 +262,7 @@ static int survival_command(const frag_arguments *arguments)
         code = frag_report(&error);
         frag_plot_abandon(&state.plot);
     } else {
-        if (!fill(&state, &error)) {
-            code = frag_report(&error);
-            frag_plot_abandon(&state.plot);
-        } else if (frag_is_interrupted()) {
-            frag_plot_abandon(&state.plot);
-        } else if (!frag_plot_finish(&state.plot, &error)) {
-            code = frag_report(&error);
-        }
+        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
         frag_recording_destroy(&state.recording);
     }
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)

@@ -55,7 +55,7 @@ static void write_head(const drawing *state, const char *kind, size_t series, co
 {
     FILE *stream = state->plot.data;
     fprintf(stream, "%s,%zu,", kind, series);
-    frag_plot_write_text(stream, policy);
+    frag_text_write_csv(stream, policy);
     fprintf(stream, ",%" PRIu64 ",", event);
     if (state->times_ns != NULL)
         fprintf(stream, "%" PRIu64, state->times_ns[event]);
@@ -279,14 +279,7 @@ static int timeline_command(const frag_arguments *arguments)
         code = frag_report(&error);
         frag_plot_abandon(&state.plot);
     } else {
-        if (!fill(&state, &error)) {
-            code = frag_report(&error);
-            frag_plot_abandon(&state.plot);
-        } else if (frag_is_interrupted()) {
-            frag_plot_abandon(&state.plot);
-        } else if (!frag_plot_finish(&state.plot, &error)) {
-            code = frag_report(&error);
-        }
+        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
         frag_recording_destroy(&state.recording);
     }
     free(state.times_ns);

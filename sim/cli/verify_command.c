@@ -22,10 +22,7 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "text|jsonl",
      .help = "how results are printed (default: text)"},
-    {.name = "jobs",
-     .letter = 'j',
-     .argument = "N",
-     .help = "threads (default: all cores); the output is the same"},
+    FRAG_JOBS_OPTION,
     {.name = NULL},
 };
 

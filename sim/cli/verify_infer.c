@@ -67,37 +67,22 @@ static uint64_t capacity_at_oom(const frag_trace *trace)
     return 0;
 }
 
-#define RANGE_MAX 64u
-
-/* The distance of the first two reserved ranges: a driver places reservations side by side, and
- * their size is a share of the capacity. A mapping that neither lies in what was mapped of a range
- * nor extends it begins a new one. 0: there is only one. */
+/* The distance of the nearest two reserved ranges: a driver places reservations side by side, and
+ * their size is a share of the capacity. 0: there is only one. */
 static uint64_t range_distance(const frag_trace *trace)
 {
-    uint64_t base[RANGE_MAX];
-    uint64_t high[RANGE_MAX];
-    uint32_t count = 0;
+    frag_seen_ranges ranges = {.count = 0};
     uint64_t least = UINT64_MAX;
     for (uint64_t i = 0; i < trace->event_count && trace->addresses != NULL; i++) {
         const frag_event *event = &trace->events[i];
-        if (event->op != FRAG_OP_SEGMENT_MAP)
-            continue;
-        uint64_t address = trace->addresses[i];
-        uint32_t at = 0;
-        while (at < count && (address < base[at] || address > high[at]))
-            at++;
-        if (at == count && count == RANGE_MAX)
-            break;
-        if (at == count) {
-            base[count] = high[count] = address;
-            count++;
-        }
-        high[at] = address + event->bytes > high[at] ? address + event->bytes : high[at];
+        if (event->op == FRAG_OP_SEGMENT_MAP &&
+            !frag_seen_ranges_extend(&ranges, trace->addresses[i], event->bytes))
+            frag_seen_ranges_add(&ranges, trace->addresses[i], event->bytes);
     }
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = 0; j < count; j++)
-            if (base[j] > base[i] && base[j] - base[i] < least)
-                least = base[j] - base[i];
+    for (uint32_t i = 0; i < ranges.count; i++)
+        for (uint32_t j = 0; j < ranges.count; j++)
+            if (ranges.base[j] > ranges.base[i] && ranges.base[j] - ranges.base[i] < least)
+                least = ranges.base[j] - ranges.base[i];
     return least == UINT64_MAX ? 0 : least;
 }
 
