@@ -197,9 +197,11 @@ static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
 }
 
 /* The owner of a private pool is gone: its cached segments may be given back from now on. */
-static void pytorch_pool_release(frag_policy *policy, uint32_t pool)
+static void pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
+                                uint32_t stream)
 {
-    if (pool > 0 && pool < policy->pool_count)
+    (void)stream;
+    if (change == FRAG_POOL_RELEASED && pool > 0 && pool < policy->pool_count)
         policy->is_pool_freeable[pool] = true;
 }
 
@@ -453,7 +455,7 @@ const frag_policy_ops frag_policy_pytorch = {
     .free = pytorch_free,
     .empty_cache = pytorch_empty_cache,
     .set_limit = pytorch_set_limit,
-    .pool_release = pytorch_pool_release,
+    .pool_change = pytorch_pool_change,
     .adopt = pytorch_adopt,
     .adopts_ranges = pytorch_adopts_ranges,
     .rounded = pytorch_rounded,

@@ -1,8 +1,11 @@
 #include "sim/device.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "sim/base/bytes.h"
+#include "sim/base/memory.h"
 
 static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {
 #define NAME(name, text) [FRAG_DEVICE_##name] = text,
@@ -41,6 +44,8 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
     if (device->log != NULL)
         fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", device->event,
                 call_names[call], address, bytes, result_names[result]);
+    if (device->on_call != NULL)
+        device->on_call(device->on_call_context, call, address, bytes, result);
     return result;
 }
 
@@ -122,6 +127,51 @@ frag_device_result frag_device_synchronize(frag_device *device)
     return result;
 }
 
+static frag_stream_clock *clock_of(frag_device *device, uint32_t stream)
+{
+    size_t old = device->clock_count;
+    if (stream >= old) {
+        device->clocks = frag_grow(device->clocks, &device->clock_count, (size_t)stream + 1,
+                                   sizeof *device->clocks);
+        memset(device->clocks + old, 0, (device->clock_count - old) * sizeof *device->clocks);
+    }
+    return &device->clocks[stream];
+}
+
+uint64_t frag_device_event_record(frag_device *device, uint32_t stream)
+{
+    account(device, FRAG_DEVICE_EVENT_RECORD, stream, 0, FRAG_DEVICE_OK);
+    return ++clock_of(device, stream)->recorded;
+}
+
+bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event)
+{
+    bool is_done = event <= clock_of(device, stream)->done;
+    if (is_done)
+        account(device, FRAG_DEVICE_EVENT_QUERY, stream, 0, FRAG_DEVICE_OK);
+    return is_done;
+}
+
+void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event)
+{
+    frag_stream_clock *clock = clock_of(device, stream);
+    if (event > clock->done)
+        clock->done = event;
+    account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, FRAG_DEVICE_OK);
+}
+
+void frag_device_stream_wait(frag_device *device, uint32_t stream)
+{
+    frag_device_stream_done(device, stream);
+    account(device, FRAG_DEVICE_STREAM_WAIT, stream, 0, FRAG_DEVICE_OK);
+}
+
+void frag_device_stream_done(frag_device *device, uint32_t stream)
+{
+    frag_stream_clock *clock = clock_of(device, stream);
+    clock->done = clock->recorded;
+}
+
 frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
                                      bool is_mapped_range)
 {
@@ -139,6 +189,8 @@ uint64_t frag_device_capacity(frag_device *device)
 
 void frag_device_destroy(frag_device *device)
 {
-    if (device != NULL)
-        device->ops->destroy(device);
+    if (device == NULL)
+        return;
+    free(device->clocks);
+    device->ops->destroy(device);
 }

@@ -25,7 +25,11 @@
     X(MALLOC_ASYNC, "malloc_async") /* cudaMallocAsync */                                          \
     X(FREE_ASYNC, "free_async")     /* cudaFreeAsync */                                            \
     X(MEMORY_INFO, "memory_info")   /* cudaMemGetInfo */                                           \
-    X(SYNCHRONIZE, "synchronize")   /* wait for the streams */
+    X(SYNCHRONIZE, "synchronize")   /* wait for the streams */                                     \
+    X(EVENT_RECORD, "event_record") /* cudaEventRecord */                                          \
+    X(EVENT_QUERY, "event_query")   /* cudaEventQuery that found it done */                        \
+    X(EVENT_WAIT, "event_wait")     /* cudaEventSynchronize */                                     \
+    X(STREAM_WAIT, "stream_wait")   /* cudaStreamSynchronize */
 
 typedef enum frag_device_call {
 #define FRAG_DEVICE_CALL_ENUM(name, text) FRAG_DEVICE_##name,
@@ -75,6 +79,12 @@ typedef struct frag_latency_table {
     char name[64]; /* "none" costs nothing; else where the figures come from */
 } frag_latency_table;
 
+/* The work of a stream as events see it, for devices that do none themselves. */
+typedef struct frag_stream_clock {
+    uint64_t recorded; /* events so far */
+    uint64_t done;     /* of these, as far as the recording says or someone waited */
+} frag_stream_clock;
+
 struct frag_device {
     const frag_device_ops *ops;
     char name[64];
@@ -90,7 +100,18 @@ struct frag_device {
     double modelled_time_ns;
     const frag_latency_table *latency; /* NULL: not modelled */
     FILE *log;                         /* NULL: no driver log */
-    uint64_t event; /* set by the engine when log is set: the event being replayed */
+    uint64_t event;   /* set by the engine when log is set: the event being replayed */
+    uint32_t ordinal; /* number of the device in the program */
+    /* Whom the next calls are for, for those who watch; set by policies that know better than that
+     * it is the request being served. */
+    uint32_t for_stream;
+    uint32_t for_pool;
+    /* Sees every call when it is over; NULL: nobody watches. */
+    void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                    frag_device_result result);
+    void *on_call_context;
+    frag_stream_clock *clocks; /* by stream */
+    size_t clock_count;
     /* What the failed call that made a policy give up would have needed, and the least capacity
      * that any successful call needed; see sim/capacity.h. */
     uint64_t need_max_bytes; /* largest held + others + asked pages over successful calls */
@@ -116,6 +137,13 @@ frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_b
 /* Waits for all streams: every free that waits for one is delivered to the policy before it
  * returns. */
 frag_device_result frag_device_synchronize(frag_device *device);
+/* Marks the work given to a stream so far; returns the mark, which grows with every call. */
+uint64_t frag_device_event_record(frag_device *device, uint32_t stream);
+bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event);
+void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event);
+void frag_device_stream_wait(frag_device *device, uint32_t stream);
+/* For the engine: the stream has done its work so far. */
+void frag_device_stream_done(frag_device *device, uint32_t stream);
 frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
                                      bool is_mapped_range);
 
@@ -124,6 +152,11 @@ uint64_t frag_device_capacity(frag_device *device);
 
 void frag_device_destroy(frag_device *device);
 const char *frag_device_call_name(frag_device_call call);
+/* Does it ask for memory or address space, or give some back? The others look and wait. */
+static inline bool frag_device_call_moves_memory(frag_device_call call)
+{
+    return call < FRAG_DEVICE_MEMORY_INFO;
+}
 
 /* Reads a latency table (YAML; docs/latency.md). */
 bool frag_latency_load(const char *path, frag_latency_table *table, frag_error *error);

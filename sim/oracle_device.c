@@ -216,6 +216,7 @@ frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacit
         .capacity_bytes = capacity_bytes,
         .page_bytes = FRAG_DEVICE_PAGE_BYTES,
         .refused_need_min_bytes = FRAG_UNLIMITED,
+        .ordinal = trace->device,
     };
     oracle->trace = trace;
     oracle->elsewhere = ELSEWHERE;

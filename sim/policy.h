@@ -14,7 +14,7 @@
 #include "sim/base/memory.h"
 #include "sim/device.h"
 
-#define FRAG_POLICY_ABI 1
+#define FRAG_POLICY_ABI 2
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -69,6 +69,7 @@ typedef struct frag_policy_limits {
     uint64_t requested_bytes_total;
     uint64_t peak_requested_bytes;
     uint32_t initial_segment_count; /* for adopt */
+    uint64_t use_count;             /* uses of blocks by other streams */
 } frag_policy_limits;
 
 typedef struct frag_policy_setup {
@@ -79,7 +80,29 @@ typedef struct frag_policy_setup {
     /* Facts of the recording that an option value such as "auto" may refer to; "" when not known.
      */
     const char *recorded_version;
+    /* How the program names its streams (stream_count) and private pools (pool_count; the first
+     * number of the pair, or the second when that is 0). They outlive the policy. */
+    const uint64_t *stream_handles;
+    const uint64_t *pool_numbers;
+    /* A policy that takes `use` calls this when a block that was used by another stream, and has
+     * been freed since, is free and safe to reuse: once for each. */
+    void (*on_complete)(void *context, frag_handle handle);
+    void *on_complete_context;
 } frag_policy_setup;
+
+/* ---- private pools: what the program does with one */
+typedef enum frag_pool_change {
+    FRAG_POOL_CREATED,     /* one more owner */
+    FRAG_POOL_BEGUN,       /* one more owner, and requests go there: of one stream, or of all */
+    FRAG_POOL_ENDED,       /* requests go there no more */
+    FRAG_POOL_RELEASED,    /* one owner less */
+    FRAG_POOL_SERVES_OOM,  /* may serve requests that find no other memory */
+    FRAG_POOL_KEEPS_TO_IT, /* ... and no more */
+    FRAG_POOL_UNSPLIT      /* its blocks are whole segments */
+} frag_pool_change;
+
+/* One statistic, named as the framework names it: "reserved_bytes.all.peak". */
+typedef void frag_stat_visitor(void *context, const char *name, int64_t value);
 
 /* ---- walking the layout */
 typedef enum frag_span_kind { FRAG_SPAN_SEGMENT, FRAG_SPAN_BLOCK, FRAG_SPAN_HOLE } frag_span_kind;
@@ -130,7 +153,25 @@ typedef struct frag_policy_ops {
     void (*empty_cache)(frag_policy *policy,
                         uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
     void (*set_limit)(frag_policy *policy, uint64_t limit_bytes);
-    void (*pool_release)(frag_policy *policy, uint32_t pool);
+    /* The block is used by another stream from now on: its free will wait for that stream. The
+     * policy then keeps the block after free until it is safe, and tells on_complete. false: its
+     * free need not wait for that. Policies without this get `free` late instead. */
+    bool (*use)(frag_policy *policy, frag_handle handle, uint32_t stream);
+    /* stream: of which requests go there (BEGUN); FRAG_STREAM_EVERY: all. */
+    void (*pool_change)(frag_policy *policy, frag_pool_change change, uint32_t pool,
+                        uint32_t stream);
+    void (*capture)(frag_policy *policy, bool begins); /* a CUDA graph is captured */
+    /* The program changed the allocator's settings; text is in the framework's form. */
+    bool (*configure)(frag_policy *policy, const char *text, frag_error *error);
+    /* After alloc has returned false: the message the program got, cut to size - 1 characters.
+     * false: the policy refused on its own before the device could, which is no OOM event. */
+    bool (*describe_oom)(const frag_policy *policy, const frag_request *request, char *text,
+                         size_t size);
+    /* The framework's own statistics, in its order; kept from when keep_stats was called, which is
+     * before anything else. */
+    void (*keep_stats)(frag_policy *policy);
+    void (*stats)(const frag_policy *policy, frag_stat_visitor *visit, void *context);
+    void (*reset_stats)(frag_policy *policy, bool resets_peaks, bool resets_sums);
     /* Takes over one segment and its live blocks, in address order. Adopt calls come before any
      * alloc. false: the device has no room for it. */
     bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks,
@@ -152,6 +193,7 @@ typedef struct frag_policy_ops {
 } frag_policy_ops;
 
 #define FRAG_POOL_ALL UINT32_MAX
+#define FRAG_STREAM_EVERY UINT32_MAX
 
 /* A policy in a shared object (--policy ./mine.so) exports one of these as `frag_policy_exported`.
  */

@@ -13,6 +13,8 @@
 
 uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number)
 {
+    if (frag_use_has(replay, number))
+        return frag_use_surplus(replay, number);
     size_t at = 0;
     while (at < replay->large_count && replay->large[at].slot != number)
         at++;
@@ -46,7 +48,12 @@ static void deliver(frag_replay *replay, uint32_t number)
     uint64_t requested = at->requested_bytes & ~FRAG_SLOT_WAITING;
     replay->waiting_bytes -= requested + frag_slot_surplus(replay, number);
     replay->waiting_count--;
-    replay->ops->free(replay->policy, at->handle);
+    if (frag_use_has(replay, number)) {
+        at->requested_bytes = requested;
+        frag_use_free(replay, number);
+        return;
+    }
+    replay->free(replay->seen_policy, at->handle);
     frag_slot_clear(replay, number);
 }
 
@@ -65,6 +72,8 @@ static void deliver_all(void *context)
             deliver(replay, number);
     }
     replay->waiting_start = replay->waiting_end = 0;
+    if (replay->uses != NULL && replay->ops->use == NULL)
+        frag_use_sync(replay, FRAG_STREAM_ALL);
 }
 
 void frag_replay_wait(frag_replay *replay, uint32_t number)
@@ -87,6 +96,8 @@ void frag_replay_wait(frag_replay *replay, uint32_t number)
     frag_replay_set_level(replay, replay->level.requested_bytes - at->requested_bytes,
                           replay->level.allocated_bytes - bytes);
     at->requested_bytes |= FRAG_SLOT_WAITING;
+    if (replay->notes != NULL)
+        frag_note_requested(replay, at->handle);
 }
 
 /* ---- events off the fast path */
@@ -151,10 +162,16 @@ static void add_hole(void *context, const frag_span *span)
         sum->largest = span->bytes;
 }
 
-void frag_replay_run_out(frag_replay *replay, uint64_t bytes)
+void frag_replay_run_out(frag_replay *replay, const frag_request *request)
 {
     frag_replay_result *result = &replay->result;
     result->failed_requests++;
+    char message[FRAG_OOM_MESSAGE_BYTES] = "";
+    bool is_counted = true;
+    if (replay->ops->describe_oom != NULL && (!result->oom.has_happened || replay->notes != NULL))
+        is_counted = replay->ops->describe_oom(replay->policy, request, message, sizeof message);
+    if (replay->notes != NULL && is_counted)
+        frag_note_oom(replay, request);
     if (!result->oom.has_happened) {
         hole_sum holes = {0};
         replay->ops->walk(replay->policy, add_hole, &holes);
@@ -165,7 +182,7 @@ void frag_replay_run_out(frag_replay *replay, uint64_t bytes)
         result->oom = (frag_oom){
             .has_happened = true,
             .event = replay->event,
-            .requested_bytes = bytes,
+            .requested_bytes = request->bytes,
             .segment_bytes = replay->device->refused_bytes,
             .free_bytes = free_bytes,
             .largest_hole_bytes = holes.largest,
@@ -173,6 +190,7 @@ void frag_replay_run_out(frag_replay *replay, uint64_t bytes)
             .hole_count = holes.count,
             .level = replay->level,
         };
+        memcpy(result->oom.message, message, sizeof message);
     }
     replay->has_stopped = !replay->is_oom_skipped;
 }
@@ -182,8 +200,8 @@ static void attempt(frag_replay *replay, const frag_request *request)
 {
     frag_grant grant;
     replay->result.requests++;
-    if (!replay->alloc(replay->alloc_policy, request, &grant)) {
-        frag_replay_run_out(replay, request->bytes);
+    if (!replay->alloc(replay->seen_policy, request, &grant)) {
+        frag_replay_run_out(replay, request);
         return;
     }
     note_reserved(replay);
@@ -192,7 +210,31 @@ static void attempt(frag_replay *replay, const frag_request *request)
         frag_slot_fill(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
                        grant.handle);
     else
-        replay->ops->free(replay->policy, grant.handle);
+        replay->free(replay->seen_policy, grant.handle);
+}
+
+static void change_pool(frag_replay *replay, const frag_event *event)
+{
+    static const frag_pool_change changes[FRAG_OP_COUNT] = {
+        [FRAG_OP_POOL_BEGIN] = FRAG_POOL_BEGUN,       [FRAG_OP_POOL_END] = FRAG_POOL_ENDED,
+        [FRAG_OP_POOL_RELEASE] = FRAG_POOL_RELEASED,  [FRAG_OP_POOL_CREATE] = FRAG_POOL_CREATED,
+        [FRAG_OP_POOL_ON_OOM] = FRAG_POOL_SERVES_OOM, [FRAG_OP_POOL_NO_SPLIT] = FRAG_POOL_UNSPLIT,
+    };
+    frag_pool_change change = changes[event->op];
+    if (event->op == FRAG_OP_POOL_ON_OOM && (event->flags & FRAG_EVENT_END) != 0)
+        change = FRAG_POOL_KEEPS_TO_IT;
+    uint32_t stream = event->op == FRAG_OP_POOL_BEGIN && event->stream != FRAG_STREAM_ALL
+                          ? event->stream
+                          : FRAG_STREAM_EVERY;
+    replay->ops->pool_change(replay->policy, change, event->slot, stream);
+}
+
+/* Settings that the policy refuses leave the old ones in force, as in the program. */
+static bool configure(const frag_replay *replay, const frag_event *event)
+{
+    frag_error refusal = {0};
+    return replay->ops->configure(
+        replay->policy, frag_strings_get(&replay->recording->strings, event->slot), &refusal);
 }
 
 static void handle_rare(frag_replay *replay, const frag_event *event)
@@ -204,9 +246,14 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
         if (is_waiting(replay, event->slot))
             deliver(replay, event->slot);
         break;
+    case FRAG_OP_USE:
+        if (replay->slots[event->slot].handle != FRAG_HANDLE_NONE)
+            frag_use_add(replay, event->slot, event->stream);
+        break;
     case FRAG_OP_SYNC:
         if (event->stream == FRAG_STREAM_ALL)
             deliver_all(replay);
+        frag_use_sync(replay, event->stream);
         break;
     case FRAG_OP_EMPTY_CACHE:
         is_ignored = ops->empty_cache == NULL;
@@ -220,14 +267,34 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
         is_ignored = ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED);
         if (!is_ignored)
             ops->set_limit(replay->policy,
-                           is_ratio ? (uint64_t)((double)event->bytes * 1e-9 * (double)capacity)
+                           is_ratio ? (uint64_t)((double)event->bytes / 1e9 * (double)capacity)
                                     : event->bytes);
         break;
     }
+    case FRAG_OP_CONFIG:
+        is_ignored = ops->configure == NULL || !configure(replay, event);
+        break;
+    case FRAG_OP_POOL_BEGIN:
+    case FRAG_OP_POOL_END:
     case FRAG_OP_POOL_RELEASE:
-        is_ignored = ops->pool_release == NULL;
+    case FRAG_OP_POOL_CREATE:
+    case FRAG_OP_POOL_ON_OOM:
+    case FRAG_OP_POOL_NO_SPLIT:
+        is_ignored = ops->pool_change == NULL;
         if (!is_ignored)
-            ops->pool_release(replay->policy, event->slot);
+            change_pool(replay, event);
+        break;
+    case FRAG_OP_CAPTURE_BEGIN:
+    case FRAG_OP_CAPTURE_END:
+        is_ignored = ops->capture == NULL;
+        if (!is_ignored)
+            ops->capture(replay->policy, event->op == FRAG_OP_CAPTURE_BEGIN);
+        break;
+    case FRAG_OP_STATS_RESET:
+        is_ignored = ops->reset_stats == NULL;
+        if (!is_ignored)
+            ops->reset_stats(replay->policy, (event->bytes & FRAG_RESET_PEAKS) != 0,
+                             (event->bytes & FRAG_RESET_SUMS) != 0);
         break;
     default:
         is_ignored = !frag_op_is_observed(event->op) && event->op != FRAG_OP_MARK;
@@ -236,24 +303,14 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
     replay->result.ignored_events += is_ignored ? 1 : 0;
 }
 
-/* Stands between the loop and the policy when someone wants to see every answer. */
-static bool observed_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+/* A free of a block whose surplus is kept apart. */
+static void free_unusual(frag_replay *replay, uint32_t number)
 {
-    frag_replay *replay = (frag_replay *)(void *)policy;
-    bool is_served = replay->ops->alloc(replay->policy, request, grant);
-    replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
-    return is_served;
-}
-
-static void watch_grants(frag_replay *replay, const frag_replay_options *options)
-{
-    replay->alloc = replay->ops->alloc;
-    replay->alloc_policy = replay->policy;
-    replay->on_grant = options->on_grant;
-    replay->on_grant_context = options->on_grant_context;
-    if (options->on_grant != NULL) {
-        replay->alloc = observed_alloc;
-        replay->alloc_policy = (frag_policy *)(void *)replay;
+    if (frag_use_has(replay, number)) {
+        frag_use_free(replay, number);
+    } else {
+        replay->free(replay->seen_policy, replay->slots[number].handle);
+        frag_slot_clear(replay, number);
     }
 }
 
@@ -263,9 +320,7 @@ static void watch_grants(frag_replay *replay, const frag_replay_options *options
  * allocated bytes stay in registers; whoever needs the level is given it first. */
 static void run_batch(frag_replay *replay, uint64_t end)
 {
-    const frag_policy_ops *ops = replay->ops;
-    frag_policy *policy = replay->policy;
-    frag_policy *alloc_policy = replay->alloc_policy;
+    frag_policy *seen_policy = replay->seen_policy;
     const frag_device *device = replay->device;
     const frag_event *events = replay->trace->events;
     const uint32_t *pools = replay->trace->pools;
@@ -286,7 +341,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
             frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i - 1] : 0};
             frag_grant grant;
             if (FRAG_LIKELY((event->flags & FRAG_EVENT_FAILED) == 0 &&
-                            replay->alloc(alloc_policy, &request, &grant))) {
+                            replay->alloc(seen_policy, &request, &grant))) {
                 requests++;
                 frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                 requested += event->bytes;
@@ -306,7 +361,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
                 } else {
                     requests++;
                     slots[event->slot].handle = FRAG_HANDLE_NONE;
-                    frag_replay_run_out(replay, event->bytes);
+                    frag_replay_run_out(replay, &request);
                 }
                 end = replay->has_stopped ? i : end;
             }
@@ -320,10 +375,17 @@ static void run_batch(frag_replay *replay, uint64_t end)
                 requested = replay->level.requested_bytes;
                 allocated = replay->level.allocated_bytes;
             } else {
+                uint64_t surplus = at->surplus_bytes;
                 requested -= at->requested_bytes;
-                allocated -= at->requested_bytes + frag_slot_surplus(replay, event->slot);
-                ops->free(policy, at->handle);
-                frag_slot_clear(replay, event->slot);
+                allocated -= at->requested_bytes;
+                if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE)) {
+                    allocated -= surplus;
+                    replay->free(seen_policy, at->handle);
+                    slots[event->slot].handle = FRAG_HANDLE_NONE;
+                } else {
+                    allocated -= frag_slot_large_surplus(replay, event->slot);
+                    free_unusual(replay, event->slot);
+                }
             }
         } else {
             handle_rare(replay, event);
@@ -355,10 +417,24 @@ static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
         .pool_count = trace->pool_count > 0 ? trace->pool_count : 1,
         .peak_requested_bytes = trace->stats.peak_requested_bytes,
         .requested_bytes_total = trace->stats.requested_bytes_total + trace->stats.initial_bytes,
+        .use_count = trace->stats.op_counts[FRAG_OP_USE],
     };
     for (uint64_t i = 0;
          i < trace->event_count && (trace->events[i].flags & FRAG_EVENT_INITIAL) != 0; i++)
         limits->initial_segment_count += frag_op_is_observed(trace->events[i].op) ? 1 : 0;
+}
+
+static void name_streams_and_pools(const frag_trace *trace, frag_arena *arena,
+                                   frag_policy_setup *setup)
+{
+    uint64_t *streams = frag_arena_take(arena, setup->limits.stream_count, sizeof *streams);
+    uint64_t *pools = frag_arena_take(arena, setup->limits.pool_count, sizeof *pools);
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        streams[i] = trace->stream_handles[i];
+    for (uint32_t i = 0; i < trace->pool_count; i++)
+        pools[i] = trace->pool_ids[i].high != 0 ? trace->pool_ids[i].high : trace->pool_ids[i].low;
+    setup->stream_handles = streams;
+    setup->pool_numbers = pools;
 }
 
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
@@ -371,12 +447,13 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     if (version != NULL)
         setup.recorded_version = version;
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
-                   ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
+                   ((size_t)trace->slot_count + 1) * sizeof(frag_slot) +
+                   ((size_t)setup.limits.stream_count + setup.limits.pool_count) * 8 + 4096;
     frag_arena arena;
     if (!frag_arena_create(&arena, bytes, error))
         return NULL;
     frag_slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
-    setup.arena = &arena;
+    name_streams_and_pools(trace, &arena, &setup);
     frag_replay *replay = frag_alloc(1, sizeof *replay);
     replay->recording = recording;
     replay->trace = trace;
@@ -388,6 +465,8 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     setup.arena = &replay->arena;
     device->on_synchronize = deliver_all;
     device->on_synchronize_context = replay;
+    setup.on_complete = frag_use_complete;
+    setup.on_complete_context = replay;
     replay->policy = ops->create(&setup, error);
     if (replay->policy == NULL) {
         frag_replay_destroy(replay);
@@ -401,6 +480,8 @@ void frag_replay_destroy(frag_replay *replay)
     if (replay == NULL)
         return;
     replay->device->on_synchronize = NULL;
+    frag_notes_end(replay);
+    frag_use_destroy(replay->uses);
     frag_arena_destroy(&replay->arena);
     free(replay->waiting);
     free(replay->large);
@@ -431,14 +512,18 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
 {
     replay->is_oom_skipped = options->is_oom_skipped;
     replay->is_attempt_kept = options->is_attempt_kept;
-    watch_grants(replay, options);
+    frag_notes_begin(replay, options);
+    if (options->keeps_stats && replay->ops->keep_stats != NULL)
+        replay->ops->keep_stats(replay->policy);
     if (!frag_replay_begin(replay, error))
         return false;
     uint64_t end = replay->trace->event_count;
     end = options->stop_after < end ? options->stop_after : end;
     replay->end = end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
-    step = options->observer != NULL || replay->device->log != NULL ? 1 : step;
+    step = options->observer != NULL || options->on_note != NULL || replay->device->log != NULL
+               ? 1
+               : step;
     uint64_t since_check = 0;
     bool ok = true;
     while (ok && replay->event < end && !replay->has_stopped) {

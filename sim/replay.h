@@ -27,6 +27,8 @@ typedef enum frag_initial {
     FRAG_INITIAL_ALLOCATED /* blocks from before the trace were requested first, by address */
 } frag_initial;
 
+#define FRAG_OOM_MESSAGE_BYTES 1536u
+
 typedef struct frag_oom {
     bool has_happened;
     uint64_t event;
@@ -37,6 +39,7 @@ typedef struct frag_oom {
     uint64_t total_hole_bytes; /* free inside segments, whole cached segments included */
     uint64_t hole_count;
     frag_level level;
+    char message[FRAG_OOM_MESSAGE_BYTES]; /* as the framework words it; "": the policy has none */
 } frag_oom;
 
 typedef struct frag_replay_result {
@@ -67,6 +70,32 @@ typedef void frag_replay_observer(void *context, uint64_t event, const frag_leve
 typedef void frag_grant_observer(void *context, const frag_request *request,
                                  const frag_grant *grant);
 
+/* ---- notes: everything that happens, in order, in the words of the allocator's own history */
+typedef enum frag_note_kind {
+    FRAG_NOTE_ALLOC,
+    FRAG_NOTE_FREE_REQUESTED,
+    FRAG_NOTE_FREE_COMPLETED,
+    FRAG_NOTE_SEGMENT_ALLOC,
+    FRAG_NOTE_SEGMENT_FREE,
+    FRAG_NOTE_SEGMENT_MAP,
+    FRAG_NOTE_SEGMENT_UNMAP,
+    FRAG_NOTE_OOM
+} frag_note_kind;
+
+typedef struct frag_note {
+    frag_note_kind kind;
+    uint64_t event;       /* of the trace, that was being replayed */
+    uint64_t alloc_event; /* blocks: the event that requested it */
+    uint64_t address;     /* OOM: bytes free on the device */
+    uint64_t bytes;       /* blocks: as requested; OOM: the rounded request */
+    uint64_t block_bytes; /* blocks */
+    uint32_t stream;
+    uint32_t pool; /* blocks: of the request; segments: as the policy says */
+    frag_handle handle;
+} frag_note;
+
+typedef void frag_note_taker(void *context, const frag_note *note);
+
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
     bool is_attempt_kept; /* when the last event is a request that failed when recorded but is
@@ -77,6 +106,9 @@ typedef struct frag_replay_options {
     void *observer_context;
     frag_grant_observer *on_grant; /* NULL: none; costs nothing then */
     void *on_grant_context;
+    frag_note_taker *on_note; /* NULL: none; costs nothing then */
+    void *on_note_context;
+    bool keeps_stats;             /* the policy keeps its own statistics, for frag_replay_stats */
     bool (*is_interrupted)(void); /* asked now and then; NULL: never */
 } frag_replay_options;
 
@@ -92,8 +124,12 @@ void frag_replay_destroy(frag_replay *replay);
 
 /* ---- looking at where the run stands */
 
+/* The policy's own statistics, in the framework's names and order; nothing when the policy keeps
+ * none or the run was not told to. */
+void frag_replay_stats(const frag_replay *replay, frag_stat_visitor *visit, void *context);
+
 typedef struct frag_block_view {
-    uint32_t slot;
+    uint32_t slot; /* FRAG_SLOT_NONE: freed, and its slot may be another's by now */
     uint64_t requested_bytes;
     bool is_waiting; /* freed by the program, but still waiting for a stream */
 } frag_block_view;

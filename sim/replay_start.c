@@ -118,7 +118,8 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
     span.is_small_pool = is_small_segment(&span, block_bytes_max);
     if (!replay->ops->adopt(replay->policy, &span, blocks, count)) {
         replay->event = first;
-        frag_replay_run_out(replay, segment->bytes);
+        frag_request request = {segment->bytes, segment->stream, span.pool};
+        frag_replay_run_out(replay, &request);
         replay->has_stopped = true;
         return end;
     }
@@ -127,6 +128,9 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         const frag_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC) {
             hold_initial(replay, event, blocks[count].block_bytes, blocks[count].handle);
+            if (replay->notes != NULL)
+                frag_note_adopted(replay, blocks[count].handle, blocks[count].address,
+                                  blocks[count].block_bytes, i);
             count++;
         } else {
             frag_replay_wait(replay, event->slot);
@@ -143,11 +147,11 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
         if (event->op == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
             frag_grant grant;
-            if (replay->alloc(replay->alloc_policy, &request, &grant)) {
+            if (replay->alloc(replay->seen_policy, &request, &grant)) {
                 hold_initial(replay, event, grant.block_bytes, grant.handle);
             } else {
                 replay->slots[event->slot].handle = FRAG_HANDLE_NONE;
-                frag_replay_run_out(replay, event->bytes);
+                frag_replay_run_out(replay, &request);
             }
         } else if (event->op == FRAG_OP_FREE &&
                    replay->slots[event->slot].handle != FRAG_HANDLE_NONE) {

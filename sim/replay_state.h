@@ -23,6 +23,9 @@ typedef struct frag_large_surplus {
     uint64_t bytes;
 } frag_large_surplus;
 
+typedef struct frag_note_keeper frag_note_keeper; /* replay_notes.c */
+typedef struct frag_use_keeper frag_use_keeper;   /* replay_use.c */
+
 struct frag_replay {
     const frag_recording *recording;
     const frag_trace *trace;
@@ -30,9 +33,13 @@ struct frag_replay {
     frag_policy *policy;
     /* What answers requests: the policy, or a step between that shows answers to an observer. */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
-    frag_policy *alloc_policy;
+    /* What takes frees, in the same way. */
+    void (*free)(frag_policy *policy, frag_handle handle);
+    frag_policy *seen_policy; /* what these two are called with */
     frag_grant_observer *on_grant;
     void *on_grant_context;
+    frag_note_keeper *notes; /* NULL: nobody takes notes */
+    frag_use_keeper *uses;   /* NULL: no block was used by another stream so far */
     frag_device *device;
     frag_arena arena;
     frag_slot *slots;
@@ -58,7 +65,8 @@ struct frag_replay {
     frag_replay_result result;
 };
 
-/* Surpluses of 4 GiB and more, which are kept apart. */
+/* Surpluses of 4 GiB and more, and those of blocks in use by other streams, which are kept apart.
+ */
 uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number);
 void frag_slot_keep_large(frag_replay *replay, uint32_t number, uint64_t bytes);
 void frag_slot_forget_large(frag_replay *replay, uint32_t number);
@@ -98,13 +106,49 @@ static inline void frag_replay_set_level(frag_replay *replay, uint64_t requested
     replay->level.active_bytes = allocated_bytes + replay->waiting_bytes;
 }
 
+/* ---- replay_use.c: blocks used by other streams than their own (use, sync events) */
+
+bool frag_use_has(const frag_replay *replay, uint32_t number);
+uint64_t frag_use_surplus(const frag_replay *replay, uint32_t number);
+/* A stream uses the block of a slot. */
+void frag_use_add(frag_replay *replay, uint32_t number, uint32_t stream);
+/* The program has freed such a block: it is handed to a policy that takes uses, and waits here for
+ * other policies. Its slot is free at once. */
+void frag_use_free(frag_replay *replay, uint32_t number);
+/* The block is safe to reuse: policies that take uses call this. */
+void frag_use_complete(void *context, frag_handle handle);
+/* A stream (or FRAG_STREAM_ALL) has done its work so far. */
+void frag_use_sync(frag_replay *replay, uint32_t stream);
+/* A block that is waiting, by handle; NULL: none. */
+typedef struct frag_held {
+    uint64_t requested_bytes;
+    uint64_t block_bytes;
+    uint32_t handle; /* FRAG_HANDLE_NONE: recycled */
+    uint32_t waits;  /* streams it waits for, where the engine does the waiting */
+    uint32_t next;   /* recycled records */
+} frag_held;
+const frag_held *frag_use_held(const frag_replay *replay, uint32_t handle);
+uint32_t frag_use_handle_max(const frag_replay *replay);
+void frag_use_destroy(frag_use_keeper *uses);
+
+/* ---- replay_notes.c: telling everything that happens */
+
+void frag_notes_begin(frag_replay *replay, const frag_replay_options *options);
+void frag_notes_end(frag_replay *replay);
+/* The program has freed a block which waits for a stream. */
+void frag_note_requested(frag_replay *replay, uint32_t handle);
+void frag_note_completed(frag_replay *replay, uint32_t handle);
+void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, uint64_t block_bytes,
+                       uint64_t event);
+void frag_note_oom(frag_replay *replay, const frag_request *request);
+
 /* The program has freed the block of a slot; it waits for a stream. */
 void frag_replay_wait(frag_replay *replay, uint32_t number);
 /* Reserved bytes may have a new peak. */
 void frag_replay_note_peak(frag_replay *replay);
 /* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless
  * told to go on. */
-void frag_replay_run_out(frag_replay *replay, uint64_t bytes);
+void frag_replay_run_out(frag_replay *replay, const frag_request *request);
 /* replay_start.c: makes the state from before the trace. false: it does not fit together. */
 bool frag_replay_begin(frag_replay *replay, frag_error *error);
 

@@ -20,8 +20,14 @@ static void visit_span(void *context, const frag_span *span)
         state->visit(state->context, span, NULL);
         return;
     }
-    FRAG_ASSERT(span->handle < state->handle_count &&
-                state->slot_of[span->handle] != FRAG_SLOT_NONE);
+    FRAG_ASSERT(span->handle < state->handle_count);
+    const frag_held *held = frag_use_held(state->replay, span->handle);
+    if (held != NULL) {
+        frag_block_view block = {FRAG_SLOT_NONE, held->requested_bytes, true};
+        state->visit(state->context, span, &block);
+        return;
+    }
+    FRAG_ASSERT(state->slot_of[span->handle] != FRAG_SLOT_NONE);
     uint32_t number = state->slot_of[span->handle];
     const frag_slot *at = &state->replay->slots[number];
     frag_block_view block = {number, at->requested_bytes & ~FRAG_SLOT_WAITING,
@@ -40,6 +46,7 @@ static bool is_held(const frag_replay *replay, uint32_t number)
 void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context)
 {
     walk_state state = {.replay = replay, .visit = visit, .context = context};
+    state.handle_count = frag_use_handle_max(replay);
     /* One more than the trace's: the slot of a request that failed when recorded. */
     uint32_t slot_count = replay->trace->slot_count + 1;
     for (uint32_t i = 0; i < slot_count; i++)
@@ -109,4 +116,10 @@ void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomp
     decomposing state = {.replay = replay, .parts = decomposition};
     frag_replay_walk(replay, decompose_span, &state);
     end_segment(&state);
+}
+
+void frag_replay_stats(const frag_replay *replay, frag_stat_visitor *visit, void *context)
+{
+    if (replay->ops->stats != NULL)
+        replay->ops->stats(replay->policy, visit, context);
 }

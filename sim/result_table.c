@@ -23,7 +23,7 @@ static uint64_t memory_calls(const frag_run_result *result)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++)
-        if (i != FRAG_DEVICE_MEMORY_INFO && i != FRAG_DEVICE_SYNCHRONIZE)
+        if (frag_device_call_moves_memory((frag_device_call)i))
             sum += result->calls[i];
     return sum;
 }

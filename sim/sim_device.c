@@ -39,6 +39,7 @@ typedef struct sim_device {
     frag_ranges new_space;
     frag_ranges reserve_space;
     uint64_t bump;
+    uint64_t reserve_bump;
     uint64_t space_calls; /* mallocs and maps so far, for fail_call */
     ordered_segment *segments;
     size_queue *queues;
@@ -94,19 +95,20 @@ static bool next_recorded(sim_device *sim, uint64_t bytes, uint64_t *address)
     return true;
 }
 
-static void place(sim_device *sim, uint64_t bytes, uint64_t *address)
+static bool place(sim_device *sim, uint64_t bytes, uint64_t *address)
 {
     uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
     if (sim->options.address_rule == FRAG_ADDRESS_RECORDED && next_recorded(sim, bytes, address) &&
         frag_ranges_take_at(&sim->recorded_space, *address, pages))
-        return;
+        return true;
     if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
+        if (pages > sim->boundary + SPACE_BYTES - sim->bump)
+            return false;
         *address = sim->bump;
         sim->bump += pages;
-        return;
+        return true;
     }
-    bool is_placed = frag_ranges_take_lowest(&sim->new_space, pages, address);
-    FRAG_ASSERT(is_placed);
+    return frag_ranges_take_lowest(&sim->new_space, pages, address);
 }
 
 static frag_device_result sim_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
@@ -114,8 +116,10 @@ static frag_device_result sim_malloc(frag_device *device, uint64_t bytes, uint64
     sim_device *sim = from_base(device);
     if (!charge(sim, bytes, true))
         return FRAG_DEVICE_OUT_OF_MEMORY;
-    place(sim, bytes, address);
-    return FRAG_DEVICE_OK;
+    if (place(sim, bytes, address))
+        return FRAG_DEVICE_OK;
+    uncharge(sim, bytes); /* no address space is left, whatever the capacity */
+    return FRAG_DEVICE_OUT_OF_MEMORY;
 }
 
 static frag_device_result sim_free(frag_device *device, uint64_t address, uint64_t bytes)
@@ -132,16 +136,24 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
 
 static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
+    sim_device *sim = from_base(device);
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
-    return frag_ranges_take_lowest(&from_base(device)->reserve_space, pages, address)
-               ? FRAG_DEVICE_OK
-               : FRAG_DEVICE_OUT_OF_MEMORY;
+    if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
+        if (pages > RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump)
+            return FRAG_DEVICE_OUT_OF_MEMORY;
+        *address = sim->reserve_bump;
+        sim->reserve_bump += pages;
+        return FRAG_DEVICE_OK;
+    }
+    return frag_ranges_take_lowest(&sim->reserve_space, pages, address) ? FRAG_DEVICE_OK
+                                                                        : FRAG_DEVICE_OUT_OF_MEMORY;
 }
 
 static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    frag_ranges_give(&from_base(device)->reserve_space, address,
-                     frag_round_up(bytes, device->page_bytes));
+    sim_device *sim = from_base(device);
+    if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
+        frag_ranges_give(&sim->reserve_space, address, frag_round_up(bytes, device->page_bytes));
     return FRAG_DEVICE_OK;
 }
 
@@ -255,6 +267,7 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
         .capacity_bytes = options->capacity_bytes,
         .page_bytes = options->page_bytes == 0 ? FRAG_DEVICE_PAGE_BYTES : options->page_bytes,
         .refused_need_min_bytes = FRAG_UNLIMITED,
+        .ordinal = options->device,
     };
     sim->boundary = MALLOC_BASE + ((uint64_t)options->device << 40);
     for (size_t i = 0; i < options->recorded_count; i++) {
@@ -263,10 +276,11 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
             sim->boundary = frag_round_up(end, (uint64_t)1 << 40);
     }
     sim->bump = sim->boundary;
+    sim->reserve_bump = RESERVE_BASE + ((uint64_t)options->device << 40);
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
-    frag_ranges_create(&sim->reserve_space, RESERVE_BASE + ((uint64_t)options->device << 40),
-                       RESERVE_BYTES);
+    frag_ranges_create(&sim->reserve_space, sim->reserve_bump,
+                       RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump);
     if (options->address_rule == FRAG_ADDRESS_RECORDED)
         queue_recorded(sim);
     return &sim->base;

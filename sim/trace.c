@@ -34,6 +34,8 @@ static const uint8_t op_flags[FRAG_OP_COUNT] = {
     [FRAG_OP_MARK] = FRAG_EVENT_BEGIN | FRAG_EVENT_END,
     [FRAG_OP_SEGMENT_ALLOC] = FRAG_EVENT_INITIAL,
     [FRAG_OP_SEGMENT_MAP] = FRAG_EVENT_INITIAL,
+    [FRAG_OP_POOL_CREATE] = FRAG_EVENT_INFERRED,
+    [FRAG_OP_POOL_ON_OOM] = FRAG_EVENT_BEGIN | FRAG_EVENT_END,
 };
 
 const char *frag_op_name(frag_op op)
@@ -54,13 +56,15 @@ bool frag_op_find(const char *name, size_t length, frag_op *op)
 
 bool frag_op_has_stream(uint32_t op)
 {
-    return op != FRAG_OP_EMPTY_CACHE && op != FRAG_OP_LIMIT && op != FRAG_OP_POOL_END &&
-           op != FRAG_OP_POOL_RELEASE && op != FRAG_OP_CONFIG && op != FRAG_OP_MARK;
+    return op <= FRAG_OP_OOM && op != FRAG_OP_EMPTY_CACHE && op != FRAG_OP_LIMIT &&
+           op != FRAG_OP_POOL_END && op != FRAG_OP_POOL_RELEASE && op != FRAG_OP_CONFIG &&
+           op != FRAG_OP_MARK;
 }
 
 bool frag_op_has_slot(uint32_t op)
 {
-    return op != FRAG_OP_SYNC && op != FRAG_OP_LIMIT && op < FRAG_OP_SEGMENT_ALLOC;
+    return (op != FRAG_OP_SYNC && op != FRAG_OP_LIMIT && op < FRAG_OP_SEGMENT_ALLOC) ||
+           (op >= FRAG_OP_POOL_CREATE && op <= FRAG_OP_POOL_NO_SPLIT);
 }
 
 uint8_t frag_op_flags(uint32_t op)
@@ -127,7 +131,7 @@ static bool scan_alloc(scan_state *scan, uint64_t index)
     frag_trace_stats *stats = scan->stats;
     bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
     if (event->bytes - 1 >= FRAG_REQUEST_BYTES_MAX)
-        return fail_event(scan, index, "asks for bytes:", event->bytes, "expected 1 to 2^48 - 1");
+        return fail_event(scan, index, "asks for bytes:", event->bytes, "expected 1 to 2^56 - 1");
     scan->total_bytes += event->bytes;
     if (scan->total_bytes > TOTAL_BYTES_MAX)
         return fail_event(scan, index, "brings the sum of all requests to", scan->total_bytes,
@@ -203,7 +207,7 @@ static bool scan_segment(scan_state *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     if (event->bytes > FRAG_REQUEST_BYTES_MAX)
-        return fail_event(scan, index, "has bytes:", event->bytes, "expected at most 2^48 - 1");
+        return fail_event(scan, index, "has bytes:", event->bytes, "expected at most 2^56 - 1");
     if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP) {
         scan->observed_bytes += event->bytes;
         if (scan->observed_bytes > TOTAL_BYTES_MAX)
@@ -244,9 +248,21 @@ static bool scan_rare(scan_state *scan, uint64_t index)
     case FRAG_OP_POOL_BEGIN:
     case FRAG_OP_POOL_END:
     case FRAG_OP_POOL_RELEASE:
+    case FRAG_OP_POOL_CREATE:
+    case FRAG_OP_POOL_ON_OOM:
+    case FRAG_OP_POOL_NO_SPLIT:
+        if (event->op == FRAG_OP_POOL_ON_OOM && event->flags != FRAG_EVENT_BEGIN &&
+            event->flags != FRAG_EVENT_END)
+            return fail_event(scan, index, "has flags", event->flags,
+                              "expected begin or end, one of the two");
         if (event->slot >= scan->trace->pool_count)
             return fail_event(scan, index, "names pool", event->slot,
                               "which is not in the table of pools");
+        return true;
+    case FRAG_OP_STATS_RESET:
+        if (event->bytes == 0 || event->bytes > (FRAG_RESET_PEAKS | FRAG_RESET_SUMS))
+            return fail_event(scan, index, "resets", event->bytes,
+                              "expected 1 (peaks), 2 (sums) or 3 (both)");
         return true;
     case FRAG_OP_MARK:
         if ((event->flags & FRAG_EVENT_BEGIN) != 0 && (event->flags & FRAG_EVENT_END) != 0)

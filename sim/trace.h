@@ -33,7 +33,13 @@
     X(SEGMENT_FREE, "segment_free") /* observed */                                                 \
     X(SEGMENT_MAP, "segment_map")   /* observed; INITIAL: an expandable range held at start */     \
     X(SEGMENT_UNMAP, "segment_unmap") /* observed */                                               \
-    X(OOM, "oom") /* observed: bytes asked of the device; address = bytes free */
+    X(OOM, "oom")                 /* observed: bytes asked of the device; address = bytes free */  \
+    X(POOL_CREATE, "pool_create") /* slot = pool index: an owner holds it */                       \
+    X(POOL_ON_OOM, "pool_on_oom") /* slot = pool index; BEGIN, END: it serves others' OOMs */      \
+    X(POOL_NO_SPLIT, "pool_no_split") /* slot = pool index: its blocks are whole segments */       \
+    X(CAPTURE_BEGIN, "capture_begin") /* a CUDA graph is captured from here on */                  \
+    X(CAPTURE_END, "capture_end")                                                                  \
+    X(STATS_RESET, "stats_reset") /* bytes: FRAG_RESET_PEAKS, FRAG_RESET_SUMS */
 
 typedef enum frag_op {
 #define FRAG_OP_ENUM(name, text) FRAG_OP_##name,
@@ -46,15 +52,18 @@ enum {
     FRAG_EVENT_INITIAL = 1,  /* state from before the recording began; only in the prologue */
     FRAG_EVENT_DEFERRED = 2, /* free: a complete follows later */
     FRAG_EVENT_FAILED = 4,   /* alloc: ran out of memory when recorded; slot is FRAG_SLOT_NONE */
-    FRAG_EVENT_BEGIN = 8,    /* mark */
-    FRAG_EVENT_END = 16,     /* mark */
+    FRAG_EVENT_BEGIN = 8,    /* mark, pool_on_oom */
+    FRAG_EVENT_END = 16,     /* mark, pool_on_oom */
     FRAG_EVENT_RATIO = 32,   /* limit */
     FRAG_EVENT_INFERRED = 64 /* empty_cache, pool_*: concluded by the importer, not recorded */
 };
 
+/* What a stats_reset resets; a program can do each apart. */
+enum { FRAG_RESET_PEAKS = 1, FRAG_RESET_SUMS = 2 };
+
 #define FRAG_SLOT_NONE UINT32_MAX
 #define FRAG_STREAM_ALL UINT16_MAX
-#define FRAG_REQUEST_BYTES_MAX (((uint64_t)1 << 48) - 1)
+#define FRAG_REQUEST_BYTES_MAX (((uint64_t)1 << 56) - 1)
 
 typedef struct frag_event {
     uint8_t op;
@@ -139,7 +148,7 @@ bool frag_op_find(const char *name, size_t length, frag_op *op);
 /* Is this something the recorded allocator did (never an input of a policy)? */
 static inline bool frag_op_is_observed(uint32_t op)
 {
-    return op >= FRAG_OP_SEGMENT_ALLOC;
+    return op >= FRAG_OP_SEGMENT_ALLOC && op <= FRAG_OP_OOM;
 }
 
 /* Does the op say something about a stream, a slot (or what stands in its place)? Those that do not

@@ -118,8 +118,8 @@ static void empty(slow_checker *checker)
 {
     while (checker->block_count != 0)
         slow_checker_free(checker, checker->block_count / 2);
-    if (checker->ops->pool_release != NULL)
-        checker->ops->pool_release(checker->policy, 1);
+    if (checker->ops->pool_change != NULL)
+        checker->ops->pool_change(checker->policy, FRAG_POOL_RELEASED, 1, FRAG_STREAM_EVERY);
     if (checker->ops->empty_cache != NULL)
         checker->ops->empty_cache(checker->policy, FRAG_POOL_ALL);
     if (checker->device.policy_bytes != 0 && checker->problem[0] == '\0')

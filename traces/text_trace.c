@@ -14,11 +14,16 @@ frag_text_shape frag_text_shape_of(frag_op op)
     case FRAG_OP_POOL_BEGIN:
     case FRAG_OP_POOL_END:
     case FRAG_OP_POOL_RELEASE:
+    case FRAG_OP_POOL_CREATE:
+    case FRAG_OP_POOL_ON_OOM:
+    case FRAG_OP_POOL_NO_SPLIT:
         return FRAG_TEXT_POOL;
     case FRAG_OP_CONFIG:
     case FRAG_OP_MARK:
         return FRAG_TEXT_STRING;
     case FRAG_OP_SYNC:
+    case FRAG_OP_CAPTURE_BEGIN:
+    case FRAG_OP_CAPTURE_END:
         return FRAG_TEXT_NOTHING;
     default:
         return FRAG_TEXT_BYTES;

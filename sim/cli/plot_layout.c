@@ -99,9 +99,10 @@ static void pass_set_limit(frag_policy *policy, uint64_t limit_bytes)
     policy->owner->inner->set_limit(policy->owner->inner_policy, limit_bytes);
 }
 
-static void pass_pool_release(frag_policy *policy, uint32_t pool)
+static void pass_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
+                             uint32_t stream)
 {
-    policy->owner->inner->pool_release(policy->owner->inner_policy, pool);
+    policy->owner->inner->pool_change(policy->owner->inner_policy, change, pool, stream);
 }
 
 static void pass_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
@@ -262,12 +263,17 @@ static void set_up(recorder *record)
     record->ops.free = pass_free;
     record->ops.empty_cache = inner->empty_cache != NULL ? pass_empty_cache : NULL;
     record->ops.set_limit = inner->set_limit != NULL ? pass_set_limit : NULL;
-    record->ops.pool_release = inner->pool_release != NULL ? pass_pool_release : NULL;
+    record->ops.pool_change = inner->pool_change != NULL ? pass_pool_change : NULL;
     record->ops.adopt = inner->adopt != NULL ? pass_adopt : NULL;
     record->ops.walk = pass_walk;
     /* Only audits and decompositions ask these, and neither happens here. */
     record->ops.rounded = NULL;
     record->ops.check = NULL;
+    record->ops.use = NULL;
+    record->ops.capture = NULL;
+    record->ops.configure = NULL;
+    record->ops.describe_oom = NULL;
+    record->ops.stats = NULL;
     record->device = *record->inner_device;
     record->device.ops = &device_ops;
 }

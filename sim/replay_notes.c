@@ -1,0 +1,188 @@
+/* Telling everything that happens in a run, in order: blocks granted and freed, segments got and
+ * given back, requests that failed.
+ *
+ * Stands between the engine and its policy and device only when someone takes notes, so that other
+ * runs pay nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+#include "sim/replay_state.h"
+
+/* What is to be said of a block when it is freed. */
+typedef struct noted_block {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t block_bytes;
+    uint64_t event;
+    uint32_t stream;
+    uint32_t pool;
+    bool is_requested; /* the free was told; its completion is to come */
+} noted_block;
+
+struct frag_note_keeper {
+    frag_note_taker *take;
+    void *context;
+    noted_block *blocks; /* by handle */
+    size_t block_count;
+};
+
+static void tell_block(frag_replay *replay, frag_note_kind kind, uint32_t handle)
+{
+    const noted_block *block = &replay->notes->blocks[handle];
+    frag_note note = {.kind = kind,
+                      .event = replay->event,
+                      .alloc_event = block->event,
+                      .address = block->address,
+                      .bytes = block->bytes,
+                      .block_bytes = block->block_bytes,
+                      .stream = block->stream,
+                      .pool = block->pool,
+                      .handle = handle};
+    replay->notes->take(replay->notes->context, &note);
+}
+
+static void keep_block(frag_note_keeper *notes, uint32_t handle, noted_block block)
+{
+    if (handle >= notes->block_count)
+        notes->blocks = frag_grow(notes->blocks, &notes->block_count, (size_t)handle + 1,
+                                  sizeof *notes->blocks);
+    notes->blocks[handle] = block;
+}
+
+void frag_note_requested(frag_replay *replay, uint32_t handle)
+{
+    if (replay->notes->blocks[handle].is_requested)
+        return;
+    tell_block(replay, FRAG_NOTE_FREE_REQUESTED, handle);
+    replay->notes->blocks[handle].is_requested = true;
+}
+
+void frag_note_completed(frag_replay *replay, uint32_t handle)
+{
+    tell_block(replay, FRAG_NOTE_FREE_COMPLETED, handle);
+    replay->notes->blocks[handle].is_requested = false;
+}
+
+void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, uint64_t block_bytes,
+                       uint64_t event)
+{
+    const frag_event *alloc = &replay->trace->events[event];
+    keep_block(
+        replay->notes, handle,
+        (noted_block){.address = address,
+                      .bytes = alloc->bytes,
+                      .block_bytes = block_bytes,
+                      .event = event,
+                      .stream = alloc->stream,
+                      .pool = replay->trace->pools != NULL ? replay->trace->pools[event] : 0});
+}
+
+void frag_note_oom(frag_replay *replay, const frag_request *request)
+{
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+    /* The engine's own look is not a call of the policy. */
+    replay->device->ops->memory_info(replay->device, &free_bytes, &total_bytes);
+    uint64_t rounded = replay->ops->rounded != NULL
+                           ? replay->ops->rounded(replay->policy, request->bytes)
+                           : request->bytes;
+    frag_note note = {.kind = FRAG_NOTE_OOM,
+                      .event = replay->event,
+                      .alloc_event = replay->event,
+                      .address = free_bytes,
+                      .bytes = rounded,
+                      .stream = request->stream,
+                      .pool = request->pool};
+    replay->notes->take(replay->notes->context, &note);
+}
+
+static void tell_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                      frag_device_result result)
+{
+    static const struct {
+        frag_device_call call;
+        frag_note_kind kind;
+    } kinds[] = {
+        {FRAG_DEVICE_MALLOC, FRAG_NOTE_SEGMENT_ALLOC},
+        {FRAG_DEVICE_FREE, FRAG_NOTE_SEGMENT_FREE},
+        {FRAG_DEVICE_MAP, FRAG_NOTE_SEGMENT_MAP},
+        {FRAG_DEVICE_UNMAP, FRAG_NOTE_SEGMENT_UNMAP},
+    };
+    frag_replay *replay = context;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].call != call || result != FRAG_DEVICE_OK)
+            continue;
+        frag_note note = {.kind = kinds[i].kind,
+                          .event = replay->event,
+                          .alloc_event = replay->event,
+                          .address = address,
+                          .bytes = bytes,
+                          .stream = replay->device->for_stream,
+                          .pool = replay->device->for_pool};
+        replay->notes->take(replay->notes->context, &note);
+    }
+}
+
+/* The engine hands itself over where the policy is expected. */
+static bool seen_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    frag_replay *replay = (frag_replay *)(void *)policy;
+    replay->device->for_stream = request->stream;
+    replay->device->for_pool = request->pool;
+    bool is_served = replay->ops->alloc(replay->policy, request, grant);
+    if (replay->on_grant != NULL)
+        replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
+    if (is_served && replay->notes != NULL) {
+        keep_block(replay->notes, grant->handle,
+                   (noted_block){.address = grant->address,
+                                 .bytes = request->bytes,
+                                 .block_bytes = grant->block_bytes,
+                                 .event = replay->event,
+                                 .stream = request->stream,
+                                 .pool = request->pool});
+        tell_block(replay, FRAG_NOTE_ALLOC, grant->handle);
+    }
+    return is_served;
+}
+
+static void seen_free(frag_policy *policy, frag_handle handle)
+{
+    frag_replay *replay = (frag_replay *)(void *)policy;
+    if (replay->notes != NULL) {
+        frag_note_requested(replay, handle);
+        frag_note_completed(replay, handle);
+    }
+    replay->ops->free(replay->policy, handle);
+}
+
+void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
+{
+    replay->alloc = replay->ops->alloc;
+    replay->free = replay->ops->free;
+    replay->seen_policy = replay->policy;
+    replay->on_grant = options->on_grant;
+    replay->on_grant_context = options->on_grant_context;
+    if (options->on_grant == NULL && options->on_note == NULL)
+        return;
+    replay->alloc = seen_alloc;
+    replay->free = seen_free;
+    replay->seen_policy = (frag_policy *)(void *)replay;
+    if (options->on_note == NULL)
+        return;
+    replay->notes = frag_alloc(1, sizeof *replay->notes);
+    replay->notes->take = options->on_note;
+    replay->notes->context = options->on_note_context;
+    replay->device->on_call = tell_call;
+    replay->device->on_call_context = replay;
+}
+
+void frag_notes_end(frag_replay *replay)
+{
+    if (replay->notes == NULL)
+        return;
+    replay->device->on_call = NULL;
+    free(replay->notes->blocks);
+    free(replay->notes);
+    replay->notes = NULL;
+}
