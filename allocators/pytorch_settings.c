@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocators/pytorch_conf.h"
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 
@@ -20,6 +21,7 @@ enum {
     OPTION_EXPANDABLE,
     OPTION_RESERVE,
     OPTION_BACKEND,
+    OPTION_CONF,
 };
 
 #define HOST_ONLY(name)                                                                            \
@@ -89,6 +91,11 @@ const frag_option frag_pytorch_options[] = {
                         .default_text = "native",
                         .choices = "native",
                         .help = "the native allocator is the one simulated"},
+    [OPTION_CONF] = {.key = "conf",
+                     .type = FRAG_OPTION_TEXT,
+                     .default_text = "",
+                     .help = "a literal PYTORCH_CUDA_ALLOC_CONF, read as the release does; other "
+                             "options given go before it"},
     HOST_ONLY("expandable_segments_reserve_by_class"),
     HOST_ONLY("release_lock_on_cudamalloc"),
     HOST_ONLY("graph_capture_record_stream_reuse"),
@@ -118,136 +125,92 @@ static bool parse_version(const char *text, uint32_t *version)
     return parts[1] < 100;
 }
 
-static bool read_version(frag_pytorch_settings *settings, const char *text, const char *recorded,
-                         frag_error *error)
+bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *version,
+                          frag_error *error)
 {
     if (strcmp(text, "auto") == 0) {
-        if (!parse_version(recorded, &settings->version))
-            settings->version = VERSION_NEWEST;
-        if (settings->version > VERSION_NEWEST)
-            settings->version = VERSION_NEWEST;
-        if (settings->version < VERSION_OLDEST)
-            settings->version = VERSION_OLDEST;
-    } else if (!parse_version(text, &settings->version) || settings->version < VERSION_OLDEST ||
-               settings->version > VERSION_NEWEST) {
-        return frag_fail(error, FRAG_E_USAGE,
-                         "version '%s' of pytorch is not known; expected 2.0 to 2.15", text);
+        if (!parse_version(recorded, version) || *version > VERSION_NEWEST)
+            *version = VERSION_NEWEST;
+        if (*version < VERSION_OLDEST)
+            *version = VERSION_OLDEST;
+        return true;
     }
-    settings->tie = settings->version >= 213   ? FRAG_PYTORCH_TIE_SEGMENT_NUMBER
-                    : settings->version == 212 ? FRAG_PYTORCH_TIE_BLOCK_NUMBER
-                                               : FRAG_PYTORCH_TIE_ADDRESS;
-    return true;
-}
-
-static bool parse_number(const char **at, uint64_t *number)
-{
-    const char *start = *at;
-    *number = 0;
-    for (; **at >= '0' && **at <= '9' && *at - start < 9; (*at)++)
-        *number = *number * 10 + (uint64_t)(**at - '0');
-    return *at > start;
-}
-
-static void skip_blanks(const char **at)
-{
-    while (**at == ' ')
-        (*at)++;
-}
-
-static bool bad_divisions(const char *text, const char *at, frag_error *error)
-{
+    if (parse_version(text, version) && *version >= VERSION_OLDEST && *version <= VERSION_NEWEST)
+        return true;
     return frag_fail(error, FRAG_E_USAGE,
-                     "roundup_power2_divisions '%s' is wrong at character %d; expected a power of "
-                     "two such as 8, or "
-                     "[256:1,512:2,>:8] with powers of two",
-                     text, (int)(at - text) + 1);
+                     "version '%s' of pytorch is not known; expected 2.0 to 2.15", text);
 }
 
-static bool parse_division_value(const char *text, const char **at, uint32_t *value,
-                                 frag_error *error)
+void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t version)
 {
-    const char *start = *at;
-    uint64_t number = 0;
-    if (!parse_number(at, &number) || (number != 0 && !frag_is_power_of_two(number)))
-        return bad_divisions(text, start, error);
-    *value = (uint32_t)number;
+    *settings = (frag_pytorch_settings){
+        .version = version,
+        .tie = version >= 213   ? FRAG_PYTORCH_TIE_SEGMENT_NUMBER
+               : version == 212 ? FRAG_PYTORCH_TIE_BLOCK_NUMBER
+                                : FRAG_PYTORCH_TIE_ADDRESS,
+        .max_split_bytes = FRAG_UNLIMITED,
+        .non_split_rounding_bytes = 20 * FRAG_MIB,
+        .large_segment_bytes = 20 * FRAG_MIB,
+        .key_fraction = 1,
+        .memory_fraction = 1,
+    };
+}
+
+/* A key that the release does not have yet is refused, unless it says what is so without it. */
+static bool check_keys(const frag_pytorch_settings *settings, const frag_option_value *values,
+                       frag_error *error)
+{
+    for (uint32_t i = 0; frag_pytorch_options[i].key != NULL; i++) {
+        const char *key = frag_pytorch_options[i].key;
+        uint32_t since = frag_pytorch_conf_since(key);
+        if (!values[i].is_given || since <= settings->version || i == OPTION_FRACTION ||
+            strcmp(values[i].text, frag_pytorch_options[i].default_text) == 0 ||
+            (frag_pytorch_options[i].type == FRAG_OPTION_FLAG && values[i].number == 0))
+            continue;
+        return frag_fail(
+            error, FRAG_E_USAGE, "%s came with PyTorch %u.%u; version %u.%u does not have it", key,
+            since / 100, since % 100, settings->version / 100, settings->version % 100);
+    }
     return true;
 }
 
-/* One value for all sixteen intervals, or a list whose gaps stay off. */
+static bool bad_divisions(const char *text, uint64_t column, frag_error *error)
+{
+    return frag_fail(
+        error, FRAG_E_USAGE,
+        "roundup_power2_divisions '%s' is wrong at character %llu; expected a power of "
+        "two such as 8, or [256:1,512:2,>:8] with powers of two",
+        text, (unsigned long long)column);
+}
+
+/* One value for all sixteen intervals, or a list. What PyTorch overlooks is refused. */
 static bool read_divisions(frag_pytorch_settings *settings, const char *text, frag_error *error)
 {
-    uint32_t *divisions = settings->divisions;
-    const char *at = text;
-    skip_blanks(&at);
-    if (*at == '\0')
+    if (text[0] == '\0' || strcmp(text, "0") == 0) {
+        memset(settings->divisions, 0, sizeof settings->divisions);
+        settings->has_divisions = false;
         return true;
-    if (*at != '[') {
-        uint32_t value = 0;
-        if (!parse_division_value(text, &at, &value, error))
-            return false;
-        skip_blanks(&at);
-        if (*at != '\0')
-            return bad_divisions(text, at, error);
-        for (int i = 0; i < 16; i++)
-            divisions[i] = value;
-    } else {
-        bool is_first = true;
-        uint32_t last = 0;
-        do {
-            at++;
-            skip_blanks(&at);
-            bool is_rest = *at == '>';
-            uint64_t start = 0;
-            const char *key = at;
-            if (is_rest)
-                at++;
-            else if (!parse_number(&at, &start) || !frag_is_power_of_two(start))
-                return bad_divisions(text, key, error);
-            skip_blanks(&at);
-            if (*at != ':')
-                return bad_divisions(text, at, error);
-            at++;
-            skip_blanks(&at);
-            uint32_t value = 0;
-            if (!parse_division_value(text, &at, &value, error))
-                return false;
-            skip_blanks(&at);
-            if (is_rest) {
-                for (uint32_t i = last + (settings->version >= 210 ? 1 : 0); i < 16; i++)
-                    divisions[i] = value;
-            } else {
-                uint32_t interval = frag_bit_high(start) < 15 ? frag_bit_high(start) : 15;
-                for (uint32_t i = 0; is_first && i < interval; i++)
-                    divisions[i] = value;
-                is_first = false;
-                divisions[interval] = value;
-                last = interval;
-            }
-        } while (*at == ',');
-        if (*at != ']')
-            return bad_divisions(text, at, error);
-        at++;
-        skip_blanks(&at);
-        if (*at != '\0')
-            return bad_divisions(text, at, error);
     }
-    for (int i = 0; i < 16; i++)
-        settings->has_divisions = settings->has_divisions || divisions[i] > 0;
-    return true;
+    size_t good = strspn(text, "0123456789[]:,> ");
+    if (text[good] != '\0')
+        return bad_divisions(text, good + 1, error);
+    if (strncmp(text, "[]", 2) == 0)
+        return bad_divisions(text, 2, error);
+    frag_error problem = {.code = FRAG_E_NONE};
+    return frag_pytorch_conf_divisions(settings, text, &problem) ||
+           bad_divisions(text, problem.column, error);
 }
 
 /* Sizes in MiB that PyTorch refuses below its large segment size (up to 2.9: at it, too). */
-static bool check_split_size(const frag_pytorch_settings *settings, const char *key, uint64_t mib,
+static bool check_split_size(const frag_pytorch_settings *settings, const char *key, uint64_t bytes,
                              frag_error *error)
 {
-    bool is_strict = settings->version <= 209;
-    uint64_t least = is_strict ? 21 : settings->large_segment_bytes / FRAG_MIB;
-    if (mib != FRAG_UNLIMITED && mib < least)
+    uint64_t least = frag_pytorch_conf_split_mib_min(settings);
+    if (bytes / FRAG_MIB < least)
         return frag_fail(error, FRAG_E_USAGE,
                          "%s=%llu is too small for pytorch %u.%u; expected %llu or more", key,
-                         (unsigned long long)mib, settings->version / 100, settings->version % 100,
-                         (unsigned long long)least);
+                         (unsigned long long)(bytes / FRAG_MIB), settings->version / 100,
+                         settings->version % 100, (unsigned long long)least);
     return true;
 }
 
@@ -256,6 +219,8 @@ static bool read_reserve(frag_pytorch_settings *settings, const char *text, frag
 {
     char number[32];
     size_t length = strlen(text);
+    settings->reserve_bytes = 0;
+    settings->reserve_ratio = 0;
     if (length == 0)
         return true;
     bool is_gib = text[length - 1] == 'G';
@@ -275,44 +240,72 @@ static bool read_reserve(frag_pytorch_settings *settings, const char *text, frag
     return true;
 }
 
+/* The sizes given besides the settings string, and what must hold between them all. */
+static bool read_sizes(frag_pytorch_settings *settings, const frag_option_value *values,
+                       frag_error *error)
+{
+    if (values[OPTION_LARGE_SEGMENT].is_given) {
+        uint64_t bytes = values[OPTION_LARGE_SEGMENT].number * FRAG_MIB;
+        if (settings->non_split_rounding_bytes == settings->large_segment_bytes)
+            settings->non_split_rounding_bytes = bytes;
+        settings->large_segment_bytes = bytes;
+    }
+    uint64_t split = values[OPTION_MAX_SPLIT].number;
+    if (values[OPTION_MAX_SPLIT].is_given) {
+        if (split != FRAG_UNLIMITED && split > (FRAG_UNLIMITED >> 21))
+            return frag_fail(
+                error, FRAG_E_USAGE,
+                "max_split_size_mb=%llu is more than 64 bits of bytes; write unlimited",
+                (unsigned long long)split);
+        settings->max_split_bytes = split == FRAG_UNLIMITED ? FRAG_UNLIMITED : split * FRAG_MIB;
+    }
+    if (values[OPTION_NON_SPLIT_ROUNDING].is_given)
+        settings->non_split_rounding_bytes = values[OPTION_NON_SPLIT_ROUNDING].number * FRAG_MIB;
+    return check_split_size(settings, "max_split_size_mb", settings->max_split_bytes, error) &&
+           (!values[OPTION_NON_SPLIT_ROUNDING].is_given ||
+            check_split_size(settings, "max_non_split_rounding_mb",
+                             settings->non_split_rounding_bytes, error));
+}
+
+/* From 2.10 on the key sets a limit when the allocator is created; the option stands for the call
+ * that follows. Up to 2.9 that call with 1.0 keeps a limit of the whole card, later it drops the
+ * limit. */
+static void read_fraction(frag_pytorch_settings *settings, const frag_option_value *value)
+{
+    settings->memory_fraction = value->is_given ? value->ratio : settings->key_fraction;
+    settings->has_fraction =
+        settings->memory_fraction < 1 || (value->is_given && settings->version < 210);
+}
+
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error)
 {
-    *settings = (frag_pytorch_settings){0};
-    if (!read_version(settings, values[OPTION_VERSION].text, recorded_version, error) ||
+    uint32_t version = 0;
+    if (!frag_pytorch_version(values[OPTION_VERSION].text, recorded_version, &version, error))
+        return false;
+    frag_pytorch_settings_reset(settings, version);
+    if (!frag_pytorch_conf_parse(settings, values[OPTION_CONF].text, error) ||
+        !check_keys(settings, values, error) || !read_sizes(settings, values, error))
+        return false;
+    if (values[OPTION_DIVISIONS].is_given &&
         !read_divisions(settings, values[OPTION_DIVISIONS].text, error))
         return false;
-    uint64_t split = values[OPTION_MAX_SPLIT].number;
-    uint64_t slack = values[OPTION_NON_SPLIT_ROUNDING].number;
-    settings->large_segment_bytes = values[OPTION_LARGE_SEGMENT].number * FRAG_MIB;
-    settings->is_expandable = values[OPTION_EXPANDABLE].number != 0;
-    if (!read_reserve(settings, values[OPTION_RESERVE].text, error))
+    if (values[OPTION_RESERVE].is_given &&
+        !read_reserve(settings, values[OPTION_RESERVE].text, error))
         return false;
-    if (!check_split_size(settings, "max_split_size_mb", split, error))
-        return false;
-    if (values[OPTION_NON_SPLIT_ROUNDING].is_given &&
-        !check_split_size(settings, "max_non_split_rounding_mb", slack, error))
-        return false;
-    if (split != FRAG_UNLIMITED && split > (FRAG_UNLIMITED >> 21))
-        return frag_fail(error, FRAG_E_USAGE,
-                         "max_split_size_mb=%llu is more than 64 bits of bytes; write unlimited",
-                         (unsigned long long)split);
-    settings->max_split_bytes = split == FRAG_UNLIMITED ? FRAG_UNLIMITED : split * FRAG_MIB;
-    settings->non_split_rounding_bytes = values[OPTION_NON_SPLIT_ROUNDING].is_given
-                                             ? slack * FRAG_MIB
-                                             : settings->large_segment_bytes;
-    settings->gc_threshold = values[OPTION_GC].ratio;
-    if (settings->gc_threshold >= 1)
-        return frag_fail(
-            error, FRAG_E_USAGE,
-            "garbage_collection_threshold=%s is invalid; expected more than 0 and less than 1",
-            values[OPTION_GC].text);
-    settings->memory_fraction = values[OPTION_FRACTION].ratio;
-    /* Up to 2.9 the API call with 1.0 keeps a limit of the whole card; later ones drop the limit.
-     */
-    settings->has_fraction = values[OPTION_FRACTION].is_given &&
-                             (settings->memory_fraction < 1 || settings->version < 210);
-    settings->throws_on_oom = values[OPTION_THROW].number != 0;
+    if (values[OPTION_GC].is_given) {
+        settings->gc_threshold = values[OPTION_GC].ratio;
+        if (settings->gc_threshold >= 1)
+            return frag_fail(
+                error, FRAG_E_USAGE,
+                "garbage_collection_threshold=%s is invalid; expected more than 0 and less than 1",
+                values[OPTION_GC].text);
+    }
+    if (values[OPTION_EXPANDABLE].is_given)
+        settings->is_expandable = values[OPTION_EXPANDABLE].number != 0;
+    if (values[OPTION_THROW].is_given)
+        settings->throws_on_oom = values[OPTION_THROW].number != 0;
+    read_fraction(settings, &values[OPTION_FRACTION]);
     return true;
 }
 

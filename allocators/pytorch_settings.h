@@ -26,21 +26,31 @@ typedef struct frag_pytorch_settings {
     uint64_t max_split_bytes;          /* FRAG_UNLIMITED: none */
     uint64_t non_split_rounding_bytes; /* the slack of oversize blocks */
     uint64_t large_segment_bytes;
-    double gc_threshold; /* 0: off */
-    double memory_fraction;
-    bool has_fraction; /* a limit is set */
+    double gc_threshold;    /* 0: off */
+    double key_fraction;    /* per_process_memory_fraction as last parsed; throws_on_oom tests it */
+    double memory_fraction; /* of the limit set at creation */
+    bool has_fraction;      /* a limit is set at creation */
     bool throws_on_oom;
     bool is_expandable;
     double reserve_ratio;   /* address space of one expandable segment: share of the capacity */
     uint64_t reserve_bytes; /* ... or bytes; both 0: 9/8 of the capacity */
     bool has_divisions;
-    uint32_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
+    uint64_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;
 
 extern const frag_option frag_pytorch_options[];
 
-/* Reads the option values. FRAG_E_USAGE when PyTorch of that version would refuse them too.
- * recorded_version: what a recording says ("2.9"), "" when nothing is known. */
+/* "auto" is the recorded version ("2.9"; "" when nothing is known), else the newest. FRAG_E_USAGE
+ * when the version is not known. */
+bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *version,
+                          frag_error *error);
+
+/* The defaults of a release. */
+void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t version);
+
+/* Reads the option values: first the settings string (conf), then what is given besides it.
+ * FRAG_E_USAGE when PyTorch of that version would refuse them too. recorded_version: what a
+ * recording says ("2.9"), "" when nothing is known. */
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error);
 

@@ -122,45 +122,129 @@ static bool fill_defaults(frag_policy_spec *spec, const frag_policy_ops *ops, fr
     return true;
 }
 
+/* The texts are copies made by parse_value. */
+static void replace_value(frag_option_value *old, const frag_option_value *fresh)
+{
+    union {
+        const char *borrowed;
+        char *owned;
+    } text = {.borrowed = old->text};
+    free(text.owned);
+    *old = *fresh;
+}
+
 void frag_policy_spec_destroy(frag_policy_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->value_count; i++) {
-        /* The texts are copies made by parse_value. */
-        union {
-            const char *borrowed;
-            char *owned;
-        } text = {.borrowed = spec->values[i].text};
-        free(text.owned);
-    }
+    const frag_option_value none = {.text = NULL};
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        replace_value(&spec->values[i], &none);
     free(spec->values);
     free(spec->text);
     *spec = (frag_policy_spec){0};
 }
 
+static frag_option_value *find_value(frag_policy_spec *spec, const char *key,
+                                     const frag_option **option)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        if (strcmp(spec->ops->options[i].key, key) == 0) {
+            *option = &spec->ops->options[i];
+            return &spec->values[i];
+        }
+    return NULL;
+}
+
+const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        if (strcmp(spec->ops->options[i].key, key) == 0)
+            return spec->values[i].text;
+    return NULL;
+}
+
+static bool has_conf(const frag_policy_spec *spec)
+{
+    return spec->ops == &frag_policy_pytorch;
+}
+
+/* Cuts the next item off, up to a comma outside of brackets, and the blanks around it. NULL at the
+ * end. */
+static char *next_item(char **rest)
+{
+    char *item = *rest;
+    if (item == NULL)
+        return NULL;
+    int depth = 0;
+    char *at = item;
+    for (; *at != '\0' && (*at != ',' || depth > 0); at++)
+        depth += *at == '[' ? 1 : *at == ']' ? -1 : 0;
+    *rest = *at == '\0' ? NULL : at + 1;
+    while (at > item && at[-1] == ' ')
+        at--;
+    *at = '\0';
+    while (*item == ' ')
+        item++;
+    return item;
+}
+
+/* Cuts "key = value" at the first separator into key and value. NULL: there is none. */
+static char *split_item(char *item)
+{
+    size_t length = strcspn(item, "=:");
+    if (item[length] == '\0')
+        return NULL;
+    char *value = item + length + 1;
+    while (*value == ' ')
+        value++;
+    while (length > 0 && item[length - 1] == ' ')
+        length--;
+    item[length] = '\0';
+    return value;
+}
+
+/* Shows in the options not given what the settings string says, for rows and searches. It is read
+ * in earnest when the policy is created: only then is the release known. */
+static void show_conf(frag_policy_spec *spec, const char *conf)
+{
+    const frag_option *option = NULL;
+    for (uint32_t i = 0; i < spec->value_count; i++) {
+        frag_option_value fresh = {.text = NULL};
+        option = &spec->ops->options[i];
+        if (!spec->values[i].is_given && parse_value(option, option->default_text, &fresh, NULL))
+            replace_value(&spec->values[i], &fresh);
+    }
+    char *copy = frag_copy_text(conf);
+    char *rest = copy;
+    for (char *item = next_item(&rest); item != NULL; item = next_item(&rest)) {
+        const char *text = split_item(item);
+        frag_option_value *value = text == NULL ? NULL : find_value(spec, item, &option);
+        frag_option_value fresh = {.text = NULL};
+        if (value != NULL && !value->is_given && parse_value(option, text, &fresh, NULL))
+            replace_value(value, &fresh);
+    }
+    free(copy);
+}
+
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
                           frag_error *error)
 {
-    const char *names[64];
-    size_t name_count = 0;
-    for (uint32_t i = 0; i < spec->value_count; i++) {
-        const char *name = spec->ops->options[i].key;
-        if (name_count < sizeof names / sizeof names[0])
-            names[name_count++] = name;
-        if (strcmp(name, key) != 0)
-            continue;
+    const frag_option *option = NULL;
+    frag_option_value *old = find_value(spec, key, &option);
+    if (old != NULL) {
         frag_option_value fresh = {.is_given = true};
         frag_error problem = {0};
-        if (!parse_value(&spec->ops->options[i], value, &fresh, &problem))
+        if (!parse_value(option, value, &fresh, &problem))
             return frag_fail(error, problem.code, "option '%s' of %s: %s", key, spec->ops->name,
                              problem.sentence);
-        union {
-            const char *borrowed;
-            char *owned;
-        } text = {.borrowed = spec->values[i].text};
-        free(text.owned);
-        spec->values[i] = fresh;
+        replace_value(old, &fresh);
+        if (has_conf(spec) && strcmp(key, "conf") == 0)
+            show_conf(spec, value);
         return true;
     }
+    const char *names[64];
+    size_t name_count = 0;
+    for (uint32_t i = 0; i < spec->value_count && i < sizeof names / sizeof names[0]; i++)
+        names[name_count++] = spec->ops->options[i].key;
     const char *nearest = frag_nearest_name(key, names, name_count);
     if (nearest != NULL)
         return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?",
@@ -169,56 +253,65 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
                      spec->ops->name, key, spec->ops->name);
 }
 
+/* Joins two settings strings; one of them may end with a comma, as PyTorch allows. */
+static void set_conf(frag_policy_spec *spec, const char *before, const char *after)
+{
+    frag_text joined = {.bytes = NULL};
+    size_t length = strlen(before);
+    if (length > 0 && after[0] != '\0' && before[length - 1] == ',')
+        length--;
+    frag_text_add_bytes(&joined, before, length);
+    frag_text_add(&joined, "%s%s", length > 0 && after[0] != '\0' ? "," : "", after);
+    frag_policy_spec_set(spec, "conf", joined.bytes, NULL);
+    frag_text_destroy(&joined);
+}
+
+void frag_policy_spec_take(frag_policy_spec *spec, const char *conf)
+{
+    FRAG_ASSERT(has_conf(spec));
+    set_conf(spec, conf, frag_policy_spec_text(spec, "conf"));
+}
+
 static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
 {
-    while (*item == ' ')
-        item++;
-    size_t length = strlen(item);
-    while (length > 0 && item[length - 1] == ' ')
-        item[--length] = '\0';
-    if (length == 0)
+    const char *value = split_item(item);
+    if (value != NULL)
+        return frag_policy_spec_set(spec, item, value, error);
+    if (item[0] == '\0')
         return true; /* PyTorch accepts a trailing comma too */
-    size_t key_length = strcspn(item, "=:");
-    if (item[key_length] == '\0') {
-        if (strcmp(item, "recorded") == 0 && strcmp(spec->ops->name, "pytorch") == 0) {
-            spec->wants_recorded = true;
-            return true;
-        }
-        if (strcmp(item, "env") == 0 && strcmp(spec->ops->name, "pytorch") == 0) {
-            spec->wants_env = true;
-            return true;
-        }
+    if (has_conf(spec) && strcmp(item, "recorded") == 0)
+        spec->wants_recorded = true;
+    else if (has_conf(spec) && strcmp(item, "env") == 0)
+        spec->wants_env = true;
+    else
         return frag_fail(error, FRAG_E_USAGE, "'%s' has no value; write %s=value", item, item);
-    }
-    item[key_length] = '\0';
-    char *value = item + key_length + 1;
-    while (*value == ' ')
-        value++;
-    while (key_length > 0 && item[key_length - 1] == ' ')
-        item[--key_length] = '\0';
-    return frag_policy_spec_set(spec, item, value, error);
+    return true;
+}
+
+/* An item of a settings string: with a colon, or without anything between two commas. */
+static bool is_literal(const char *item)
+{
+    return item[strcspn(item, "=:")] == ':' && strncmp(item, "version", strlen("version")) != 0;
 }
 
 bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error)
 {
     char *copy = frag_copy_text(options);
+    char *rest = copy;
     bool ok = true;
-    int depth = 0;
-    char *start = copy;
-    for (char *at = copy; ok; at++) {
-        if (*at == '[')
-            depth++;
-        else if (*at == ']')
-            depth--;
-        else if (*at == '\0' || (*at == ',' && depth == 0)) {
-            bool is_last = *at == '\0';
-            *at = '\0';
-            ok = apply_item(spec, start, error);
-            if (is_last)
-                break;
-            start = at + 1;
+    bool is_whole = true; /* nothing but a settings string */
+    frag_text literal = {.bytes = NULL};
+    for (char *item = next_item(&rest); ok && item != NULL; item = next_item(&rest)) {
+        if (has_conf(spec) && is_literal(item)) {
+            frag_text_add(&literal, "%s%s", literal.length > 0 ? "," : "", item);
+            continue;
         }
+        is_whole = is_whole && item[0] == '\0';
+        ok = apply_item(spec, item, error);
     }
+    if (ok && literal.length > 0)
+        set_conf(spec, frag_policy_spec_text(spec, "conf"), is_whole ? options : literal.bytes);
+    frag_text_destroy(&literal);
     free(copy);
     return ok;
 }

@@ -25,7 +25,7 @@ typedef struct frag_policy_spec {
     char *text;          /* as typed, or the label given by the user: names rows */
     bool wants_recorded; /* "NAME:recorded": take the recording's settings (frag_policy_spec_apply)
                           */
-    bool wants_env;      /* "NAME:env": take PYTORCH_CUDA_ALLOC_CONF */
+    bool wants_env;      /* "NAME:env": take those of the environment */
 } frag_policy_spec;
 
 /* Parses one policy. FRAG_E_USAGE with the nearest name when a name or key is unknown, a value does
@@ -35,10 +35,17 @@ bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to);
 void frag_policy_spec_destroy(frag_policy_spec *spec);
 void frag_policy_spec_label(frag_policy_spec *spec, const char *label);
 
-/* Sets options from "key=value,..." or a literal PYTORCH_CUDA_ALLOC_CONF "key:value,...". */
+/* Sets options from "key=value,..." or "key:value,...". For pytorch, what is written with a colon
+ * is a literal settings string: it is kept whole in the option conf, and read when the policy is
+ * created, as the release does. */
 bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error);
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
                           frag_error *error);
+/* The text of one option's value. NULL: there is no such option. */
+const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key);
+/* Takes a whole settings string of pytorch that was found somewhere (a recording, the environment);
+ * what the user wrote wins over it. The spec must be one of pytorch. */
+void frag_policy_spec_take(frag_policy_spec *spec, const char *conf);
 
 /* Parses what --policy takes: one policy with options, or bare names joined by commas, or "all".
  * Appends to *specs. */

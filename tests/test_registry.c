@@ -55,16 +55,73 @@ static void every_policy_has_a_complete_entry(void **state)
     }
 }
 
-static void reads_a_literal_pytorch_setting_string(void **state)
+static void keeps_a_literal_pytorch_setting_string_and_shows_what_it_says(void **state)
 {
     (void)state;
     frag_policy_spec spec =
         parse("pytorch:max_split_size_mb:128, "
               "roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.8,");
+    assert_string_equal(
+        value_of(&spec, "conf")->text,
+        "max_split_size_mb:128, "
+        "roundup_power2_divisions:[256:1,512:2,>:8],garbage_collection_threshold:0.8,");
     assert_int_equal(value_of(&spec, "max_split_size_mb")->number, 128);
-    assert_true(value_of(&spec, "max_split_size_mb")->is_given);
+    assert_false(value_of(&spec, "max_split_size_mb")->is_given);
     assert_string_equal(value_of(&spec, "roundup_power2_divisions")->text, "[256:1,512:2,>:8]");
     assert_true(value_of(&spec, "garbage_collection_threshold")->ratio == 0.8);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void takes_the_setting_string_out_of_a_mixed_list(void **state)
+{
+    (void)state;
+    frag_policy_spec spec = parse("pytorch:max_split_size_mb:128,version=2.9,recorded,"
+                                  "roundup_power2_divisions:[256:1,>:8],expandable_segments=true");
+    assert_string_equal(value_of(&spec, "conf")->text,
+                        "max_split_size_mb:128,roundup_power2_divisions:[256:1,>:8]");
+    assert_string_equal(value_of(&spec, "version")->text, "2.9");
+    assert_true(spec.wants_recorded);
+    assert_true(value_of(&spec, "expandable_segments")->is_given);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void what_the_user_wrote_wins_over_a_string_that_was_found(void **state)
+{
+    (void)state;
+    frag_policy_spec spec = parse("pytorch:recorded,max_split_size_mb:64,"
+                                  "garbage_collection_threshold=0.5");
+    frag_policy_spec_take(&spec, "max_split_size_mb:128,garbage_collection_threshold:0.9,");
+    assert_string_equal(
+        value_of(&spec, "conf")->text,
+        "max_split_size_mb:128,garbage_collection_threshold:0.9,max_split_size_mb:64");
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    assert_true(frag_pytorch_settings_create(&settings, spec.values, "2.9", &error));
+    assert_int_equal(settings.max_split_bytes, 64 * FRAG_MIB);
+    assert_true(settings.gc_threshold == 0.5);
+    frag_policy_spec_destroy(&spec);
+    spec = parse("pytorch:recorded");
+    frag_policy_spec_take(&spec, "");
+    assert_string_equal(value_of(&spec, "conf")->text, "");
+    frag_policy_spec_destroy(&spec);
+}
+
+static void another_string_leaves_nothing_of_the_one_before(void **state)
+{
+    (void)state;
+    frag_policy_spec spec = parse("pytorch:max_split_size_mb:128");
+    frag_error error = {0};
+    assert_true(frag_policy_spec_set(&spec, "conf", "expandable_segments:True", &error));
+    assert_int_equal(value_of(&spec, "max_split_size_mb")->number, FRAG_UNLIMITED);
+    assert_int_equal(value_of(&spec, "expandable_segments")->number, 1);
+    frag_policy_spec_destroy(&spec);
+}
+
+static void colons_still_name_options_of_other_policies(void **state)
+{
+    (void)state;
+    frag_policy_spec spec = parse("best-fit:align:4KiB");
+    assert_int_equal(value_of(&spec, "align")->number, 4096);
     frag_policy_spec_destroy(&spec);
 }
 
@@ -141,6 +198,42 @@ static void split_sizes_have_the_least_value_of_their_release(void **state)
     assert_true(settle("pytorch:max_split_size_mb=21,version=2.8", "", &settings, &error));
 }
 
+static void refuses_a_key_from_after_the_release(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    assert_false(settle("pytorch:large_segment_size_mb=25,version=2.10", "", &settings, &error));
+    assert_string_equal(error.sentence, "large_segment_size_mb came with PyTorch 2.11; version "
+                                        "2.10 does not have it");
+    assert_true(settle("pytorch:large_segment_size_mb=25,version=2.11", "", &settings, &error));
+    assert_int_equal(settings.non_split_rounding_bytes, 25 * FRAG_MIB);
+    assert_true(settle("pytorch:expandable_segments=false,version=2.0", "", &settings, &error));
+    /* The option stands for the API call, which is older than the key. */
+    assert_true(settle("pytorch:per_process_memory_fraction=1,version=2.9", "", &settings, &error));
+    assert_true(settings.has_fraction);
+}
+
+static void the_fraction_of_the_key_is_kept_apart_from_the_limit(void **state)
+{
+    (void)state;
+    frag_pytorch_settings settings;
+    frag_error error = {0};
+    assert_true(settle("pytorch:per_process_memory_fraction:0.5", "", &settings, &error));
+    assert_true(settings.has_fraction && settings.memory_fraction == 0.5);
+    assert_true(settings.key_fraction == 0.5);
+    assert_true(settle("pytorch:per_process_memory_fraction:0.5,per_process_memory_fraction=0.25",
+                       "", &settings, &error));
+    assert_true(settings.has_fraction && settings.memory_fraction == 0.25);
+    assert_true(settings.key_fraction == 0.5);
+    assert_true(settle("pytorch:per_process_memory_fraction:0.5,per_process_memory_fraction=1", "",
+                       &settings, &error));
+    assert_false(settings.has_fraction);
+    assert_true(settle("pytorch", "", &settings, &error));
+    assert_false(settings.has_fraction);
+    assert_true(settings.key_fraction == 1);
+}
+
 /* Figures of PyTorch's own unit test of the list form. */
 static void rounds_by_divisions_of_a_power_of_two(void **state)
 {
@@ -189,11 +282,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_has_a_complete_entry),
-        cmocka_unit_test(reads_a_literal_pytorch_setting_string),
+        cmocka_unit_test(keeps_a_literal_pytorch_setting_string_and_shows_what_it_says),
+        cmocka_unit_test(takes_the_setting_string_out_of_a_mixed_list),
+        cmocka_unit_test(what_the_user_wrote_wins_over_a_string_that_was_found),
+        cmocka_unit_test(another_string_leaves_nothing_of_the_one_before),
+        cmocka_unit_test(colons_still_name_options_of_other_policies),
         cmocka_unit_test(joins_bare_names_and_knows_all),
         cmocka_unit_test(refuses_what_it_does_not_know_and_names_the_nearest),
         cmocka_unit_test(follows_the_recorded_version_unless_told_otherwise),
         cmocka_unit_test(split_sizes_have_the_least_value_of_their_release),
+        cmocka_unit_test(refuses_a_key_from_after_the_release),
+        cmocka_unit_test(the_fraction_of_the_key_is_kept_apart_from_the_limit),
         cmocka_unit_test(rounds_by_divisions_of_a_power_of_two),
         cmocka_unit_test(a_rest_item_overwrites_the_last_interval_up_to_2_9),
         cmocka_unit_test(refuses_divisions_that_are_no_powers_of_two),

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "allocators/pytorch_settings.h"
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
@@ -31,6 +32,21 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
     return true;
 }
 
+#define NO_CONF "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out"
+#define VERSION_SEVERAL 210u /* the first release that looks for several variables */
+
+/* The settings string that PyTorch of that version finds in the environment, or NULL. */
+static const char *conf_of_environment(uint32_t version)
+{
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
+                                        "PYTORCH_ALLOC_CONF"};
+    size_t count = version >= VERSION_SEVERAL ? sizeof names / sizeof names[0] : 1;
+    const char *conf = NULL;
+    for (size_t i = 0; i < count && conf == NULL; i++)
+        conf = getenv(names[i]);
+    return conf;
+}
+
 bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error)
 {
@@ -51,17 +67,8 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
     }
     ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
     for (size_t i = 0; ok && i < policies->count; i++) {
-        const char *conf = getenv("PYTORCH_CUDA_ALLOC_CONF");
-        if (!policies->specs[i].wants_env)
-            continue;
-        if (conf == NULL)
-            conf = getenv("PYTORCH_ALLOC_CONF");
-        if (conf == NULL)
-            ok =
-                frag_fail(error, FRAG_E_USAGE,
-                          "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out");
-        else
-            ok = frag_policy_spec_apply(&policies->specs[i], conf, error);
+        if (policies->specs[i].wants_env && conf_of_environment(VERSION_SEVERAL) == NULL)
+            ok = frag_fail(error, FRAG_E_USAGE, NO_CONF);
     }
     free(positions);
     free(ends);
@@ -110,31 +117,44 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
     return true;
 }
 
+/* Which variables count depends on the release, and that perhaps on the recording. */
+static bool take_environment(frag_policy_spec *spec, const frag_recording *recording,
+                             frag_error *error)
+{
+    const char *recorded = frag_recording_get(recording, "torch.version_hint");
+    uint32_t version = 0;
+    if (!frag_pytorch_version(frag_policy_spec_text(spec, "version"),
+                              recorded != NULL ? recorded : "", &version, error))
+        return false;
+    const char *conf = conf_of_environment(version);
+    if (conf == NULL)
+        return frag_fail(error, FRAG_E_USAGE, NO_CONF " (PyTorch %u.%u reads no other variable)",
+                         version / 100, version % 100);
+    frag_policy_spec_take(spec, conf);
+    return true;
+}
+
+static bool take_recorded(frag_policy_spec *spec, const frag_recording *recording,
+                          frag_error *error)
+{
+    const char *conf = frag_recording_get(recording, "torch.conf");
+    if (conf == NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s holds no settings for pytorch:recorded; name the settings instead",
+                         recording->name);
+    frag_policy_spec_take(spec, conf);
+    return true;
+}
+
 bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
                          frag_policy_spec *resolved, frag_error *error)
 {
     frag_policy_spec_copy(spec, resolved);
-    if (!spec->wants_recorded)
+    if ((!spec->wants_env || take_environment(resolved, recording, error)) &&
+        (!spec->wants_recorded || take_recorded(resolved, recording, error)))
         return true;
-    const char *conf = frag_recording_get(recording, "torch.conf");
-    bool ok = conf != NULL ||
-              frag_fail(error, FRAG_E_USAGE,
-                        "%s holds no settings for pytorch:recorded; name the settings instead",
-                        recording->name);
-    if (ok)
-        ok = frag_policy_spec_apply(resolved, conf, error);
-    if (!ok) {
-        frag_policy_spec_destroy(resolved);
-        return frag_error_in(error, "--policy");
-    }
-    /* What the user wrote besides :recorded wins over what was recorded. */
-    for (uint32_t i = 0; i < spec->value_count; i++)
-        if (spec->values[i].is_given && !frag_policy_spec_set(resolved, spec->ops->options[i].key,
-                                                              spec->values[i].text, error)) {
-            frag_policy_spec_destroy(resolved);
-            return false;
-        }
-    return true;
+    frag_policy_spec_destroy(resolved);
+    return frag_error_in(error, "--policy");
 }
 
 bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,

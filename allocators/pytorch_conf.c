@@ -1,0 +1,501 @@
+#include "allocators/pytorch_conf.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+#define MIB_MAX (UINT64_MAX / FRAG_MIB)
+
+typedef struct token {
+    const char *text;
+    uint64_t column; /* of its first character, from 1 */
+} token;
+
+typedef struct parser {
+    frag_pytorch_settings settings; /* becomes the user's when the whole string was read */
+    token *tokens;
+    size_t count;
+    size_t at; /* the token being read */
+    uint64_t end_column;
+    bool is_slack_named;
+    frag_error *error;
+} parser;
+
+static bool is_new(const parser *parse)
+{
+    return parse->settings.version >= 210;
+}
+
+/* The release's words about the token being read. */
+static bool refuse(parser *parse, const char *words)
+{
+    uint64_t column =
+        parse->at < parse->count ? parse->tokens[parse->at].column : parse->end_column;
+    uint32_t version = parse->settings.version;
+    if (parse->error != NULL)
+        parse->error->column = column;
+    return frag_fail(parse->error, FRAG_E_USAGE,
+                     "PyTorch %u.%u refuses these settings at character %llu: %s", version / 100,
+                     version % 100, (unsigned long long)column, words);
+}
+
+#define WORDS_MAX 256
+
+static bool refuse_about(parser *parse, const char *before, const char *name, const char *after)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "%s%.120s%s", before, name, after);
+    return refuse(parse, words);
+}
+
+static bool is_token(const parser *parse, const char *text)
+{
+    return parse->at < parse->count && strcmp(parse->tokens[parse->at].text, text) == 0;
+}
+
+/* From 2.10 on, a wrong separator is passed over unseen. */
+static bool read_separator(parser *parse, const char *separator)
+{
+    parse->at++;
+    if (is_new(parse) || is_token(parse, separator))
+        return true;
+    return refuse_about(parse, "Error parsing CachingAllocator settings, expected ", separator, "");
+}
+
+/* Moves from a key to its value. */
+static bool go_to_value(parser *parse)
+{
+    const char *key = parse->tokens[parse->at].text;
+    if (!read_separator(parse, ":"))
+        return false;
+    parse->at++;
+    return parse->at < parse->count ||
+           (is_new(parse) ? refuse_about(parse, "it ends where the value of ", key, " is read")
+                          : refuse_about(parse, "Error, expecting ", key, " value"));
+}
+
+/* Whole numbers as stoi (up to 2.9) and stoull read them: a leading number counts, what follows
+ * does not, and a minus wraps around. */
+static bool read_whole(parser *parse, uint64_t *number)
+{
+    const char *text = parse->tokens[parse->at].text;
+    char *end = NULL;
+    errno = 0;
+    if (is_new(parse)) {
+        unsigned long long value = strtoull(text, &end, 10);
+        *number = value;
+        return (end != text && errno == 0) || refuse(parse, "stoull");
+    }
+    long value = strtol(text, &end, 10);
+    *number = (uint64_t)value;
+    return (end != text && errno == 0 && value >= INT_MIN && value <= INT_MAX) ||
+           refuse(parse, "stoi");
+}
+
+static bool read_real(parser *parse, double *number)
+{
+    const char *text = parse->tokens[parse->at].text;
+    char *end = NULL;
+    errno = 0;
+    *number = strtod(text, &end);
+    return (end != text && errno == 0) || refuse(parse, "stod");
+}
+
+static bool read_flag(parser *parse, bool *flag)
+{
+    const char *key = parse->tokens[parse->at].text;
+    if (!go_to_value(parse))
+        return false;
+    const char *text = parse->tokens[parse->at].text;
+    *flag = strcmp(text, "True") == 0;
+    if (*flag || strcmp(text, "False") == 0)
+        return true;
+    if (!is_new(parse))
+        return refuse_about(parse, "Expected a single True/False argument for ", key, "");
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words,
+             "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '%.120s'",
+             parse->at, text);
+    return refuse(parse, words);
+}
+
+/* A size of at least the large segment; more than 64 bits of bytes is the most there is. */
+static bool read_split_size(parser *parse, uint64_t *bytes)
+{
+    const char *key = parse->tokens[parse->at].text;
+    uint64_t mib = 0;
+    if (!go_to_value(parse) || !read_whole(parse, &mib))
+        return false;
+    uint64_t least = frag_pytorch_conf_split_mib_min(&parse->settings);
+    if (mib < least) {
+        char words[WORDS_MAX];
+        if (is_new(parse))
+            snprintf(words, sizeof words, "CachingAllocator option %s too small, must be >= %llu",
+                     key, (unsigned long long)least);
+        else
+            snprintf(words, sizeof words, "CachingAllocator option %s too small, must be > %llu",
+                     key, (unsigned long long)least - 1);
+        return refuse(parse, words);
+    }
+    *bytes = (mib < MIB_MAX ? mib : MIB_MAX) * FRAG_MIB;
+    return true;
+}
+
+static bool read_max_split(parser *parse)
+{
+    return read_split_size(parse, &parse->settings.max_split_bytes);
+}
+
+static bool read_slack(parser *parse)
+{
+    parse->is_slack_named = true;
+    return read_split_size(parse, &parse->settings.non_split_rounding_bytes);
+}
+
+static bool read_gc(parser *parse)
+{
+    double value = 0;
+    if (!go_to_value(parse) || !read_real(parse, &value))
+        return false;
+    if (is_new(parse) && !(value > 0 && value < 1))
+        return refuse(parse, "garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
+    if (!(value > 0))
+        return refuse(parse, "garbage_collect_threshold too small, set it 0.0~1.0");
+    if (!(value < 1))
+        return refuse(parse, "garbage_collect_threshold too big, set it 0.0~1.0");
+    parse->settings.gc_threshold = value;
+    return true;
+}
+
+static bool read_division(parser *parse, bool may_be_off, uint64_t *division)
+{
+    if (!read_whole(parse, division))
+        return false;
+    if (frag_is_power_of_two(*division) || (*division == 0 && may_be_off))
+        return true;
+    uint32_t version = parse->settings.version;
+    return refuse(parse, may_be_off       ? "For roundups, the divisions has to be power of 2 or 0 "
+                                            "to disable roundup "
+                         : version <= 207 ? "For roundups, the divisons has to be power of 2 "
+                                          : "For roundups, the divisions has to be power of 2 ");
+}
+
+/* The first item also stands for all smaller intervals; gaps between items stay off. */
+static bool read_division_item(parser *parse, bool *is_first, uint32_t *last)
+{
+    uint64_t *divisions = parse->settings.divisions;
+    bool is_rest = is_token(parse, ">");
+    size_t start_at = parse->at;
+    if (!read_separator(parse, ":"))
+        return false;
+    parse->at++;
+    uint64_t value = 0;
+    if (parse->at >= parse->count)
+        return refuse(parse, "Error parsing roundup_power2_divisions value");
+    if (!read_division(parse, parse->settings.version >= 204, &value))
+        return false;
+    if (is_rest) {
+        for (uint32_t i = *last + (is_new(parse) ? 1 : 0); i < 16; i++)
+            divisions[i] = value;
+        return true;
+    }
+    size_t value_at = parse->at;
+    uint64_t start = 0;
+    parse->at = start_at;
+    if (!read_whole(parse, &start))
+        return false;
+    if (!frag_is_power_of_two(start))
+        return refuse(parse, "For roundups, the intervals have to be power of 2 ");
+    parse->at = value_at;
+    uint32_t interval = frag_bit_high(start) < 15 ? frag_bit_high(start) : 15;
+    for (uint32_t i = 0; *is_first && i < interval; i++)
+        divisions[i] = value;
+    *is_first = false;
+    divisions[interval] = value;
+    *last = interval;
+    return true;
+}
+
+/* From the value's first token on: one value for all intervals, or a list. */
+static bool read_division_value(parser *parse)
+{
+    if (!is_token(parse, "[")) {
+        uint64_t value = 0;
+        if (!read_division(parse, false, &value))
+            return false;
+        for (uint32_t i = 0; i < 16; i++)
+            parse->settings.divisions[i] = value;
+        return true;
+    }
+    bool is_first = true;
+    uint32_t last = 0;
+    for (parse->at++; parse->at < parse->count && !is_token(parse, "]"); parse->at++) {
+        if (!read_division_item(parse, &is_first, &last))
+            return false;
+        parse->at++;
+        if (is_token(parse, "]"))
+            return true;
+        parse->at--;
+        if (!read_separator(parse, ","))
+            return false;
+    }
+    return parse->at < parse->count ||
+           refuse(parse, "Error, expecting roundup_power2_divisions value");
+}
+
+static bool read_divisions(parser *parse)
+{
+    return go_to_value(parse) && read_division_value(parse);
+}
+
+static bool read_expandable(parser *parse)
+{
+    return read_flag(parse, &parse->settings.is_expandable);
+}
+
+static bool read_throw(parser *parse)
+{
+    return read_flag(parse, &parse->settings.throws_on_oom);
+}
+
+static bool read_other_flag(parser *parse)
+{
+    bool ignored = false;
+    return read_flag(parse, &ignored);
+}
+
+static bool read_fraction(parser *parse)
+{
+    double value = 0;
+    if (!go_to_value(parse) || !read_real(parse, &value))
+        return false;
+    if (!(value >= 0 && value <= 1))
+        return refuse(parse, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
+    parse->settings.key_fraction = value;
+    return true;
+}
+
+static bool read_backend(parser *parse)
+{
+    if (!go_to_value(parse))
+        return false;
+    if (is_token(parse, "native"))
+        return true;
+    if (is_token(parse, "cudaMallocAsync"))
+        return refuse(parse, "only the native backend is simulated");
+    return refuse(parse, "Unknown allocator backend, options are native and cudaMallocAsync");
+}
+
+static bool read_threads(parser *parse)
+{
+    uint64_t count = 0;
+    if (!go_to_value(parse) || !read_whole(parse, &count))
+        return false;
+    if (!frag_is_power_of_two(count))
+        return refuse(parse, "Number of register threads has to be power of 2 ");
+    if (count > 128)
+        return refuse(parse, "Number of register threads should be less than or equal to 128");
+    return true;
+}
+
+static bool read_pinned_reserve(parser *parse)
+{
+    uint64_t mib = 0;
+    if (!go_to_value(parse) || !read_whole(parse, &mib))
+        return false;
+    return mib > 0 || refuse(parse, "Pinned reserve segment size has to be greater than 0 ");
+}
+
+/* A share of the device, or GiB with a G. What is neither is warned about and passed over. */
+static bool read_reserve(parser *parse)
+{
+    if (!go_to_value(parse))
+        return false;
+    const char *text = parse->tokens[parse->at].text;
+    char *end = NULL;
+    double value = strtod(text, &end);
+    bool is_gib = end != text && strcmp(end, "G") == 0;
+    bool is_good = end != text && (*end == '\0' || is_gib) && value > 0;
+    parse->settings.reserve_bytes = is_good && is_gib ? (uint64_t)(value * (double)FRAG_GIB) : 0;
+    parse->settings.reserve_ratio = is_good && !is_gib ? value : 0;
+    return true;
+}
+
+static bool skip_list(parser *parse)
+{
+    if (!go_to_value(parse))
+        return false;
+    if (!is_token(parse, "["))
+        return refuse(parse, "Expected a list for expandable_segments_reserve_by_class");
+    while (parse->at < parse->count && !is_token(parse, "]"))
+        parse->at++;
+    return true;
+}
+
+/* Read before the other keys, because the least of the others depends on it. */
+static bool read_large_segment(parser *parse)
+{
+    uint64_t mib = 0;
+    if (!go_to_value(parse) || !read_whole(parse, &mib))
+        return false;
+    if (mib <= 10)
+        return refuse(parse, "large_segment_size_mb must be > 10 MB");
+    parse->settings.large_segment_bytes = (mib < MIB_MAX ? mib : MIB_MAX) * FRAG_MIB;
+    return true;
+}
+
+typedef struct known_key {
+    const char *name;
+    uint32_t since;
+    bool (*read)(parser *parse); /* from the key to the last token of its value */
+} known_key;
+
+static const known_key known_keys[] = {
+    {"backend", 200, read_backend},
+    {"max_split_size_mb", 200, read_max_split},
+    {"garbage_collection_threshold", 200, read_gc},
+    {"roundup_power2_divisions", 200, read_divisions},
+    {"expandable_segments", 201, read_expandable},
+    {"pinned_use_cuda_host_register", 201, read_other_flag},
+    {"release_lock_on_cudamalloc", 202, read_other_flag},
+    {"pinned_num_register_threads", 202, read_threads},
+    {"max_non_split_rounding_mb", 206, read_slack},
+    {"pinned_use_background_threads", 206, read_other_flag},
+    {"graph_capture_record_stream_reuse", 209, read_other_flag},
+    {"per_process_memory_fraction", 210, read_fraction},
+    {"pinned_reserve_segment_size_mb", 210, read_pinned_reserve},
+    {"large_segment_size_mb", 211, read_large_segment},
+    {"throw_on_cudamalloc_oom", 212, read_throw},
+    {"pinned_free_catch_all", 212, read_other_flag},
+    {"expandable_segments_reserve", 215, read_reserve},
+    {"expandable_segments_reserve_by_class", 215, skip_list},
+};
+
+static const known_key *find_key(const char *name)
+{
+    for (size_t i = 0; i < sizeof known_keys / sizeof known_keys[0]; i++)
+        if (strcmp(known_keys[i].name, name) == 0)
+            return &known_keys[i];
+    return NULL;
+}
+
+uint32_t frag_pytorch_conf_since(const char *key)
+{
+    const known_key *known = find_key(key);
+    return known == NULL ? 0 : known->since;
+}
+
+uint64_t frag_pytorch_conf_split_mib_min(const frag_pytorch_settings *settings)
+{
+    return settings->version < 210 ? 21 : settings->large_segment_bytes / FRAG_MIB;
+}
+
+static bool is_blank(const parser *parse, char c)
+{
+    return c == ' ' || (is_new(parse) && c >= '\t' && c <= '\r');
+}
+
+/* Blanks count nowhere, not even inside a word, so words are pieces of the text without them. */
+static char *split(parser *parse, const char *text)
+{
+    size_t length = strlen(text);
+    char *words = frag_alloc(2 * length + 1, 1);
+    parse->tokens = frag_alloc(length + 1, sizeof *parse->tokens);
+    char *end = words;
+    bool is_inside = false;
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (is_blank(parse, c))
+            continue;
+        bool is_mark = c == ',' || c == ':' || c == '[' || c == ']';
+        if (is_mark || !is_inside) {
+            if (is_inside)
+                end++;
+            parse->tokens[parse->count++] = (token){end, i + 1};
+        }
+        *end++ = c;
+        end += is_mark ? 1 : 0;
+        is_inside = !is_mark;
+    }
+    parse->end_column = length + 1;
+    return words;
+}
+
+static bool read_keys(parser *parse)
+{
+    for (parse->at = 0; parse->at < parse->count; parse->at++) {
+        const char *name = parse->tokens[parse->at].text;
+        const known_key *known = find_key(name);
+        if (known == NULL || known->since > parse->settings.version)
+            return is_new(parse)
+                       ? refuse_about(parse, "Unrecognized key '", name,
+                                      "' in CUDA allocator config.")
+                       : refuse_about(parse, "Unrecognized CachingAllocator option: ", name, "");
+        if (!known->read(parse))
+            return false;
+        if (parse->at + 1 < parse->count && !read_separator(parse, ","))
+            return false;
+    }
+    return true;
+}
+
+static bool read_large_segment_first(parser *parse)
+{
+    if (parse->settings.version < 211)
+        return true;
+    for (parse->at = 0; parse->at < parse->count; parse->at++)
+        if (is_token(parse, "large_segment_size_mb") && !read_large_segment(parse))
+            return false;
+    return true;
+}
+
+static void note_divisions(frag_pytorch_settings *settings)
+{
+    settings->has_divisions = false;
+    for (uint32_t i = 0; i < 16; i++)
+        settings->has_divisions |= settings->divisions[i] > 0;
+}
+
+bool frag_pytorch_conf_parse(frag_pytorch_settings *settings, const char *text, frag_error *error)
+{
+    parser parse = {.settings = *settings, .error = error};
+    char *words = split(&parse, text);
+    parse.settings.max_split_bytes = FRAG_UNLIMITED;
+    parse.settings.gc_threshold = 0;
+    memset(parse.settings.divisions, 0, sizeof parse.settings.divisions);
+    bool ok = read_large_segment_first(&parse) && read_keys(&parse);
+    if (ok) {
+        if (!parse.is_slack_named && parse.settings.version >= 211)
+            parse.settings.non_split_rounding_bytes = parse.settings.large_segment_bytes;
+        note_divisions(&parse.settings);
+        *settings = parse.settings;
+    }
+    free(words);
+    free(parse.tokens);
+    return ok;
+}
+
+bool frag_pytorch_conf_divisions(frag_pytorch_settings *settings, const char *text,
+                                 frag_error *error)
+{
+    parser parse = {.settings = *settings, .error = error};
+    char *words = split(&parse, text);
+    memset(parse.settings.divisions, 0, sizeof parse.settings.divisions);
+    bool ok = parse.count > 0 ? read_division_value(&parse) : refuse(&parse, "there is no value");
+    if (ok) {
+        parse.at++;
+        ok = parse.at == parse.count || refuse(&parse, "something follows the value");
+    }
+    if (ok) {
+        note_divisions(&parse.settings);
+        *settings = parse.settings;
+    }
+    free(words);
+    free(parse.tokens);
+    return ok;
+}
