@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,16 +68,26 @@ static bool read_separator(parser *parse, const char *separator)
     return refuse_about(parse, "Error parsing CachingAllocator settings, expected ", separator, "");
 }
 
+/* From 2.10 on, reading beyond the last word is an assertion of the library. */
+static bool refuse_end(parser *parse)
+{
+    return refuse(parse, "Index out of bounds in ConfigTokenizer");
+}
+
 /* Moves from a key to its value. */
-static bool go_to_value(parser *parse)
+static bool go_to_value(parser *parse, const char *words_if_missing)
 {
     const char *key = parse->tokens[parse->at].text;
     if (!read_separator(parse, ":"))
         return false;
     parse->at++;
-    return parse->at < parse->count ||
-           (is_new(parse) ? refuse_about(parse, "it ends where the value of ", key, " is read")
-                          : refuse_about(parse, "Error, expecting ", key, " value"));
+    if (parse->at < parse->count)
+        return true;
+    if (is_new(parse))
+        return refuse_end(parse);
+    if (words_if_missing != NULL)
+        return refuse(parse, words_if_missing);
+    return refuse_about(parse, "Error, expecting ", key, " value");
 }
 
 /* Whole numbers as stoi (up to 2.9) and stoull read them: a leading number counts, what follows
@@ -87,14 +98,23 @@ static bool read_whole(parser *parse, uint64_t *number)
     char *end = NULL;
     errno = 0;
     if (is_new(parse)) {
-        unsigned long long value = strtoull(text, &end, 10);
-        *number = value;
+        *number = strtoull(text, &end, 10);
         return (end != text && errno == 0) || refuse(parse, "stoull");
     }
     long value = strtol(text, &end, 10);
     *number = (uint64_t)value;
     return (end != text && errno == 0 && value >= INT_MIN && value <= INT_MAX) ||
            refuse(parse, "stoi");
+}
+
+/* The start of an interval is read as a longer number than its division. */
+static bool read_start(parser *parse, uint64_t *number)
+{
+    const char *text = parse->tokens[parse->at].text;
+    char *end = NULL;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return (end != text && errno == 0) || refuse(parse, is_new(parse) ? "stoull" : "stoul");
 }
 
 static bool read_real(parser *parse, double *number)
@@ -108,16 +128,18 @@ static bool read_real(parser *parse, double *number)
 
 static bool read_flag(parser *parse, bool *flag)
 {
+    char words[WORDS_MAX];
     const char *key = parse->tokens[parse->at].text;
-    if (!go_to_value(parse))
+    bool is_plain = strncmp(key, "expandable", 10) != 0 && strncmp(key, "release", 7) != 0;
+    snprintf(words, sizeof words, "Expected a single True/False argument for %.120s", key);
+    if (!go_to_value(parse, is_plain ? NULL : words))
         return false;
     const char *text = parse->tokens[parse->at].text;
     *flag = strcmp(text, "True") == 0;
     if (*flag || strcmp(text, "False") == 0)
         return true;
     if (!is_new(parse))
-        return refuse_about(parse, "Expected a single True/False argument for ", key, "");
-    char words[WORDS_MAX];
+        return refuse(parse, words);
     snprintf(words, sizeof words,
              "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '%.120s'",
              parse->at, text);
@@ -129,7 +151,7 @@ static bool read_split_size(parser *parse, uint64_t *bytes)
 {
     const char *key = parse->tokens[parse->at].text;
     uint64_t mib = 0;
-    if (!go_to_value(parse) || !read_whole(parse, &mib))
+    if (!go_to_value(parse, NULL) || !read_whole(parse, &mib))
         return false;
     uint64_t least = frag_pytorch_conf_split_mib_min(&parse->settings);
     if (mib < least) {
@@ -160,7 +182,7 @@ static bool read_slack(parser *parse)
 static bool read_gc(parser *parse)
 {
     double value = 0;
-    if (!go_to_value(parse) || !read_real(parse, &value))
+    if (!go_to_value(parse, NULL) || !read_real(parse, &value))
         return false;
     if (is_new(parse) && !(value > 0 && value < 1))
         return refuse(parse, "garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
@@ -178,11 +200,9 @@ static bool read_division(parser *parse, bool may_be_off, uint64_t *division)
         return false;
     if (frag_is_power_of_two(*division) || (*division == 0 && may_be_off))
         return true;
-    uint32_t version = parse->settings.version;
-    return refuse(parse, may_be_off       ? "For roundups, the divisions has to be power of 2 or 0 "
-                                            "to disable roundup "
-                         : version <= 207 ? "For roundups, the divisons has to be power of 2 "
-                                          : "For roundups, the divisions has to be power of 2 ");
+    return refuse_about(
+        parse, "For roundups, the ", parse->settings.version <= 207 ? "divisons" : "divisions",
+        may_be_off ? " has to be power of 2 or 0 to disable roundup " : " has to be power of 2 ");
 }
 
 /* The first item also stands for all smaller intervals; gaps between items stay off. */
@@ -196,7 +216,8 @@ static bool read_division_item(parser *parse, bool *is_first, uint32_t *last)
     parse->at++;
     uint64_t value = 0;
     if (parse->at >= parse->count)
-        return refuse(parse, "Error parsing roundup_power2_divisions value");
+        return is_new(parse) ? refuse_end(parse)
+                             : refuse(parse, "Error parsing roundup_power2_divisions value");
     if (!read_division(parse, parse->settings.version >= 204, &value))
         return false;
     if (is_rest) {
@@ -207,7 +228,7 @@ static bool read_division_item(parser *parse, bool *is_first, uint32_t *last)
     size_t value_at = parse->at;
     uint64_t start = 0;
     parse->at = start_at;
-    if (!read_whole(parse, &start))
+    if (!read_start(parse, &start))
         return false;
     if (!frag_is_power_of_two(start))
         return refuse(parse, "For roundups, the intervals have to be power of 2 ");
@@ -219,6 +240,20 @@ static bool read_division_item(parser *parse, bool *is_first, uint32_t *last)
     divisions[interval] = value;
     *last = interval;
     return true;
+}
+
+static bool refuse_bracket(parser *parse)
+{
+    return refuse(parse,
+                  "Expected closing bracket ']' in ConfigTokenizer but reached end of config");
+}
+
+/* A list that ends after an item: releases up to 2.9 read on and crash, or say what follows. */
+static bool refuse_unclosed(parser *parse)
+{
+    parse->at = parse->count;
+    return is_new(parse) ? refuse_end(parse)
+                         : refuse(parse, "Error parsing CachingAllocator settings, expected ,");
 }
 
 /* From the value's first token on: one value for all intervals, or a list. */
@@ -237,20 +272,17 @@ static bool read_division_value(parser *parse)
     for (parse->at++; parse->at < parse->count && !is_token(parse, "]"); parse->at++) {
         if (!read_division_item(parse, &is_first, &last))
             return false;
-        parse->at++;
-        if (is_token(parse, "]"))
-            return true;
-        parse->at--;
-        if (!read_separator(parse, ","))
+        if (parse->at + 1 == parse->count)
+            return refuse_unclosed(parse);
+        if (strcmp(parse->tokens[parse->at + 1].text, "]") != 0 && !read_separator(parse, ","))
             return false;
     }
-    return parse->at < parse->count ||
-           refuse(parse, "Error, expecting roundup_power2_divisions value");
+    return parse->at < parse->count || !is_new(parse) || refuse_bracket(parse);
 }
 
 static bool read_divisions(parser *parse)
 {
-    return go_to_value(parse) && read_division_value(parse);
+    return go_to_value(parse, NULL) && read_division_value(parse);
 }
 
 static bool read_expandable(parser *parse)
@@ -269,10 +301,16 @@ static bool read_other_flag(parser *parse)
     return read_flag(parse, &ignored);
 }
 
+static bool read_other_number(parser *parse)
+{
+    uint64_t ignored = 0;
+    return go_to_value(parse, NULL) && read_whole(parse, &ignored);
+}
+
 static bool read_fraction(parser *parse)
 {
     double value = 0;
-    if (!go_to_value(parse) || !read_real(parse, &value))
+    if (!go_to_value(parse, NULL) || !read_real(parse, &value))
         return false;
     if (!(value >= 0 && value <= 1))
         return refuse(parse, "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
@@ -282,7 +320,7 @@ static bool read_fraction(parser *parse)
 
 static bool read_backend(parser *parse)
 {
-    if (!go_to_value(parse))
+    if (!go_to_value(parse, "Error parsing backend value"))
         return false;
     if (is_token(parse, "native"))
         return true;
@@ -294,86 +332,116 @@ static bool read_backend(parser *parse)
 static bool read_threads(parser *parse)
 {
     uint64_t count = 0;
-    if (!go_to_value(parse) || !read_whole(parse, &count))
+    if (!go_to_value(parse, NULL) || !read_whole(parse, &count))
         return false;
+    char got[32] = "";
+    if (is_new(parse))
+        snprintf(got, sizeof got, ", got %llu", (unsigned long long)count);
     if (!frag_is_power_of_two(count))
-        return refuse(parse, "Number of register threads has to be power of 2 ");
-    if (count > 128)
-        return refuse(parse, "Number of register threads should be less than or equal to 128");
-    return true;
+        return refuse_about(parse, "Number of register threads has to be power of 2",
+                            is_new(parse) ? got : " ", "");
+    return count <= 128 ||
+           refuse_about(parse, "Number of register threads should be less than or equal to 128",
+                        got, "");
 }
 
 static bool read_pinned_reserve(parser *parse)
 {
     uint64_t mib = 0;
-    if (!go_to_value(parse) || !read_whole(parse, &mib))
+    if (!go_to_value(parse, NULL) || !read_whole(parse, &mib))
         return false;
-    return mib > 0 || refuse(parse, "Pinned reserve segment size has to be greater than 0 ");
+    return mib > 0 || refuse(parse, "Pinned reserve segment size has to be greater than 0");
 }
 
-/* A share of the device, or GiB with a G. What is neither is warned about and passed over. */
+/* A share of the device, or GiB with a G. What is neither is warned about and changes nothing. */
 static bool read_reserve(parser *parse)
 {
-    if (!go_to_value(parse))
+    if (!go_to_value(parse, NULL))
         return false;
     const char *text = parse->tokens[parse->at].text;
     char *end = NULL;
     double value = strtod(text, &end);
     bool is_gib = end != text && strcmp(end, "G") == 0;
-    bool is_good = end != text && (*end == '\0' || is_gib) && value > 0;
-    parse->settings.reserve_bytes = is_good && is_gib ? (uint64_t)(value * (double)FRAG_GIB) : 0;
-    parse->settings.reserve_ratio = is_good && !is_gib ? value : 0;
+    if (end == text || (*end != '\0' && !is_gib) || !(value > 0) || !isfinite(value))
+        return true;
+    double bytes = value * (double)FRAG_GIB;
+    uint64_t most = FRAG_UNLIMITED;
+    parse->settings.reserve_bytes = !is_gib ? 0 : bytes < (double)most ? (uint64_t)bytes : most;
+    parse->settings.reserve_ratio = is_gib ? 0 : value;
     return true;
 }
 
-static bool skip_list(parser *parse)
+/* [class:value,...], read by place: only the closing bracket and the commas are looked at. Classes
+ * are names that programs give to streams; no trace has them. */
+static bool read_reserve_by_class(parser *parse)
 {
-    if (!go_to_value(parse))
+    if (!go_to_value(parse, NULL))
+        return false;
+    for (parse->at++; !is_token(parse, "]"); parse->at++) {
+        parse->at += 2;
+        if (parse->at >= parse->count)
+            return refuse_end(parse);
+        if (parse->at + 1 < parse->count && strcmp(parse->tokens[parse->at + 1].text, ",") == 0)
+            parse->at++;
+    }
+    return true;
+}
+
+/* Passes over the value of a key that is read in the other pass. */
+static bool skip_value(parser *parse)
+{
+    if (!go_to_value(parse, NULL))
         return false;
     if (!is_token(parse, "["))
-        return refuse(parse, "Expected a list for expandable_segments_reserve_by_class");
+        return true;
     while (parse->at < parse->count && !is_token(parse, "]"))
         parse->at++;
-    return true;
+    return parse->at < parse->count || refuse_bracket(parse);
 }
 
 /* Read before the other keys, because the least of the others depends on it. */
 static bool read_large_segment(parser *parse)
 {
     uint64_t mib = 0;
-    if (!go_to_value(parse) || !read_whole(parse, &mib))
+    if (!go_to_value(parse, NULL) || !read_whole(parse, &mib))
         return false;
     if (mib <= 10)
-        return refuse(parse, "large_segment_size_mb must be > 10 MB");
+        return refuse(parse, "CachingAllocator option large_segment_size_mb must be > 10 MB");
     parse->settings.large_segment_bytes = (mib < MIB_MAX ? mib : MIB_MAX) * FRAG_MIB;
     return true;
 }
 
+/* Since 2.10 the keys that all kinds of accelerators share are read in a pass of their own. */
 typedef struct known_key {
     const char *name;
     uint32_t since;
+    bool is_shared;
     bool (*read)(parser *parse); /* from the key to the last token of its value */
 } known_key;
 
 static const known_key known_keys[] = {
-    {"backend", 200, read_backend},
-    {"max_split_size_mb", 200, read_max_split},
-    {"garbage_collection_threshold", 200, read_gc},
-    {"roundup_power2_divisions", 200, read_divisions},
-    {"expandable_segments", 201, read_expandable},
-    {"pinned_use_cuda_host_register", 201, read_other_flag},
-    {"release_lock_on_cudamalloc", 202, read_other_flag},
-    {"pinned_num_register_threads", 202, read_threads},
-    {"max_non_split_rounding_mb", 206, read_slack},
-    {"pinned_use_background_threads", 206, read_other_flag},
-    {"graph_capture_record_stream_reuse", 209, read_other_flag},
-    {"per_process_memory_fraction", 210, read_fraction},
-    {"pinned_reserve_segment_size_mb", 210, read_pinned_reserve},
-    {"large_segment_size_mb", 211, read_large_segment},
-    {"throw_on_cudamalloc_oom", 212, read_throw},
-    {"pinned_free_catch_all", 212, read_other_flag},
-    {"expandable_segments_reserve", 215, read_reserve},
-    {"expandable_segments_reserve_by_class", 215, skip_list},
+    {"backend", 200, false, read_backend},
+    {"max_split_size_mb", 200, true, read_max_split},
+    {"garbage_collection_threshold", 200, true, read_gc},
+    {"roundup_power2_divisions", 200, true, read_divisions},
+    {"expandable_segments", 201, true, read_expandable},
+    {"pinned_use_cuda_host_register", 202, false, read_other_flag},
+    {"pinned_use_hip_host_register", 202, false, read_other_flag},
+    {"release_lock_on_cudamalloc", 202, false, read_other_flag},
+    {"release_lock_on_hipmalloc", 202, false, read_other_flag},
+    {"pinned_num_register_threads", 202, false, read_threads},
+    {"max_non_split_rounding_mb", 206, true, read_slack},
+    {"pinned_use_background_threads", 206, true, read_other_flag},
+    {"graph_capture_record_stream_reuse", 209, false, read_other_flag},
+    {"per_process_memory_fraction", 210, false, read_fraction},
+    {"pinned_reserve_segment_size_mb", 210, false, read_pinned_reserve},
+    {"large_segment_size_mb", 211, true, read_large_segment},
+    {"throw_on_cudamalloc_oom", 212, false, read_throw},
+    {"pinned_free_catch_all", 212, false, read_other_flag},
+    {"pinned_max_round_threshold_mb", 213, true, read_other_number},
+    {"pinned_max_cached_size_mb", 213, true, read_other_number},
+    {"expandable_segments_reserve", 215, false, read_reserve},
+    {"expandable_segments_reserve_by_class", 215, false, read_reserve_by_class},
 };
 
 static const known_key *find_key(const char *name)
@@ -426,17 +494,24 @@ static char *split(parser *parse, const char *text)
     return words;
 }
 
-static bool read_keys(parser *parse)
+static bool refuse_key(parser *parse, bool is_shared_pass)
+{
+    const char *name = parse->tokens[parse->at].text;
+    if (!is_new(parse))
+        return refuse_about(parse, "Unrecognized CachingAllocator option: ", name, "");
+    return refuse_about(parse, "Unrecognized key '", name,
+                        is_shared_pass ? "' in Accelerator allocator config."
+                                       : "' in CUDA allocator config.");
+}
+
+static bool read_keys(parser *parse, bool is_shared_pass)
 {
     for (parse->at = 0; parse->at < parse->count; parse->at++) {
-        const char *name = parse->tokens[parse->at].text;
-        const known_key *known = find_key(name);
+        const known_key *known = find_key(parse->tokens[parse->at].text);
         if (known == NULL || known->since > parse->settings.version)
-            return is_new(parse)
-                       ? refuse_about(parse, "Unrecognized key '", name,
-                                      "' in CUDA allocator config.")
-                       : refuse_about(parse, "Unrecognized CachingAllocator option: ", name, "");
-        if (!known->read(parse))
+            return refuse_key(parse, is_shared_pass);
+        bool is_other = is_new(parse) && known->is_shared != is_shared_pass;
+        if (is_other ? !skip_value(parse) : !known->read(parse))
             return false;
         if (parse->at + 1 < parse->count && !read_separator(parse, ","))
             return false;
@@ -454,6 +529,17 @@ static bool read_large_segment_first(parser *parse)
     return true;
 }
 
+/* The first string is read by the allocator as it starts, which looks at its own keys first; one
+ * set at run time goes through the settings that all accelerators share. */
+static bool read_passes(parser *parse)
+{
+    if (!is_new(parse))
+        return read_keys(parse, true);
+    bool is_shared_first = parse->settings.is_configured;
+    return (is_shared_first || read_keys(parse, false)) && read_large_segment_first(parse) &&
+           read_keys(parse, true) && (!is_shared_first || read_keys(parse, false));
+}
+
 static void note_divisions(frag_pytorch_settings *settings)
 {
     settings->has_divisions = false;
@@ -468,11 +554,12 @@ bool frag_pytorch_conf_parse(frag_pytorch_settings *settings, const char *text, 
     parse.settings.max_split_bytes = FRAG_UNLIMITED;
     parse.settings.gc_threshold = 0;
     memset(parse.settings.divisions, 0, sizeof parse.settings.divisions);
-    bool ok = read_large_segment_first(&parse) && read_keys(&parse);
+    bool ok = read_passes(&parse);
     if (ok) {
         if (!parse.is_slack_named && parse.settings.version >= 211)
             parse.settings.non_split_rounding_bytes = parse.settings.large_segment_bytes;
         note_divisions(&parse.settings);
+        parse.settings.is_configured = true;
         *settings = parse.settings;
     }
     free(words);
