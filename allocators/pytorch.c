@@ -3,6 +3,7 @@
  * are split off; neighbours merge on free; a failing cudaMalloc releases cached segments and is
  * tried again. Source: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15. Bound: none proved.
  * Ours differs in nothing that a trace can see; host memory and locks are not modelled. */
+#include "allocators/pytorch_conf.h"
 #include "allocators/pytorch_state.h"
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
@@ -15,12 +16,17 @@ static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t byte
                                               .list = list,
                                               .number = frag_pytorch_next_number(policy)};
     policy->reserved_bytes += bytes;
+    frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, &policy->lists[list]);
+    if (pool != NULL)
+        pool->device_count++;
+    if (policy->stats != NULL)
+        frag_pytorch_count_device(policy, &policy->lists[list], (int64_t)bytes, true);
     return id;
 }
 
 /* ---- allocating */
 
-static uint64_t segment_bytes(const frag_policy *policy, uint64_t rounded)
+uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded)
 {
     if (rounded <= FRAG_PYTORCH_SMALL_MAX)
         return FRAG_PYTORCH_SMALL_SEGMENT;
@@ -29,16 +35,16 @@ static uint64_t segment_bytes(const frag_policy *policy, uint64_t rounded)
     return frag_align_up(rounded, FRAG_PYTORCH_SEGMENT_ROUND);
 }
 
-/* Best fit; with a split limit, blocks on the other side of it and far larger ones will not do. */
-static uint32_t find_free(const frag_policy *policy, const frag_pytorch_list *list,
-                          uint64_t rounded)
+uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
+                           uint64_t rounded, bool may_grow)
 {
     uint32_t id = FRAG_PYTORCH_NONE;
     if (!frag_free_index_best(&list->index, rounded, &id))
         return FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)) {
-        id = policy->settings.is_expandable ? frag_pytorch_least_reach(policy, list, id)
-                                            : frag_pytorch_skip_expandable(policy, list, id);
+        id = may_grow && policy->settings.is_expandable
+                 ? frag_pytorch_least_reach(policy, list, id)
+                 : frag_pytorch_skip_expandable(policy, list, id);
         if (id == FRAG_PYTORCH_NONE)
             return FRAG_PYTORCH_NONE;
     }
@@ -67,90 +73,141 @@ static bool is_over(uint64_t limit, const frag_policy *policy, uint64_t bytes)
 /* New memory from the device: bytes for a segment, or pages for the rounded request. */
 static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_t rounded)
 {
-    if (is_over(policy->limit_bytes, policy, bytes) || is_over(policy->throw_bytes, policy, bytes))
+    if (is_over(policy->limit_bytes, policy, bytes))
         return FRAG_PYTORCH_NONE;
-    if (is_growing(policy, list))
-        return frag_pytorch_expand(policy, list, rounded);
+    if (is_over(policy->throw_bytes, policy, bytes)) {
+        policy->is_rejected = true;
+        frag_pytorch_note_event(policy, FRAG_PYTORCH_REJECTION);
+        return FRAG_PYTORCH_NONE;
+    }
+    frag_pytorch_call_for(policy, &policy->lists[list]);
+    if (is_growing(policy, list)) {
+        uint32_t id = frag_pytorch_expand(policy, list, rounded);
+        frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, &policy->lists[list]);
+        if (id != FRAG_PYTORCH_NONE && pool != NULL)
+            pool->device_count++;
+        return id;
+    }
     uint64_t address = 0;
     if (frag_device_malloc(policy->device, bytes, &address) != FRAG_DEVICE_OK)
         return FRAG_PYTORCH_NONE;
     return add_segment(policy, address, bytes, list);
 }
 
-/* Is the request refused at once, before the device is asked? The memory limit is looked at first.
- */
-static bool is_rejected(const frag_policy *policy, uint64_t bytes)
+/* The slow path: a segment from the device, after giving back more and more of what is cached.
+ * *is_listed: the block is still in its free list. */
+static uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t rounded, bool *is_listed)
 {
-    return is_over(policy->throw_bytes, policy, bytes) &&
-           !is_over(policy->limit_bytes, policy, bytes);
+    const frag_pytorch_list *list = &policy->lists[number];
+    uint32_t version = policy->settings.version;
+    uint64_t bytes = frag_pytorch_segment_bytes(policy, rounded);
+    if (policy->is_gc_armed)
+        frag_pytorch_collect_garbage(policy);
+    policy->is_rejected = false;
+    *is_listed = false;
+    uint32_t id = grow(policy, number, bytes, rounded);
+    if (policy->is_rejected)
+        return FRAG_PYTORCH_NONE;
+    if (id == FRAG_PYTORCH_NONE && version >= 211) {
+        id = frag_pytorch_fall_back(policy, list, rounded);
+        *is_listed = id != FRAG_PYTORCH_NONE;
+    }
+    if (id == FRAG_PYTORCH_NONE && frag_pytorch_release_oversize(policy, list, rounded))
+        id = grow(policy, number, bytes, rounded);
+    if (id == FRAG_PYTORCH_NONE && !frag_pytorch_is_busy(policy)) {
+        frag_pytorch_release_cached(policy);
+        frag_pytorch_note_event(policy, FRAG_PYTORCH_RETRY);
+        id = grow(policy, number, bytes, rounded);
+    }
+    if (id == FRAG_PYTORCH_NONE && version < 211) {
+        id = frag_pytorch_fall_back(policy, list, rounded);
+        *is_listed = id != FRAG_PYTORCH_NONE;
+    }
+    if (id == FRAG_PYTORCH_NONE && !policy->is_rejected)
+        frag_pytorch_note_event(policy, FRAG_PYTORCH_OOM);
+    return id;
 }
 
-/* The slow path: a segment from the device, after giving back more and more of what is cached. */
-static uint32_t get_segment(frag_policy *policy, uint32_t list, uint64_t rounded)
+/* Is what a block has more than it needs to be split off? */
+static bool is_split_off(const frag_policy *policy, uint64_t rounded, uint64_t rest, bool is_fine)
 {
-    uint64_t bytes = segment_bytes(policy, rounded);
-    if (policy->gc_mark_bytes != 0)
-        frag_pytorch_collect_garbage(policy);
-    if (is_rejected(policy, bytes))
-        return FRAG_PYTORCH_NONE;
-    uint32_t id = grow(policy, list, bytes, rounded);
-    if (id == FRAG_PYTORCH_NONE &&
-        frag_pytorch_release_oversize(policy, &policy->lists[list], rounded))
-        id = grow(policy, list, bytes, rounded);
-    if (id == FRAG_PYTORCH_NONE) {
-        frag_pytorch_release_cached(policy);
-        id = grow(policy, list, bytes, rounded);
+    return is_fine ? rest >= FRAG_PYTORCH_ROUND
+                   : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
+}
+
+/* The same for a block that did not simply come out of its own list. */
+static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t number,
+                                uint64_t rounded, uint64_t rest)
+{
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    const frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, list);
+    if (pool != NULL && pool->is_unsplit)
+        return false;
+    bool is_own = list == &policy->lists[number];
+    bool is_expanding =
+        policy->settings.is_expandable && (is_own || policy->settings.version < 210);
+    return is_split_off(policy, rounded, rest, list->is_small || is_expanding);
+}
+
+/* Cuts the front off and puts what is left (back) into its list. */
+static uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed)
+{
+    uint64_t bytes = policy->blocks[id].bytes;
+    uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
+    if (FRAG_UNLIKELY(!is_listed)) {
+        frag_pytorch_insert_free(policy, id);
+        return front;
     }
-    return id;
+    const frag_pytorch_block *remainder = &policy->blocks[id];
+    if (FRAG_UNLIKELY(policy->tracks_ages))
+        policy->ages[id] = policy->large_searches;
+    frag_free_index_change(&frag_pytorch_list_at(policy, remainder)->index, id, bytes,
+                           remainder->bytes, frag_pytorch_tie_of(policy, remainder));
+    return front;
 }
 
 static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
+    if (FRAG_UNLIKELY(policy->wait_count > 0) && !frag_pytorch_is_busy(policy))
+        frag_pytorch_process_events(policy);
     uint64_t rounded = frag_pytorch_round(&policy->settings, request->bytes);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
-    uint32_t number = frag_pytorch_list_of(policy, request->pool, is_small, request->stream);
-    frag_pytorch_list *list = &policy->lists[number];
-    if (FRAG_UNLIKELY(policy->gc_mark_bytes != 0) && !is_small)
-        policy->large_searches[request->pool]++;
-    uint32_t id = find_free(policy, list, rounded);
+    uint32_t pool = request->pool;
+    if (FRAG_UNLIKELY(pool != 0))
+        frag_pytorch_pool_ensure(policy, pool);
+    else if (FRAG_UNLIKELY(policy->scope_count > 0))
+        pool = frag_pytorch_route(policy, request->stream);
+    uint32_t number = frag_pytorch_list_of(policy, pool, is_small, request->stream);
+    const frag_pytorch_list *list = &policy->lists[number];
+    if (FRAG_UNLIKELY(policy->is_gc_armed) && !is_small && pool == 0)
+        policy->large_searches++;
+    uint32_t id = frag_pytorch_find(policy, list, rounded, true);
     bool is_listed = id != FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!is_listed)) {
-        id = get_segment(policy, number, rounded);
+        id = get_segment(policy, number, rounded, &is_listed);
         if (id == FRAG_PYTORCH_NONE)
             return false;
     }
-    uint64_t bytes = policy->blocks[id].bytes;
-    uint64_t rest = bytes - rounded;
+    uint64_t rest = policy->blocks[id].bytes - rounded;
     bool is_split =
-        is_small || policy->settings.is_expandable
-            ? rest >= FRAG_PYTORCH_ROUND
-            : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
-    if (is_split) {
-        uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
-        frag_pytorch_block *remainder = &policy->blocks[id];
-        if (is_listed) {
-            if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0) && !is_small)
-                policy->ages[id] = policy->large_searches[request->pool];
-            frag_free_index_change(&list->index, id, bytes, rest,
-                                   frag_pytorch_tie_of(policy, remainder));
-        } else {
-            frag_pytorch_insert_free(policy, id);
-        }
-        id = front;
-    } else if (is_listed) {
-        frag_free_index_remove(&list->index, id, bytes);
-    }
+        FRAG_UNLIKELY(pool != 0 || (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) != number)
+            ? is_rarely_split_off(policy, id, number, rounded, rest)
+            : is_split_off(policy, rounded, rest, is_small || policy->settings.is_expandable);
+    if (is_split)
+        id = split(policy, id, rounded, is_listed);
+    else if (is_listed)
+        frag_pytorch_remove_free(policy, id);
     frag_pytorch_block *granted = &policy->blocks[id];
     granted->list |= FRAG_PYTORCH_IN_USE;
     *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
+    if (FRAG_UNLIKELY(policy->stats != NULL))
+        frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
     return true;
 }
 
-static void pytorch_free(frag_policy *policy, frag_handle handle)
+static void merge_into_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *freed = &policy->blocks[handle];
-    FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
-    freed->list &= ~FRAG_PYTORCH_IN_USE;
+    frag_pytorch_block *freed = &policy->blocks[id];
     uint32_t prev = freed->prev;
     if (prev != FRAG_PYTORCH_NONE && frag_pytorch_is_free(&policy->blocks[prev])) {
         const frag_pytorch_block *before = &policy->blocks[prev];
@@ -159,7 +216,7 @@ static void pytorch_free(frag_policy *policy, frag_handle handle)
         freed->bytes += before->bytes;
         freed->prev = before->prev;
         if (freed->prev != FRAG_PYTORCH_NONE)
-            policy->blocks[freed->prev].next = handle;
+            policy->blocks[freed->prev].next = id;
         frag_pytorch_give_record(policy, prev);
     }
     uint32_t next = freed->next;
@@ -169,40 +226,99 @@ static void pytorch_free(frag_policy *policy, frag_handle handle)
         freed->bytes += after->bytes;
         freed->next = after->next;
         if (freed->next != FRAG_PYTORCH_NONE)
-            policy->blocks[freed->next].prev = handle;
+            policy->blocks[freed->next].prev = id;
         frag_pytorch_give_record(policy, next);
     }
-    frag_pytorch_insert_free(policy, handle);
+    frag_pytorch_insert_free(policy, id);
+}
+
+void frag_pytorch_complete(frag_policy *policy, uint32_t id)
+{
+    if (policy->stats != NULL)
+        frag_pytorch_count_complete(policy, id);
+    policy->blocks[id].list &= ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
+    merge_into_free(policy, id);
+}
+
+static void pytorch_free(frag_policy *policy, frag_handle handle)
+{
+    frag_pytorch_block *freed = &policy->blocks[handle];
+    FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
+    if (FRAG_UNLIKELY(policy->stats != NULL)) {
+        frag_pytorch_count_free(policy, handle);
+        if ((freed->list & FRAG_PYTORCH_SHARED) == 0)
+            frag_pytorch_count_complete(policy, handle);
+    }
+    if (FRAG_UNLIKELY((freed->list & FRAG_PYTORCH_SHARED) != 0)) {
+        frag_pytorch_free_shared(policy, handle);
+        return;
+    }
+    freed->list &= ~FRAG_PYTORCH_IN_USE;
+    merge_into_free(policy, handle);
 }
 
 static void pytorch_empty_cache(frag_policy *policy, uint32_t pool)
 {
-    if (pool == FRAG_POOL_ALL) {
+    if (pool == FRAG_POOL_ALL || pool == 0)
         frag_pytorch_release_cached(policy);
-    } else if (pool < policy->pool_count && (pool == 0 || policy->is_pool_freeable[pool])) {
-        frag_device_synchronize(policy->device);
-        frag_pytorch_release_pool(policy, pool, true);
-        frag_pytorch_release_pool(policy, pool, false);
+    else
+        frag_pytorch_release_private(policy, pool);
+}
+
+/* Garbage collection needs a limit to be a share of. */
+static void arm_collection(frag_policy *policy)
+{
+    policy->is_gc_armed =
+        policy->limit_bytes != FRAG_UNLIMITED && policy->settings.gc_threshold > 0;
+    policy->gc_mark_bytes =
+        policy->is_gc_armed
+            ? (uint64_t)(policy->settings.gc_threshold * (double)policy->limit_bytes)
+            : 0;
+    if (policy->settings.gc_threshold > 0 && !policy->tracks_ages) {
+        /* No search was counted before collection was on. */
+        policy->tracks_ages = true;
+        for (uint32_t id = 1; id < policy->block_count; id++)
+            if (frag_pytorch_is_free(&policy->blocks[id]))
+                policy->ages[id] = 0;
     }
 }
 
 static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
 {
-    policy->limit_bytes = limit_bytes;
-    policy->gc_mark_bytes = 0;
-    if (limit_bytes != FRAG_UNLIMITED && policy->settings.gc_threshold > 0) {
-        double mark = policy->settings.gc_threshold * (double)limit_bytes;
-        policy->gc_mark_bytes = mark < 1 ? 1 : (uint64_t)mark;
-    }
+    /* From 2.10 on a fraction of 1 lifts the limit; before, the whole card is one. */
+    bool is_whole = limit_bytes >= policy->device->capacity_bytes;
+    policy->limit_bytes =
+        is_whole && policy->settings.version >= 210 ? FRAG_UNLIMITED : limit_bytes;
+    arm_collection(policy);
 }
 
-/* The owner of a private pool is gone: its cached segments may be given back from now on. */
-static void pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
-                                uint32_t stream)
+/* With throw_on_cudamalloc_oom: the share of the settings, not of a limit set by a call. */
+static void set_throw(frag_policy *policy)
 {
-    (void)stream;
-    if (change == FRAG_POOL_RELEASED && pool > 0 && pool < policy->pool_count)
-        policy->is_pool_freeable[pool] = true;
+    uint64_t capacity = policy->device->capacity_bytes;
+    policy->throw_bytes = FRAG_UNLIMITED;
+    if (policy->settings.throws_on_oom && capacity != FRAG_UNLIMITED)
+        policy->throw_bytes = (uint64_t)(policy->settings.key_fraction *
+                                         (double)frag_device_capacity(policy->device));
+}
+
+static bool pytorch_configure(frag_policy *policy, const char *text, frag_error *error)
+{
+    frag_pytorch_settings settings = policy->settings;
+    if (!frag_pytorch_conf_parse(&settings, text, error))
+        return false;
+    policy->settings = settings;
+    arm_collection(policy);
+    set_throw(policy);
+    return true;
+}
+
+static void pytorch_capture(frag_policy *policy, bool begins)
+{
+    if (begins)
+        policy->capture_count++;
+    else if (policy->capture_count > 0)
+        policy->capture_count--;
 }
 
 /* The front of a block as a block of its own, in use or free; the whole when bytes is all of it. */
@@ -210,10 +326,13 @@ static uint32_t carve(frag_policy *policy, uint32_t whole, uint64_t bytes, bool 
 {
     uint32_t id =
         bytes < policy->blocks[whole].bytes ? frag_pytorch_cut_front(policy, whole, bytes) : whole;
-    if (is_in_use)
+    if (is_in_use) {
         policy->blocks[id].list |= FRAG_PYTORCH_IN_USE;
-    else
+    } else {
         frag_pytorch_insert_free(policy, id);
+        if (policy->stats != NULL)
+            frag_pytorch_count_adopted_hole(policy, id);
+    }
     return id;
 }
 
@@ -231,9 +350,13 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
     uint32_t list =
         frag_pytorch_list_of(policy, segment->pool, segment->is_small_pool, segment->stream);
     uint32_t whole = FRAG_PYTORCH_NONE;
+    if (segment->pool != 0)
+        frag_pytorch_pool_ensure(policy, segment->pool);
     if (segment->is_growing) {
         whole = frag_pytorch_adopt_range(policy, list, segment->address, segment->bytes);
         policy->reserved_bytes += segment->bytes;
+        if (policy->stats != NULL)
+            frag_pytorch_count_device(policy, &policy->lists[list], (int64_t)segment->bytes, false);
     } else {
         whole = add_segment(policy, segment->address, segment->bytes, list);
     }
@@ -243,6 +366,8 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
         if (blocks[i].address > at)
             carve(policy, whole, blocks[i].address - at, false);
         blocks[i].handle = carve(policy, whole, blocks[i].block_bytes, true);
+        if (policy->stats != NULL)
+            frag_pytorch_count_grant(policy, blocks[i].handle, blocks[i].requested_bytes);
         at = blocks[i].address + blocks[i].block_bytes;
     }
     if (at < end)
@@ -355,8 +480,16 @@ static bool pytorch_check(const frag_policy *policy, frag_error *error)
 static uint32_t block_count_max(const frag_policy_limits *limits)
 {
     uint64_t segments = limits->request_count + 2 * (uint64_t)limits->initial_segment_count;
-    uint64_t blocks = 3 * ((uint64_t)limits->live_count_max + segments) + 16;
+    /* Blocks that were used by other streams may stay after their frees. */
+    uint64_t live = (uint64_t)limits->live_count_max + limits->use_count;
+    uint64_t blocks = 3 * (live + segments) + 16;
     return blocks < FRAG_PYTORCH_LIST_MASK ? (uint32_t)blocks : FRAG_PYTORCH_LIST_MASK;
+}
+
+/* Every use needs a record until its event is done; the trace says how many there can be. */
+static uint32_t use_count_max(const frag_policy_limits *limits)
+{
+    return limits->use_count < UINT32_MAX - 1 ? (uint32_t)limits->use_count + 1 : UINT32_MAX;
 }
 
 static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
@@ -364,57 +497,24 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     (void)values;
     uint64_t lists = (uint64_t)limits->pool_count * 2 * limits->stream_count;
     uint32_t blocks = block_count_max(limits);
-    return sizeof(frag_policy) +
-           (size_t)blocks *
-               (sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) + 2 * sizeof(uint32_t)) +
-           (size_t)lists * sizeof(frag_pytorch_list) +
-           limits->pool_count * (sizeof(bool) + sizeof(uint32_t)) + 9 * 64 +
-           frag_free_index_store_bytes(blocks, lists, false);
+    size_t of_block = sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) +
+                      5 * sizeof(uint32_t) + sizeof(uint64_t);
+    size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
+    return sizeof(frag_policy) + blocks * of_block + (size_t)lists * sizeof(frag_pytorch_list) +
+           limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
+           limits->stream_count * 4 * sizeof(uint32_t) +
+           2 * frag_ordered_table_bytes(limits->pool_count) +
+           2 * frag_ordered_table_bytes(limits->stream_count) + frag_pytorch_stats_bytes() +
+           32 * 64 + frag_free_index_store_bytes(blocks, lists, false);
 }
 
-/* The address space of an expandable segment: 9/8 of the capacity or what the settings say, but no
- * more than the trace could ever fill: devices without a limit have no more address space than
- * others. */
-static uint64_t range_bytes(const frag_policy *policy, const frag_policy_setup *setup)
+static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
 {
-    uint64_t capacity = setup->device->capacity_bytes;
-    uint64_t peak = setup->limits.peak_requested_bytes;
-    uint64_t most = peak > 128 * FRAG_GIB ? 4 * peak : 512 * FRAG_GIB;
-    if (capacity / 8 > most / 9)
-        return most;
-    most = capacity + capacity / 8;
-    const frag_pytorch_settings *settings = &policy->settings;
-    if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)
-        return most;
-    double wanted = (double)settings->reserve_bytes + settings->reserve_ratio * (double)capacity;
-    return wanted < (double)most ? (uint64_t)wanted : most;
-}
-
-static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *error)
-{
-    frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
-    if (!frag_pytorch_settings_create(&policy->settings, setup->values, setup->recorded_version,
-                                      error))
-        return NULL;
     const frag_policy_limits *limits = &setup->limits;
-    policy->device = setup->device;
-    policy->block_max = block_count_max(limits);
-    policy->block_count = 1;
-    policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
-    policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
-    policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
-    policy->range_max = policy->block_max;
-    policy->range_count = 1;
-    policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
-    policy->range_bytes = range_bytes(policy, setup);
     policy->stream_count = limits->stream_count;
     policy->pool_count = limits->pool_count;
     policy->list_count = limits->pool_count * 2 * limits->stream_count;
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
-    policy->is_pool_freeable =
-        frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->is_pool_freeable);
-    policy->large_searches =
-        frag_arena_take(setup->arena, limits->pool_count, sizeof *policy->large_searches);
     frag_free_index_store_create(&policy->store, setup->arena, policy->block_max, false);
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
@@ -423,11 +523,70 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
             .pool = i / limits->stream_count / 2,
             .is_small = i / limits->stream_count % 2 == 0,
         };
+}
+
+/* Streams in the order of their handles, as the library sorts them; there are few. */
+static void create_streams(frag_policy *policy, const frag_policy_setup *setup)
+{
+    uint32_t count = policy->stream_count;
+    policy->handles = setup->stream_handles;
+    policy->stream_order = frag_arena_take(setup->arena, count, sizeof *policy->stream_order);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && policy->handles[policy->stream_order[at - 1]] > policy->handles[i]; at--)
+            policy->stream_order[at] = policy->stream_order[at - 1];
+        policy->stream_order[at] = i;
+    }
+    uint32_t uses = use_count_max(&setup->limits);
+    policy->uses = frag_arena_take(setup->arena, uses, sizeof *policy->uses);
+    policy->use_count = 1;
+    policy->first_uses = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
+    policy->event_counts = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
+    policy->deferred = frag_arena_take(setup->arena, policy->block_max, sizeof(uint32_t));
+    policy->queue_heads = frag_arena_take(setup->arena, count, sizeof(uint32_t));
+    policy->queue_tails = frag_arena_take(setup->arena, count, sizeof(uint32_t));
+    policy->stream_scratch = frag_arena_take(setup->arena, count, sizeof(uint32_t));
+    frag_ordered_table_create(&policy->queues, setup->arena, count);
+    frag_ordered_table_create(&policy->set, setup->arena, count);
+    policy->on_complete = setup->on_complete;
+    policy->on_complete_context = setup->on_complete_context;
+}
+
+static void create_pools(frag_policy *policy, const frag_policy_setup *setup)
+{
+    policy->pool_numbers = setup->pool_numbers;
+    policy->pools = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->pools);
+    policy->scopes = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->scopes);
+    policy->pool_scratch = frag_arena_take(setup->arena, policy->pool_count, sizeof(uint32_t));
+    frag_ordered_table_create(&policy->freeable, setup->arena, policy->pool_count);
+    frag_ordered_table_create(&policy->on_oom, setup->arena, policy->pool_count);
+}
+
+static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *error)
+{
+    frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
+    if (!frag_pytorch_settings_create(&policy->settings, setup->values, setup->recorded_version,
+                                      error))
+        return NULL;
+    policy->device = setup->device;
+    policy->block_max = block_count_max(&setup->limits);
+    policy->block_count = 1;
+    policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
+    policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
+    policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
+    policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
+    policy->stats_room = frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes());
+    policy->range_max = policy->block_max;
+    policy->range_count = 1;
+    policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
+    uint64_t peak = setup->limits.peak_requested_bytes;
+    policy->range_bytes_max = peak > 128 * FRAG_GIB ? 4 * peak : 512 * FRAG_GIB;
+    create_lists(policy, setup);
+    create_streams(policy, setup);
+    create_pools(policy, setup);
     policy->limit_bytes = FRAG_UNLIMITED;
-    policy->throw_bytes = FRAG_UNLIMITED;
-    if (policy->settings.throws_on_oom && setup->device->capacity_bytes != FRAG_UNLIMITED)
-        policy->throw_bytes = (uint64_t)(policy->settings.memory_fraction *
-                                         (double)frag_device_capacity(setup->device));
+    set_throw(policy);
+    arm_collection(policy);
     if (policy->settings.has_fraction) {
         uint64_t capacity = frag_device_capacity(setup->device);
         if (capacity == FRAG_UNLIMITED) {
@@ -455,7 +614,14 @@ const frag_policy_ops frag_policy_pytorch = {
     .free = pytorch_free,
     .empty_cache = pytorch_empty_cache,
     .set_limit = pytorch_set_limit,
-    .pool_change = pytorch_pool_change,
+    .use = frag_pytorch_use_block,
+    .pool_change = frag_pytorch_pool_change,
+    .capture = pytorch_capture,
+    .configure = pytorch_configure,
+    .describe_oom = frag_pytorch_describe_oom,
+    .keep_stats = frag_pytorch_keep_stats,
+    .stats = frag_pytorch_stats_visit,
+    .reset_stats = frag_pytorch_reset_stats,
     .adopt = pytorch_adopt,
     .adopts_ranges = pytorch_adopts_ranges,
     .rounded = pytorch_rounded,

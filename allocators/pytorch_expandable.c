@@ -78,6 +78,7 @@ static void drop_range(frag_policy *policy, frag_pytorch_range *range)
     policy->spare_range = (uint32_t)(range - policy->ranges);
 }
 
+/* Pages of new ranges; a range keeps those it was made with. */
 static uint64_t page_bytes_of(const frag_policy *policy, const frag_pytorch_list *list)
 {
     return list->is_small ? FRAG_PYTORCH_SMALL_SEGMENT : policy->settings.large_segment_bytes;
@@ -96,11 +97,26 @@ static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t addres
     return id;
 }
 
+/* 9/8 of the capacity or what the settings say, but no more than the trace could ever fill: devices
+ * without a limit have no more address space than others. */
+uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
+{
+    uint64_t capacity = policy->device->capacity_bytes;
+    if (capacity / 8 > policy->range_bytes_max / 9)
+        return policy->range_bytes_max;
+    uint64_t most = capacity + capacity / 8;
+    const frag_pytorch_settings *settings = &policy->settings;
+    if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)
+        return most;
+    double wanted = (double)settings->reserve_bytes + settings->reserve_ratio * (double)capacity;
+    return wanted < (double)most ? (uint64_t)wanted : most;
+}
+
 /* A new range, all of it unmapped; NONE when the request is larger or no address space is left. */
 static uint32_t reserve_range(frag_policy *policy, uint32_t list, uint64_t bytes)
 {
     uint64_t page = page_bytes_of(policy, &policy->lists[list]);
-    uint64_t size = frag_round_up(policy->range_bytes, page);
+    uint64_t size = frag_round_up(frag_pytorch_range_bytes(policy), page);
     uint64_t base = 0;
     if (frag_device_reserve(policy->device, size, &base) != FRAG_DEVICE_OK)
         return NONE;
@@ -168,8 +184,8 @@ static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = &policy->blocks[id];
-    uint64_t page = page_bytes_of(policy, frag_pytorch_list_at(policy, at));
-    uint64_t bytes = frag_round_up(wanted, page);
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    uint64_t bytes = frag_round_up(wanted, range_of(policy, at)->page_bytes);
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;
     remove_unmapped(policy, id);
@@ -180,6 +196,8 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
     absorb(policy, id, at->next);
     frag_pytorch_insert_free(policy, id);
     policy->reserved_bytes += bytes;
+    if (policy->stats != NULL)
+        frag_pytorch_count_device(policy, list, (int64_t)bytes, false);
     return true;
 }
 
@@ -288,6 +306,9 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
     end -= (end - range->base) % range->page_bytes;
     if (end <= start)
         return;
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    frag_pytorch_call_for(policy, list);
+    frag_device_stream_wait(policy->device, list->stream);
     frag_device_unmap(policy->device, start, end - start);
     frag_pytorch_remove_free(policy, id);
     if (at->address < start)
@@ -299,6 +320,11 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
     absorb(policy, id, at->next);
     insert_unmapped(policy, id);
     policy->reserved_bytes -= end - start;
+    frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, list);
+    if (pool != NULL)
+        pool->device_count--;
+    if (policy->stats != NULL)
+        frag_pytorch_count_device(policy, list, -(int64_t)(end - start), false);
     if (at->prev == NONE && at->next == NONE) {
         remove_unmapped(policy, id);
         drop_range(policy, range);
@@ -319,8 +345,9 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
     if (id == NONE) {
         /* Where the range began is not recorded; the lowest mapped address is the likeliest place.
          */
-        uint64_t size =
-            frag_round_up(policy->range_bytes > bytes ? policy->range_bytes : bytes, page);
+        uint64_t size = frag_round_up(
+            frag_pytorch_range_bytes(policy) > bytes ? frag_pytorch_range_bytes(policy) : bytes,
+            page);
         add_range(policy, (frag_pytorch_range){.base = address,
                                                .bytes = size,
                                                .page_bytes = page,

@@ -17,9 +17,16 @@ static void release_segment(frag_policy *policy, uint32_t id)
 {
     const frag_pytorch_block *at = &policy->blocks[id];
     FRAG_ASSERT(is_whole_segment(at) && (at->list & FRAG_PYTORCH_IN_USE) == 0);
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     frag_pytorch_remove_free(policy, id);
+    frag_pytorch_call_for(policy, list);
     frag_device_free(policy->device, at->address, at->bytes);
     policy->reserved_bytes -= at->bytes;
+    frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, list);
+    if (pool != NULL)
+        pool->device_count--;
+    if (policy->stats != NULL)
+        frag_pytorch_count_device(policy, list, -(int64_t)at->bytes, true);
     frag_pytorch_give_record(policy, id);
 }
 
@@ -77,6 +84,13 @@ uint32_t frag_pytorch_sort_free(frag_policy *policy, const frag_pytorch_list *li
     return all.count;
 }
 
+/* The i-th list of a pool, streams in the library's order. */
+static const frag_pytorch_list *list_in_order(const frag_policy *policy, uint32_t pool,
+                                              bool is_small, uint32_t i)
+{
+    return &policy->lists[frag_pytorch_list_of(policy, pool, is_small, policy->stream_order[i])];
+}
+
 static void release_whole_segments(frag_policy *policy, const frag_pytorch_list *list)
 {
     uint32_t count = frag_pytorch_sort_free(policy, list);
@@ -95,30 +109,47 @@ static void unmap_free_blocks(frag_policy *policy, const frag_pytorch_list *list
             frag_pytorch_unmap(policy, policy->scratch[i]);
 }
 
-void frag_pytorch_release_pool(frag_policy *policy, uint32_t pool, bool is_small)
+/* One pool: whole segments of all streams first, then the pages of free blocks. */
+static void release_pool(frag_policy *policy, uint32_t pool, bool is_small)
 {
-    for (uint32_t stream = 0; stream < policy->stream_count; stream++)
-        release_whole_segments(
-            policy, &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
+    for (uint32_t i = 0; i < policy->stream_count; i++)
+        release_whole_segments(policy, list_in_order(policy, pool, is_small, i));
     if (policy->range_count <= 1)
         return;
-    for (uint32_t stream = 0; stream < policy->stream_count; stream++)
-        unmap_free_blocks(policy,
-                          &policy->lists[frag_pytorch_list_of(policy, pool, is_small, stream)]);
+    for (uint32_t i = 0; i < policy->stream_count; i++)
+        unmap_free_blocks(policy, list_in_order(policy, pool, is_small, i));
 }
 
-/* Everything cached: the default pool's large then small segments, then private pools nobody owns.
- */
+static void release_freeable(frag_policy *policy, uint32_t pool)
+{
+    release_pool(policy, pool, true);
+    release_pool(policy, pool, false);
+    frag_pytorch_pool_forget(policy, pool);
+}
+
 void frag_pytorch_release_cached(frag_policy *policy)
 {
-    frag_device_synchronize(policy->device);
-    frag_pytorch_release_pool(policy, 0, false);
-    frag_pytorch_release_pool(policy, 0, true);
-    for (uint32_t pool = 1; pool < policy->pool_count; pool++)
-        if (policy->is_pool_freeable[pool]) {
-            frag_pytorch_release_pool(policy, pool, true);
-            frag_pytorch_release_pool(policy, pool, false);
-        }
+    if (!frag_pytorch_is_busy(policy)) {
+        frag_pytorch_wait_for_events(policy, 0);
+        release_pool(policy, 0, false);
+        release_pool(policy, 0, true);
+    }
+    /* Pools are forgotten on the way, which moves the entries of the table: the list is made first.
+     */
+    uint32_t count = 0;
+    for (uint32_t slot = frag_ordered_next(&policy->freeable, 0); slot != FRAG_ORDERED_END;
+         slot = frag_ordered_next(&policy->freeable, slot + 1))
+        policy->pool_scratch[count++] = policy->freeable.entries[slot].value;
+    for (uint32_t i = 0; i < count; i++)
+        release_freeable(policy, policy->pool_scratch[i]);
+}
+
+void frag_pytorch_release_private(frag_policy *policy, uint32_t pool)
+{
+    if (!frag_ordered_has(&policy->freeable, policy->pool_numbers[pool], pool))
+        return;
+    frag_pytorch_wait_for_events(policy, pool);
+    release_freeable(policy, pool);
 }
 
 /* With a split limit: one cached oversize block that is large enough, or several that add up. */
@@ -161,7 +192,7 @@ typedef struct collection {
 
 static uint32_t age_of(const frag_policy *policy, uint32_t id)
 {
-    return policy->large_searches[0] - policy->ages[id];
+    return policy->large_searches - policy->ages[id];
 }
 
 /* Passes over the unsplit blocks of the default large pool, each giving back all of at least
@@ -174,8 +205,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
     uint64_t released = 0;
     collection all = {0, 0};
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-        uint32_t count = frag_pytorch_sort_free(
-            policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
+        uint32_t count = frag_pytorch_sort_free(policy, list_in_order(policy, 0, false, stream));
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
             if (!is_expandable(at) && is_whole_segment(at)) {
@@ -189,8 +219,8 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         double average = all.age_sum / (double)all.count;
         is_freeing = false;
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-            uint32_t count = frag_pytorch_sort_free(
-                policy, &policy->lists[frag_pytorch_list_of(policy, 0, false, stream)]);
+            uint32_t count =
+                frag_pytorch_sort_free(policy, list_in_order(policy, 0, false, stream));
             for (uint32_t i = 0; i < count; i++) {
                 const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
                 if (is_expandable(at) || !is_whole_segment(at) ||

@@ -23,8 +23,8 @@ typedef enum frag_pytorch_tie {
 typedef struct frag_pytorch_settings {
     uint32_t version; /* 2.13 is 213 */
     frag_pytorch_tie tie;
-    bool is_configured; /* a settings string was read; the next one is set at run time */
-    uint64_t max_split_bytes;          /* FRAG_UNLIMITED: none */
+    bool is_configured;       /* a settings string was read; the next one is set at run time */
+    uint64_t max_split_bytes; /* FRAG_UNLIMITED: none */
     uint64_t non_split_rounding_bytes; /* the slack of oversize blocks */
     uint64_t large_segment_bytes;
     double gc_threshold;    /* 0: off */

@@ -7,6 +7,7 @@
 #define FRAG_ALLOCATORS_PYTORCH_STATE_H
 
 #include "allocators/free_index.h"
+#include "allocators/ordered_table.h"
 #include "allocators/pytorch_settings.h"
 #include "sim/policy.h"
 
@@ -16,7 +17,9 @@
 #define FRAG_PYTORCH_IN_USE 0x80000000u
 #define FRAG_PYTORCH_UNMAPPED 0x40000000u
 #define FRAG_PYTORCH_EXPANDABLE 0x20000000u
-#define FRAG_PYTORCH_LIST_MASK 0x1fffffffu
+#define FRAG_PYTORCH_SHARED 0x10000000u  /* in use: another stream uses the block too */
+#define FRAG_PYTORCH_WAITING 0x08000000u /* in use no more, but not yet safe to reuse */
+#define FRAG_PYTORCH_LIST_MASK 0x07ffffffu
 #define FRAG_PYTORCH_UNUSED UINT32_MAX /* block.list of a recycled record */
 
 /* Addresses are below 2^49 and multiples of 512: the tie of 2.13 has 40 bits of them, 24 of the
@@ -50,35 +53,93 @@ typedef struct frag_pytorch_range {
     bool is_adopted; /* from before the trace: reserved by nobody here */
 } frag_pytorch_range;
 
+/* A private pool: of CUDA graphs, or a MemPool. */
+typedef struct frag_pytorch_pool {
+    uint32_t owners;      /* scopes and objects that hold it */
+    int64_t device_count; /* allocations from the device that were not given back */
+    bool exists;
+    bool is_unsplit; /* blocks are whole segments */
+} frag_pytorch_pool;
+
+/* While it is open, requests go to a private pool. */
+typedef struct frag_pytorch_scope {
+    uint32_t pool;
+    uint32_t stream; /* whose requests; FRAG_STREAM_EVERY: all */
+} frag_pytorch_scope;
+
+/* A stream that uses a block, and later the event that block waits for. */
+typedef struct frag_pytorch_use {
+    uint64_t event;
+    uint32_t block;
+    uint32_t stream;
+    uint32_t next; /* of the block, then of the stream's queue; 0: the last */
+    bool is_captured;
+} frag_pytorch_use;
+
+typedef struct frag_pytorch_stats frag_pytorch_stats; /* pytorch_stats.c */
+
 struct frag_policy {
     frag_pytorch_settings settings;
     frag_device *device;
     uint64_t limit_bytes; /* FRAG_UNLIMITED: none */
     uint64_t throw_bytes; /* requests beyond are refused at once; FRAG_UNLIMITED: none are */
     uint64_t reserved_bytes;
-    uint64_t gc_mark_bytes; /* 0: garbage collection is not armed */
+    uint64_t gc_mark_bytes;
+    uint64_t wait_count; /* blocks that wait for streams: queued or deferred */
     frag_pytorch_block *blocks;
-    /* Of each block, and seldom needed, so kept apart. Free: the pool's count of searches when it
-     * became so (garbage collection); unmapped: the next unmapped block of the list. */
+    frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
+    frag_pytorch_stats *stats; /* NULL: not kept */
+    /* Of each block, and seldom needed, so kept apart. Free: the count of searches when it became
+     * so (garbage collection); unmapped: the next unmapped block of the list. */
     uint32_t *ages;
     uint32_t block_count; /* records ever used, [0] included */
     uint32_t block_max;
     uint32_t spare; /* recycled records, linked by next */
     uint32_t next_number;
-    frag_pytorch_list *lists; /* [(pool x 2 + is_large) x streams + stream] */
     uint32_t list_count;
     uint32_t stream_count;
     uint32_t pool_count;
-    bool *is_pool_freeable;   /* private pools whose owner is gone */
-    uint32_t *large_searches; /* per pool: searches of its large lists while collection is armed */
+    uint32_t large_searches; /* of the default large pool while collection is armed */
+    uint32_t scope_count;
+    uint32_t capture_count;
+    bool is_gc_armed;
+    bool tracks_ages; /* collection was on at some time */
+    bool is_rejected; /* the request being served was refused before the device was asked */
     frag_free_index_store store;
-    uint32_t *scratch; /* block ids, for sorted walks of a free list */
+    uint32_t *scratch;       /* block ids, for sorted walks of a free list */
+    uint32_t *stream_order;  /* streams by handle, as the library sorts them */
+    const uint64_t *handles; /* of streams */
+    const uint64_t *pool_numbers;
     /* ---- expandable segments */
     frag_pytorch_range *ranges; /* [0] is none; few, so that they are searched one by one */
     uint32_t range_count;
     uint32_t range_max;
     uint32_t spare_range;
-    uint64_t range_bytes; /* how much address space one reserves */
+    uint64_t range_bytes_max; /* address space of one, where the capacity says nothing */
+    /* ---- private pools */
+    frag_pytorch_pool *pools;   /* [0] is not used: the default pool */
+    frag_pytorch_scope *scopes; /* pool_count, in the order in which they were opened */
+    uint32_t *pool_scratch;
+    frag_ordered_table freeable; /* pools that nobody owns */
+    frag_ordered_table on_oom;   /* pools that serve requests which find no other memory */
+    /* ---- blocks used by several streams */
+    frag_pytorch_use *uses; /* [0] is none */
+    uint32_t use_count;
+    uint32_t spare_use;
+    uint32_t *first_uses;   /* by block, valid while it is SHARED */
+    uint32_t *event_counts; /* by block: events it waits for, valid while it is WAITING */
+    uint32_t *queue_heads;  /* by stream: uses, oldest first */
+    uint32_t *queue_tails;
+    uint32_t *stream_scratch;
+    uint32_t *deferred; /* blocks freed while a scope was open */
+    uint32_t deferred_count;
+    frag_ordered_table queues; /* streams with a queue */
+    frag_ordered_table set;    /* the streams of one block */
+    void (*on_complete)(void *context, frag_handle handle);
+    void *on_complete_context;
+    /* ---- statistics, when kept */
+    frag_pytorch_stats *stats_room;
+    uint64_t *requested; /* by block */
 };
 
 static inline uint32_t frag_pytorch_list_of(const frag_policy *policy, uint32_t pool, bool is_small,
@@ -129,8 +190,8 @@ static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
-    if (FRAG_UNLIKELY(policy->settings.gc_threshold > 0))
-        policy->ages[id] = list->is_small ? 0 : policy->large_searches[list->pool];
+    if (FRAG_UNLIKELY(policy->tracks_ages))
+        policy->ages[id] = policy->large_searches;
     frag_free_index_insert(&list->index, id, at->bytes, frag_pytorch_tie_of(policy, at));
 }
 
@@ -178,12 +239,107 @@ static inline uint32_t frag_pytorch_next_number(frag_policy *policy)
     return policy->next_number++;
 }
 
+/* Do the side effects of an open scope apply: frees of shared blocks put off, no release of cached
+ * memory? From 2.13 on only captures have them. */
+static inline bool frag_pytorch_is_busy(const frag_policy *policy)
+{
+    return policy->settings.version >= 213 ? policy->capture_count > 0 : policy->scope_count > 0;
+}
+
+/* The private pool of a list, NULL for the default pool. */
+static inline frag_pytorch_pool *frag_pytorch_pool_at(const frag_policy *policy,
+                                                      const frag_pytorch_list *list)
+{
+    return list->pool == 0 ? NULL : &policy->pools[list->pool];
+}
+
+/* Names the list that the next device calls are for, to those who watch. */
+static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch_list *list)
+{
+    policy->device->for_stream = list->stream;
+    policy->device->for_pool = list->pool;
+}
+
+/* ---- pytorch.c */
+
+/* A block that is safe to reuse becomes free and merges with its neighbours. */
+void frag_pytorch_complete(frag_policy *policy, uint32_t id);
+/* Best fit; with a split limit, blocks on the other side of it and far larger ones will not do. */
+uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
+                           uint64_t rounded, bool may_grow);
+/* What a request of so many rounded bytes asks the device for. */
+uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded);
+
+/* ---- pytorch_streams.c: blocks used by several streams */
+
+bool frag_pytorch_use_block(frag_policy *policy, frag_handle handle, uint32_t stream);
+/* The program has freed a shared block. */
+void frag_pytorch_free_shared(frag_policy *policy, uint32_t id);
+/* Blocks whose events are done become free. */
+void frag_pytorch_process_events(frag_policy *policy);
+/* Waits for all events, or those of one private pool's blocks (0: all). */
+void frag_pytorch_wait_for_events(frag_policy *policy, uint32_t pool);
+
+/* ---- pytorch_pools.c: private pools */
+
+/* The pool a request goes to: that of the innermost scope that takes it (up to 2.9: the outermost).
+ */
+uint32_t frag_pytorch_route(const frag_policy *policy, uint32_t stream);
+/* A pool of which the recording only shows that requests went there has one owner. */
+void frag_pytorch_pool_ensure(frag_policy *policy, uint32_t pool);
+void frag_pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
+                              uint32_t stream);
+/* A free block of a pool that serves OOMs; NONE: there is none. */
+uint32_t frag_pytorch_fall_back(const frag_policy *policy, const frag_pytorch_list *list,
+                                uint64_t rounded);
+/* Forgets a freeable pool that holds nothing any more. */
+void frag_pytorch_pool_forget(frag_policy *policy, uint32_t pool);
+
+/* ---- pytorch_stats.c: what torch.cuda.memory_stats counts; all expect policy->stats */
+
+typedef enum frag_pytorch_event {
+    FRAG_PYTORCH_RETRY,
+    FRAG_PYTORCH_OOM,
+    FRAG_PYTORCH_REJECTION,
+    FRAG_PYTORCH_SYNC_ALL
+} frag_pytorch_event;
+
+size_t frag_pytorch_stats_bytes(void);
+void frag_pytorch_keep_stats(frag_policy *policy);
+void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t requested, bool is_split);
+/* The same for a block that was in use before the trace. */
+void frag_pytorch_count_grant(frag_policy *policy, uint32_t id, uint64_t requested);
+void frag_pytorch_count_free(frag_policy *policy, uint32_t id);
+/* Just before the block merges with its neighbours. */
+void frag_pytorch_count_complete(frag_policy *policy, uint32_t id);
+/* Bytes got from the device (given back when negative): a whole segment, or pages. */
+void frag_pytorch_count_device(frag_policy *policy, const frag_pytorch_list *list, int64_t bytes,
+                               bool is_segment);
+/* A free part of a segment from before the trace. */
+void frag_pytorch_count_adopted_hole(frag_policy *policy, uint32_t id);
+void frag_pytorch_count_event(frag_policy *policy, frag_pytorch_event event);
+void frag_pytorch_stats_visit(const frag_policy *policy, frag_stat_visitor *visit, void *context);
+void frag_pytorch_reset_stats(frag_policy *policy, bool resets_peaks, bool resets_sums);
+
+static inline void frag_pytorch_note_event(frag_policy *policy, frag_pytorch_event event)
+{
+    if (policy->stats != NULL)
+        frag_pytorch_count_event(policy, event);
+}
+
+/* ---- pytorch_message.c */
+
+/* The message of the OutOfMemoryError; false: the request was rejected before any device call. */
+bool frag_pytorch_describe_oom(const frag_policy *policy, const frag_request *request, char *text,
+                               size_t size);
+
 /* ---- pytorch_release.c: giving back */
 
-/* Everything cached: the default pool's segments, then private pools nobody owns. */
+/* Everything cached: the default pool's segments unless a scope is open, then private pools nobody
+ * owns. */
 void frag_pytorch_release_cached(frag_policy *policy);
-/* One pool, whole segments only. */
-void frag_pytorch_release_pool(frag_policy *policy, uint32_t pool, bool is_small);
+/* The cached memory of one private pool, if nobody owns it. */
+void frag_pytorch_release_private(frag_policy *policy, uint32_t pool);
 /* With a split limit: one cached oversize block that is large enough, or several that add up. */
 bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list *list,
                                    uint64_t bytes);
@@ -209,6 +365,8 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id);
 /* Makes a block of a range that was mapped before the trace; it is linked, and in no list. */
 uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
                                   uint64_t bytes);
+/* The address space that one expandable segment reserves, before it is rounded up to pages. */
+uint64_t frag_pytorch_range_bytes(const frag_policy *policy);
 bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error);
 
 #endif

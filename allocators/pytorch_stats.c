@@ -1,0 +1,295 @@
+/* What torch.cuda.memory_stats counts: kept only when someone will ask, since it costs more than
+ * the allocator itself. Source: the stats of c10/cuda/CUDACachingAllocator.cpp. */
+#include <stdio.h>
+
+#include "allocators/pytorch_state.h"
+#include "sim/base/bytes.h"
+
+typedef struct stat {
+    int64_t current;
+    int64_t peak;
+    int64_t allocated; /* sum of the increases */
+    int64_t freed;     /* sum of the decreases */
+} stat;
+
+/* In the order of their names. */
+enum {
+    ACTIVE,
+    ACTIVE_BYTES,
+    ALLOCATED_BYTES,
+    ALLOCATION,
+    INACTIVE_SPLIT,
+    INACTIVE_SPLIT_BYTES,
+    REQUESTED_BYTES,
+    RESERVED_BYTES,
+    SEGMENT,
+    STAT_COUNT
+};
+
+static const char *const stat_names[STAT_COUNT] = {
+    "active",          "active_bytes",   "allocated_bytes",
+    "allocation",      "inactive_split", "inactive_split_bytes",
+    "requested_bytes", "reserved_bytes", "segment",
+};
+
+enum { ALL, LARGE_POOL, SMALL_POOL, POOL_KINDS };
+
+static const char *const pool_names[POOL_KINDS] = {"all", "large_pool", "small_pool"};
+
+struct frag_pytorch_stats {
+    stat stats[STAT_COUNT][POOL_KINDS];
+    stat oversize_allocations;
+    stat oversize_segments;
+    int64_t max_split_bytes; /* when the allocator was made; -1: unlimited */
+    int64_t retries;
+    int64_t device_allocs;
+    int64_t device_frees;
+    int64_t rejections;
+    int64_t ooms;
+    int64_t sync_alls;
+};
+
+size_t frag_pytorch_stats_bytes(void)
+{
+    return sizeof(frag_pytorch_stats);
+}
+
+void frag_pytorch_keep_stats(frag_policy *policy)
+{
+    uint64_t limit = policy->settings.max_split_bytes;
+    policy->stats = policy->stats_room;
+    *policy->stats = (frag_pytorch_stats){
+        .max_split_bytes = limit == FRAG_UNLIMITED ? -1 : (int64_t)limit,
+    };
+}
+
+static void bump(stat *at, int64_t change)
+{
+    at->current += change;
+    if (change > 0)
+        at->allocated += change;
+    else
+        at->freed -= change;
+    if (at->current > at->peak)
+        at->peak = at->current;
+}
+
+static void count(frag_policy *policy, const frag_pytorch_list *list, int what, int64_t change)
+{
+    bump(&policy->stats->stats[what][ALL], change);
+    bump(&policy->stats->stats[what][list->is_small ? SMALL_POOL : LARGE_POOL], change);
+}
+
+static bool is_oversize(const frag_policy *policy, uint64_t bytes)
+{
+    return bytes >= policy->settings.max_split_bytes;
+}
+
+static bool is_cut(const frag_pytorch_block *at)
+{
+    return at->prev != FRAG_PYTORCH_NONE || at->next != FRAG_PYTORCH_NONE;
+}
+
+static bool is_expandable(const frag_pytorch_block *at)
+{
+    return (at->list & FRAG_PYTORCH_EXPANDABLE) != 0;
+}
+
+void frag_pytorch_count_grant(frag_policy *policy, uint32_t id, uint64_t requested)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    policy->requested[id] = requested;
+    count(policy, list, ALLOCATION, 1);
+    count(policy, list, ALLOCATED_BYTES, (int64_t)at->bytes);
+    count(policy, list, ACTIVE, 1);
+    count(policy, list, ACTIVE_BYTES, (int64_t)at->bytes);
+    count(policy, list, REQUESTED_BYTES, (int64_t)requested);
+    if (is_oversize(policy, at->bytes))
+        bump(&policy->stats->oversize_allocations, 1);
+}
+
+void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t requested, bool is_split)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    if (is_split && !is_expandable(at)) {
+        const frag_pytorch_block *rest = &policy->blocks[at->next];
+        bool was_cut = at->prev != FRAG_PYTORCH_NONE || rest->next != FRAG_PYTORCH_NONE;
+        if (was_cut) {
+            count(policy, list, INACTIVE_SPLIT_BYTES, -(int64_t)at->bytes);
+        } else {
+            count(policy, list, INACTIVE_SPLIT_BYTES, (int64_t)rest->bytes);
+            count(policy, list, INACTIVE_SPLIT, 1);
+        }
+    } else if (is_cut(at) && !is_expandable(at)) {
+        count(policy, list, INACTIVE_SPLIT_BYTES, -(int64_t)at->bytes);
+        count(policy, list, INACTIVE_SPLIT, -1);
+    }
+    frag_pytorch_count_grant(policy, id, requested);
+}
+
+void frag_pytorch_count_free(frag_policy *policy, uint32_t id)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    count(policy, list, ALLOCATION, -1);
+    count(policy, list, ALLOCATED_BYTES, -(int64_t)at->bytes);
+    if (is_oversize(policy, at->bytes))
+        bump(&policy->stats->oversize_allocations, -1);
+}
+
+/* A neighbour as the merged block will swallow it: its bytes, and whether anything lies behind. */
+static bool swallow(const frag_policy *policy, uint32_t id, bool is_before, int64_t *blocks,
+                    int64_t *bytes)
+{
+    if (id == FRAG_PYTORCH_NONE)
+        return false;
+    const frag_pytorch_block *at = &policy->blocks[id];
+    if (!frag_pytorch_is_free(at))
+        return true;
+    *blocks -= 1;
+    *bytes -= (int64_t)at->bytes;
+    return (is_before ? at->prev : at->next) != FRAG_PYTORCH_NONE;
+}
+
+void frag_pytorch_count_complete(frag_policy *policy, uint32_t id)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    if (!is_expandable(at)) {
+        int64_t blocks = 0;
+        int64_t bytes = 0;
+        bool stays_cut = swallow(policy, at->prev, true, &blocks, &bytes);
+        stays_cut = swallow(policy, at->next, false, &blocks, &bytes) || stays_cut;
+        if (stays_cut) {
+            /* The merged block is all that was swallowed, and this. */
+            bytes = (int64_t)at->bytes;
+            blocks += 1;
+        }
+        count(policy, list, INACTIVE_SPLIT, blocks);
+        count(policy, list, INACTIVE_SPLIT_BYTES, bytes);
+    }
+    count(policy, list, ACTIVE, -1);
+    count(policy, list, ACTIVE_BYTES, -(int64_t)at->bytes);
+    count(policy, list, REQUESTED_BYTES, -(int64_t)policy->requested[id]);
+}
+
+void frag_pytorch_count_device(frag_policy *policy, const frag_pytorch_list *list, int64_t bytes,
+                               bool is_segment)
+{
+    frag_pytorch_stats *stats = policy->stats;
+    count(policy, list, RESERVED_BYTES, bytes);
+    if (bytes > 0)
+        stats->device_allocs++;
+    else
+        stats->device_frees++;
+    if (!is_segment)
+        return;
+    count(policy, list, SEGMENT, bytes > 0 ? 1 : -1);
+    if (is_oversize(policy, (uint64_t)(bytes > 0 ? bytes : -bytes)))
+        bump(&stats->oversize_segments, bytes > 0 ? 1 : -1);
+}
+
+void frag_pytorch_count_adopted_hole(frag_policy *policy, uint32_t id)
+{
+    const frag_pytorch_block *at = &policy->blocks[id];
+    if (is_expandable(at) || !is_cut(at))
+        return;
+    count(policy, frag_pytorch_list_at(policy, at), INACTIVE_SPLIT, 1);
+    count(policy, frag_pytorch_list_at(policy, at), INACTIVE_SPLIT_BYTES, (int64_t)at->bytes);
+}
+
+void frag_pytorch_count_event(frag_policy *policy, frag_pytorch_event event)
+{
+    frag_pytorch_stats *stats = policy->stats;
+    switch (event) {
+    case FRAG_PYTORCH_RETRY:
+        stats->retries++;
+        break;
+    case FRAG_PYTORCH_OOM:
+        stats->ooms++;
+        break;
+    case FRAG_PYTORCH_REJECTION:
+        stats->rejections++;
+        break;
+    case FRAG_PYTORCH_SYNC_ALL:
+        stats->sync_alls++;
+        break;
+    }
+}
+
+/* ---- telling */
+
+static void visit_stat(const stat *at, const char *name, frag_stat_visitor *visit, void *context)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s.allocated", name);
+    visit(context, text, at->allocated);
+    snprintf(text, sizeof text, "%s.current", name);
+    visit(context, text, at->current);
+    snprintf(text, sizeof text, "%s.freed", name);
+    visit(context, text, at->freed);
+    snprintf(text, sizeof text, "%s.peak", name);
+    visit(context, text, at->peak);
+}
+
+static void visit_pools(const frag_pytorch_stats *stats, int what, frag_stat_visitor *visit,
+                        void *context)
+{
+    for (int kind = 0; kind < POOL_KINDS; kind++) {
+        char name[48];
+        snprintf(name, sizeof name, "%s.%s", stat_names[what], pool_names[kind]);
+        visit_stat(&stats->stats[what][kind], name, visit, context);
+    }
+}
+
+/* Sorted by name, as torch.cuda.memory_stats prints them. */
+void frag_pytorch_stats_visit(const frag_policy *policy, frag_stat_visitor *visit, void *context)
+{
+    const frag_pytorch_stats *stats = policy->stats;
+    uint32_t version = policy->settings.version;
+    if (stats == NULL)
+        return;
+    for (int what = ACTIVE; what <= INACTIVE_SPLIT_BYTES; what++)
+        visit_pools(stats, what, visit, context);
+    visit(context, "max_split_size", stats->max_split_bytes);
+    visit(context, "num_alloc_retries", stats->retries);
+    if (version >= 203) {
+        visit(context, "num_device_alloc", stats->device_allocs);
+        visit(context, "num_device_free", stats->device_frees);
+    }
+    if (version >= 212)
+        visit(context, "num_oom_rejections", stats->rejections);
+    visit(context, "num_ooms", stats->ooms);
+    if (version >= 203)
+        visit(context, "num_sync_all_streams", stats->sync_alls);
+    visit_stat(&stats->oversize_allocations, "oversize_allocations", visit, context);
+    visit_stat(&stats->oversize_segments, "oversize_segments", visit, context);
+    for (int what = REQUESTED_BYTES; what < STAT_COUNT; what++)
+        visit_pools(stats, what, visit, context);
+}
+
+static void reset_stat(stat *at, bool resets_peaks, bool resets_sums)
+{
+    if (resets_peaks)
+        at->peak = at->current;
+    if (resets_sums)
+        at->allocated = at->freed = 0;
+}
+
+void frag_pytorch_reset_stats(frag_policy *policy, bool resets_peaks, bool resets_sums)
+{
+    frag_pytorch_stats *stats = policy->stats;
+    if (stats == NULL)
+        return;
+    for (int what = 0; what < STAT_COUNT; what++)
+        for (int kind = 0; kind < POOL_KINDS; kind++)
+            reset_stat(&stats->stats[what][kind], resets_peaks, resets_sums);
+    reset_stat(&stats->oversize_allocations, resets_peaks, resets_sums);
+    reset_stat(&stats->oversize_segments, resets_peaks, resets_sums);
+    if (!resets_sums)
+        return;
+    stats->retries = stats->device_allocs = stats->device_frees = 0;
+    stats->rejections = stats->ooms = stats->sync_alls = 0;
+}
