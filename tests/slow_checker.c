@@ -172,6 +172,7 @@ void slow_checker_destroy(slow_checker *checker)
     for (size_t i = 0; i < checker->device.reservation_count; i++)
         free(checker->device.reservations[i].is_mapped);
     free(checker->device.segments);
+    free(checker->device.base.clocks);
     free(checker->blocks);
 }
 
@@ -246,8 +247,33 @@ bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
 void slow_checker_free(slow_checker *checker, size_t block)
 {
     frag_handle handle = checker->blocks[block].handle;
-    checker->blocks[block] = checker->blocks[--checker->block_count];
+    if (checker->blocks[block].is_shared)
+        checker->blocks[block].is_waiting = true;
+    else
+        checker->blocks[block] = checker->blocks[--checker->block_count];
     checker->ops->free(checker->policy, handle);
+}
+
+void slow_checker_use(slow_checker *checker, size_t block, uint32_t stream)
+{
+    slow_block *at = &checker->blocks[block];
+    if (!at->is_waiting && checker->ops->use(checker->policy, at->handle, stream))
+        at->is_shared = true;
+}
+
+void slow_checker_complete(void *context, frag_handle handle)
+{
+    slow_checker *checker = context;
+    for (size_t i = 0; i < checker->block_count; i++) {
+        if (checker->blocks[i].handle != handle)
+            continue;
+        if (!checker->blocks[i].is_waiting)
+            problem(checker, "a block completes that is in use", checker->blocks[i].address,
+                    checker->blocks[i].bytes);
+        checker->blocks[i] = checker->blocks[--checker->block_count];
+        return;
+    }
+    problem(checker, "a block completes that is not live", 0, handle);
 }
 
 typedef struct walk_state {

@@ -28,6 +28,8 @@ typedef struct slow_block {
     uint64_t requested_bytes;
     uint32_t pool;
     frag_handle handle;
+    bool is_shared;  /* another stream used it: it may stay after its free */
+    bool is_waiting; /* freed, and not told to be complete */
 } slow_block;
 
 typedef struct slow_device {
@@ -62,6 +64,9 @@ void slow_checker_destroy(slow_checker *checker);
  */
 bool slow_checker_alloc(slow_checker *checker, const frag_request *request);
 void slow_checker_free(slow_checker *checker, size_t block);
+void slow_checker_use(slow_checker *checker, size_t block, uint32_t stream);
+/* For the policy's setup; the context is the checker. */
+void slow_checker_complete(void *context, frag_handle handle);
 
 /* Walks the policy and audits everything. false: problem says what is wrong. */
 bool slow_checker_audit(slow_checker *checker);

@@ -12,7 +12,7 @@
 #include "sim/base/bytes.h"
 #include "tests/slow_checker.h"
 
-enum { STEPS = 4000, STREAMS = 3, POOLS = 2, LIVE_MAX = 700 };
+enum { STEPS = 4000, STREAMS = 3, POOLS = 3, LIVE_MAX = 700 };
 
 typedef struct variant {
     const char *text; /* as after --policy */
@@ -44,6 +44,10 @@ static const variant variants[] = {
     {"pytorch:max_split_size_mb=32", 512, 0},
     {"pytorch:roundup_power2_divisions=4", 512, 0},
     {"pytorch:garbage_collection_threshold=0.6", 512, 0},
+    {"pytorch:expandable_segments=true", 512, 0},
+    {"pytorch:expandable_segments=true,version=2.9", 512, 0},
+    {"pytorch:version=2.2,max_split_size_mb=25", 512, 0},
+    {"pytorch:version=2.12", 512, 0},
 };
 
 typedef struct plan {
@@ -64,6 +68,9 @@ typedef struct random_state {
     uint64_t burst_bytes;
     uint32_t burst_left;
     bool is_rising;
+    uint32_t owners[POOLS]; /* of private pools, as the program made them */
+    bool is_open[POOLS];
+    uint32_t captures;
 } random_state;
 
 static uint64_t draw(random_state *random, uint64_t limit)
@@ -94,8 +101,44 @@ static uint64_t draw_size(random_state *random)
     return draw(random, 3) == 0 ? draw_any_size(random) : random->popular[draw(random, 16)];
 }
 
+/* What else a program does with a policy that listens: streams, pools, captures, settings. */
+static void step_aside(slow_checker *checker, random_state *random)
+{
+    const frag_policy_ops *ops = checker->ops;
+    frag_policy *policy = checker->policy;
+    uint32_t pool = 1 + (uint32_t)draw(random, POOLS - 1);
+    uint64_t what = draw(random, 10);
+    if (what < 4 && checker->block_count > 0) {
+        slow_checker_use(checker, (size_t)draw(random, checker->block_count),
+                         (uint32_t)draw(random, STREAMS));
+    } else if (what == 4) {
+        frag_device_stream_done(&checker->device.base, (uint32_t)draw(random, STREAMS));
+    } else if (what == 5) {
+        ops->pool_change(policy, FRAG_POOL_CREATED, pool, FRAG_STREAM_EVERY);
+        random->owners[pool]++;
+    } else if (what == 6 && random->owners[pool] > 1) {
+        ops->pool_change(policy, FRAG_POOL_RELEASED, pool, FRAG_STREAM_EVERY);
+        random->owners[pool]--;
+    } else if (what == 7) {
+        random->owners[pool] += random->is_open[pool] ? 0 : 1;
+        ops->pool_change(policy, random->is_open[pool] ? FRAG_POOL_ENDED : FRAG_POOL_BEGUN, pool,
+                         draw(random, 2) == 0 ? FRAG_STREAM_EVERY : 1);
+        random->is_open[pool] = !random->is_open[pool];
+    } else if (what == 8) {
+        ops->pool_change(policy,
+                         draw(random, 2) == 0 ? FRAG_POOL_SERVES_OOM : FRAG_POOL_KEEPS_TO_IT, pool,
+                         FRAG_STREAM_EVERY);
+    } else if (what == 9) {
+        bool begins = random->captures == 0;
+        ops->capture(policy, begins);
+        random->captures = begins ? 1 : 0;
+    }
+}
+
 static void step(slow_checker *checker, random_state *random)
 {
+    if (checker->ops->pool_change != NULL && draw(random, 30) == 0)
+        step_aside(checker, random);
     if (draw(random, 200) == 0)
         random->is_rising = !random->is_rising;
     bool is_alloc = draw(random, 100) < (random->is_rising ? 70u : 40u);
@@ -105,23 +148,36 @@ static void step(slow_checker *checker, random_state *random)
         frag_request request = {.bytes = draw_size(random),
                                 .stream = (uint32_t)draw(random, STREAMS),
                                 .pool = draw(random, 10) == 0};
+        if (request.pool == 1 && random->owners[1] == 0)
+            random->owners[1] = 1; /* a pool that is used has an owner */
         slow_checker_alloc(checker, &request);
     } else if (checker->block_count != 0) {
         /* The newest dies first more often than not. */
         uint64_t back = draw(random, 2) == 0 ? draw(random, 4) : draw(random, checker->block_count);
-        slow_checker_free(
-            checker, (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0));
+        size_t block = (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0);
+        if (!checker->blocks[block].is_waiting)
+            slow_checker_free(checker, block);
     }
 }
 
-static void empty(slow_checker *checker)
+static void empty(slow_checker *checker, random_state *random)
 {
-    while (checker->block_count != 0)
-        slow_checker_free(checker, checker->block_count / 2);
-    if (checker->ops->pool_change != NULL)
-        checker->ops->pool_change(checker->policy, FRAG_POOL_RELEASED, 1, FRAG_STREAM_EVERY);
-    if (checker->ops->empty_cache != NULL)
-        checker->ops->empty_cache(checker->policy, FRAG_POOL_ALL);
+    const frag_policy_ops *ops = checker->ops;
+    for (uint32_t pool = 1; pool < POOLS && ops->pool_change != NULL; pool++) {
+        ops->pool_change(checker->policy, FRAG_POOL_ENDED, pool, FRAG_STREAM_EVERY);
+        for (; random->owners[pool] > 0; random->owners[pool]--)
+            ops->pool_change(checker->policy, FRAG_POOL_RELEASED, pool, FRAG_STREAM_EVERY);
+    }
+    if (random->captures > 0)
+        ops->capture(checker->policy, false);
+    for (size_t i = checker->block_count; i-- > 0;)
+        if (i < checker->block_count && !checker->blocks[i].is_waiting)
+            slow_checker_free(checker, i);
+    if (ops->empty_cache != NULL)
+        ops->empty_cache(checker->policy, FRAG_POOL_ALL);
+    if (checker->block_count != 0 && checker->problem[0] == '\0')
+        snprintf(checker->problem, sizeof checker->problem,
+                 "%zu blocks wait when all streams are done", checker->block_count);
     if (checker->device.policy_bytes != 0 && checker->problem[0] == '\0')
         snprintf(checker->problem, sizeof checker->problem,
                  "%llu bytes are held when nothing is live",
@@ -146,13 +202,20 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
                                  .live_count_max = LIVE_MAX,
                                  .stream_count = STREAMS,
                                  .pool_count = POOLS,
-                                 .requested_bytes_total = STEPS * 64 * FRAG_MIB >> shift};
+                                 .requested_bytes_total = STEPS * 64 * FRAG_MIB >> shift,
+                                 .use_count = STEPS};
+    static const uint64_t handles[STREAMS] = {0, 0x7f0000, 0x1000};
+    static const uint64_t pools[POOLS] = {0, 7, 1};
     assert_true(frag_arena_create(&arena, spec->ops->arena_bytes(&limits, spec->values), &error));
     frag_policy_setup setup = {.values = spec->values,
                                .device = &checker.device.base,
                                .arena = &arena,
                                .limits = limits,
-                               .recorded_version = ""};
+                               .recorded_version = "",
+                               .stream_handles = handles,
+                               .pool_numbers = pools,
+                               .on_complete = slow_checker_complete,
+                               .on_complete_context = &checker};
     checker.policy = spec->ops->create(&setup, &error);
     if (checker.policy == NULL)
         fail_msg("%s: %s", what->text, error.sentence);
@@ -167,7 +230,7 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
             slow_checker_audit(&checker);
     }
     slow_checker_audit(&checker);
-    empty(&checker);
+    empty(&checker, &random);
     slow_checker_audit(&checker);
     if (checker.problem[0] != '\0')
         fail_msg("%s, seed %llu, step %u: %s", what->text, (unsigned long long)how->seed, at,
