@@ -126,13 +126,15 @@ static bool read_real(parser *parse, double *number)
     return (end != text && errno == 0) || refuse(parse, "stod");
 }
 
-static bool read_flag(parser *parse, bool *flag)
+/* Up to 2.9, AMD's spelling of a key is answered with the other one, and a missing value is told in
+ * two ways. */
+static bool read_flag_as(parser *parse, bool *flag, const char *spelling, bool is_missing_told)
 {
     char words[WORDS_MAX];
-    const char *key = parse->tokens[parse->at].text;
-    bool is_plain = strncmp(key, "expandable", 10) != 0 && strncmp(key, "release", 7) != 0;
-    snprintf(words, sizeof words, "Expected a single True/False argument for %.120s", key);
-    if (!go_to_value(parse, is_plain ? NULL : words))
+    snprintf(words, sizeof words, "Expected a single True/False argument for %s", spelling);
+    char missing[WORDS_MAX];
+    snprintf(missing, sizeof missing, "Error, expecting %s value", spelling);
+    if (!go_to_value(parse, is_missing_told ? missing : words))
         return false;
     const char *text = parse->tokens[parse->at].text;
     *flag = strcmp(text, "True") == 0;
@@ -144,6 +146,11 @@ static bool read_flag(parser *parse, bool *flag)
              "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '%.120s'",
              parse->at, text);
     return refuse(parse, words);
+}
+
+static bool read_flag(parser *parse, bool *flag)
+{
+    return read_flag_as(parse, flag, parse->tokens[parse->at].text, false);
 }
 
 /* A size of at least the large segment; more than 64 bits of bytes is the most there is. */
@@ -295,10 +302,22 @@ static bool read_throw(parser *parse)
     return read_flag(parse, &parse->settings.throws_on_oom);
 }
 
+static bool read_release_lock(parser *parse)
+{
+    bool ignored = false;
+    return read_flag_as(parse, &ignored, "release_lock_on_cudamalloc", false);
+}
+
+static bool read_host_register(parser *parse)
+{
+    bool ignored = false;
+    return read_flag_as(parse, &ignored, "pinned_use_cuda_host_register", true);
+}
+
 static bool read_other_flag(parser *parse)
 {
     bool ignored = false;
-    return read_flag(parse, &ignored);
+    return read_flag_as(parse, &ignored, parse->tokens[parse->at].text, true);
 }
 
 static bool read_other_number(parser *parse)
@@ -361,12 +380,16 @@ static bool read_reserve(parser *parse)
     const char *text = parse->tokens[parse->at].text;
     char *end = NULL;
     double value = strtod(text, &end);
-    bool is_gib = end != text && strcmp(end, "G") == 0;
-    if (end == text || (*end != '\0' && !is_gib) || !(value > 0) || !isfinite(value))
+    bool is_gib = *end == 'G' || *end == 'g';
+    bool is_decimal = strspn(text, "0123456789.eE+-") >= (size_t)(end - text);
+    if (!is_decimal || end == text || end[is_gib] != '\0' || !(value > 0) || !isfinite(value))
         return true;
     double bytes = value * (double)FRAG_GIB;
     uint64_t most = FRAG_UNLIMITED;
-    parse->settings.reserve_bytes = !is_gib ? 0 : bytes < (double)most ? (uint64_t)bytes : most;
+    parse->settings.reserve_bytes = !is_gib                ? 0
+                                    : bytes < 1            ? 1
+                                    : bytes < (double)most ? (uint64_t)bytes
+                                                           : most;
     parse->settings.reserve_ratio = is_gib ? 0 : value;
     return true;
 }
@@ -387,7 +410,7 @@ static bool read_reserve_by_class(parser *parse)
     return true;
 }
 
-/* Passes over the value of a key that is read in the other pass. */
+/* Passes over the value of a key that another reader reads. */
 static bool skip_value(parser *parse)
 {
     if (!go_to_value(parse, NULL))
@@ -411,11 +434,10 @@ static bool read_large_segment(parser *parse)
     return true;
 }
 
-/* Since 2.10 the keys that all kinds of accelerators share are read in a pass of their own. */
 typedef struct known_key {
     const char *name;
     uint32_t since;
-    bool is_shared;
+    bool is_shared;              /* by all kinds of accelerators, since 2.10 */
     bool (*read)(parser *parse); /* from the key to the last token of its value */
 } known_key;
 
@@ -425,17 +447,17 @@ static const known_key known_keys[] = {
     {"garbage_collection_threshold", 200, true, read_gc},
     {"roundup_power2_divisions", 200, true, read_divisions},
     {"expandable_segments", 201, true, read_expandable},
-    {"pinned_use_cuda_host_register", 202, false, read_other_flag},
-    {"pinned_use_hip_host_register", 202, false, read_other_flag},
-    {"release_lock_on_cudamalloc", 202, false, read_other_flag},
-    {"release_lock_on_hipmalloc", 202, false, read_other_flag},
+    {"pinned_use_cuda_host_register", 202, false, read_host_register},
+    {"pinned_use_hip_host_register", 202, false, read_host_register},
+    {"release_lock_on_cudamalloc", 202, false, read_release_lock},
+    {"release_lock_on_hipmalloc", 202, false, read_release_lock},
     {"pinned_num_register_threads", 202, false, read_threads},
     {"max_non_split_rounding_mb", 206, true, read_slack},
     {"pinned_use_background_threads", 206, true, read_other_flag},
     {"graph_capture_record_stream_reuse", 209, false, read_other_flag},
     {"per_process_memory_fraction", 210, false, read_fraction},
     {"pinned_reserve_segment_size_mb", 210, false, read_pinned_reserve},
-    {"large_segment_size_mb", 211, true, read_large_segment},
+    {"large_segment_size_mb", 211, true, skip_value},
     {"throw_on_cudamalloc_oom", 212, false, read_throw},
     {"pinned_free_catch_all", 212, false, read_other_flag},
     {"pinned_max_round_threshold_mb", 213, true, read_other_number},
@@ -494,24 +516,35 @@ static char *split(parser *parse, const char *text)
     return words;
 }
 
-static bool refuse_key(parser *parse, bool is_shared_pass)
+/* Up to 2.9 one reader knows all keys. Since 2.10 there are three, which pass over each other's: of
+ * the backend, of the keys of this allocator, of those that all accelerators share. */
+typedef enum reader { READER_ALL, READER_BACKEND, READER_OWN, READER_SHARED } reader;
+
+static bool refuse_key(parser *parse, reader reading)
 {
     const char *name = parse->tokens[parse->at].text;
-    if (!is_new(parse))
+    if (reading == READER_ALL)
         return refuse_about(parse, "Unrecognized CachingAllocator option: ", name, "");
     return refuse_about(parse, "Unrecognized key '", name,
-                        is_shared_pass ? "' in Accelerator allocator config."
-                                       : "' in CUDA allocator config.");
+                        reading == READER_SHARED ? "' in Accelerator allocator config."
+                                                 : "' in CUDA allocator config.");
 }
 
-static bool read_keys(parser *parse, bool is_shared_pass)
+static bool read_key(parser *parse, reader reading)
+{
+    if (reading == READER_BACKEND)
+        return skip_value(parse);
+    const known_key *known = find_key(parse->tokens[parse->at].text);
+    if (known == NULL || known->since > parse->settings.version)
+        return refuse_key(parse, reading);
+    bool is_mine = reading == READER_ALL || known->is_shared == (reading == READER_SHARED);
+    return is_mine ? known->read(parse) : skip_value(parse);
+}
+
+static bool read_keys(parser *parse, reader reading)
 {
     for (parse->at = 0; parse->at < parse->count; parse->at++) {
-        const known_key *known = find_key(parse->tokens[parse->at].text);
-        if (known == NULL || known->since > parse->settings.version)
-            return refuse_key(parse, is_shared_pass);
-        bool is_other = is_new(parse) && known->is_shared != is_shared_pass;
-        if (is_other ? !skip_value(parse) : !known->read(parse))
+        if (!read_key(parse, reading))
             return false;
         if (parse->at + 1 < parse->count && !read_separator(parse, ","))
             return false;
@@ -529,15 +562,20 @@ static bool read_large_segment_first(parser *parse)
     return true;
 }
 
-/* The first string is read by the allocator as it starts, which looks at its own keys first; one
- * set at run time goes through the settings that all accelerators share. */
-static bool read_passes(parser *parse)
+static bool read_shared(parser *parse)
+{
+    return read_large_segment_first(parse) && read_keys(parse, READER_SHARED);
+}
+
+/* The first string is read for the backend, then by the allocator as it starts, which looks at its
+ * own keys first; one set at run time goes through the settings that all accelerators share. */
+static bool read_all(parser *parse)
 {
     if (!is_new(parse))
-        return read_keys(parse, true);
-    bool is_shared_first = parse->settings.is_configured;
-    return (is_shared_first || read_keys(parse, false)) && read_large_segment_first(parse) &&
-           read_keys(parse, true) && (!is_shared_first || read_keys(parse, false));
+        return read_keys(parse, READER_ALL);
+    if (parse->settings.is_configured)
+        return read_shared(parse) && read_keys(parse, READER_OWN);
+    return read_keys(parse, READER_BACKEND) && read_keys(parse, READER_OWN) && read_shared(parse);
 }
 
 static void note_divisions(frag_pytorch_settings *settings)
@@ -554,7 +592,7 @@ bool frag_pytorch_conf_parse(frag_pytorch_settings *settings, const char *text, 
     parse.settings.max_split_bytes = FRAG_UNLIMITED;
     parse.settings.gc_threshold = 0;
     memset(parse.settings.divisions, 0, sizeof parse.settings.divisions);
-    bool ok = read_passes(&parse);
+    bool ok = read_all(&parse);
     if (ok) {
         if (!parse.is_slack_named && parse.settings.version >= 211)
             parse.settings.non_split_rounding_bytes = parse.settings.large_segment_bytes;

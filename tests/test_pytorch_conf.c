@@ -106,9 +106,12 @@ static void reads_sizes(void **state)
         {211, 215, "large_segment_size_mb:25", "slack=25 large=25", 0},
         {211, 215, "large_segment_size_mb:11,max_split_size_mb:11", "split=11 slack=11 large=11",
          0},
-        {211, 215, "large_segment_size_mb:10", "large_segment_size_mb must be > 10 MB", 23},
+        {211, 215, "large_segment_size_mb:10",
+         "CachingAllocator option large_segment_size_mb must be > 10 MB", 23},
         {211, 215, "max_split_size_mb:24,large_segment_size_mb:25",
          "CachingAllocator option max_split_size_mb too small, must be >= 25", 19},
+        {211, 215, "large_segment_size_mb:64,max_non_split_rounding_mb:20,large_segment_size_mb:16",
+         "large=16", 0},
         {211, 215, "max_split_size_mb:25,large_segment_size_mb:25", "split=25 slack=25 large=25",
          0},
     };
@@ -153,6 +156,9 @@ static void overlooks_what_the_library_overlooks_between_words(void **state)
         {210, 215, "max_split_size_mb:128:garbage_collection_threshold:0.5", "split=128 gc=0.5", 0},
         {200, 209, "max_split_size_mb", "Error parsing CachingAllocator settings, expected :", 18},
         {200, 209, "max_split_size_mb:", "Error, expecting max_split_size_mb value", 19},
+        {210, 215, "max_split_size_mb:", "Index out of bounds in ConfigTokenizer", 19},
+        {210, 215, "max_split_size_mb", "Index out of bounds in ConfigTokenizer", 18},
+        {200, 215, "max_split_size_mb:40,garbage_collection_threshold:0.5", "split=40 gc=0.5", 0},
         {200, 209, "max_split_size_mb:\t128", "split=128", 0},
         {200, 209, "\tmax_split_size_mb:128",
          "Unrecognized CachingAllocator option: ?max_split_size_mb", 1},
@@ -195,6 +201,28 @@ static void reads_divisions(void **state)
         {200, 215, "roundup_power2_divisions:[]", "", 0},
         {200, 215, "roundup_power2_divisions:[4:2,]", "div=2*3,0*13", 0},
         {200, 215, "roundup_power2_divisions:[65536:2]", "div=2*16", 0},
+        {200, 209, "roundup_power2_divisions:[", "", 0},
+        {200, 209, "roundup_power2_divisions:[4:2,", "div=2*3,0*13", 0},
+        {200, 209, "roundup_power2_divisions:[4:2",
+         "Error parsing CachingAllocator settings, expected ,", 30},
+        {200, 209, "roundup_power2_divisions:[4:", "Error parsing roundup_power2_divisions value",
+         29},
+        {210, 215, "roundup_power2_divisions:[4:2,",
+         "Expected closing bracket ']' in ConfigTokenizer but reached end of config", 31},
+        {200, 209, "roundup_power2_divisions:[4,2]",
+         "Error parsing CachingAllocator settings, expected :", 28},
+        {210, 215, "roundup_power2_divisions:[4,2]", "div=2*3,0*13", 0},
+        {200, 209, "roundup_power2_divisions:[x:2]", "stoul", 27},
+        {210, 215, "roundup_power2_divisions:[x:2]", "stoull", 27},
+        {200, 209, "roundup_power2_divisions:[4:x]", "stoi", 29},
+        {200, 209, "roundup_power2_divisions:", "Error, expecting roundup_power2_divisions value",
+         26},
+        {204, 207, "roundup_power2_divisions:[4:3]",
+         "For roundups, the divisons has to be power of 2 or 0 to disable roundup ", 29},
+        {208, 215, "roundup_power2_divisions:[4:3]",
+         "For roundups, the divisions has to be power of 2 or 0 to disable roundup ", 29},
+        {210, 215, "roundup_power2_divisions:-9223372036854775808", "div=9223372036854775808*16",
+         0},
         {200, 203, "roundup_power2_divisions:[4:0]",
          "For roundups, the divisons has to be power of 2 ", 29},
         {204, 215, "roundup_power2_divisions:[4:0,8:2]", "div=0*3,2*1,0*12", 0},
@@ -218,6 +246,16 @@ static void reads_flags_as_true_and_false_only(void **state)
          "Expected a single True/False argument for expandable_segments", 21},
         {210, 215, "expandable_segments:true",
          "Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'", 21},
+        {201, 209, "expandable_segments:",
+         "Expected a single True/False argument for expandable_segments", 21},
+        {202, 209, "release_lock_on_hipmalloc:1",
+         "Expected a single True/False argument for release_lock_on_cudamalloc", 27},
+        {202, 209, "pinned_use_hip_host_register:",
+         "Error, expecting pinned_use_cuda_host_register value", 30},
+        {202, 209, "pinned_use_cuda_host_register:1",
+         "Expected a single True/False argument for pinned_use_cuda_host_register", 31},
+        {206, 209, "pinned_use_background_threads:",
+         "Error, expecting pinned_use_background_threads value", 31},
         {212, 215, "throw_on_cudamalloc_oom:True", "throw", 0},
     };
     CHECK(cases);
@@ -233,7 +271,9 @@ static void knows_the_keys_of_each_release(void **state)
         uint32_t since;
     } keys[] = {
         {"expandable_segments", "False", "", 201},
-        {"pinned_use_cuda_host_register", "True", "", 201},
+        {"pinned_use_cuda_host_register", "True", "", 202},
+        {"pinned_use_hip_host_register", "True", "", 202},
+        {"release_lock_on_hipmalloc", "True", "", 202},
         {"release_lock_on_cudamalloc", "True", "", 202},
         {"pinned_num_register_threads", "8", "", 202},
         {"max_non_split_rounding_mb", "30", "slack=30", 206},
@@ -243,6 +283,9 @@ static void knows_the_keys_of_each_release(void **state)
         {"pinned_reserve_segment_size_mb", "4", "", 210},
         {"large_segment_size_mb", "25", "slack=25 large=25", 211},
         {"throw_on_cudamalloc_oom", "True", "throw", 212},
+        {"pinned_free_catch_all", "True", "", 212},
+        {"pinned_max_round_threshold_mb", "4", "", 213},
+        {"pinned_max_cached_size_mb", "4", "", 213},
         {"expandable_segments_reserve", "40G", "reserve=40960", 215},
         {"expandable_segments_reserve_by_class", "[a:0.5]", "", 215},
         {"foo", "1", "", 999},
@@ -291,6 +334,19 @@ static void reads_the_reserve_of_2_15(void **state)
         {215, 215, "expandable_segments_reserve:0", "", 0},
         {215, 215, "expandable_segments_reserve:-1", "", 0},
         {215, 215, "expandable_segments_reserve:x", "", 0},
+        {215, 215, "expandable_segments_reserve:0x1p-1", "", 0},
+        {215, 215, "expandable_segments_reserve:inf", "", 0},
+        {215, 215, "expandable_segments_reserve:2g", "reserve=2048", 0},
+        {215, 215, "expandable_segments_reserve:0.5,expandable_segments_reserve:x", "reserve=0.5*",
+         0},
+        {215, 215, "expandable_segments_reserve_by_class:[a:0.5,b:x,],max_split_size_mb:40",
+         "split=40", 0},
+        {215, 215, "expandable_segments_reserve_by_class:[a]",
+         "Index out of bounds in ConfigTokenizer", 41},
+        {215, 215, "expandable_segments_reserve_by_class:[a:0.5",
+         "Expected closing bracket ']' in ConfigTokenizer but reached end of config", 44},
+        {215, 215, "expandable_segments_reserve_by_class:0.5",
+         "Index out of bounds in ConfigTokenizer", 41},
     };
     CHECK(cases);
 }
@@ -301,10 +357,54 @@ static void takes_only_the_backend_that_is_simulated(void **state)
     static const parse_case cases[] = {
         {200, 215, "backend:native", "", 0},
         {200, 215, "backend:cudaMallocAsync", "only the native backend is simulated", 9},
+        {200, 209, "backend:", "Error parsing backend value", 9},
         {200, 215, "backend:x", "Unknown allocator backend, options are native and cudaMallocAsync",
          9},
     };
     CHECK(cases);
+}
+
+static void checks_the_numbers_of_pinned_memory(void **state)
+{
+    (void)state;
+    static const parse_case cases[] = {
+        {202, 209, "pinned_num_register_threads:3",
+         "Number of register threads has to be power of 2 ", 29},
+        {210, 215, "pinned_num_register_threads:3",
+         "Number of register threads has to be power of 2, got 3", 29},
+        {202, 209, "pinned_num_register_threads:256",
+         "Number of register threads should be less than or equal to 128", 29},
+        {210, 215, "pinned_num_register_threads:256",
+         "Number of register threads should be less than or equal to 128, got 256", 29},
+        {210, 215, "pinned_reserve_segment_size_mb:0",
+         "Pinned reserve segment size has to be greater than 0", 32},
+        {213, 215, "pinned_max_cached_size_mb:x", "stoull", 27},
+    };
+    CHECK(cases);
+}
+
+/* From 2.10 on two readers look at the string, each at its own keys. */
+static void says_what_the_reader_that_comes_first_finds(void **state)
+{
+    (void)state;
+    const char *text = "max_split_size_mb:3,backend:x";
+    frag_pytorch_settings settings;
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_pytorch_settings_reset(&settings, 209);
+    assert_false(frag_pytorch_conf_parse(&settings, text, &error));
+    assert_int_equal(error.column, 19);
+    frag_pytorch_settings_reset(&settings, 210);
+    assert_false(frag_pytorch_conf_parse(&settings, text, &error));
+    assert_int_equal(error.column, 29);
+    assert_false(frag_pytorch_conf_parse(&settings, "foo:1", &error));
+    assert_string_equal(error.sentence, "PyTorch 2.10 refuses these settings at character 1: "
+                                        "Unrecognized key 'foo' in CUDA allocator config.");
+    assert_true(frag_pytorch_conf_parse(&settings, "", &error));
+    assert_false(frag_pytorch_conf_parse(&settings, text, &error));
+    assert_int_equal(error.column, 19);
+    assert_false(frag_pytorch_conf_parse(&settings, "foo:1", &error));
+    assert_string_equal(error.sentence, "PyTorch 2.10 refuses these settings at character 1: "
+                                        "Unrecognized key 'foo' in Accelerator allocator config.");
 }
 
 /* One string after another on the same settings. */
@@ -363,6 +463,8 @@ int main(void)
         cmocka_unit_test(reads_a_fraction_from_0_to_1),
         cmocka_unit_test(reads_the_reserve_of_2_15),
         cmocka_unit_test(takes_only_the_backend_that_is_simulated),
+        cmocka_unit_test(checks_the_numbers_of_pinned_memory),
+        cmocka_unit_test(says_what_the_reader_that_comes_first_finds),
         cmocka_unit_test(some_keys_go_back_to_their_defaults_and_others_stay),
         cmocka_unit_test(a_refused_string_changes_nothing),
     };
