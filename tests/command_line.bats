@@ -128,3 +128,33 @@ fails() {
         ! { ./fraglab $arguments 2>&1 || true; } | grep -q $'\x1b' || false
     done
 }
+
+@test "a settings string that PyTorch refuses is refused with its words" {
+    trace=traces/samples/unet.pickle.zst
+    fails 2 "unet.pickle.zst: PyTorch 2.9 refuses these settings at character 1: Unrecognized CachingAllocator option: large_segment_size_mb" \
+        run "$trace" --policy pytorch:large_segment_size_mb:25
+    fails 2 "unet.pickle.zst: PyTorch 2.11 refuses these settings at character 19: CachingAllocator option max_split_size_mb too small, must be >= 20" \
+        run "$trace" --policy pytorch:max_split_size_mb:19,version=2.11
+    fails 2 "unet.pickle.zst: large_segment_size_mb came with PyTorch 2.11; version 2.9 does not have it" \
+        run "$trace" --policy pytorch:large_segment_size_mb=25
+}
+
+@test "pytorch:env reads the variables that the release reads, in its order" {
+    # conf VERSION VARIABLE...: the settings string of a run.
+    conf() {
+        local version=$1
+        shift
+        env -u PYTORCH_CUDA_ALLOC_CONF -u PYTORCH_HIP_ALLOC_CONF -u PYTORCH_ALLOC_CONF "$@" ./fraglab run traces/samples/unet.pickle.zst \
+            --policy "pytorch:env,version=$version" --format jsonl 2>&1 |
+            sed -n 's/.*"conf":"\([^"]*\)".*/\1/p; s/^fraglab: //p'
+    }
+    cuda=PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64
+    hip=PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:65
+    any=PYTORCH_ALLOC_CONF=max_split_size_mb:66
+    [ "$(conf 2.9 "$any" "$hip" "$cuda")" = max_split_size_mb:64 ]
+    [ "$(conf 2.10 "$any" "$hip" "$cuda")" = max_split_size_mb:64 ]
+    [ "$(conf 2.10 "$any" "$hip")" = max_split_size_mb:65 ]
+    [ "$(conf 2.10 "$any")" = max_split_size_mb:66 ]
+    [ "$(conf 2.9 "$any")" = "--policy: pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out (PyTorch 2.9 reads no other variable)" ]
+    [ "$(conf 2.10 X=1)" = "--policy: pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out" ]
+}

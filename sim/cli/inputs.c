@@ -68,7 +68,7 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
     ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
     for (size_t i = 0; ok && i < policies->count; i++) {
         if (policies->specs[i].wants_env && conf_of_environment(VERSION_SEVERAL) == NULL)
-            ok = frag_fail(error, FRAG_E_USAGE, NO_CONF);
+            ok = frag_fail(error, FRAG_E_USAGE, NO_CONF) || frag_error_in(error, "--policy");
     }
     free(positions);
     free(ends);
