@@ -288,7 +288,7 @@ static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
     return true;
 }
 
-/* An item of a settings string: with a colon, or without anything between two commas. */
+/* An item of a settings string. version is no key of PyTorch, however it is written. */
 static bool is_literal(const char *item)
 {
     return item[strcspn(item, "=:")] == ':' && strncmp(item, "version", strlen("version")) != 0;
