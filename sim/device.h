@@ -163,11 +163,13 @@ bool frag_latency_load(const char *path, frag_latency_table *table, frag_error *
 
 /* ---- the simulated device */
 typedef enum frag_address_rule {
-    FRAG_ADDRESS_LOWEST,  /* the lowest free range that is large enough */
-    FRAG_ADDRESS_BUMP,    /* ascending, never reused */
-    FRAG_ADDRESS_RECORDED /* the k-th malloc of a size gets the address the k-th one of that size
-                             had when recorded, where that is free; else as LOWEST above all
-                             recorded ones */
+    FRAG_ADDRESS_LOWEST, /* the lowest free range that is large enough */
+    FRAG_ADDRESS_BUMP,   /* ascending, never reused */
+    /* Where the recorded mallocs ascend: their addresses while all mallocs have the recorded
+     * sizes; from the first other one on ascending above them, never reused. Elsewhere: the k-th
+     * malloc of a size gets the address the k-th one of that size had when recorded, where that
+     * is free; else as LOWEST above all recorded ones. */
+    FRAG_ADDRESS_RECORDED
 } frag_address_rule;
 
 typedef struct frag_recorded_segment {

@@ -40,6 +40,8 @@ typedef struct sim_device {
     frag_ranges reserve_space;
     uint64_t bump;
     uint64_t reserve_bump;
+    bool is_ascending; /* the recorded mallocs ascend and never reuse a range; goes on like that */
+    size_t recorded_next; /* of an ascending recording: the next malloc, while all were the same */
     uint64_t space_calls; /* mallocs and maps so far, for fail_call */
     ordered_segment *segments;
     size_queue *queues;
@@ -95,11 +97,42 @@ static bool next_recorded(sim_device *sim, uint64_t bytes, uint64_t *address)
     return true;
 }
 
+/* The address of the next recorded malloc, if this one and all before it had the recorded sizes. */
+static bool next_in_step(sim_device *sim, uint64_t bytes, uint64_t *address)
+{
+    const frag_sim_device_options *options = &sim->options;
+    if (sim->recorded_next == options->recorded_count)
+        return false;
+    const frag_recorded_segment *segment = &options->recorded[sim->recorded_next];
+    sim->recorded_next = segment->bytes == bytes ? sim->recorded_next + 1 : options->recorded_count;
+    *address = segment->address;
+    return segment->bytes == bytes;
+}
+
+/* A driver that was seen to ascend is taken to go on ascending, until the space is used up. */
+static bool next_above(sim_device *sim, uint64_t pages, uint64_t *address)
+{
+    *address = sim->bump;
+    if (!sim->is_ascending || !frag_ranges_take_at(&sim->new_space, sim->bump, pages))
+        return false;
+    sim->bump += pages;
+    return true;
+}
+
+static bool place_as_recorded(sim_device *sim, uint64_t bytes, uint64_t pages, uint64_t *address)
+{
+    bool is_known =
+        sim->is_ascending ? next_in_step(sim, bytes, address) : next_recorded(sim, bytes, address);
+    if (is_known && frag_ranges_take_at(&sim->recorded_space, *address, pages))
+        return true;
+    return next_above(sim, pages, address);
+}
+
 static bool place(sim_device *sim, uint64_t bytes, uint64_t *address)
 {
     uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
-    if (sim->options.address_rule == FRAG_ADDRESS_RECORDED && next_recorded(sim, bytes, address) &&
-        frag_ranges_take_at(&sim->recorded_space, *address, pages))
+    if (sim->options.address_rule == FRAG_ADDRESS_RECORDED &&
+        place_as_recorded(sim, bytes, pages, address))
         return true;
     if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
         if (pages > sim->boundary + SPACE_BYTES - sim->bump)
@@ -257,6 +290,20 @@ static void queue_recorded(sim_device *sim)
     }
 }
 
+/* Does every recorded malloc lie above all segments before it? */
+static bool do_mallocs_ascend(const frag_sim_device_options *options)
+{
+    uint64_t top = 0;
+    for (size_t i = 0; i < options->recorded_count; i++) {
+        const frag_recorded_segment *segment = &options->recorded[i];
+        if (i >= options->initial_count && segment->address < top)
+            return false;
+        if (segment->address + segment->bytes > top)
+            top = segment->address + segment->bytes;
+    }
+    return options->recorded_count > options->initial_count;
+}
+
 frag_device *frag_sim_device_create(const frag_sim_device_options *options)
 {
     sim_device *sim = frag_alloc(1, sizeof *sim);
@@ -281,7 +328,11 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
     frag_ranges_create(&sim->reserve_space, sim->reserve_bump,
                        RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump);
-    if (options->address_rule == FRAG_ADDRESS_RECORDED)
-        queue_recorded(sim);
+    if (options->address_rule == FRAG_ADDRESS_RECORDED) {
+        sim->is_ascending = do_mallocs_ascend(options);
+        sim->recorded_next = options->initial_count;
+        if (!sim->is_ascending)
+            queue_recorded(sim);
+    }
     return &sim->base;
 }

@@ -71,7 +71,7 @@ static void follows_recorded_addresses_size_by_size(void **state)
 {
     (void)state;
     const frag_recorded_segment recorded[] = {
-        {0x200000000000, PAGE}, {0x200000200000, 2 * PAGE}, {0x200000600000, PAGE}};
+        {0x200000600000, PAGE}, {0x200000200000, 2 * PAGE}, {0x200000000000, PAGE}};
     frag_sim_device_options options = {
         .capacity_bytes = FRAG_UNLIMITED,
         .address_rule = FRAG_ADDRESS_RECORDED,
@@ -87,7 +87,34 @@ static void follows_recorded_addresses_size_by_size(void **state)
     frag_device_malloc(device, PAGE, &address);
     assert_int_equal(address, recorded[2].address);
     frag_device_malloc(device, PAGE, &address);
-    assert_true(address > recorded[2].address);
+    assert_true(address > recorded[0].address);
+    frag_device_destroy(device);
+}
+
+static void ascends_where_the_recorded_driver_did(void **state)
+{
+    (void)state;
+    const frag_recorded_segment recorded[] = {{0x200000000000, PAGE},
+                                              {0x200000200000, 2 * PAGE},
+                                              {0x200000600000, PAGE},
+                                              {0x200000800000, PAGE}};
+    frag_sim_device_options options = {
+        .capacity_bytes = FRAG_UNLIMITED,
+        .address_rule = FRAG_ADDRESS_RECORDED,
+        .recorded = recorded,
+        .recorded_count = 4,
+        .initial_count = 1,
+    };
+    frag_device *device = frag_sim_device_create(&options);
+    uint64_t address = 0;
+    frag_device_malloc(device, 2 * PAGE, &address);
+    assert_int_equal(address, recorded[1].address);
+    frag_device_malloc(device, 2 * PAGE, &address); /* departs from the recording */
+    assert_true(address > recorded[3].address);
+    uint64_t departed = address;
+    frag_device_free(device, departed, 2 * PAGE);
+    frag_device_malloc(device, PAGE, &address);
+    assert_int_equal(address, departed + 2 * PAGE);
     frag_device_destroy(device);
 }
 
@@ -164,6 +191,7 @@ int main(void)
         cmocka_unit_test(places_at_the_lowest_range_that_is_large_enough),
         cmocka_unit_test(never_reuses_an_address_when_told_so),
         cmocka_unit_test(follows_recorded_addresses_size_by_size),
+        cmocka_unit_test(ascends_where_the_recorded_driver_did),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
