@@ -101,6 +101,12 @@ fuzz: setup-test
 golden: fraglab
 	FRAG_UPDATE_GOLDEN=1 bats tests/help.bats
 
+# Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what
+# FOLDER holds. The table goes to stdout.
+predictions: setup-test
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_predictions >&2
+	@build/release/tests/test_predictions "$(or $(FOLDER),$(error FOLDER= is missing))"
+
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
@@ -148,6 +154,7 @@ help:
 	@echo 'make demo       replay sample recordings, draw the plots into build/demo/'
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
+	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make golden     pin what help prints after it was changed on purpose'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
@@ -157,6 +164,6 @@ help:
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 FORCE:
-.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden bench demo \
+.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden bench predictions demo \
         install uninstall clean distclean help FORCE
 .SECONDARY:

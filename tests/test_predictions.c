@@ -1,0 +1,86 @@
+/* One recording predicts how its program ends under other settings and on smaller devices: every
+ * field of every row of the table is what the real run gave.
+ *
+ *   test_predictions          checks the committed table
+ *   test_predictions FOLDER   checks the runs of a folder and prints their table */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/predictions.h"
+
+#define FOLDER "tests/data/predictions"
+#define TABLE FOLDER "/predictions.csv"
+
+static void a_recording_predicts_the_other_runs_of_its_program(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_predictions predictions;
+    if (!frag_predictions_read(TABLE, &predictions, &error))
+        fail_msg("%s:%u: %s", TABLE, (unsigned)error.line, error.sentence);
+    assert_true(predictions.count >= 250);
+    size_t wrong = frag_predictions_check(FOLDER, &predictions, stderr, &error);
+    if (wrong == SIZE_MAX)
+        fail_msg("%s: %s", error.where, error.sentence);
+    if (wrong > 0)
+        fail_msg("%zu of %zu predictions are wrong", wrong, predictions.count);
+    frag_predictions_destroy(&predictions);
+}
+
+static void a_wrong_prediction_is_seen_in_every_field(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_predictions predictions;
+    assert_true(frag_predictions_read(TABLE, &predictions, &error));
+    frag_predictions one = {predictions.items, 1, 1};
+    for (size_t i = 0; i < FRAG_OUTCOME_FIELDS; i++) {
+        uint64_t kept = one.items->outcome[i];
+        one.items->outcome[i] = 1234567891011;
+        char *said = NULL;
+        size_t bytes = 0;
+        FILE *stream = open_memstream(&said, &bytes);
+        assert_non_null(stream);
+        assert_int_equal(frag_predictions_check(FOLDER, &one, stream, &error), 1);
+        fclose(stream);
+        assert_non_null(strstr(said, "was 1,234,567,891,011, predicted "));
+        free(said);
+        one.items->outcome[i] = kept;
+    }
+    frag_predictions_destroy(&predictions);
+}
+
+static int check_folder(const char *folder)
+{
+    frag_error error = {0};
+    frag_predictions predictions;
+    size_t wrong = SIZE_MAX;
+    if (frag_predictions_from_folder(folder, &predictions, &error)) {
+        frag_predictions_write(stdout, &predictions);
+        wrong = frag_predictions_check(folder, &predictions, stderr, &error);
+    }
+    if (wrong == SIZE_MAX)
+        fprintf(stderr, "test_predictions: %s: %s\n", error.where, error.sentence);
+    else
+        fprintf(stderr, "%zu of %zu predictions are exact\n", predictions.count - wrong,
+                predictions.count);
+    frag_predictions_destroy(&predictions);
+    return wrong == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return check_folder(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_predicts_the_other_runs_of_its_program),
+        cmocka_unit_test(a_wrong_prediction_is_seen_in_every_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
