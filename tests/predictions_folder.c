@@ -133,8 +133,8 @@ static void add_rows(const real_runs *runs, const real_run *run, frag_prediction
 {
     const real_run *recording = find_recording(runs, run);
     const json_t *oom = first_oom(run);
-    uint64_t devices = number_of(json_object_get(run->result, "devices"));
-    for (uint32_t device = 0; recording != NULL && device < devices && device < 64; device++) {
+    size_t devices = json_array_size(json_object_get(run->result, "memory_stats"));
+    for (uint32_t device = 0; recording != NULL && device < devices; device++) {
         if (oom != NULL && number_of(json_object_get(oom, "device")) != device)
             continue;
         predictions->items = frag_grow(predictions->items, &predictions->capacity,
