@@ -240,21 +240,38 @@ void frag_pytorch_complete(frag_policy *policy, uint32_t id)
     merge_into_free(policy, id);
 }
 
+/* Frees that are not over when they come: of blocks that other streams use, or that were put off.
+ */
+static void free_slowly(frag_policy *policy, frag_handle handle)
+{
+    const frag_pytorch_block *freed = &policy->blocks[handle];
+    if (policy->stats != NULL && (freed->list & FRAG_PYTORCH_WAITING) == 0)
+        frag_pytorch_count_free(policy, handle);
+    if ((freed->list & FRAG_PYTORCH_SHARED) != 0)
+        frag_pytorch_free_shared(policy, handle);
+    else
+        frag_pytorch_complete(policy, handle);
+}
+
 static void pytorch_free(frag_policy *policy, frag_handle handle)
 {
     frag_pytorch_block *freed = &policy->blocks[handle];
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
-    if (FRAG_UNLIKELY(policy->stats != NULL)) {
-        frag_pytorch_count_free(policy, handle);
-        if ((freed->list & FRAG_PYTORCH_SHARED) == 0)
-            frag_pytorch_count_complete(policy, handle);
-    }
-    if (FRAG_UNLIKELY((freed->list & FRAG_PYTORCH_SHARED) != 0)) {
-        frag_pytorch_free_shared(policy, handle);
+    if (FRAG_UNLIKELY((freed->list & (FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING)) != 0 ||
+                      policy->stats != NULL)) {
+        free_slowly(policy, handle);
         return;
     }
     freed->list &= ~FRAG_PYTORCH_IN_USE;
     merge_into_free(policy, handle);
+}
+
+/* What waits is no longer allocated, in the words of the library. */
+static void pytorch_defer(frag_policy *policy, frag_handle handle)
+{
+    if (policy->stats != NULL)
+        frag_pytorch_count_free(policy, handle);
+    policy->blocks[handle].list |= FRAG_PYTORCH_WAITING;
 }
 
 static void pytorch_empty_cache(frag_policy *policy, uint32_t pool)
@@ -504,8 +521,9 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
            limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
            2 * frag_ordered_table_bytes(limits->pool_count) +
-           2 * frag_ordered_table_bytes(limits->stream_count) + frag_pytorch_stats_bytes() +
-           32 * 64 + frag_free_index_store_bytes(blocks, lists, false);
+           2 * frag_ordered_table_bytes(limits->stream_count) +
+           frag_pytorch_stats_bytes(limits->pool_count) + 32 * 64 +
+           frag_free_index_store_bytes(blocks, lists, false);
 }
 
 static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
@@ -554,7 +572,7 @@ static void create_streams(frag_policy *policy, const frag_policy_setup *setup)
 
 static void create_pools(frag_policy *policy, const frag_policy_setup *setup)
 {
-    policy->pool_numbers = setup->pool_numbers;
+    policy->pool_names = setup->pool_names;
     policy->pools = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->pools);
     policy->scopes = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->scopes);
     policy->pool_scratch = frag_arena_take(setup->arena, policy->pool_count, sizeof(uint32_t));
@@ -575,7 +593,8 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
     policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
-    policy->stats_room = frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes());
+    policy->stats_room =
+        frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes(setup->limits.pool_count));
     policy->range_max = policy->block_max;
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
@@ -615,6 +634,7 @@ const frag_policy_ops frag_policy_pytorch = {
     .empty_cache = pytorch_empty_cache,
     .set_limit = pytorch_set_limit,
     .use = frag_pytorch_use_block,
+    .defer = pytorch_defer,
     .pool_change = frag_pytorch_pool_change,
     .capture = pytorch_capture,
     .configure = pytorch_configure,

@@ -62,7 +62,7 @@ static void drop_owner(frag_policy *policy, uint32_t pool)
         return;
     at->owners--;
     if (at->owners == 0)
-        frag_ordered_insert(&policy->freeable, policy->pool_numbers[pool], pool);
+        frag_ordered_insert(&policy->freeable, frag_pytorch_pool_key(policy, pool), pool);
 }
 
 void frag_pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
@@ -84,12 +84,12 @@ void frag_pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint
         drop_owner(policy, pool);
         break;
     case FRAG_POOL_SERVES_OOM:
-        frag_ordered_insert(&policy->on_oom, policy->pool_numbers[pool], pool);
+        frag_ordered_insert(&policy->on_oom, frag_pytorch_pool_key(policy, pool), pool);
         break;
     case FRAG_POOL_KEEPS_TO_IT:
         /* Before 2.11 there is no way to take the mark back. */
         if (policy->settings.version >= 211)
-            frag_ordered_erase(&policy->on_oom, policy->pool_numbers[pool], pool);
+            frag_ordered_erase(&policy->on_oom, frag_pytorch_pool_key(policy, pool), pool);
         break;
     case FRAG_POOL_UNSPLIT:
         policy->pools[pool].is_unsplit = true;
@@ -134,6 +134,6 @@ void frag_pytorch_pool_forget(frag_policy *policy, uint32_t pool)
      * sooner or later; here such a pool stays. */
     if (policy->pools[pool].device_count > 0 || !is_empty(policy, pool))
         return;
-    frag_ordered_erase(&policy->freeable, policy->pool_numbers[pool], pool);
+    frag_ordered_erase(&policy->freeable, frag_pytorch_pool_key(policy, pool), pool);
     policy->pools[pool].exists = false;
 }

@@ -146,7 +146,7 @@ void frag_pytorch_release_cached(frag_policy *policy)
 
 void frag_pytorch_release_private(frag_policy *policy, uint32_t pool)
 {
-    if (!frag_ordered_has(&policy->freeable, policy->pool_numbers[pool], pool))
+    if (!frag_ordered_has(&policy->freeable, frag_pytorch_pool_key(policy, pool), pool))
         return;
     frag_pytorch_wait_for_events(policy, pool);
     release_freeable(policy, pool);

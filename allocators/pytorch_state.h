@@ -109,7 +109,7 @@ struct frag_policy {
     uint32_t *scratch;       /* block ids, for sorted walks of a free list */
     uint32_t *stream_order;  /* streams by handle, as the library sorts them */
     const uint64_t *handles; /* of streams */
-    const uint64_t *pool_numbers;
+    const frag_pool_name *pool_names;
     /* ---- expandable segments */
     frag_pytorch_range *ranges; /* [0] is none; few, so that they are searched one by one */
     uint32_t range_count;
@@ -253,6 +253,13 @@ static inline frag_pytorch_pool *frag_pytorch_pool_at(const frag_policy *policy,
     return list->pool == 0 ? NULL : &policy->pools[list->pool];
 }
 
+/* The hash of a private pool's name in the library. */
+static inline uint64_t frag_pytorch_pool_key(const frag_policy *policy, uint32_t pool)
+{
+    const frag_pool_name *name = &policy->pool_names[pool];
+    return name->high != 0 ? name->high : name->low;
+}
+
 /* Names the list that the next device calls are for, to those who watch. */
 static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch_list *list)
 {
@@ -304,7 +311,7 @@ typedef enum frag_pytorch_event {
     FRAG_PYTORCH_SYNC_ALL
 } frag_pytorch_event;
 
-size_t frag_pytorch_stats_bytes(void);
+size_t frag_pytorch_stats_bytes(uint32_t pool_count);
 void frag_pytorch_keep_stats(frag_policy *policy);
 void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t requested, bool is_split);
 /* The same for a block that was in use before the trace. */

@@ -1,6 +1,8 @@
 /* What torch.cuda.memory_stats counts: kept only when someone will ask, since it costs more than
  * the allocator itself. Source: the stats of c10/cuda/CUDACachingAllocator.cpp. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "allocators/pytorch_state.h"
 #include "sim/base/bytes.h"
@@ -47,20 +49,19 @@ struct frag_pytorch_stats {
     int64_t rejections;
     int64_t ooms;
     int64_t sync_alls;
+    stat private_reserved[][POOL_KINDS]; /* by pool */
 };
 
-size_t frag_pytorch_stats_bytes(void)
+size_t frag_pytorch_stats_bytes(uint32_t pool_count)
 {
-    return sizeof(frag_pytorch_stats);
+    return sizeof(frag_pytorch_stats) + pool_count * sizeof(stat[POOL_KINDS]);
 }
 
 void frag_pytorch_keep_stats(frag_policy *policy)
 {
     uint64_t limit = policy->settings.max_split_bytes;
     policy->stats = policy->stats_room;
-    *policy->stats = (frag_pytorch_stats){
-        .max_split_bytes = limit == FRAG_UNLIMITED ? -1 : (int64_t)limit,
-    };
+    policy->stats->max_split_bytes = limit == FRAG_UNLIMITED ? -1 : (int64_t)limit;
 }
 
 static void bump(stat *at, int64_t change)
@@ -180,6 +181,10 @@ void frag_pytorch_count_device(frag_policy *policy, const frag_pytorch_list *lis
 {
     frag_pytorch_stats *stats = policy->stats;
     count(policy, list, RESERVED_BYTES, bytes);
+    if (list->pool != 0) {
+        bump(&stats->private_reserved[list->pool][ALL], bytes);
+        bump(&stats->private_reserved[list->pool][list->is_small ? SMALL_POOL : LARGE_POOL], bytes);
+    }
     if (bytes > 0)
         stats->device_allocs++;
     else
@@ -221,9 +226,21 @@ void frag_pytorch_count_event(frag_policy *policy, frag_pytorch_event event)
 
 /* ---- telling */
 
+/* "1_0" before "1_10" before "1_2": as their names are sorted. */
+static int compare_names(const frag_policy *policy, uint32_t left, uint32_t right)
+{
+    char a[48];
+    char b[48];
+    snprintf(a, sizeof a, "%" PRIu64 "_%" PRIu64 ".", policy->pool_names[left].high,
+             policy->pool_names[left].low);
+    snprintf(b, sizeof b, "%" PRIu64 "_%" PRIu64 ".", policy->pool_names[right].high,
+             policy->pool_names[right].low);
+    return strcmp(a, b);
+}
+
 static void visit_stat(const stat *at, const char *name, frag_stat_visitor *visit, void *context)
 {
-    char text[64];
+    char text[160];
     snprintf(text, sizeof text, "%s.allocated", name);
     visit(context, text, at->allocated);
     snprintf(text, sizeof text, "%s.current", name);
@@ -234,13 +251,34 @@ static void visit_stat(const stat *at, const char *name, frag_stat_visitor *visi
     visit(context, text, at->peak);
 }
 
-static void visit_pools(const frag_pytorch_stats *stats, int what, frag_stat_visitor *visit,
+static void visit_kinds(const stat *kinds, const char *what, frag_stat_visitor *visit,
                         void *context)
 {
     for (int kind = 0; kind < POOL_KINDS; kind++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s.%s", stat_names[what], pool_names[kind]);
-        visit_stat(&stats->stats[what][kind], name, visit, context);
+        char name[128];
+        snprintf(name, sizeof name, "%s.%s", what, pool_names[kind]);
+        visit_stat(&kinds[kind], name, visit, context);
+    }
+}
+
+/* Private pools that ever held memory, in the order of their names; there are few. */
+static void visit_private_pools(const frag_policy *policy, frag_stat_visitor *visit, void *context)
+{
+    uint32_t last = 0;
+    for (;;) {
+        uint32_t next = 0;
+        for (uint32_t pool = 1; pool < policy->pool_count; pool++)
+            if (policy->stats->private_reserved[pool][ALL].peak > 0 &&
+                (last == 0 || compare_names(policy, pool, last) > 0) &&
+                (next == 0 || compare_names(policy, pool, next) < 0))
+                next = pool;
+        if (next == 0)
+            return;
+        char name[96];
+        snprintf(name, sizeof name, "reserved_bytes_by_private_pools.%" PRIu64 "_%" PRIu64,
+                 policy->pool_names[next].high, policy->pool_names[next].low);
+        visit_kinds(policy->stats->private_reserved[next], name, visit, context);
+        last = next;
     }
 }
 
@@ -252,7 +290,7 @@ void frag_pytorch_stats_visit(const frag_policy *policy, frag_stat_visitor *visi
     if (stats == NULL)
         return;
     for (int what = ACTIVE; what <= INACTIVE_SPLIT_BYTES; what++)
-        visit_pools(stats, what, visit, context);
+        visit_kinds(stats->stats[what], stat_names[what], visit, context);
     visit(context, "max_split_size", stats->max_split_bytes);
     visit(context, "num_alloc_retries", stats->retries);
     if (version >= 203) {
@@ -266,8 +304,11 @@ void frag_pytorch_stats_visit(const frag_policy *policy, frag_stat_visitor *visi
         visit(context, "num_sync_all_streams", stats->sync_alls);
     visit_stat(&stats->oversize_allocations, "oversize_allocations", visit, context);
     visit_stat(&stats->oversize_segments, "oversize_segments", visit, context);
-    for (int what = REQUESTED_BYTES; what < STAT_COUNT; what++)
-        visit_pools(stats, what, visit, context);
+    visit_kinds(stats->stats[REQUESTED_BYTES], stat_names[REQUESTED_BYTES], visit, context);
+    visit_kinds(stats->stats[RESERVED_BYTES], stat_names[RESERVED_BYTES], visit, context);
+    if (version >= 213)
+        visit_private_pools(policy, visit, context);
+    visit_kinds(stats->stats[SEGMENT], stat_names[SEGMENT], visit, context);
 }
 
 static void reset_stat(stat *at, bool resets_peaks, bool resets_sums)
@@ -286,6 +327,9 @@ void frag_pytorch_reset_stats(frag_policy *policy, bool resets_peaks, bool reset
     for (int what = 0; what < STAT_COUNT; what++)
         for (int kind = 0; kind < POOL_KINDS; kind++)
             reset_stat(&stats->stats[what][kind], resets_peaks, resets_sums);
+    for (uint32_t pool = 1; pool < policy->pool_count; pool++)
+        for (int kind = 0; kind < POOL_KINDS; kind++)
+            reset_stat(&stats->private_reserved[pool][kind], resets_peaks, resets_sums);
     reset_stat(&stats->oversize_allocations, resets_peaks, resets_sums);
     reset_stat(&stats->oversize_segments, resets_peaks, resets_sums);
     if (!resets_sums)

@@ -93,7 +93,6 @@ static void record_events(frag_policy *policy, uint32_t block, bool drops_captur
 
 void frag_pytorch_free_shared(frag_policy *policy, uint32_t id)
 {
-    FRAG_ASSERT((policy->blocks[id].list & FRAG_PYTORCH_WAITING) == 0);
     policy->blocks[id].list |= FRAG_PYTORCH_WAITING;
     policy->wait_count++;
     if (frag_pytorch_is_busy(policy))

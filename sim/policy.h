@@ -72,6 +72,12 @@ typedef struct frag_policy_limits {
     uint64_t use_count;             /* uses of blocks by other streams */
 } frag_policy_limits;
 
+/* The two numbers by which a framework names a private pool. */
+typedef struct frag_pool_name {
+    uint64_t high;
+    uint64_t low;
+} frag_pool_name;
+
 typedef struct frag_policy_setup {
     const frag_option_value *values; /* in the order of the options table */
     frag_device *device;
@@ -80,10 +86,10 @@ typedef struct frag_policy_setup {
     /* Facts of the recording that an option value such as "auto" may refer to; "" when not known.
      */
     const char *recorded_version;
-    /* How the program names its streams (stream_count) and private pools (pool_count; the first
-     * number of the pair, or the second when that is 0). They outlive the policy. */
+    /* How the program names its streams (stream_count) and private pools (pool_count). They outlive
+     * the policy. */
     const uint64_t *stream_handles;
-    const uint64_t *pool_numbers;
+    const frag_pool_name *pool_names;
     /* A policy that takes `use` calls this when a block that was used by another stream, and has
      * been freed since, is free and safe to reuse: once for each. */
     void (*on_complete)(void *context, frag_handle handle);
@@ -157,6 +163,9 @@ typedef struct frag_policy_ops {
      * policy then keeps the block after free until it is safe, and tells on_complete. false: its
      * free need not wait for that. Policies without this get `free` late instead. */
     bool (*use)(frag_policy *policy, frag_handle handle, uint32_t stream);
+    /* The program has freed the block, but it is known that it is not safe yet: free comes later.
+     */
+    void (*defer)(frag_policy *policy, frag_handle handle);
     /* stream: of which requests go there (BEGUN); FRAG_STREAM_EVERY: all. */
     void (*pool_change)(frag_policy *policy, frag_pool_change change, uint32_t pool,
                         uint32_t stream);

@@ -96,6 +96,8 @@ void frag_replay_wait(frag_replay *replay, uint32_t number)
     frag_replay_set_level(replay, replay->level.requested_bytes - at->requested_bytes,
                           replay->level.allocated_bytes - bytes);
     at->requested_bytes |= FRAG_SLOT_WAITING;
+    if (replay->ops->defer != NULL)
+        replay->ops->defer(replay->policy, at->handle);
     if (replay->notes != NULL)
         frag_note_requested(replay, at->handle);
 }
@@ -428,13 +430,13 @@ static void name_streams_and_pools(const frag_trace *trace, frag_arena *arena,
                                    frag_policy_setup *setup)
 {
     uint64_t *streams = frag_arena_take(arena, setup->limits.stream_count, sizeof *streams);
-    uint64_t *pools = frag_arena_take(arena, setup->limits.pool_count, sizeof *pools);
+    frag_pool_name *pools = frag_arena_take(arena, setup->limits.pool_count, sizeof *pools);
     for (uint32_t i = 0; i < trace->stream_count; i++)
         streams[i] = trace->stream_handles[i];
     for (uint32_t i = 0; i < trace->pool_count; i++)
-        pools[i] = trace->pool_ids[i].high != 0 ? trace->pool_ids[i].high : trace->pool_ids[i].low;
+        pools[i] = (frag_pool_name){trace->pool_ids[i].high, trace->pool_ids[i].low};
     setup->stream_handles = streams;
-    setup->pool_numbers = pools;
+    setup->pool_names = pools;
 }
 
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
@@ -448,7 +450,8 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
         setup.recorded_version = version;
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
                    ((size_t)trace->slot_count + 1) * sizeof(frag_slot) +
-                   ((size_t)setup.limits.stream_count + setup.limits.pool_count) * 8 + 4096;
+                   (size_t)setup.limits.stream_count * sizeof(uint64_t) +
+                   (size_t)setup.limits.pool_count * sizeof(frag_pool_name) + 4096;
     frag_arena arena;
     if (!frag_arena_create(&arena, bytes, error))
         return NULL;

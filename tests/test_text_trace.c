@@ -127,7 +127,7 @@ static void refuses_mistakes_with_their_place(void **state)
         {"alloc 0 512\nfree 0 deferred\nuse 0 stream=1\n", 4, 5},
         {"alloc 0 512\ncomplete 0\n", 3, 10},
         {"alloc 0 0\n", 2, 9},
-        {"alloc 0 281474976710656\n", 2, 9},
+        {"alloc 0 72057594037927936\n", 2, 9},
         {"alloc 0 64K\n", 2, 9},
         {"alloc 0 18446744073709551616\n", 2, 9},
         {"alloc 0\n", 2, 8},

@@ -169,7 +169,7 @@ static void puts_a_failed_request_before_what_was_tried_for_it(void **state)
                   "alloc failed 67108864\n"
                   "segment_free 20971520 @40960\n"
                   "oom 67108864 with 31457280 free\n"
-                  "alloc failed 281474976710655\n"
+                  "alloc failed 3377699720527872\n"
                   "oom 3377699720527872 with 31457280 free\n");
 }
 

@@ -262,36 +262,94 @@ static void add_start(cut_state *cutter)
     free(live);
 }
 
-/* Settings and uses that were in force, in the order in which they came about. */
+/* Which events before the cut still have a say behind it. */
+typedef struct force_state {
+    uint64_t config; /* the last of its kind; UINT64_MAX: none */
+    uint64_t limit;
+    uint64_t capture;    /* the last capture_begin that has no end */
+    uint64_t *on_oom;    /* by pool, event + 1: it serves OOMs since */
+    uint64_t *forgotten; /* by pool, event + 1: nobody owned it any more */
+    uint32_t *owners;    /* by pool */
+} force_state;
+
+static void follow_pool(force_state *state, const frag_event *event, uint64_t index)
+{
+    uint32_t pool = event->slot;
+    switch (event->op) {
+    case FRAG_OP_POOL_BEGIN:
+    case FRAG_OP_POOL_CREATE:
+        state->owners[pool]++;
+        break;
+    case FRAG_OP_POOL_RELEASE:
+        state->owners[pool] -= state->owners[pool] > 0 ? 1 : 0;
+        if (state->owners[pool] == 0)
+            state->forgotten[pool] = index + 1;
+        break;
+    case FRAG_OP_POOL_ON_OOM:
+        state->on_oom[pool] = (event->flags & FRAG_EVENT_BEGIN) != 0 ? index + 1 : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void follow(force_state *state, const frag_event *event, uint64_t index)
+{
+    if (event->op == FRAG_OP_CONFIG)
+        state->config = index;
+    else if (event->op == FRAG_OP_LIMIT)
+        state->limit = index;
+    else if (event->op == FRAG_OP_CAPTURE_BEGIN)
+        state->capture = index;
+    else if (event->op == FRAG_OP_CAPTURE_END)
+        state->capture = UINT64_MAX;
+    else
+        follow_pool(state, event, index);
+}
+
+/* Owners of a pool that somebody still owns: every event since nobody did is needed to count them.
+ */
+static bool is_pool_in_force(const force_state *state, const frag_event *event, uint64_t index)
+{
+    uint32_t pool = event->slot;
+    bool is_since = index >= state->forgotten[pool];
+    switch (event->op) {
+    case FRAG_OP_POOL_ON_OOM:
+        return state->on_oom[pool] == index + 1;
+    case FRAG_OP_POOL_BEGIN:
+    case FRAG_OP_POOL_END:
+    case FRAG_OP_POOL_CREATE:
+    case FRAG_OP_POOL_RELEASE:
+    case FRAG_OP_POOL_NO_SPLIT:
+        return is_since && state->owners[pool] > 0;
+    default:
+        return false;
+    }
+}
+
+/* Settings, pools and uses that were in force, in the order in which they came about. */
 static void add_in_force(cut_state *cutter, uint64_t first)
 {
     const frag_trace *trace = cutter->trace;
-    uint64_t config = UINT64_MAX;
-    uint64_t limit = UINT64_MAX;
-    for (uint64_t i = 0; i < first; i++) {
-        config = trace->events[i].op == FRAG_OP_CONFIG ? i : config;
-        limit = trace->events[i].op == FRAG_OP_LIMIT ? i : limit;
-    }
-    uint64_t *begun = frag_alloc(trace->pool_count, sizeof *begun); /* event + 1 */
-    for (uint64_t i = 0; i < first; i++) {
-        const frag_event *event = &trace->events[i];
-        if (event->op == FRAG_OP_POOL_BEGIN)
-            begun[event->slot] = i + 1;
-        else if (event->op == FRAG_OP_POOL_END || event->op == FRAG_OP_POOL_RELEASE)
-            begun[event->slot] = 0;
-    }
+    force_state state = {.config = UINT64_MAX, .limit = UINT64_MAX, .capture = UINT64_MAX};
+    state.on_oom = frag_alloc(trace->pool_count, sizeof *state.on_oom);
+    state.forgotten = frag_alloc(trace->pool_count, sizeof *state.forgotten);
+    state.owners = frag_alloc(trace->pool_count, sizeof *state.owners);
+    for (uint64_t i = 0; i < first; i++)
+        follow(&state, &trace->events[i], i);
     for (uint64_t i = 0; i < first; i++) {
         const frag_event *event = &trace->events[i];
-        bool is_in_force = i == config || i == limit;
-        if (event->op == FRAG_OP_POOL_BEGIN)
-            is_in_force = begun[event->slot] == i + 1;
-        else if (event->op == FRAG_OP_USE)
+        bool is_in_force = i == state.config || i == state.limit || i == state.capture ||
+                           is_pool_in_force(&state, event, i);
+        if (event->op == FRAG_OP_USE)
             is_in_force =
                 cutter->blocks[event->slot].is_live && cutter->blocks[event->slot].alloc_event < i;
         if (is_in_force)
             add_event(cutter, i, 0);
     }
-    free(begun);
+    free(state.on_oom);
+    free(state.forgotten);
+    free(state.owners);
 }
 
 static void copy_tables(cut_state *cutter, frag_cut_range range)

@@ -270,6 +270,7 @@ static void set_up(recorder *record)
     record->ops.rounded = NULL;
     record->ops.check = NULL;
     record->ops.use = NULL;
+    record->ops.defer = NULL;
     record->ops.capture = NULL;
     record->ops.configure = NULL;
     record->ops.describe_oom = NULL;
