@@ -22,6 +22,7 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
     *store =
         (frag_free_index_store){.arena = arena, .id_count = id_count, .keeps_least = keeps_least};
     store->nodes = frag_arena_take(arena, (size_t)id_count + 1, sizeof *store->nodes);
+    store->nodes[0].size = UINT64_MAX;
 }
 
 frag_free_table *frag_free_table_open(frag_free_index *index)
@@ -95,16 +96,6 @@ void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t
     least->octave_ids[octave] = tie_id;
 }
 
-/* A block has stayed in its bin, but its tie has changed. */
-void frag_free_least_change(const frag_free_index *index, uint32_t bin, uint64_t tie, uint32_t id)
-{
-    frag_free_least *least = index->table->least;
-    if (tie <= least->bin_ties[bin])
-        frag_free_least_insert(least, bin, tie, id);
-    else if (least->bin_ids[bin] == id)
-        frag_free_least_repair(index, bin, id);
-}
-
 bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t *id)
 {
     const frag_free_table *table = index->table;
@@ -168,19 +159,11 @@ bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_node *nodes = index->store->nodes;
     uint32_t top_word = frag_bit_high(table->summary);
     uint32_t worst = table->heads[top_word * 64 + frag_bit_high(table->words[top_word])];
-    for (uint32_t place = nodes[worst].next; place != 0; place = nodes[place].next) {
-        const frag_free_node *node = &nodes[place];
-        if (node->size > nodes[worst].size ||
-            (node->size == nodes[worst].size && node->tie < nodes[worst].tie))
+    for (uint32_t place = nodes[worst].next; place != 0; place = nodes[place].next)
+        if (nodes[place].size > nodes[worst].size)
             worst = place;
-    }
     *id = worst - 1;
     return nodes[worst].size >= size;
-}
-
-static bool comes_before(const frag_free_node *a, const frag_free_node *b)
-{
-    return a->size < b->size || (a->size == b->size && a->tie < b->tie);
 }
 
 bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie, uint32_t *id)
@@ -189,20 +172,17 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
-    frag_free_node given = {.size = size, .tie = tie};
     uint32_t number = frag_free_bin_of(size);
-    uint32_t least = 0;
-    for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next)
-        if (comes_before(&given, &nodes[place]) &&
-            (least == 0 || comes_before(&nodes[place], &nodes[least])))
-            least = place;
-    if (least == 0) {
+    uint32_t place = table->heads[number];
+    while (nodes[place].size < size || (nodes[place].size == size && nodes[place].tie <= tie))
+        place = nodes[place].next;
+    if (place == 0) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        least = frag_free_bin_best(nodes, table->heads[number], size);
+        place = table->heads[number];
     }
-    *id = least - 1;
+    *id = place - 1;
     return true;
 }
 
@@ -253,8 +233,14 @@ static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *c
             ++*count > index->count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
                              number);
-        if (frag_free_bin_of(store->nodes[place].size) != number)
+        const frag_free_node *node = &store->nodes[place];
+        const frag_free_node *before = &store->nodes[previous];
+        if (frag_free_bin_of(node->size) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
+                             place - 1);
+        if (previous != 0 && !store->keeps_least &&
+            (node->size < before->size || (node->size == before->size && node->tie <= before->tie)))
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order",
                              place - 1);
         previous = place;
     }

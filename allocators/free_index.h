@@ -1,10 +1,11 @@
 /* Free blocks, found by size.
  *
- * Blocks are kept unsorted in logarithmic bins of their size, 16 to an octave (exact below 32
- * bytes), as linked lists, so that each leaves in constant time. A search looks
- * at one or two bins found through a two-level bitmap; it is exact, because bins are ordered by
- * size and the one in which the answer lies is scanned. On allocation traces this beats balanced
- * trees 4 to 5 times.
+ * Blocks are kept in logarithmic bins of their size, 16 to an octave (exact below 32 bytes), each a
+ * list linked both ways in order of (size, tie). Best fit is the first block of the wanted size's
+ * bin that is large enough, or the head of the next bin that a two-level bitmap shows. On
+ * allocation traces bins are short and most searches end at the head of a list, which is what the
+ * processor guesses; insertions walk half a block on average. This beats balanced trees 4 to 5
+ * times.
  *
  * Many indexes (one per pool and stream, say) share one store, which holds the places of all blocks
  * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are named by
@@ -30,8 +31,8 @@ typedef struct frag_free_entry {
     uint32_t id;
 } frag_free_entry;
 
-/* A block in its bin. Nodes are named by places, id + 1; 0 is no block, and nodes[0] takes what is
- * written to the neighbour that is not there. */
+/* A block in its bin. Nodes are named by places, id + 1; 0 is no block: nodes[0] takes what is
+ * written to the neighbour that is not there, and is larger than any, so that walks end at it. */
 typedef struct frag_free_node {
     uint64_t size;
     uint64_t tie;
@@ -73,13 +74,14 @@ typedef struct frag_free_index {
 /* Arena bytes that a store and the index_count indexes on it may take at most. */
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool keeps_least);
 
-/* keeps_least pays for frag_free_index_first with a little time in every insert and remove. */
+/* keeps_least: for first fit. Bins are then not sorted, but know their least ties; only first, next
+ * and visit (in no meaningful order) work on such a store, and the others on one without. */
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
                                   uint32_t id_count, bool keeps_least);
 
 /* ---- searches; false: no block of the index will do */
 
-/* The least (tie) of all blocks of at least size: address-ordered first fit. Needs keeps_least. */
+/* The least (tie) of all blocks of at least size: address-ordered first fit. */
 bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t *id);
 
 /* As first, but the least tie at or above from; when there is none, the least of all: next fit.
@@ -94,8 +96,7 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
 
 typedef void frag_free_index_visitor(void *context, const frag_free_entry *entry);
 
-/* Every block, in order of bins; inside a bin in no meaningful (but reproducible) order. The
- * visitor must not change the index. */
+/* Every block, in order of (size, tie). The visitor must not change the index. */
 void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
                            void *context);
 
@@ -107,7 +108,6 @@ frag_free_table *frag_free_table_open(frag_free_index *index);
 void frag_free_table_close(frag_free_index *index);
 void frag_free_least_insert(frag_free_least *least, uint32_t bin, uint64_t tie, uint32_t id);
 void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t id);
-void frag_free_least_change(const frag_free_index *index, uint32_t bin, uint64_t tie, uint32_t id);
 
 /* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to
  * an octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
@@ -130,10 +130,16 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
         table = frag_free_table_open(index);
     uint32_t number = frag_free_bin_of(size);
     uint32_t place = id + 1;
-    uint32_t head = table->heads[number];
-    nodes[place] = (frag_free_node){.size = size, .tie = tie, .next = head};
-    nodes[head].previous = place;
-    table->heads[number] = place;
+    uint32_t previous = 0;
+    uint32_t next = table->heads[number];
+    while (!store->keeps_least &&
+           (nodes[next].size < size || (nodes[next].size == size && nodes[next].tie < tie))) {
+        previous = next;
+        next = nodes[next].next;
+    }
+    nodes[place] = (frag_free_node){.size = size, .tie = tie, .next = next, .previous = previous};
+    nodes[next].previous = place;
+    *(previous != 0 ? &nodes[previous].next : &table->heads[number]) = place;
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
     table->summary |= (uint64_t)1 << (number / 64);
     index->count++;
@@ -176,15 +182,6 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
 static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size,
                                           uint64_t size, uint64_t tie)
 {
-    uint32_t number = frag_free_bin_of(size);
-    if (number == frag_free_bin_of(old_size)) {
-        frag_free_node *node = &index->store->nodes[id + 1];
-        node->size = size;
-        node->tie = tie;
-        if (index->store->keeps_least)
-            frag_free_least_change(index, number, tie, id);
-        return;
-    }
     frag_free_index_take_out(index, id, old_size);
     frag_free_index_insert(index, id, size, tie);
 }
@@ -211,25 +208,6 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
                                             : FRAG_FREE_BIN_COUNT;
 }
 
-/* The place of the least (size, tie) of at least size in one bin that is not empty. Sizes below the
- * wanted one wrap around to surpluses beyond any true one, so that one comparison settles both
- * questions. */
-static inline uint32_t frag_free_bin_best(const frag_free_node *nodes, uint32_t head, uint64_t size)
-{
-    uint32_t best = head;
-    uint64_t surplus = nodes[head].size - size;
-    uint64_t tie = nodes[head].tie;
-    for (uint32_t place = nodes[head].next; place != 0; place = nodes[place].next) {
-        uint64_t other = nodes[place].size - size;
-        if (other < surplus || (other == surplus && nodes[place].tie < tie)) {
-            surplus = other;
-            tie = nodes[place].tie;
-            best = place;
-        }
-    }
-    return best;
-}
-
 /* The least (size, tie) of at least size: best fit. false: there is none. */
 static inline bool frag_free_index_best(const frag_free_index *index, uint64_t size, uint32_t *id)
 {
@@ -237,15 +215,15 @@ static inline bool frag_free_index_best(const frag_free_index *index, uint64_t s
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
-    uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
-    if (number == FRAG_FREE_BIN_COUNT)
-        return false;
-    uint32_t place = frag_free_bin_best(nodes, table->heads[number], size);
-    if (nodes[place].size < size) {
+    uint32_t number = frag_free_bin_of(size);
+    uint32_t place = table->heads[number];
+    while (nodes[place].size < size)
+        place = nodes[place].next;
+    if (place == 0) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        place = frag_free_bin_best(nodes, table->heads[number], size);
+        place = table->heads[number];
     }
     *id = place - 1;
     return true;

@@ -43,44 +43,13 @@ static void gather(void *context, const frag_free_entry *entry)
     all->policy->scratch[all->count++] = entry->id;
 }
 
-static bool comes_before(const frag_policy *policy, uint32_t left, uint32_t right)
-{
-    const frag_pytorch_block *a = &policy->blocks[left];
-    const frag_pytorch_block *b = &policy->blocks[right];
-    return a->bytes != b->bytes ? a->bytes < b->bytes
-                                : frag_pytorch_tie_of(policy, a) < frag_pytorch_tie_of(policy, b);
-}
-
-static void sift_down(const frag_policy *policy, uint32_t *ids, uint32_t at, uint32_t count)
-{
-    for (uint32_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && comes_before(policy, ids[child], ids[child + 1]))
-            child++;
-        if (!comes_before(policy, ids[at], ids[child]))
-            return;
-        uint32_t moved = ids[at];
-        ids[at] = ids[child];
-        ids[child] = moved;
-        at = child;
-    }
-}
-
-/* The free blocks of a list in order, in policy->scratch; qsort has no context argument, so a heap
- * sort. */
-uint32_t frag_pytorch_sort_free(frag_policy *policy, const frag_pytorch_list *list)
+/* The free blocks of a list in order, in policy->scratch, so that they can be given back one by
+ * one.
+ */
+uint32_t frag_pytorch_gather_free(frag_policy *policy, const frag_pytorch_list *list)
 {
     gathering all = {policy, 0};
     frag_free_index_visit(&list->index, gather, &all);
-    uint32_t *ids = policy->scratch;
-    for (uint32_t i = all.count / 2; i-- > 0;)
-        sift_down(policy, ids, i, all.count);
-    for (uint32_t end = all.count; end > 1;) {
-        end--;
-        uint32_t moved = ids[0];
-        ids[0] = ids[end];
-        ids[end] = moved;
-        sift_down(policy, ids, 0, end);
-    }
     return all.count;
 }
 
@@ -93,7 +62,7 @@ static const frag_pytorch_list *list_in_order(const frag_policy *policy, uint32_
 
 static void release_whole_segments(frag_policy *policy, const frag_pytorch_list *list)
 {
-    uint32_t count = frag_pytorch_sort_free(policy, list);
+    uint32_t count = frag_pytorch_gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++) {
         const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
         if (!is_expandable(at) && is_whole_segment(at))
@@ -103,7 +72,7 @@ static void release_whole_segments(frag_policy *policy, const frag_pytorch_list 
 
 static void unmap_free_blocks(frag_policy *policy, const frag_pytorch_list *list)
 {
-    uint32_t count = frag_pytorch_sort_free(policy, list);
+    uint32_t count = frag_pytorch_gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++)
         if (is_expandable(&policy->blocks[policy->scratch[i]]))
             frag_pytorch_unmap(policy, policy->scratch[i]);
@@ -167,7 +136,7 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
         release_segment(policy, id);
         return true;
     }
-    uint32_t count = frag_pytorch_sort_free(policy, list);
+    uint32_t count = frag_pytorch_gather_free(policy, list);
     while (count > 0 && policy->blocks[policy->scratch[count - 1]].bytes >= wanted)
         count--;
     uint64_t released = 0;
@@ -205,7 +174,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
     uint64_t released = 0;
     collection all = {0, 0};
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-        uint32_t count = frag_pytorch_sort_free(policy, list_in_order(policy, 0, false, stream));
+        uint32_t count = frag_pytorch_gather_free(policy, list_in_order(policy, 0, false, stream));
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
             if (!is_expandable(at) && is_whole_segment(at)) {
@@ -220,7 +189,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         is_freeing = false;
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
             uint32_t count =
-                frag_pytorch_sort_free(policy, list_in_order(policy, 0, false, stream));
+                frag_pytorch_gather_free(policy, list_in_order(policy, 0, false, stream));
             for (uint32_t i = 0; i < count; i++) {
                 const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
                 if (is_expandable(at) || !is_whole_segment(at) ||

@@ -353,7 +353,7 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
 /* Old cached segments of the default large pool, until reserved bytes are below the mark. */
 void frag_pytorch_collect_garbage(frag_policy *policy);
 /* The free blocks of a list by size, then tie, into policy->scratch; returns how many. */
-uint32_t frag_pytorch_sort_free(frag_policy *policy, const frag_pytorch_list *list);
+uint32_t frag_pytorch_gather_free(frag_policy *policy, const frag_pytorch_list *list);
 
 /* ---- pytorch_expandable.c: segments that grow */
 

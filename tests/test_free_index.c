@@ -97,7 +97,7 @@ static void ask(world *w, uint32_t home, bool keeps_least)
         uint32_t got = UINT32_MAX;
         bool is_there = plain_answer(w, home, what, size, from, &wanted);
         bool is_found = false;
-        if (what == FIRST && !keeps_least)
+        if (what != NEXT && (what == FIRST) != keeps_least)
             continue;
         if (what == BEST)
             is_found = frag_free_index_best(index, size, &got);
