@@ -96,33 +96,28 @@ static bool count_pass(const frag_recording *recording, const frag_trace *trace,
     return ok;
 }
 
-/* Replays up to stop_after events and calls look with the replay as it stands. */
-static bool look_pass(const frag_recording *recording, const frag_trace *trace,
-                      const frag_policy_ops *ops, const frag_option_value *values,
-                      const frag_device_spec *spec, uint64_t stop_after, bool is_oom_skipped,
-                      void (*look)(const frag_replay *replay, void *context), void *context,
-                      frag_error *error)
+bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
+                   const frag_policy_ops *ops, const frag_option_value *values,
+                   const frag_device_spec *spec, const frag_replay_options *options,
+                   frag_run_looker *look, void *context, frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments);
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
-    bool ok = replay != NULL;
-    if (ok) {
-        frag_replay_options options = {
-            .stop_after = stop_after, .is_oom_skipped = is_oom_skipped, .is_attempt_kept = true};
-        frag_replay_result ignored;
-        ok = frag_replay_run(replay, &options, &ignored, error);
-    }
-    if (ok)
-        look(replay, context);
+    frag_replay_result result;
+    bool ok = replay != NULL && frag_replay_run(replay, options, &result, error);
+    if (ok && look != NULL)
+        look(context, replay, &result);
     frag_replay_destroy(replay);
     frag_device_destroy(device);
     free(segments);
     return ok;
 }
 
-static void look_decomposition(const frag_replay *replay, void *context)
+static void look_decomposition(void *context, const frag_replay *replay,
+                               const frag_replay_result *result)
 {
+    (void)result;
     frag_replay_decompose(replay, context);
 }
 
@@ -136,6 +131,11 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
     if (options->is_layout_skipped || result->replay.is_interrupted)
         return true;
     result->has_at_peak = true;
-    return look_pass(recording, trace, ops, values, device, result->replay.reserved_at_event + 1,
-                     options->is_oom_skipped, look_decomposition, &result->at_peak, error);
+    frag_replay_options again = {
+        .stop_after = result->replay.reserved_at_event + 1,
+        .is_oom_skipped = options->is_oom_skipped,
+        .is_attempt_kept = true,
+    };
+    return frag_run_look(recording, trace, ops, values, device, &again, look_decomposition,
+                         &result->at_peak, error);
 }

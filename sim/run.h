@@ -54,6 +54,17 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
               const frag_option_value *values, const frag_device_spec *device,
               const frag_run_options *options, frag_run_result *result, frag_error *error);
 
+/* Sees a run that has ended, as it stands. */
+typedef void frag_run_looker(void *context, const frag_replay *replay,
+                             const frag_replay_result *result);
+
+/* One replay on a fresh device, as the options say; look (NULL: none) is called at its end. false:
+ * as frag_run. */
+bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
+                   const frag_policy_ops *ops, const frag_option_value *values,
+                   const frag_device_spec *device, const frag_replay_options *options,
+                   frag_run_looker *look, void *context, frag_error *error);
+
 /* A fresh simulated device as the spec says, with the addresses of the trace. The caller destroys
  * it, then frees *segments. */
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
