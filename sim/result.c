@@ -217,6 +217,7 @@ static void add_oom(field_list *list, const frag_oom *oom)
     add_number(list, "oom.free_bytes", has ? oom->free_bytes : FRAG_UNLIMITED);
     add_number(list, "oom.largest_hole_bytes", has ? oom->largest_hole_bytes : FRAG_UNLIMITED);
     add_number(list, "oom.total_hole_bytes", has ? oom->total_hole_bytes : FRAG_UNLIMITED);
+    add_text(list, "oom.message", has && oom->message[0] != '\0' ? oom->message : NULL);
 }
 
 static void add_calls(field_list *list, const frag_run_result *result)
@@ -274,6 +275,19 @@ static void fill(field_list *list, const frag_row *row)
 
 /* ---- JSON Lines */
 
+static void write_json_stats(frag_json *json, const frag_row_stats *stats)
+{
+    const frag_stats *values = &stats->values;
+    frag_json_number(json, "memory_stats_event", stats->event);
+    if (stats->event == FRAG_UNLIMITED)
+        frag_json_null(json, "memory_stats");
+    else
+        frag_json_object(json, "memory_stats");
+    for (uint32_t i = 0; i < values->names.count; i++)
+        frag_json_entry(json, "memory_stats", frag_strings_get(&values->names, i),
+                        values->values[i]);
+}
+
 static void write_jsonl(FILE *stream, const frag_row *row, const field_list *list)
 {
     frag_json *json = frag_json_create();
@@ -307,6 +321,8 @@ static void write_jsonl(FILE *stream, const frag_row *row, const field_list *lis
             break;
         }
     }
+    if (row->stats != NULL)
+        write_json_stats(json, row->stats);
     frag_json_write(json, stream, false);
 }
 

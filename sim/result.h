@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "sim/memory_stats.h"
 #include "sim/run.h"
 
 typedef enum frag_result_format {
@@ -19,6 +20,14 @@ typedef enum frag_result_format {
 } frag_result_format;
 
 bool frag_result_format_find(const char *name, frag_result_format *format);
+
+/* The policy's own statistics at one point of the run. */
+typedef struct frag_row_stats {
+    frag_stats values;   /* none: the policy keeps none, or the run did not come to the point */
+    uint64_t event;      /* they stand as right after this event; FRAG_UNLIMITED: there are none */
+    const char *point;   /* as the user named it: "peak" */
+    const char *problem; /* why the run did not come to the point; "" */
+} frag_row_stats;
 
 /* What a row says besides what the run gave. Texts are borrowed for the life of the row. */
 typedef struct frag_row {
@@ -33,13 +42,23 @@ typedef struct frag_row {
     const frag_device_spec *device;
     const frag_run_result *result;
     bool has_timing; /* false: wall time is left out, so that equal commands print equal bytes */
+    const frag_row_stats *stats; /* NULL: not asked for; the row has no fields for them */
 } frag_row;
 
 /* Before the first row: the CSV header. */
 void frag_result_begin(frag_result_format format, FILE *stream);
 void frag_result_write(frag_result_format format, FILE *stream, const frag_row *row);
 
-/* The table and Markdown views show rows of one trace together. */
+/* CSV rows with a column for each statistic that any of them has: what the columns are is known
+ * only once all rows are, so they are kept as text until then. */
+typedef struct frag_stats_columns frag_stats_columns;
+frag_stats_columns *frag_stats_columns_create(void);
+void frag_stats_columns_add(frag_stats_columns *columns, const frag_row *row);
+/* Prints header and rows, and frees them. */
+void frag_stats_columns_write(frag_stats_columns *columns, FILE *stream);
+
+/* The table and Markdown views show rows of one trace together, and below them the summaries of
+ * their statistics. */
 void frag_result_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count);
 
 #endif

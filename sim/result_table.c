@@ -161,6 +161,26 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
     free(lines);
 }
 
+/* What the policy itself has counted, as PyTorch prints it. */
+static void print_stats(frag_result_format format, FILE *stream, const frag_row *row)
+{
+    const frag_row_stats *stats = row->stats;
+    bool is_markdown = format == FRAG_RESULT_MARKDOWN;
+    char count[FRAG_BYTES_TEXT_MAX];
+    fprintf(stream, is_markdown ? "\n**%s**" : "\n%s", row->label);
+    if (stats->problem[0] != '\0') {
+        fprintf(stream, ": no statistics: %s\n", stats->problem);
+    } else if (stats->event == FRAG_UNLIMITED) {
+        fputs(": the policy keeps no statistics\n", stream);
+    } else {
+        fprintf(stream, " after event %s (%s)\n", frag_count_text(stats->event, count),
+                stats->point);
+        fputs(is_markdown ? "\n```\n" : "", stream);
+        frag_stats_summary(&stats->values, row->trace->device, stream);
+        fputs(is_markdown ? "```\n" : "", stream);
+    }
+}
+
 void frag_result_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count)
 {
     for (size_t first = 0; first < count;) {
@@ -170,6 +190,9 @@ void frag_result_table(frag_result_format format, FILE *stream, const frag_row *
         if (first > 0)
             fputc('\n', stream);
         print_table(format, stream, rows + first, end - first);
+        for (size_t i = first; i < end; i++)
+            if (rows[i].stats != NULL)
+                print_stats(format, stream, &rows[i]);
         first = end;
     }
 }

@@ -103,6 +103,14 @@ void frag_json_flag(frag_json *json, const char *path, bool value)
     set(json, path, json_boolean(value));
 }
 
+void frag_json_entry(frag_json *json, const char *path, const char *name, int64_t value)
+{
+    frag_json_object(json, path);
+    const char *last = NULL;
+    json_t *group = json_object_get(parent_of(json, path, &last), last);
+    FRAG_ASSERT(json_object_set_new(group, name, json_integer(value)) == 0);
+}
+
 void frag_json_null(frag_json *json, const char *path)
 {
     set(json, path, json_null());

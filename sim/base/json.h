@@ -22,6 +22,9 @@ void frag_json_number(frag_json *json, const char *path, uint64_t value);
 /* 12 significant digits; not finite writes null. */
 void frag_json_ratio(frag_json *json, const char *path, double value);
 void frag_json_flag(frag_json *json, const char *path, bool value);
+/* A whole number below zero or above, under a name that may have dots in it, in the object at path.
+ */
+void frag_json_entry(frag_json *json, const char *path, const char *name, int64_t value);
 void frag_json_null(frag_json *json, const char *path);
 /* Appends item to the array at path (made when first named); item is used up. */
 void frag_json_append(frag_json *json, const char *path, frag_json *item);

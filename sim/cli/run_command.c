@@ -1,9 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bytes.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/run_point.h"
 #include "sim/result.h"
 #include "sim/version.h"
 
@@ -22,6 +24,12 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "table|jsonl|csv|markdown",
      .help = "how rows are printed (default: table)"},
+    {.name = "stats-at",
+     .argument = "POINT",
+     .help = "add the statistics that a policy keeps itself (pytorch: torch.cuda.memory_stats, in "
+             "tables as memory_summary) as they are right after an event: peak (reserved bytes "
+             "first at their peak), oom (the first request that could not be served), end, or the "
+             "number of an event"},
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
     {.name = "timing",
@@ -41,6 +49,8 @@ typedef struct job {
     const frag_trace *trace;
     frag_policy_spec spec;
     frag_run_result result;
+    frag_row_stats stats; /* with --stats-at */
+    frag_error stats_error;
     frag_error error;
     bool is_ok;
 } job;
@@ -60,6 +70,9 @@ typedef struct running {
     frag_run_options run;
     frag_trace_format format;
     frag_result_format result_format;
+    const char *stats_at; /* NULL: no statistics */
+    frag_run_point stats_point;
+    frag_stats_columns *columns; /* of CSV with statistics */
     uint64_t threads;
     source *sources; /* of the block being worked on */
     size_t first_source;
@@ -81,6 +94,10 @@ static bool read_options(const frag_arguments *arguments, running *state, frag_e
     if (format != NULL && !frag_result_format_find(format, &state->result_format))
         return frag_fail(error, FRAG_E_USAGE,
                          "'%s' is no format; expected table, jsonl, csv or markdown", format);
+    state->stats_at = frag_arguments_value(arguments, "stats-at");
+    if (state->stats_at != NULL &&
+        !frag_run_point_parse(state->stats_at, &state->stats_point, error))
+        return frag_error_in(error, "--stats-at");
     const char *on_oom = frag_arguments_value(arguments, "on-oom");
     state->run.is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
     state->run.is_interrupted = frag_is_interrupted;
@@ -97,15 +114,63 @@ static void load_source(void *context, uint64_t index)
     from->is_loaded = frag_inputs_load(path, state->format, false, &from->recording, &from->error);
 }
 
+static void add_stat(void *context, const char *name, int64_t value)
+{
+    frag_stats_add(context, name, value);
+}
+
+static void look_at_stats(void *context, const frag_replay *replay,
+                          const frag_replay_result *result)
+{
+    frag_row_stats *stats = context;
+    frag_replay_stats(replay, add_stat, &stats->values);
+    if (stats->values.names.count > 0 && result->events > 0)
+        stats->event = result->events - 1;
+}
+
+static bool has_point(const running *state, const frag_trace *trace, frag_error *error)
+{
+    const frag_run_point *point = &state->stats_point;
+    if (state->stats_at == NULL || point->kind != FRAG_RUN_POINT_EVENT ||
+        point->event < trace->event_count)
+        return true;
+    /* The same for every policy, so it is no result of this one. */
+    frag_replay_result none = {0};
+    frag_replay_options unused;
+    frag_run_point_find(point, trace, &none, &unused, error);
+    return frag_error_in(error, "--stats-at");
+}
+
+/* Replays once more, up to the point, with the policy keeping its statistics. That a run does not
+ * come to the point is a result. */
+static bool take_stats(const running *state, job *task, const frag_policy_spec *policy)
+{
+    frag_replay_options replay = {.is_oom_skipped = state->run.is_oom_skipped,
+                                  .keeps_stats = true,
+                                  .is_interrupted = frag_is_interrupted};
+    task->stats.event = FRAG_UNLIMITED;
+    task->stats.point = state->stats_at;
+    task->stats.problem = task->stats_error.sentence;
+    if (policy->ops->stats == NULL ||
+        !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
+                             &task->stats_error))
+        return true;
+    return frag_run_look(task->recording, task->trace, policy->ops, policy->values, &state->device,
+                         &replay, look_at_stats, &task->stats, &task->error) &&
+           !frag_is_interrupted();
+}
+
 static void run_job(void *context, uint64_t index)
 {
     running *state = context;
     job *task = &state->jobs[index];
     frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() &&
+    if (!frag_is_interrupted() && has_point(state, task->trace, &task->error) &&
         frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error)) {
         task->is_ok = frag_run(task->recording, task->trace, resolved.ops, resolved.values,
                                &state->device, &state->run, &task->result, &task->error);
+        if (task->is_ok && state->stats_at != NULL)
+            task->is_ok = take_stats(state, task, &resolved);
         task->spec = resolved;
     }
     frag_progress_add(state->progress, 1);
@@ -150,6 +215,7 @@ static void fill_row(const running *state, const job *task, frag_row *row)
         .device = &state->device,
         .result = &task->result,
         .has_timing = state->run.clock_ns != NULL,
+        .stats = state->stats_at != NULL ? &task->stats : NULL,
     };
 }
 
@@ -180,8 +246,15 @@ static int print_jobs(running *state, size_t count, FILE *stream)
         frag_result_table(state->result_format, stream, rows, done);
     }
     for (size_t i = 0; !is_table && i < done; i++)
-        frag_result_write(state->result_format, stream, &rows[i]);
+        if (state->columns != NULL)
+            frag_stats_columns_add(state->columns, &rows[i]);
+        else
+            frag_result_write(state->result_format, stream, &rows[i]);
     fflush(stream);
+    for (size_t i = 0; i < done; i++)
+        if (rows[i].result->replay.oom.message[0] != '\0')
+            frag_say(state->arguments, "%s: %s: %s", rows[i].trace_name, rows[i].label,
+                     rows[i].result->replay.oom.message);
     free(rows);
     return code;
 }
@@ -209,6 +282,7 @@ static int run_block(running *state, size_t count, FILE *stream)
             is_shared = is_shared || state->jobs[i].spec.values == state->policies.specs[p].values;
         if (!is_shared)
             frag_policy_spec_destroy(&state->jobs[i].spec);
+        frag_stats_destroy(&state->jobs[i].stats.values);
     }
     free(state->jobs);
     for (size_t i = 0; i < count; i++)
@@ -263,7 +337,10 @@ static int run_command(const frag_arguments *arguments)
         size_t count = frag_arguments_operand_count(arguments);
         state.progress =
             frag_progress_start(arguments, "replaying", "runs", count * state.policies.count);
-        frag_result_begin(state.result_format, stream);
+        if (state.stats_at != NULL && state.result_format == FRAG_RESULT_CSV)
+            state.columns = frag_stats_columns_create();
+        else
+            frag_result_begin(state.result_format, stream);
         size_t block = (size_t)state.threads;
         for (size_t first = 0; first < count && !frag_is_interrupted(); first += block) {
             state.first_source = first;
@@ -272,6 +349,8 @@ static int run_command(const frag_arguments *arguments)
             code = code != 0 ? code : block_code;
         }
         frag_progress_end(state.progress);
+        if (state.columns != NULL)
+            frag_stats_columns_write(state.columns, stream);
     }
     if (output != NULL && !frag_output_finish(output, &error))
         code = code != 0 ? code : frag_report(&error);
@@ -297,11 +376,16 @@ const frag_command frag_command_run = {
                    "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file or fraglab's text "
                    "form; '-' is stdin. A "
                    "recording of several devices gives a row for each.\n\n"
+                   "--stats-at replays once more, stops exactly after the event, and prints what "
+                   "the policy has counted so far; at an OOM the retries and the failed request "
+                   "are in it. Policies that keep no statistics and runs that do not come to the "
+                   "point have none. -v prints the message of each OOM, as the program gets it.\n\n"
                    "Exit: 0 ok; 1 an OOM, with --fail-on-oom; 2 usage; 3 bad input; 4 the system "
                    "refused; 130 interrupted.",
     .examples =
         "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"
         "fraglab run train.pickle --policy all --capacity 24GiB  # would it fit on a 24 GiB card?\n"
+        "fraglab run train.pickle --policy pytorch --stats-at peak  # memory_summary at the peak\n"
         "fraglab run *.fgt --policy pytorch:max_split_size_mb=128 --format jsonl -o rows.jsonl",
     .options = options,
     .operand_min = 1,

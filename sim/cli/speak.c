@@ -48,7 +48,7 @@ void frag_say(const frag_arguments *arguments, const char *format, ...)
 {
     if (!frag_arguments_is_verbose(arguments))
         return;
-    char sentence[1024];
+    char sentence[4096]; /* a framework's OOM message is long */
     va_list values;
     va_start(values, format);
     vsnprintf(sentence, sizeof sentence, format, values);
