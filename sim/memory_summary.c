@@ -73,7 +73,7 @@ static void print_line(FILE *stream, const frag_stats *stats, const unit_scale *
             find(stats, group, leading_pool, figures[i], &leading))
             print_figure(stream, scale, value, leading);
         else
-            fprintf(stream, " | %*s", scale->digits + 4, "-");
+            fprintf(stream, " | %10s", "-"); /* digits and unit */
     }
     fputs(" |\n", stream);
 }

@@ -217,7 +217,6 @@ static void add_oom(field_list *list, const frag_oom *oom)
     add_number(list, "oom.free_bytes", has ? oom->free_bytes : FRAG_UNLIMITED);
     add_number(list, "oom.largest_hole_bytes", has ? oom->largest_hole_bytes : FRAG_UNLIMITED);
     add_number(list, "oom.total_hole_bytes", has ? oom->total_hole_bytes : FRAG_UNLIMITED);
-    add_text(list, "oom.message", has && oom->message[0] != '\0' ? oom->message : NULL);
 }
 
 static void add_calls(field_list *list, const frag_run_result *result)
@@ -271,6 +270,9 @@ static void fill(field_list *list, const frag_row *row)
     add_number(list, "bounds.packing_bytes", FRAG_UNLIMITED);
     add(list, "bounds.packing_proved", FIELD_NONE);
     add_replay(list, row);
+    /* Text with commas in it comes last, for those who cut CSV at commas. */
+    const frag_oom *oom = &result->replay.oom;
+    add_text(list, "oom.message", oom->message[0] != '\0' ? oom->message : NULL);
 }
 
 /* ---- JSON Lines */

@@ -24,7 +24,7 @@ differences() { # known, now
 }
 
 # check AWK [FILE]: runs for each line of the rows after the header; value("path") is a field of it. Each
-# line it prints is a complaint; a row that has no such field is one too.
+# line it prints is a complaint; a row that has no such field is one too. The OOM message, last, is left out.
 check() {
     awk -F, '
         function value(path) {
@@ -38,7 +38,7 @@ check() {
         NF != columns { print "line " NR " has " NF " columns; expected " columns; next }
         { count++; name = value("trace.name") " device " value("trace.device") " " value("policy.label") }
         '"$1"'
-        END { if (!count) print "no rows" }' "${2:-$GOLDEN}" >"$BATS_TEST_TMPDIR/complaints"
+        END { if (!count) print "no rows" }' < <(sed 's/,"[^"]*"$/,/' "${2:-$GOLDEN}") >"$BATS_TEST_TMPDIR/complaints"
     cat "$BATS_TEST_TMPDIR/complaints"
     [ ! -s "$BATS_TEST_TMPDIR/complaints" ]
 }

@@ -107,7 +107,8 @@ void frag_json_entry(frag_json *json, const char *path, const char *name, int64_
 {
     frag_json_object(json, path);
     const char *last = NULL;
-    json_t *group = json_object_get(parent_of(json, path, &last), last);
+    json_t *parent = parent_of(json, path, &last);
+    json_t *group = json_object_get(parent, last);
     FRAG_ASSERT(json_object_set_new(group, name, json_integer(value)) == 0);
 }
 

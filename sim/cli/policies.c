@@ -65,6 +65,12 @@ static void print_page(const frag_policy_ops *policy)
                option->help);
         frag_text_destroy(&range);
     }
+    if (policy->stats != NULL)
+        printf("\nstatistics  it keeps its own, under the framework's names: fraglab run "
+               "--stats-at\n");
+    if (policy->describe_oom != NULL)
+        printf("%smessages    an OOM has the framework's words: fraglab run -v, oom.message\n",
+               policy->stats != NULL ? "" : "\n");
     printf("\nwrite it as --policy %s", policy->name);
     if (has_options)
         printf(" or --policy %s:%s=%s", policy->name, policy->options->key,
@@ -89,6 +95,8 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_text(json, "summary", policy->summary);
     frag_json_text(json, "source", policy->source);
     frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
+    frag_json_flag(json, "keeps_statistics", policy->stats != NULL);
+    frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
     frag_json_array(json, "options");
     for (const frag_option *option = policy->options; option != NULL && option->key != NULL;
          option++) {
