@@ -99,6 +99,21 @@ number() {
     [ "$(after peak)" = 1024 ]
 }
 
+@test "a block that waits for a stream is active, and allocated no more" {
+    printf '# fraglab trace 1\nalloc 0 1000\nfree 0 deferred\nalloc 1 1\ncomplete 0\n' >"$BATS_TEST_TMPDIR/t.txt"
+    after() {
+        ./fraglab run "$BATS_TEST_TMPDIR/t.txt" --policy pytorch --stats-at "$1" --format jsonl >"$BATS_TEST_TMPDIR/row"
+        for name in requested_bytes.all allocated_bytes.all active_bytes.all allocation.small_pool active.small_pool; do
+            number "memory_stats/$name.current" <"$BATS_TEST_TMPDIR/row"
+        done | tr '\n' ' '
+    }
+    [ "$(after 0)" = "1000 1024 1024 1 1 " ]
+    [ "$(after 1)" = "1000 0 1024 0 1 " ]
+    [ "$(after 2)" = "1001 512 1536 1 2 " ]
+    [ "$(after 3)" = "1 512 512 1 1 " ]
+    [ "$(number memory_stats/allocated_bytes.all.freed <"$BATS_TEST_TMPDIR/row")" = 1024 ]
+}
+
 @test "at an OOM its retries and the failed request are counted" {
     ./fraglab run "${FULL[@]}" --policy pytorch --stats-at oom --format jsonl >"$BATS_TEST_TMPDIR/row"
     [ "$(number memory_stats_event <"$BATS_TEST_TMPDIR/row")" = "$(number oom/event <"$BATS_TEST_TMPDIR/row")" ]
@@ -147,12 +162,17 @@ number() {
         run ./fraglab run $SHORT --policy pytorch --stats-at "$1" --format jsonl
         echo "$output"
         [ "$status" -eq 2 ]
-        [[ "$output" == *"--stats-at: $2"* ]]
+        [[ "$output" == *"$2"* ]]
     }
-    refuses middle "'middle' is no point of a run"
-    refuses -1 "'-1' is no point of a run"
-    refuses 514 "the trace has no event 514; its last is event 513"
-    refuses 99999999999999999999 ""
+    refuses middle "--stats-at: 'middle' is no point of a run"
+    refuses -1 "--stats-at: '-1' is no point of a run"
+    refuses 99999999999999999999 "--stats-at: "
+    refuses 514 "pr193400.pickle.zst: the trace has no event 514; its last is event 513"
+    # Once for each trace, and the other traces have their rows.
+    run ./fraglab run $SHORT traces/samples/unet.pickle.zst --policy pytorch,tlsf --stats-at 514 --format jsonl
+    [ "$status" -eq 2 ]
+    [ "$(grep -c 'no event 514' <<<"$output")" -eq 1 ]
+    [ "$(grep -c '"memory_stats_event":514,\|"memory_stats":null' <<<"$output")" -eq 2 ]
 }
 
 # The same statistics through the formatting of PyTorch itself, which needs no GPU.

@@ -137,8 +137,7 @@ static bool has_point(const running *state, const frag_trace *trace, frag_error 
     /* The same for every policy, so it is no result of this one. */
     frag_replay_result none = {0};
     frag_replay_options unused;
-    frag_run_point_find(point, trace, &none, &unused, error);
-    return frag_error_in(error, "--stats-at");
+    return frag_run_point_find(point, trace, &none, &unused, error);
 }
 
 /* Replays once more, up to the point, with the policy keeping its statistics. That a run does not
@@ -219,6 +218,14 @@ static void fill_row(const running *state, const job *task, frag_row *row)
     };
 }
 
+/* Did the same trace fail in the same way under the policy before? */
+static bool is_said(const running *state, size_t index)
+{
+    const job *task = &state->jobs[index];
+    return index > 0 && state->jobs[index - 1].trace == task->trace &&
+           strcmp(state->jobs[index - 1].error.sentence, task->error.sentence) == 0;
+}
+
 /* Prints the finished rows; the exit code of the first failure, else 0. */
 static int print_jobs(running *state, size_t count, FILE *stream)
 {
@@ -228,6 +235,8 @@ static int print_jobs(running *state, size_t count, FILE *stream)
     for (size_t i = 0; i < count; i++) {
         const job *task = &state->jobs[i];
         if (!task->is_ok && task->error.code != FRAG_E_NONE) {
+            if (is_said(state, i))
+                continue;
             frag_error problem = task->error;
             frag_error_in(&problem, task->recording->name);
             int failure = frag_report(&problem);
