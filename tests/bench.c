@@ -28,13 +28,15 @@
 #define SNAPSHOT_KIND "torch snapshot"
 #define PEER_NAME "(peer: tsearch best fit)"
 
+#define EXPANDABLE "pytorch:expandable_segments=true"
+
 typedef struct speed_target {
     const char *policy;
     double ns_per_event;
 } speed_target;
 
 static const speed_target targets[] = {
-    {"pytorch", 40}, {"best-fit", 30}, {"tlsf", 27}, {"first-fit", 60}};
+    {"pytorch", 33}, {EXPANDABLE, 45}, {"best-fit", 30}, {"tlsf", 27}, {"first-fit", 60}};
 
 typedef struct replay_row {
     char trace[64];
@@ -218,8 +220,7 @@ static void measure_replays(bench *all, const char *name, const frag_recording *
     bool is_training = strcmp(name, "synthetic-training") == 0;
     for (size_t i = 0; i < count; i++)
         if (!contenders[i].is_out) {
-            const char *policy =
-                contenders[i].spec != NULL ? contenders[i].spec->ops->name : PEER_NAME;
+            const char *policy = contenders[i].spec != NULL ? contenders[i].spec->text : PEER_NAME;
             keep_replay(all, name, trace, &contenders[i],
                         target_of(all, policy, is_recorded, is_training));
         }
@@ -623,7 +624,8 @@ int main(int count, char **arguments)
     snprintf(all.folder, sizeof all.folder, "%.*s", slash != NULL ? (int)(slash - all.output) : 1,
              slash != NULL ? all.output : ".");
     if (all.spec_count == 0)
-        FRAG_ASSERT(frag_policy_specs_parse("all", &all.specs, &all.spec_count, &error));
+        FRAG_ASSERT(frag_policy_specs_parse("all", &all.specs, &all.spec_count, &error) &&
+                    frag_policy_specs_parse(EXPANDABLE, &all.specs, &all.spec_count, &error));
     measure_all(&all, arguments + at, (size_t)(count - at));
     char processor[256];
     bench_processor(processor, sizeof processor);
