@@ -190,6 +190,9 @@ typedef struct frag_sim_device_options {
     size_t recorded_count;
     size_t initial_count; /* how many of them were held at the start */
     uint64_t fail_call;   /* the n-th malloc or map (from 1) fails as if full; 0: none */
+    /* Another simulated device, which outlives this one, whose address reservations this one's
+     * stand among, as on a machine with several; NULL: it has a space of its own. */
+    frag_device *reserves_beside;
 } frag_sim_device_options;
 
 frag_device *frag_sim_device_create(const frag_sim_device_options *options);

@@ -168,10 +168,10 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
 {
     frag_replay_result *result = &replay->result;
     result->failed_requests++;
-    char message[FRAG_OOM_MESSAGE_BYTES] = "";
     bool is_counted = true;
     if (replay->ops->describe_oom != NULL && (!result->oom.has_happened || replay->notes != NULL))
-        is_counted = replay->ops->describe_oom(replay->policy, request, message, sizeof message);
+        is_counted = replay->ops->describe_oom(replay->policy, request, replay->oom_message,
+                                               sizeof replay->oom_message);
     if (replay->notes != NULL && is_counted)
         frag_note_oom(replay, request);
     if (!result->oom.has_happened) {
@@ -192,7 +192,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
             .hole_count = holes.count,
             .level = replay->level,
         };
-        memcpy(result->oom.message, message, sizeof message);
+        memcpy(result->oom.message, replay->oom_message, sizeof replay->oom_message);
     }
     replay->has_stopped = !replay->is_oom_skipped;
 }
@@ -510,9 +510,9 @@ static bool audit(const frag_replay *replay, frag_error *error)
     return true;
 }
 
-bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
-                     frag_replay_result *result, frag_error *error)
+bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
 {
+    replay->options = *options;
     replay->is_oom_skipped = options->is_oom_skipped;
     replay->is_attempt_kept = options->is_attempt_kept;
     frag_notes_begin(replay, options);
@@ -521,15 +521,19 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
     if (!frag_replay_begin(replay, error))
         return false;
     uint64_t end = replay->trace->event_count;
-    end = options->stop_after < end ? options->stop_after : end;
-    replay->end = end;
+    replay->end = options->stop_after < end ? options->stop_after : end;
+    return true;
+}
+
+bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
+{
+    const frag_replay_options *options = &replay->options;
+    uint64_t end = until < replay->end ? until : replay->end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
     step = options->observer != NULL || options->on_note != NULL || replay->device->log != NULL
                ? 1
                : step;
-    uint64_t since_check = 0;
-    bool ok = true;
-    while (ok && replay->event < end && !replay->has_stopped) {
+    while (replay->event < end && !replay->has_stopped) {
         uint64_t start = replay->event;
         uint64_t stop = end - start < step ? end : start + step;
         replay->device->event = start;
@@ -538,18 +542,22 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
             replay->level.reserved_bytes = replay->device->reserved_bytes;
             options->observer(options->observer_context, start, &replay->level);
         }
-        since_check += stop - start;
-        if (options->check_every > 0 && since_check >= options->check_every) {
-            since_check = 0;
-            ok = audit(replay, error);
-            if (!ok)
-                frag_error_in(error, "--check");
+        replay->since_check += stop - start;
+        if (options->check_every > 0 && replay->since_check >= options->check_every) {
+            replay->since_check = 0;
+            if (!audit(replay, error))
+                return frag_error_in(error, "--check");
         }
         if (options->is_interrupted != NULL && options->is_interrupted()) {
             replay->result.is_interrupted = true;
             break;
         }
     }
+    return true;
+}
+
+void frag_replay_finish(frag_replay *replay, frag_replay_result *result)
+{
     frag_wide_add_product(&replay->result.reserved_sum, replay->device->reserved_bytes,
                           replay->event - replay->reserved_since);
     replay->level.reserved_bytes = replay->device->reserved_bytes;
@@ -557,5 +565,14 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
     replay->result.events = replay->event;
     replay->result.host_bytes = frag_arena_touched_bytes(&replay->arena);
     *result = replay->result;
+}
+
+bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
+                     frag_replay_result *result, frag_error *error)
+{
+    if (!frag_replay_start(replay, options, error))
+        return false;
+    bool ok = frag_replay_advance(replay, replay->end, error);
+    frag_replay_finish(replay, result);
     return ok;
 }

@@ -122,7 +122,18 @@ bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
                      frag_replay_result *result, frag_error *error);
 void frag_replay_destroy(frag_replay *replay);
 
+/* The same in steps, for those who look on in between or run several devices side by side: start
+ * once, advance as often as wanted, finish once. advance replays the events below `until`, fewer
+ * where the run stops; false as frag_replay_run. */
+bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error);
+bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error);
+void frag_replay_finish(frag_replay *replay, frag_replay_result *result);
+
 /* ---- looking at where the run stands */
+
+/* What the program was told when it ran out of memory last, where notes are taken; "" when it has
+ * not, or the policy has no words for it. Good until the next step. */
+const char *frag_replay_oom_message(const frag_replay *replay);
 
 /* The policy's own statistics, in the framework's names and order; nothing when the policy keeps
  * none or the run was not told to. */

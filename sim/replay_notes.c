@@ -25,6 +25,10 @@ struct frag_note_keeper {
     void *context;
     noted_block *blocks; /* by handle */
     size_t block_count;
+    /* Who watched the device before. */
+    void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                    frag_device_result result);
+    void *on_call_context;
 };
 
 static void tell_block(frag_replay *replay, frag_note_kind kind, uint32_t handle)
@@ -110,6 +114,8 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
         {FRAG_DEVICE_UNMAP, FRAG_NOTE_SEGMENT_UNMAP},
     };
     frag_replay *replay = context;
+    if (replay->notes->on_call != NULL)
+        replay->notes->on_call(replay->notes->on_call_context, call, address, bytes, result);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (kinds[i].call != call || result != FRAG_DEVICE_OK)
             continue;
@@ -173,6 +179,8 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
     replay->notes = frag_alloc(1, sizeof *replay->notes);
     replay->notes->take = options->on_note;
     replay->notes->context = options->on_note_context;
+    replay->notes->on_call = replay->device->on_call;
+    replay->notes->on_call_context = replay->device->on_call_context;
     replay->device->on_call = tell_call;
     replay->device->on_call_context = replay;
 }
@@ -181,7 +189,8 @@ void frag_notes_end(frag_replay *replay)
 {
     if (replay->notes == NULL)
         return;
-    replay->device->on_call = NULL;
+    replay->device->on_call = replay->notes->on_call;
+    replay->device->on_call_context = replay->notes->on_call_context;
     free(replay->notes->blocks);
     free(replay->notes);
     replay->notes = NULL;

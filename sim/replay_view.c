@@ -123,3 +123,8 @@ void frag_replay_stats(const frag_replay *replay, frag_stat_visitor *visit, void
     if (replay->ops->stats != NULL)
         replay->ops->stats(replay->policy, visit, context);
 }
+
+const char *frag_replay_oom_message(const frag_replay *replay)
+{
+    return replay->oom_message;
+}

@@ -30,7 +30,9 @@ typedef struct ordered_segment {
     uint64_t address;
 } ordered_segment;
 
-typedef struct sim_device {
+typedef struct sim_device sim_device;
+
+struct sim_device {
     frag_device base;
     frag_sim_device_options options;
     uint64_t held_bytes; /* whole pages */
@@ -46,7 +48,8 @@ typedef struct sim_device {
     ordered_segment *segments;
     size_queue *queues;
     size_t queue_count;
-} sim_device;
+    sim_device *reserving; /* whose address reservations are taken: its own or another's */
+};
 
 static sim_device *from_base(frag_device *device)
 {
@@ -169,7 +172,7 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
 
 static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
-    sim_device *sim = from_base(device);
+    sim_device *sim = from_base(device)->reserving;
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
     if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
         if (pages > RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump)
@@ -184,7 +187,7 @@ static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint6
 
 static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    sim_device *sim = from_base(device);
+    sim_device *sim = from_base(device)->reserving;
     if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
         frag_ranges_give(&sim->reserve_space, address, frag_round_up(bytes, device->page_bytes));
     return FRAG_DEVICE_OK;
@@ -322,6 +325,8 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
         if (end > sim->boundary)
             sim->boundary = frag_round_up(end, (uint64_t)1 << 40);
     }
+    sim->reserving =
+        options->reserves_beside != NULL ? from_base(options->reserves_beside)->reserving : sim;
     sim->bump = sim->boundary;
     sim->reserve_bump = RESERVE_BASE + ((uint64_t)options->device << 40);
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);

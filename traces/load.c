@@ -44,10 +44,9 @@ uint64_t frag_findings_inconsistencies(const frag_findings *findings)
 
 /* ---- formats */
 static const char *const format_names[FRAG_FORMAT_COUNT] = {
-    [FRAG_FORMAT_AUTO] = "auto",
-    [FRAG_FORMAT_FGT] = "fgt",
-    [FRAG_FORMAT_TEXT] = "text",
-    [FRAG_FORMAT_SNAPSHOT] = "snapshot",
+    [FRAG_FORMAT_AUTO] = "auto",     [FRAG_FORMAT_FGT] = "fgt",
+    [FRAG_FORMAT_TEXT] = "text",     [FRAG_FORMAT_SNAPSHOT] = "snapshot",
+    [FRAG_FORMAT_GOLDEN] = "golden",
 };
 
 bool frag_trace_format_find(const char *name, frag_trace_format *format)
@@ -78,6 +77,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         *format = FRAG_FORMAT_TEXT;
     else if (count > 0 && bytes[0] == 0x80)
         *format = FRAG_FORMAT_SNAPSHOT;
+    else if (count > 0 && bytes[0] == '{')
+        *format = FRAG_FORMAT_GOLDEN;
     else if (count == 0)
         return frag_fail_at(error, 0, "the file is empty; expected a recording");
     else if (starts_with(bytes, count,
@@ -94,7 +95,7 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         return frag_fail_at(
             error, 0,
             "the format is not known; expected a .fgt, a text trace (its first line is "
-            "'# fraglab trace 1') or a pickled torch snapshot");
+            "'# fraglab trace 1'), a pickled torch snapshot or a golden log");
     return true;
 }
 
@@ -165,6 +166,8 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
         ok = frag_fgt_read(input, options, recording, error);
     else if (ok && format == FRAG_FORMAT_TEXT)
         ok = frag_text_read(input, options, recording, error);
+    else if (ok && format == FRAG_FORMAT_GOLDEN)
+        ok = frag_golden_read(input, recording, error);
     else if (ok)
         ok = frag_snapshot_read(input, options, recording, findings, error);
     if (!ok)

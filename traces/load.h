@@ -11,6 +11,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_FGT,      /* our binary columns */
     FRAG_FORMAT_TEXT,     /* our text form */
     FRAG_FORMAT_SNAPSHOT, /* torch.cuda.memory._snapshot, pickled */
+    FRAG_FORMAT_GOLDEN,   /* log of a real allocator library under a random script, JSON Lines */
     FRAG_FORMAT_COUNT
 } frag_trace_format;
 
@@ -61,5 +62,6 @@ bool frag_text_read(frag_input *input, const frag_load_options *options, frag_re
 bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *error);
 bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
                         frag_recording *recording, frag_findings *findings, frag_error *error);
+bool frag_golden_read(frag_input *input, frag_recording *recording, frag_error *error);
 
 #endif

@@ -205,6 +205,97 @@ bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *va
     return true;
 }
 
+static const json_t *value_of(const frag_json_value *value)
+{
+    return (const json_t *)(const void *)value;
+}
+
+static const frag_json_value *to_value(const json_t *value)
+{
+    return (const frag_json_value *)(const void *)value;
+}
+
+const frag_json_value *frag_json_at(const frag_json *json, const char *key)
+{
+    return to_value(json_object_get((const json_t *)(const void *)json, key));
+}
+
+bool frag_json_is_null(const frag_json_value *value)
+{
+    return json_is_null(value_of(value));
+}
+
+bool frag_json_is_array(const frag_json_value *value)
+{
+    return json_is_array(value_of(value));
+}
+
+size_t frag_json_count(const frag_json_value *array)
+{
+    return json_array_size(value_of(array));
+}
+
+const frag_json_value *frag_json_item(const frag_json_value *array, size_t index)
+{
+    return to_value(json_array_get(value_of(array), index));
+}
+
+bool frag_json_read_number(const frag_json_value *value, uint64_t *out)
+{
+    const json_t *found = value_of(value);
+    if (!json_is_integer(found) || json_integer_value(found) < 0)
+        return false;
+    *out = (uint64_t)json_integer_value(found);
+    return true;
+}
+
+bool frag_json_read_signed(const frag_json_value *value, int64_t *out)
+{
+    const json_t *found = value_of(value);
+    if (!json_is_integer(found))
+        return false;
+    *out = (int64_t)json_integer_value(found);
+    return true;
+}
+
+bool frag_json_read_ratio(const frag_json_value *value, double *out)
+{
+    const json_t *found = value_of(value);
+    if (!json_is_number(found))
+        return false;
+    *out = json_number_value(found);
+    return true;
+}
+
+bool frag_json_read_flag(const frag_json_value *value, bool *out)
+{
+    const json_t *found = value_of(value);
+    if (!json_is_boolean(found))
+        return false;
+    *out = json_is_true(found);
+    return true;
+}
+
+bool frag_json_read_text(const frag_json_value *value, const char **out)
+{
+    const char *text = json_string_value(value_of(value));
+    if (text != NULL)
+        *out = text;
+    return text != NULL;
+}
+
+bool frag_json_each(frag_json *json,
+                    bool (*visit)(void *context, const char *key, const frag_json_value *value),
+                    void *context)
+{
+    json_t *object = root_of(json);
+    bool ok = true;
+    for (void *at = json_object_iter(object); ok && at != NULL;
+         at = json_object_iter_next(object, at))
+        ok = visit(context, json_object_iter_key(at), to_value(json_object_iter_value(at)));
+    return ok;
+}
+
 const char *frag_json_library_version(void)
 {
     return jansson_version_str();

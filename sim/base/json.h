@@ -43,6 +43,27 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error);
 bool frag_json_find_text(const frag_json *json, const char *path, const char **value);
 bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *value);
 
+/* Any value inside a parsed object; it lives as long as that. NULL, as "not there", may be handed
+ * to each of these. */
+typedef struct frag_json_value frag_json_value;
+
+const frag_json_value *frag_json_at(const frag_json *json, const char *key);
+bool frag_json_is_null(const frag_json_value *value); /* written as null, not missing */
+bool frag_json_is_array(const frag_json_value *value);
+size_t frag_json_count(const frag_json_value *array);
+/* NULL: not that long, or no array. */
+const frag_json_value *frag_json_item(const frag_json_value *array, size_t index);
+/* false: of another kind or out of range; *out stays. */
+bool frag_json_read_number(const frag_json_value *value, uint64_t *out);
+bool frag_json_read_signed(const frag_json_value *value, int64_t *out);
+bool frag_json_read_ratio(const frag_json_value *value, double *out); /* whole numbers too */
+bool frag_json_read_flag(const frag_json_value *value, bool *out);
+bool frag_json_read_text(const frag_json_value *value, const char **out);
+/* Every member in order, until visit returns false; returns whether none did. */
+bool frag_json_each(frag_json *json,
+                    bool (*visit)(void *context, const char *key, const frag_json_value *value),
+                    void *context);
+
 /* "2.14", as linked. */
 const char *frag_json_library_version(void);
 

@@ -60,7 +60,8 @@
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
-        .help = "format of the traces, instead of by content", .choices = "fgt|text|snapshot"      \
+        .help = "format of the traces, instead of by content",                                     \
+        .choices = "fgt|text|snapshot|golden"                                                      \
     }
 
 typedef struct frag_policy_list {

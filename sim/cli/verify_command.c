@@ -8,6 +8,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/verify_golden.h"
 #include "sim/cli/verify_infer.h"
 #include "sim/verify.h"
 
@@ -17,6 +18,15 @@ static const frag_command_option options[] = {
      .argument = "SIZE",
      .help = "memory of the recorded device; only settings that are a share of it need it"},
     FRAG_LOAD_OPTIONS,
+    {.name = "against",
+     .argument = "WHAT",
+     .choices = "recording|golden",
+     .help = "compare with what the recording observed (default), or, request by request, with "
+             "golden logs of the real library: addresses, OOM messages, device calls, trace "
+             "events, statistics, segments. Folders of logs may be named"},
+    {.name = "check",
+     .argument = "N",
+     .help = "with --against golden: audit the policy's structures every N events (slow)"},
     {.name = "count", .help = "go on after the first difference and count them all"},
     {.name = "format",
      .argument = "FORMAT",
@@ -246,6 +256,24 @@ static void verify_file(void *context, uint64_t index)
     frag_progress_add(state->progress, 1);
 }
 
+/* Golden logs hold their settings, capacity and format; what would contradict them is refused. */
+static int verify_golden(const frag_arguments *arguments, const checking *state, uint32_t threads)
+{
+    static const char *const foreign[] = {"capacity", "from", "count"};
+    frag_error error = {0};
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (frag_arguments_has(arguments, foreign[i])) {
+            frag_fail(&error, FRAG_E_USAGE, "--against golden takes no --%s; leave it out",
+                      foreign[i]);
+            return frag_report(&error);
+        }
+    if (state->policies.count != 1) {
+        frag_fail(&error, FRAG_E_USAGE, "--against golden compares one policy; name one");
+        return frag_report(&error);
+    }
+    return frag_verify_golden(arguments, &state->policies.specs[0], state->is_json, threads);
+}
+
 static int verify_command(const frag_arguments *arguments)
 {
     checking state = {.arguments = arguments, .capacity_bytes = FRAG_UNLIMITED};
@@ -259,6 +287,17 @@ static int verify_command(const frag_arguments *arguments)
         !frag_inputs_format(arguments, &state.format, &error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error)) {
         frag_inputs_policies_destroy(&state.policies);
+        return frag_report(&error);
+    }
+    const char *against = frag_arguments_value(arguments, "against");
+    if (against != NULL && strcmp(against, "golden") == 0) {
+        int golden_code = verify_golden(arguments, &state, (uint32_t)threads);
+        frag_inputs_policies_destroy(&state.policies);
+        return golden_code;
+    }
+    if (frag_arguments_has(arguments, "check")) {
+        frag_inputs_policies_destroy(&state.policies);
+        frag_fail(&error, FRAG_E_USAGE, "--check goes with --against golden; leave it out");
         return frag_report(&error);
     }
     size_t count = frag_arguments_operand_count(arguments);
@@ -302,6 +341,7 @@ const frag_command frag_command_verify = {
                    "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
     .examples =
         "fraglab verify train.pickle\n"
+        "fraglab verify --against golden tests/data/golden  # the real library's logs\n"
         "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
     .options = options,
     .operand_min = 1,

@@ -1,0 +1,524 @@
+#include "sim/cli/golden_compare.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/golden_layout.h"
+#include "sim/device.h"
+#include "sim/replay.h"
+
+#define SMALL_PAGE_BYTES ((uint64_t)2 << 20)
+#define LARGE_PAGE_BYTES ((uint64_t)20 << 20)
+
+typedef struct comparing comparing;
+
+/* One device of the log. */
+typedef struct side {
+    comparing *owner;
+    const frag_trace *trace;
+    frag_device *device;
+    frag_replay *replay;
+} side;
+
+struct comparing {
+    const frag_golden_log *log;
+    frag_golden_result *result;
+    side sides[FRAG_GOLDEN_DEVICES_MAX];
+    const frag_golden_line *line; /* being compared */
+    /* ---- what the policy did during the line */
+    bool has_answer;
+    bool is_served;
+    uint64_t address;
+    frag_golden_call *calls;
+    size_t call_count;
+    size_t call_capacity;
+    frag_golden_note *notes;
+    size_t note_count;
+    size_t note_capacity;
+    /* ---- over the whole log, by the names of its last line */
+    uint64_t create_count;
+    uint64_t create_fail_count;
+    uint64_t unmap_count;
+    frag_golden_layout layout; /* at the snapshot line */
+    size_t segment_next;
+};
+
+/* ---- watching */
+
+static void keep_call(comparing *state, frag_golden_call call)
+{
+    state->create_count +=
+        call.kind == FRAG_GOLDEN_CALL_CREATE && !call.is_refused ? call.count : 0;
+    state->create_fail_count += call.kind == FRAG_GOLDEN_CALL_CREATE && call.is_refused ? 1 : 0;
+    state->unmap_count += call.kind == FRAG_GOLDEN_CALL_UNMAP ? call.count : 0;
+    if (state->call_count > 0 &&
+        frag_golden_call_merge(&state->calls[state->call_count - 1], &call))
+        return;
+    state->calls =
+        frag_grow(state->calls, &state->call_capacity, state->call_count + 1, sizeof *state->calls);
+    state->calls[state->call_count++] = call;
+}
+
+/* The size of the pages behind a range: as in the log at this point, where that divides the range;
+ * else one of the two usual sizes. The device is asked for ranges only. */
+static uint64_t page_bytes_of(const comparing *state, frag_golden_call_kind kind, uint64_t bytes)
+{
+    size_t at = state->call_count > 0 ? state->call_count - 1 : 0;
+    for (; at < state->line->calls.count; at++) {
+        const frag_golden_call *call = &state->log->calls[state->line->calls.first + at];
+        if (call->kind == kind && bytes % call->bytes == 0)
+            return call->bytes;
+    }
+    return bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES;
+}
+
+/* One map call stands for the library's creating and mapping of pages, one by one. It stops at the
+ * first that is refused, and releases those it has. */
+static void keep_map(comparing *state, const side *at, uint64_t address, uint64_t bytes,
+                     bool is_refused)
+{
+    uint64_t page = page_bytes_of(state, FRAG_GOLDEN_CALL_CREATE, bytes);
+    uint64_t count = bytes / page;
+    if (is_refused) {
+        uint64_t free_bytes = 0;
+        uint64_t total_bytes = 0;
+        /* The look is ours, not a call of the policy. */
+        at->device->ops->memory_info(at->device, &free_bytes, &total_bytes);
+        count = free_bytes / page;
+    }
+    if (count > 0)
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_CREATE, false, 0, page, count});
+    if (!is_refused) {
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_MAP, false, address, page, count});
+        return;
+    }
+    keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_CREATE, true, 0, page, 1});
+    if (count > 0)
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RELEASE, false, 0, page, count});
+}
+
+static void note_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                      frag_device_result result)
+{
+    const side *at = context;
+    comparing *state = at->owner;
+    bool is_refused = result != FRAG_DEVICE_OK;
+    uint64_t page = 0;
+    switch (call) {
+    case FRAG_DEVICE_MALLOC:
+        keep_call(state,
+                  (frag_golden_call){FRAG_GOLDEN_CALL_MALLOC, is_refused, address, bytes, 1});
+        break;
+    case FRAG_DEVICE_FREE:
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_FREE, false, address, 0, 1});
+        break;
+    case FRAG_DEVICE_RESERVE:
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RESERVE, false, address, bytes, 1});
+        break;
+    case FRAG_DEVICE_UNRESERVE:
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_VFREE, false, address, bytes, 1});
+        break;
+    case FRAG_DEVICE_MAP:
+        keep_map(state, at, address, bytes, is_refused);
+        break;
+    case FRAG_DEVICE_UNMAP:
+        page = page_bytes_of(state, FRAG_GOLDEN_CALL_UNMAP, bytes);
+        keep_call(state,
+                  (frag_golden_call){FRAG_GOLDEN_CALL_UNMAP, false, address, page, bytes / page});
+        break;
+    default:
+        break; /* calls that look or wait */
+    }
+}
+
+static void note_event(void *context, const frag_note *note)
+{
+    static const frag_golden_note_kind kinds[] = {
+        [FRAG_NOTE_ALLOC] = FRAG_GOLDEN_NOTE_A,
+        [FRAG_NOTE_FREE_REQUESTED] = FRAG_GOLDEN_NOTE_FR,
+        [FRAG_NOTE_FREE_COMPLETED] = FRAG_GOLDEN_NOTE_FC,
+        [FRAG_NOTE_SEGMENT_ALLOC] = FRAG_GOLDEN_NOTE_SA,
+        [FRAG_NOTE_SEGMENT_FREE] = FRAG_GOLDEN_NOTE_SF,
+        [FRAG_NOTE_SEGMENT_MAP] = FRAG_GOLDEN_NOTE_SM,
+        [FRAG_NOTE_SEGMENT_UNMAP] = FRAG_GOLDEN_NOTE_SU,
+        [FRAG_NOTE_OOM] = FRAG_GOLDEN_NOTE_OOM,
+    };
+    const side *at = context;
+    comparing *state = at->owner;
+    state->notes =
+        frag_grow(state->notes, &state->note_capacity, state->note_count + 1, sizeof *state->notes);
+    state->notes[state->note_count++] = (frag_golden_note){
+        kinds[note->kind], note->address, note->bytes, frag_golden_stream(at->trace, note->stream)};
+}
+
+static void note_answer(void *context, const frag_request *request, const frag_grant *grant)
+{
+    (void)request;
+    comparing *state = ((const side *)context)->owner;
+    state->has_answer = true;
+    state->is_served = grant != NULL;
+    state->address = grant != NULL ? grant->address : 0;
+}
+
+/* ---- comparing */
+
+/* Says what is different; the caller adds both sides' words. Returns false, as comparisons do. */
+static bool differ(comparing *state, const char *kind)
+{
+    state->result->kind = kind;
+    return false;
+}
+
+static bool compare_answer(comparing *state)
+{
+    const frag_golden_line *line = state->line;
+    frag_golden_result *result = state->result;
+    const char *message = frag_strings_get(&state->log->strings, line->text);
+    bool is_oom = state->has_answer && !state->is_served;
+    if (line->is_oom != is_oom) {
+        if (line->is_oom)
+            frag_text_add(&result->library, "out of memory: %s", message);
+        else
+            frag_text_add(&result->library, "0x%" PRIx64, line->address);
+        if (is_oom)
+            frag_text_add(&result->policy, "out of memory: %s",
+                          frag_replay_oom_message(state->sides[line->device].replay));
+        else
+            frag_text_add(&result->policy, "0x%" PRIx64, state->address);
+        return differ(state, "oom");
+    }
+    if (!is_oom && line->address != state->address) {
+        frag_text_add(&result->library, "0x%" PRIx64, line->address);
+        frag_text_add(&result->policy, "0x%" PRIx64, state->address);
+        return differ(state, "address");
+    }
+    if (is_oom) {
+        const char *words = frag_replay_oom_message(state->sides[line->device].replay);
+        result->ooms++;
+        if (strcmp(words, message) != 0) {
+            frag_text_add(&result->library, "%s", message);
+            frag_text_add(&result->policy, "%s", words[0] != '\0' ? words : "(no message)");
+            return differ(state, "message");
+        }
+    }
+    return true;
+}
+
+#define SHOWN_MAX 4u
+
+static void add_call(frag_text *text, const frag_golden_call *call)
+{
+    frag_text_add(text, "%s%s", text->length > 0 ? ", " : "", frag_golden_call_name(call->kind));
+    if (call->address != 0)
+        frag_text_add(text, " 0x%" PRIx64, call->address);
+    if (call->bytes != 0)
+        frag_text_add(text, " %" PRIu64, call->bytes);
+    if (call->count != 1)
+        frag_text_add(text, " x %" PRIu64, call->count);
+    if (call->is_refused)
+        frag_text_add(text, " refused");
+}
+
+static void add_calls(frag_text *text, const frag_golden_call *calls, size_t from, size_t count)
+{
+    for (size_t i = from; i < count && i < from + SHOWN_MAX; i++)
+        add_call(text, &calls[i]);
+    if (count > from + SHOWN_MAX)
+        frag_text_add(text, ", ...");
+    if (from >= count)
+        frag_text_add(text, from == 0 ? "none" : "no more");
+}
+
+static bool compare_calls(comparing *state)
+{
+    size_t count = state->line->calls.count;
+    const frag_golden_call *calls =
+        count > 0 ? &state->log->calls[state->line->calls.first] : state->calls;
+    size_t at = 0;
+    while (at < count && at < state->call_count && calls[at].kind == state->calls[at].kind &&
+           calls[at].is_refused == state->calls[at].is_refused &&
+           calls[at].address == state->calls[at].address &&
+           calls[at].bytes == state->calls[at].bytes && calls[at].count == state->calls[at].count)
+        at++;
+    state->result->device_events += at;
+    if (at == count && at == state->call_count)
+        return true;
+    add_calls(&state->result->library, calls, at, count);
+    add_calls(&state->result->policy, state->calls, at, state->call_count);
+    return differ(state, "device_calls");
+}
+
+static void add_notes(frag_text *text, const frag_golden_note *notes, size_t from, size_t count)
+{
+    for (size_t i = from; i < count && i < from + SHOWN_MAX; i++)
+        frag_text_add(text, "%s%s 0x%" PRIx64 " %" PRIu64 " stream 0x%" PRIx64,
+                      text->length > 0 ? ", " : "", frag_golden_note_name(notes[i].kind),
+                      notes[i].address, notes[i].bytes, notes[i].stream);
+    if (count > from + SHOWN_MAX)
+        frag_text_add(text, ", ...");
+    if (from >= count)
+        frag_text_add(text, from == 0 ? "none" : "no more");
+}
+
+/* The events that follow from a request alone, which the log leaves out. */
+static size_t plain_notes(const comparing *state, frag_golden_note notes[2])
+{
+    const frag_golden_line *line = state->line;
+    bool is_free = line->op == FRAG_GOLDEN_FREE;
+    if ((line->op != FRAG_GOLDEN_ALLOC && !is_free) || line->is_oom)
+        return 0;
+    const frag_golden_line *alloc = &state->log->lines[line->owner];
+    if (alloc->bytes == 0)
+        return 0;
+    notes[0] = (frag_golden_note){is_free ? FRAG_GOLDEN_NOTE_FR : FRAG_GOLDEN_NOTE_A,
+                                  alloc->address, alloc->bytes, alloc->stream};
+    notes[1] = notes[0];
+    notes[1].kind = FRAG_GOLDEN_NOTE_FC;
+    return is_free ? 2 : 1;
+}
+
+static bool compare_notes(comparing *state)
+{
+    frag_golden_note plain[2];
+    const frag_golden_note *notes = plain;
+    size_t count = state->line->notes.count;
+    if (!state->log->has_events)
+        return true;
+    if (!state->line->has_notes)
+        count = plain_notes(state, plain);
+    else if (count > 0)
+        notes = &state->log->notes[state->line->notes.first];
+    size_t at = 0;
+    while (at < count && at < state->note_count && notes[at].kind == state->notes[at].kind &&
+           notes[at].address == state->notes[at].address &&
+           notes[at].bytes == state->notes[at].bytes && notes[at].stream == state->notes[at].stream)
+        at++;
+    state->result->trace_events += at;
+    if (at == count && at == state->note_count)
+        return true;
+    add_notes(&state->result->library, notes, at, count);
+    add_notes(&state->result->policy, state->notes, at, state->note_count);
+    return differ(state, "trace_events");
+}
+
+static bool compare_request(comparing *state)
+{
+    bool ok = (state->line->op != FRAG_GOLDEN_ALLOC || compare_answer(state)) &&
+              compare_calls(state) && compare_notes(state);
+    state->result->requests += ok ? 1 : 0;
+    return ok;
+}
+
+/* ---- statistics, segments, counts */
+
+typedef struct figure_search {
+    const char *name;
+    int64_t value;
+    bool is_found;
+} figure_search;
+
+static void visit_stat(void *context, const char *name, int64_t value)
+{
+    figure_search *search = context;
+    if (strcmp(name, search->name) != 0)
+        return;
+    search->value = value;
+    search->is_found = true;
+}
+
+static bool compare_stats(comparing *state)
+{
+    const frag_golden_line *line = state->line;
+    for (size_t i = 0; i < line->items.count; i++) {
+        const frag_golden_figure *figure = &state->log->figures[line->items.first + i];
+        figure_search search = {.name = frag_strings_get(&state->log->strings, figure->name)};
+        frag_replay_stats(state->sides[line->device].replay, visit_stat, &search);
+        if (search.is_found && search.value == figure->value)
+            continue;
+        frag_text_add(&state->result->library, "%s is %" PRId64, search.name, figure->value);
+        if (search.is_found)
+            frag_text_add(&state->result->policy, "%" PRId64, search.value);
+        else
+            frag_text_add(&state->result->policy, "no such statistic");
+        return differ(state, "stats");
+    }
+    state->result->stat_lines++;
+    return true;
+}
+
+static bool compare_snapshot(comparing *state)
+{
+    frag_golden_layout_destroy(&state->layout);
+    state->segment_next = 0;
+    for (uint32_t i = 0; i < state->log->device_count; i++)
+        frag_golden_layout_add(&state->layout, state->sides[i].replay, state->sides[i].trace);
+    if (state->layout.segment_count == state->line->bytes)
+        return true;
+    frag_text_add(&state->result->library, "%" PRIu64 " segments", state->line->bytes);
+    frag_text_add(&state->result->policy, "%zu segments", state->layout.segment_count);
+    return differ(state, "segments");
+}
+
+static bool compare_segment(comparing *state)
+{
+    size_t index = state->segment_next++;
+    if (index >= state->layout.segment_count) {
+        frag_text_add(&state->result->library, "a segment more");
+        frag_text_add(&state->result->policy, "%zu segments", state->layout.segment_count);
+        return differ(state, "segments");
+    }
+    if (!frag_golden_layout_compare(&state->layout, index, state->log, state->line,
+                                    &state->result->library, &state->result->policy))
+        return differ(state, "segments");
+    state->result->segments++;
+    return true;
+}
+
+static bool compare_end(comparing *state)
+{
+    uint64_t mallocs = 0;
+    uint64_t malloc_fails = 0;
+    uint64_t frees = 0;
+    for (uint32_t i = 0; i < state->log->device_count; i++) {
+        const frag_device *device = state->sides[i].device;
+        mallocs += device->calls[FRAG_DEVICE_MALLOC] - device->failed_calls[FRAG_DEVICE_MALLOC];
+        malloc_fails += device->failed_calls[FRAG_DEVICE_MALLOC];
+        frees += device->calls[FRAG_DEVICE_FREE];
+    }
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {
+        {"mallocs", mallocs},
+        {"malloc_fails", malloc_fails},
+        {"frees", frees},
+        {"creates", state->create_count},
+        {"create_fails", state->create_fail_count},
+        {"unmaps", state->unmap_count},
+        {"ooms", state->result->ooms},
+    };
+    const frag_golden_list *items = &state->line->items;
+    for (size_t i = 0; i < items->count; i++) {
+        const frag_golden_figure *figure = &state->log->figures[items->first + i];
+        const char *name = frag_strings_get(&state->log->strings, figure->name);
+        for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++)
+            if (strcmp(counts[j].name, name) == 0 && (int64_t)counts[j].count != figure->value) {
+                frag_text_add(&state->result->library, "%" PRId64 " %s", figure->value, name);
+                frag_text_add(&state->result->policy, "%" PRIu64, counts[j].count);
+                return differ(state, "end");
+            }
+    }
+    return true;
+}
+
+/* ---- line by line */
+
+static bool compare_line(comparing *state)
+{
+    switch (state->line->op) {
+    case FRAG_GOLDEN_STATS:
+        return compare_stats(state);
+    case FRAG_GOLDEN_SNAPSHOT:
+        return compare_snapshot(state);
+    case FRAG_GOLDEN_SEGMENT:
+        return compare_segment(state);
+    case FRAG_GOLDEN_END:
+        return compare_end(state);
+    case FRAG_GOLDEN_ERROR:
+        state->result->has_failed = true;
+        return true;
+    default:
+        return compare_request(state);
+    }
+}
+
+static bool run_lines(comparing *state, const uint64_t *ends, const frag_golden_options *options,
+                      frag_error *error)
+{
+    const frag_golden_log *log = state->log;
+    for (uint32_t i = 0; i < log->line_count; i++) {
+        state->line = &log->lines[i];
+        state->has_answer = false;
+        state->address = 0;
+        state->call_count = 0;
+        state->note_count = 0;
+        for (uint32_t d = 0; d < log->device_count; d++)
+            if (!frag_replay_advance(state->sides[d].replay, ends[(size_t)d * log->line_count + i],
+                                     error)) {
+                error->line = frag_golden_line_number(i);
+                return false;
+            }
+        if (!compare_line(state)) {
+            state->result->is_identical = false;
+            state->result->line = frag_golden_line_number(i);
+            return true;
+        }
+        if (options->is_interrupted != NULL && options->is_interrupted())
+            return true;
+    }
+    return true;
+}
+
+static bool open_side(comparing *state, uint32_t number, const frag_recording *recording,
+                      const frag_policy_spec *spec, const frag_golden_options *options,
+                      frag_error *error)
+{
+    side *opened = &state->sides[number];
+    opened->owner = state;
+    opened->trace = &recording->traces[number];
+    frag_sim_device_options device = {
+        .device = number,
+        .capacity_bytes = state->log->capacity_bytes,
+        .address_rule = state->log->is_bump ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
+        .reserves_beside = number > 0 ? state->sides[0].device : NULL,
+    };
+    opened->device = frag_sim_device_create(&device);
+    opened->device->on_call = note_call;
+    opened->device->on_call_context = opened;
+    opened->replay = frag_replay_create(recording, opened->trace, spec->ops, spec->values,
+                                        opened->device, error);
+    frag_replay_options replay = {
+        .is_oom_skipped = true,
+        .stop_after = FRAG_UNLIMITED,
+        .check_every = options->check_every,
+        .on_grant = note_answer,
+        .on_grant_context = opened,
+        .on_note = note_event,
+        .on_note_context = opened,
+        .keeps_stats = true,
+    };
+    return opened->replay != NULL && frag_replay_start(opened->replay, &replay, error);
+}
+
+bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recording,
+                         const uint64_t *ends, const frag_policy_spec *spec,
+                         const frag_golden_options *options, frag_golden_result *result,
+                         frag_error *error)
+{
+    *result = (frag_golden_result){.is_identical = true};
+    comparing *state = frag_alloc(1, sizeof *state);
+    state->log = log;
+    state->result = result;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < log->device_count; i++)
+        ok = open_side(state, i, recording, spec, options, error);
+    ok = ok && run_lines(state, ends, options, error);
+    for (uint32_t i = log->device_count; i > 0; i--) {
+        frag_replay_destroy(state->sides[i - 1].replay);
+        frag_device_destroy(state->sides[i - 1].device);
+    }
+    frag_golden_layout_destroy(&state->layout);
+    free(state->calls);
+    free(state->notes);
+    free(state);
+    return ok;
+}
+
+void frag_golden_result_destroy(frag_golden_result *result)
+{
+    frag_text_destroy(&result->library);
+    frag_text_destroy(&result->policy);
+}
