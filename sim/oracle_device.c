@@ -242,7 +242,10 @@ uint64_t frag_oracle_met(const frag_device *device)
 bool frag_oracle_meet_oom(frag_device *device, uint64_t bytes)
 {
     oracle_device *oracle = from_base(device);
-    if (!is_next(oracle, FRAG_OP_OOM, bytes))
+    if (oracle->next >= oracle->trace->event_count)
+        return false;
+    const frag_event *event = &oracle->trace->events[oracle->next];
+    if (event->op != FRAG_OP_OOM || event->bytes < bytes)
         return false;
     meet(oracle);
     return true;

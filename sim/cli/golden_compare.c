@@ -62,17 +62,35 @@ static void keep_call(comparing *state, frag_golden_call call)
     state->calls[state->call_count++] = call;
 }
 
-/* The size of the pages behind a range: as in the log at this point, where that divides the range;
- * else one of the two usual sizes. The device is asked for ranges only. */
-static uint64_t page_bytes_of(const comparing *state, frag_golden_call_kind kind, uint64_t bytes)
+static uint64_t usual_page_bytes(uint64_t bytes)
+{
+    return bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES;
+}
+
+/* The size of the pages behind a range, of which the device is asked as a whole: as the log has it
+ * for that place, where it divides the range. */
+static uint64_t page_bytes_at(const comparing *state, frag_golden_call_kind kind, uint64_t address,
+                              uint64_t bytes)
+{
+    for (size_t i = 0; i < state->line->calls.count; i++) {
+        const frag_golden_call *call = &state->log->calls[state->line->calls.first + i];
+        if (call->kind == kind && address >= call->address &&
+            address - call->address < call->bytes * call->count && bytes % call->bytes == 0)
+            return call->bytes;
+    }
+    return usual_page_bytes(bytes);
+}
+
+/* As above when the device refuses: the log has no place then, but the same calls before. */
+static uint64_t refused_page_bytes(const comparing *state, uint64_t bytes)
 {
     size_t at = state->call_count > 0 ? state->call_count - 1 : 0;
     for (; at < state->line->calls.count; at++) {
         const frag_golden_call *call = &state->log->calls[state->line->calls.first + at];
-        if (call->kind == kind && bytes % call->bytes == 0)
+        if (call->kind == FRAG_GOLDEN_CALL_CREATE && call->is_refused && bytes % call->bytes == 0)
             return call->bytes;
     }
-    return bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES;
+    return usual_page_bytes(bytes);
 }
 
 /* One map call stands for the library's creating and mapping of pages, one by one. It stops at the
@@ -80,7 +98,8 @@ static uint64_t page_bytes_of(const comparing *state, frag_golden_call_kind kind
 static void keep_map(comparing *state, const side *at, uint64_t address, uint64_t bytes,
                      bool is_refused)
 {
-    uint64_t page = page_bytes_of(state, FRAG_GOLDEN_CALL_CREATE, bytes);
+    uint64_t page = is_refused ? refused_page_bytes(state, bytes)
+                               : page_bytes_at(state, FRAG_GOLDEN_CALL_MAP, address, bytes);
     uint64_t count = bytes / page;
     if (is_refused) {
         uint64_t free_bytes = 0;
@@ -125,7 +144,7 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
         keep_map(state, at, address, bytes, is_refused);
         break;
     case FRAG_DEVICE_UNMAP:
-        page = page_bytes_of(state, FRAG_GOLDEN_CALL_UNMAP, bytes);
+        page = page_bytes_at(state, FRAG_GOLDEN_CALL_UNMAP, address, bytes);
         keep_call(state,
                   (frag_golden_call){FRAG_GOLDEN_CALL_UNMAP, false, address, page, bytes / page});
         break;
