@@ -41,7 +41,8 @@ uint64_t frag_oracle_position(const frag_device *device);
 uint64_t frag_oracle_last(const frag_device *device);
 /* Observed events met so far. */
 uint64_t frag_oracle_met(const frag_device *device);
-/* Meets the next observed event if it is an oom of these bytes. */
+/* Meets the next observed event if it is an oom of at least these bytes: some are of the rounded
+ * request. */
 bool frag_oracle_meet_oom(frag_device *device, uint64_t bytes);
 /* The first call that was not what was recorded. */
 bool frag_oracle_difference(const frag_device *device, frag_oracle_call *call);

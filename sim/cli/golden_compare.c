@@ -23,6 +23,12 @@ typedef struct side {
     frag_replay *replay;
 } side;
 
+/* A statistic of the policy, and the line of the log when it was told. */
+typedef struct held_stat {
+    int64_t value;
+    const frag_golden_line *line;
+} held_stat;
+
 struct comparing {
     const frag_golden_log *log;
     frag_golden_result *result;
@@ -42,6 +48,7 @@ struct comparing {
     uint64_t create_count;
     uint64_t create_fail_count;
     uint64_t unmap_count;
+    held_stat *stats;          /* by string of the log */
     frag_golden_layout layout; /* at the snapshot line */
     size_t segment_next;
 };
@@ -333,33 +340,28 @@ static bool compare_request(comparing *state)
 
 /* ---- statistics, segments, counts */
 
-typedef struct figure_search {
-    const char *name;
-    int64_t value;
-    bool is_found;
-} figure_search;
-
 static void visit_stat(void *context, const char *name, int64_t value)
 {
-    figure_search *search = context;
-    if (strcmp(name, search->name) != 0)
-        return;
-    search->value = value;
-    search->is_found = true;
+    comparing *state = context;
+    uint32_t id = 0;
+    if (frag_strings_find(&state->log->strings, name, strlen(name), &id))
+        state->stats[id] = (held_stat){value, state->line};
 }
 
 static bool compare_stats(comparing *state)
 {
     const frag_golden_line *line = state->line;
+    frag_replay_stats(state->sides[line->device].replay, visit_stat, state);
     for (size_t i = 0; i < line->items.count; i++) {
         const frag_golden_figure *figure = &state->log->figures[line->items.first + i];
-        figure_search search = {.name = frag_strings_get(&state->log->strings, figure->name)};
-        frag_replay_stats(state->sides[line->device].replay, visit_stat, &search);
-        if (search.is_found && search.value == figure->value)
+        const held_stat *held = &state->stats[figure->name];
+        bool is_told = held->line == line;
+        if (is_told && held->value == figure->value)
             continue;
-        frag_text_add(&state->result->library, "%s is %" PRId64, search.name, figure->value);
-        if (search.is_found)
-            frag_text_add(&state->result->policy, "%" PRId64, search.value);
+        frag_text_add(&state->result->library, "%s is %" PRId64,
+                      frag_strings_get(&state->log->strings, figure->name), figure->value);
+        if (is_told)
+            frag_text_add(&state->result->policy, "%" PRId64, held->value);
         else
             frag_text_add(&state->result->policy, "no such statistic");
         return differ(state, "stats");
@@ -521,6 +523,7 @@ bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recor
     comparing *state = frag_alloc(1, sizeof *state);
     state->log = log;
     state->result = result;
+    state->stats = frag_alloc(log->strings.count, sizeof *state->stats);
     bool ok = true;
     for (uint32_t i = 0; ok && i < log->device_count; i++)
         ok = open_side(state, i, recording, spec, options, error);
@@ -530,6 +533,7 @@ bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recor
         frag_device_destroy(state->sides[i - 1].device);
     }
     frag_golden_layout_destroy(&state->layout);
+    free(state->stats);
     free(state->calls);
     free(state->notes);
     free(state);

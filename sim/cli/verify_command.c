@@ -213,6 +213,16 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     free(bytes);
 }
 
+/* Golden logs hold the capacity of their device; other recordings do not. */
+static uint64_t recorded_capacity(const frag_recording *recording)
+{
+    const char *text = frag_recording_get(recording, "golden.capacity");
+    uint64_t capacity = FRAG_UNLIMITED;
+    if (text != NULL)
+        frag_count_parse(text, 0, UINT64_MAX, &capacity, NULL);
+    return capacity;
+}
+
 static bool verify_one(checking *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec)
 {
@@ -220,10 +230,12 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
     if (!frag_inputs_resolve(spec, recording, &resolved, &task->error))
         return false;
     frag_verify_result result;
-    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, state->capacity_bytes,
-                          state->goes_on, &result, &task->error);
+    uint64_t capacity = state->capacity_bytes != FRAG_UNLIMITED ? state->capacity_bytes
+                                                                : recorded_capacity(recording);
+    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, capacity, state->goes_on,
+                          &result, &task->error);
     frag_inferred inferred = {FRAG_UNLIMITED, FRAG_UNLIMITED};
-    if (ok && !result.is_identical && state->capacity_bytes == FRAG_UNLIMITED)
+    if (ok && !result.is_identical && capacity == FRAG_UNLIMITED)
         frag_verify_infer(recording, trace, &resolved, &result, &inferred);
     if (ok) {
         task->is_different = task->is_different || !result.is_identical;
