@@ -502,7 +502,7 @@ static bool read_op(golden_reader *reader, frag_golden_line *line)
         return true;
     const char *nearest = frag_golden_op_nearest(name);
     return frag_fail_line(reader->error, reader->line, 0, "op '%.40s' is not known; %s%s", name,
-                          nearest != NULL ? "did the log mean " : "expected alloc, free, ...",
+                          nearest != NULL ? "the nearest is " : "expected alloc, free, ...",
                           nearest != NULL ? nearest : "");
 }
 

@@ -1,0 +1,49 @@
+/* Any bytes behind the head of a golden log; what is read must make a recording, or say why not. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "traces/golden_log.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
+
+static const char head[] =
+    "{\"golden\":\"c10\",\"schema\":1,\"torch\":\"2.9.1\",\"conf\":\"\",\"capacity\":67108864,"
+    "\"granularity\":2097152,\"devices\":2,\"va\":\"firstfit\",\"malloc_base\":\"0x700000000000\","
+    "\"vmm_base\":\"0x600000000000\",\"events\":true}\n";
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
+{
+    if (count > FRAG_MIB)
+        return 0;
+    /* A log that brings its own head is taken as it is. */
+    size_t start = count > 10 && memcmp(bytes, "{\"golden\":", 10) == 0 ? 0 : sizeof head - 1;
+    char *text = frag_alloc(start + count + 1, 1);
+    memcpy(text, head, start);
+    if (count > 0)
+        memcpy(text + start, bytes, count);
+    frag_input *input = frag_input_from_memory(text, start + count, "fuzzed");
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_golden_log log;
+    if (frag_golden_log_read(input, &log, &error)) {
+        frag_recording recording;
+        uint64_t *ends = NULL;
+        if (frag_golden_log_record(&log, "fuzzed", &recording, &ends, &error)) {
+            FRAG_ASSERT(recording.trace_count == log.device_count);
+            FRAG_ASSERT(ends[(size_t)log.line_count * log.device_count - 1] ==
+                        recording.traces[log.device_count - 1].event_count);
+            free(ends);
+            frag_recording_destroy(&recording);
+        } else {
+            FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');
+        }
+        frag_golden_log_destroy(&log);
+    } else {
+        FRAG_ASSERT(error.code != FRAG_E_NONE && error.sentence[0] != '\0');
+        FRAG_ASSERT(log.lines == NULL);
+    }
+    frag_input_close(input);
+    free(text);
+    return 0;
+}
