@@ -98,7 +98,7 @@ fuzz: setup-test
 	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
 
 # After help was changed on purpose: pins it anew, to be read in the diff.
-golden: fraglab
+help-golden: fraglab
 	FRAG_UPDATE_GOLDEN=1 bats tests/help.bats
 
 # Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what
@@ -106,6 +106,10 @@ golden: fraglab
 predictions: setup-test
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_predictions >&2
 	@build/release/tests/test_predictions "$(or $(FOLDER),$(error FOLDER= is missing))"
+
+# The pytorch policy against logs of the real library: those that come along, or any folder of them.
+golden: fraglab
+	./fraglab verify --against golden "$(or $(DIR),tests/data/golden)"
 
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
@@ -156,7 +160,8 @@ help:
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
-	@echo 'make golden     pin what help prints after it was changed on purpose'
+	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
+	@echo 'make help-golden  pin what help prints after it was changed on purpose'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
@@ -164,6 +169,6 @@ help:
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 FORCE:
-.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden bench predictions demo \
+.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden help-golden bench predictions demo \
         install uninstall clean distclean help FORCE
 .SECONDARY:
