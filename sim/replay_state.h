@@ -58,14 +58,14 @@ struct frag_replay {
     uint64_t changes_seen;   /* device->changes when last looked at */
     uint64_t reserved_seen;  /* device->reserved_bytes then */
     uint64_t reserved_since; /* the event from which it has been so */
-    frag_replay_options options;
     bool is_oom_skipped;
     bool is_attempt_kept;
     uint64_t end; /* events to replay */
     uint64_t since_check;
     bool has_stopped;
-    char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
     frag_replay_result result;
+    frag_replay_options options;
+    char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
 };
 
 /* Surpluses of 4 GiB and more, and those of blocks in use by other streams, which are kept apart.

@@ -90,6 +90,9 @@ LOG
     run ./fraglab verify --against golden "$out/bad.jsonl"
     [ "$status" -eq 3 ]
     [ "$output" = "fraglab: $out/bad.jsonl:5: op 'fre' is not known; the nearest is free" ]
+    run ./fraglab verify --against golden traces/samples/unet.pickle.zst
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"unet.pickle.zst:1: this is no golden log; expected "* ]]
     mkdir "$out/empty"
     run ./fraglab verify --against golden "$out/empty"
     [ "$status" -eq 3 ]

@@ -146,7 +146,7 @@ static void refuses_with_line_and_remedy(void **state)
         const char *sentence;
     } cases[] = {
         {"", 1, "stops without its \"end\" line"},
-        {"[1]\n", 1, "no object"},
+        {"[1]\n", 1, "no golden log"},
         {"{\"a\":1}\n", 1, "\"golden\" in its first line"},
         {"{\"golden\":\"rmm-pool\",\"version\":\"25.10\"}\n", 1,
          "a log of 'rmm-pool'; only logs of PyTorch's allocator"},

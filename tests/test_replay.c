@@ -178,6 +178,72 @@ static void means_are_sums_over_events(void **state)
 
 /* ---- the least capacity */
 
+/* Counts device calls, as one who watches beside the notes. */
+static void count_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                       frag_device_result result)
+{
+    (void)address;
+    (void)bytes;
+    (void)result;
+    *(uint64_t *)context += frag_device_call_moves_memory(call) ? 1 : 0;
+}
+
+static void count_note(void *context, const frag_note *note)
+{
+    *(uint64_t *)context += note->kind == FRAG_NOTE_SEGMENT_ALLOC ? 1 : 0;
+}
+
+static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
+{
+    (void)state;
+    static const char text[] = "alloc 0 1000\nalloc 1 3145728\nfree 0\nalloc 2 30000000\n"
+                               "alloc 3 99999999\nfree 1\nempty_cache\n";
+    frag_recording recording = {0};
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_test_recording(text, &recording);
+    assert_true(frag_policy_spec_parse("pytorch", &spec, &error));
+    frag_sim_device_options device_options = {.capacity_bytes = 64 * FRAG_MIB};
+    frag_device *device = frag_sim_device_create(&device_options);
+    uint64_t calls = 0;
+    uint64_t segments = 0;
+    device->on_call = count_call;
+    device->on_call_context = &calls;
+    frag_replay *replay =
+        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    assert_non_null(replay);
+    frag_replay_options options = {.is_oom_skipped = true,
+                                   .stop_after = FRAG_UNLIMITED,
+                                   .on_note = count_note,
+                                   .on_note_context = &segments};
+    frag_replay_result result;
+    assert_true(frag_replay_start(replay, &options, &error));
+    assert_true(frag_replay_advance(replay, 2, &error));
+    assert_int_equal(calls, 2);
+    assert_int_equal(segments, 2);
+    assert_true(frag_replay_advance(replay, 2, &error)); /* nothing is left to do */
+    assert_true(frag_replay_advance(replay, 4, &error));
+    assert_string_equal(frag_replay_oom_message(replay), "");
+    frag_decomposition parts;
+    frag_replay_decompose(replay, &parts);
+    assert_int_equal(parts.requested_bytes, 3145728 + 30000000);
+    assert_true(frag_replay_advance(replay, 5, &error));
+    assert_non_null(strstr(frag_replay_oom_message(replay), "out of memory"));
+    assert_true(frag_replay_advance(replay, UINT64_MAX, &error));
+    frag_replay_finish(replay, &result);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+    frag_run_result whole = run(text, "pytorch", 64 * FRAG_MIB, true);
+    assert_int_equal(result.events, whole.replay.events);
+    assert_int_equal(result.failed_requests, whole.replay.failed_requests);
+    assert_memory_equal(&result.peak, &whole.replay.peak, sizeof result.peak);
+    assert_memory_equal(&result.final, &whole.replay.final, sizeof result.final);
+    assert_memory_equal(&result.reserved_sum, &whole.replay.reserved_sum,
+                        sizeof result.reserved_sum);
+}
+
 static frag_capacity_result least(const char *text, const char *policy)
 {
     frag_recording recording = {0};
@@ -266,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
         cmocka_unit_test(means_are_sums_over_events),
+        cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),
         cmocka_unit_test(finds_the_least_capacity_and_the_oom_below_it),
         cmocka_unit_test(agrees_with_trying_every_capacity),
     };

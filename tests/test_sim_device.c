@@ -184,6 +184,34 @@ static void ranges_agree_with_a_bitmap(void **state)
     frag_ranges_destroy(&ranges);
 }
 
+static void devices_may_share_the_space_of_their_reservations(void **state)
+{
+    (void)state;
+    static const frag_address_rule rules[] = {FRAG_ADDRESS_LOWEST, FRAG_ADDRESS_BUMP};
+    for (size_t i = 0; i < 2; i++) {
+        frag_device *first = open_device(4 * PAGE, rules[i]);
+        frag_sim_device_options options = {.device = 1,
+                                           .capacity_bytes = PAGE,
+                                           .address_rule = rules[i],
+                                           .reserves_beside = first};
+        frag_device *second = frag_sim_device_create(&options);
+        uint64_t at[3];
+        uint64_t mapped = 0;
+        frag_device_reserve(first, 2 * PAGE, &at[0]);
+        frag_device_reserve(second, PAGE, &at[1]);
+        assert_int_equal(at[1], at[0] + 2 * PAGE);
+        frag_device_unreserve(first, at[0], 2 * PAGE);
+        frag_device_reserve(second, PAGE, &at[2]);
+        assert_int_equal(at[2], rules[i] == FRAG_ADDRESS_BUMP ? at[1] + PAGE : at[0]);
+        /* Memory and the addresses of malloc stay each one's own. */
+        assert_int_equal(frag_device_map(second, at[1], PAGE), FRAG_DEVICE_OK);
+        assert_int_equal(frag_device_malloc(first, 4 * PAGE, &mapped), FRAG_DEVICE_OK);
+        assert_int_equal(frag_device_malloc(second, PAGE, &mapped), FRAG_DEVICE_OUT_OF_MEMORY);
+        frag_device_destroy(second);
+        frag_device_destroy(first);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +223,7 @@ int main(void)
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
+        cmocka_unit_test(devices_may_share_the_space_of_their_reservations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -607,6 +607,11 @@ static bool read_lines(golden_reader *reader)
         if (is_last(reader->log, FRAG_GOLDEN_END))
             return frag_fail_line(reader->error, reader->line, 0,
                                   "a line follows the end of the log; expected none");
+        if (reader->line == 1 && bytes[0] != '{')
+            return frag_fail_line(
+                reader->error, 1, 0,
+                "this is no golden log; expected a JSON object with \"golden\" in "
+                "its first line");
         reader->json = frag_json_parse(bytes, length, reader->error);
         if (reader->json == NULL) {
             reader->error->line = reader->line;
