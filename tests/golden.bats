@@ -34,8 +34,8 @@ LOG
     run ./fraglab verify --against golden "$out/small.jsonl"
     [ "$status" -eq 0 ]
     [ "$output" = "identical: 5 requests, 1 device events, 5 trace events, 1 segments" ]
-    zstd -q "$out/small.jsonl" -o "$out/small.zst" 2>/dev/null || skip "no zstd program"
-    run ./fraglab verify --against golden - <"$out/small.zst"
+    gzip "$out/small.jsonl"
+    run ./fraglab verify --against golden - <"$out/small.jsonl.gz"
     [ "$status" -eq 0 ]
 }
 
