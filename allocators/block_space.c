@@ -208,6 +208,7 @@ static void trim_segments(frag_block_space *space)
 
 void frag_block_space_trim(frag_block_space *space)
 {
+    frag_device_for_all(space->device);
     if (space->kind == FRAG_SPACE_GROWING)
         trim_range(space);
     else
@@ -216,6 +217,7 @@ void frag_block_space_trim(frag_block_space *space)
 
 bool frag_block_space_grow(frag_block_space *space, uint64_t bytes, uint32_t *hole)
 {
+    frag_device_for_all(space->device);
     if (space->kind == FRAG_SPACE_GROWING) {
         if (grow_range(space, bytes, hole))
             return true;

@@ -115,6 +115,7 @@ static bool map_up_to(frag_policy *policy, uint64_t end)
     uint64_t limit = frag_round_up(policy->range_bytes, page) - has;
     uint64_t step = frag_round_up(frag_round_up(least, policy->grow_bytes), page);
     uint64_t mapped = step < limit ? step : limit;
+    frag_device_for_all(policy->space.device);
     if (frag_device_map(policy->space.device, policy->base + has, mapped) != FRAG_DEVICE_OK) {
         if (mapped == least ||
             frag_device_map(policy->space.device, policy->base + has, least) != FRAG_DEVICE_OK)
@@ -138,6 +139,7 @@ static void trim(frag_policy *policy)
     if (keep >= policy->mapped_bytes)
         return;
     uint64_t bytes = policy->mapped_bytes - keep;
+    frag_device_for_all(policy->space.device);
     if (frag_device_unmap(policy->space.device, policy->base + keep, bytes) == FRAG_DEVICE_OK)
         policy->mapped_bytes = keep;
 }

@@ -278,6 +278,7 @@ static void drop_number(frag_policy *policy, uint32_t number)
 static bool give_back(frag_policy *policy, uint32_t id)
 {
     const segment *gone = &policy->segments[id];
+    frag_device_for_all(policy->device);
     if (frag_device_free(policy->device, gone->address, gone->bytes) != FRAG_DEVICE_OK)
         return false;
     drop_segment(policy, id);
@@ -310,6 +311,7 @@ static void trim(frag_policy *policy)
 static bool ask_device(frag_policy *policy, uint64_t bytes, uint32_t *id)
 {
     uint64_t address = 0;
+    frag_device_for_all(policy->device);
     if (frag_device_malloc(policy->device, bytes, &address) != FRAG_DEVICE_OK) {
         trim(policy);
         if (frag_device_malloc(policy->device, bytes, &address) != FRAG_DEVICE_OK)

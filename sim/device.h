@@ -147,6 +147,13 @@ void frag_device_stream_done(frag_device *device, uint32_t stream);
 frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
                                      bool is_mapped_range);
 
+/* The memory of the next calls serves every stream and pool. */
+static inline void frag_device_for_all(frag_device *device)
+{
+    device->for_stream = 0;
+    device->for_pool = 0;
+}
+
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */
 uint64_t frag_device_capacity(frag_device *device);
 

@@ -14,6 +14,7 @@ typedef struct frag_held_range {
     uint64_t bytes;
     uint64_t stream;
     uint32_t pool;
+    uint32_t site; /* for those who keep it: where it was asked for */
     bool is_expandable;
     bool is_small; /* of the small pool */
 } frag_held_range;

@@ -6,35 +6,12 @@
 #include "sim/base/memory.h"
 #include "traces/snapshot_parse.h"
 
-/* The length of the UTF-8 sequence that bytes begin with, 0 when there is none. */
-static size_t sequence_length(const unsigned char *bytes, size_t count)
-{
-    size_t length = bytes[0] < 0x80   ? 1
-                    : bytes[0] < 0xc2 ? 0
-                    : bytes[0] < 0xe0 ? 2
-                    : bytes[0] < 0xf0 ? 3
-                    : bytes[0] < 0xf5 ? 4
-                                      : 0;
-    if (length > count)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    if (length == 3 &&
-        ((bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xed && bytes[1] > 0x9f)))
-        return 0;
-    if (length == 4 &&
-        ((bytes[0] == 0xf0 && bytes[1] < 0x90) || (bytes[0] == 0xf4 && bytes[1] > 0x8f)))
-        return 0;
-    return length;
-}
-
 static uint32_t move_string(frag_snapshot_sites *sites, const char *bytes, size_t length)
 {
     char *copy = frag_alloc(length + 1, 1);
     memcpy(copy, bytes, length);
     for (size_t at = 0; at < length;) {
-        size_t step = sequence_length((const unsigned char *)copy + at, length - at);
+        size_t step = frag_text_sequence((const unsigned char *)copy + at, length - at);
         if (step == 0 || copy[at] == '\0') {
             copy[at] = '?';
             step = 1;

@@ -50,24 +50,6 @@ static void set(frag_json *json, const char *path, json_t *value)
     FRAG_ASSERT(value != NULL && json_object_set_new(parent, name, value) == 0);
 }
 
-/* The length of the UTF-8 sequence at text, or 0 when the bytes are none. */
-static size_t sequence_length(const unsigned char *text)
-{
-    if (text[0] < 0x80)
-        return 1;
-    size_t length = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
-                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                                                        : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool is_surrogate = text[0] == 0xed && text[1] >= 0xa0;
-    bool is_too_high = text[0] == 0xf4 && text[1] >= 0x90;
-    return is_overlong || is_surrogate || is_too_high ? 0 : length;
-}
-
 void frag_json_text(frag_json *json, const char *path, const char *value)
 {
     if (value == NULL) {
@@ -76,8 +58,9 @@ void frag_json_text(frag_json *json, const char *path, const char *value)
     }
     frag_text clean = {0};
     frag_text_add_bytes(&clean, "", 0);
-    for (const char *at = value; *at != '\0';) {
-        size_t length = sequence_length((const unsigned char *)at);
+    const char *end = value + strlen(value);
+    for (const char *at = value; at < end;) {
+        size_t length = frag_text_sequence((const unsigned char *)at, (size_t)(end - at));
         if (length == 0)
             frag_text_add_bytes(&clean, "\xef\xbf\xbd", 3);
         else

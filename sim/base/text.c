@@ -43,6 +43,28 @@ void frag_text_destroy(frag_text *text)
     *text = (frag_text){0};
 }
 
+size_t frag_text_sequence(const unsigned char *bytes, size_t count)
+{
+    size_t length = bytes[0] < 0x80   ? 1
+                    : bytes[0] < 0xc2 ? 0
+                    : bytes[0] < 0xe0 ? 2
+                    : bytes[0] < 0xf0 ? 3
+                    : bytes[0] < 0xf5 ? 4
+                                      : 0;
+    if (length > count)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    if (length == 3 &&
+        ((bytes[0] == 0xe0 && bytes[1] < 0xa0) || (bytes[0] == 0xed && bytes[1] > 0x9f)))
+        return 0;
+    if (length == 4 &&
+        ((bytes[0] == 0xf0 && bytes[1] < 0x90) || (bytes[0] == 0xf4 && bytes[1] > 0x8f)))
+        return 0;
+    return length;
+}
+
 void frag_text_write_csv(FILE *stream, const char *field)
 {
     if (strpbrk(field, ",\"\r\n") == NULL) {

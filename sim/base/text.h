@@ -21,6 +21,9 @@ void frag_text_add_bytes(frag_text *text, const char *bytes, size_t length);
 void frag_text_clear(frag_text *text);
 void frag_text_destroy(frag_text *text);
 
+/* The length of the UTF-8 sequence that bytes begin with, 0 when there is none. */
+size_t frag_text_sequence(const unsigned char *bytes, size_t count);
+
 /* A CSV field (RFC 4180), quoted where it must be. */
 void frag_text_write_csv(FILE *stream, const char *field);
 

@@ -6,6 +6,7 @@
 #include "sim/base/memory.h"
 #include "sim/cli/inputs.h"
 #include "sim/cli/run_point.h"
+#include "sim/cli/run_snapshot.h"
 #include "sim/result.h"
 #include "sim/version.h"
 
@@ -40,6 +41,7 @@ static const frag_command_option options[] = {
     {.name = "driver-log",
      .argument = "FILE",
      .help = "write every device call of the run there (one trace, one policy)"},
+    FRAG_SNAPSHOT_OPTIONS,
     {.name = NULL},
 };
 
@@ -78,6 +80,7 @@ typedef struct running {
     size_t first_source;
     job *jobs;
     frag_progress *progress;
+    frag_run_snapshot *snapshot; /* NULL: none wanted */
     bool has_oom;
 } running;
 
@@ -111,7 +114,8 @@ static void load_source(void *context, uint64_t index)
     source *from = &state->sources[index];
     const char *path =
         frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
-    from->is_loaded = frag_inputs_load(path, state->format, false, &from->recording, &from->error);
+    from->is_loaded = frag_inputs_load(path, state->format, state->snapshot != NULL,
+                                       &from->recording, &from->error);
 }
 
 static void add_stat(void *context, const char *name, int64_t value)
@@ -226,6 +230,25 @@ static bool is_said(const running *state, size_t index)
            strcmp(state->jobs[index - 1].error.sentence, task->error.sentence) == 0;
 }
 
+/* Runs again for the snapshot; what stands in its way takes the place of the row. */
+static void write_snapshot(running *state, size_t count)
+{
+    bool is_whole = count > 0;
+    for (size_t i = 0; is_whole && i < count; i++) {
+        job *task = &state->jobs[i];
+        is_whole = task->is_ok && !task->result.replay.is_interrupted;
+        if (is_whole)
+            task->is_ok = frag_run_snapshot_add(state->snapshot, task->recording, task->trace,
+                                                &task->spec, &state->device, &state->run,
+                                                &task->result.replay, &task->error);
+        is_whole = is_whole && task->is_ok;
+    }
+    if (is_whole) {
+        job *last = &state->jobs[count - 1];
+        last->is_ok = frag_run_snapshot_end(state->snapshot, &last->error);
+    }
+}
+
 /* Prints the finished rows; the exit code of the first failure, else 0. */
 static int print_jobs(running *state, size_t count, FILE *stream)
 {
@@ -278,6 +301,8 @@ static int run_block(running *state, size_t count, FILE *stream)
             frag_inputs_recorded_by(&state->sources[i].recording, state->sources[i].recorded_by);
     size_t job_count = list_jobs(state, count);
     frag_for_each((uint32_t)state->threads, job_count, run_job, state);
+    if (state->snapshot != NULL)
+        write_snapshot(state, job_count);
     int code = print_jobs(state, job_count, stream);
     for (size_t i = 0; i < count; i++)
         if (!state->sources[i].is_loaded) {
@@ -339,6 +364,7 @@ static int run_command(const frag_arguments *arguments)
     frag_output *output = NULL;
     int code = 0;
     if (!read_options(arguments, &state, &error) || !open_driver_log(&state, &log, &error) ||
+        !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
@@ -364,6 +390,8 @@ static int run_command(const frag_arguments *arguments)
     if (output != NULL && !frag_output_finish(output, &error))
         code = code != 0 ? code : frag_report(&error);
     if (log != NULL && !frag_output_finish(log, &error))
+        code = code != 0 ? code : frag_report(&error);
+    if (!frag_run_snapshot_close(state.snapshot, &error))
         code = code != 0 ? code : frag_report(&error);
     suggest_next(&state, code);
     frag_inputs_policies_destroy(&state.policies);

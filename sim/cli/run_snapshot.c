@@ -1,0 +1,161 @@
+#include "sim/cli/run_snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/pytorch_settings.h"
+#include "sim/base/bytes.h"
+#include "sim/base/file.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+#include "sim/cli/run_point.h"
+#include "sim/version.h"
+#include "traces/snapshot_write.h"
+
+struct frag_run_snapshot {
+    frag_run_point point;
+    frag_output *output;
+    frag_snapshot_writer *writer; /* NULL: nothing added yet, or all of it written */
+    const frag_recording *recording;
+    const frag_policy_spec *policy; /* of the last run added */
+    bool is_whole;
+};
+
+static bool read_options(const frag_arguments *arguments, const frag_policy_list *policies,
+                         frag_run_point *point, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "snapshot");
+    const char *at = frag_arguments_value(arguments, "snapshot-at");
+    *point = (frag_run_point){.kind = FRAG_RUN_POINT_END};
+    if (at != NULL && path == NULL) {
+        frag_fail(error, FRAG_E_USAGE, "no snapshot is asked for; name its file with --snapshot");
+        return frag_error_in(error, "--snapshot-at");
+    }
+    if (at != NULL && !frag_run_point_parse(at, point, error))
+        return frag_error_in(error, "--snapshot-at");
+    if (path == NULL)
+        return true;
+    if (policies->count != 1 || frag_arguments_operand_count(arguments) != 1) {
+        frag_fail(error, FRAG_E_USAGE, "the snapshot shows one run; give one trace and one policy");
+        return frag_error_in(error, "--snapshot");
+    }
+    const char *rows = frag_arguments_value(arguments, "output");
+    if (strcmp(path, "-") == 0 && (rows == NULL || strcmp(rows, "-") == 0)) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "the snapshot and the rows cannot both go to stdout; name a file for one");
+        return frag_error_in(error, "--snapshot");
+    }
+    return true;
+}
+
+bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_list *policies,
+                            frag_run_snapshot **snapshot, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "snapshot");
+    frag_run_point point;
+    *snapshot = NULL;
+    if (!read_options(arguments, policies, &point, error))
+        return false;
+    if (path == NULL)
+        return true;
+    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), error);
+    if (output == NULL)
+        return false;
+    *snapshot = frag_alloc(1, sizeof **snapshot);
+    (*snapshot)->point = point;
+    (*snapshot)->output = output;
+    return true;
+}
+
+bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *recording,
+                           const frag_trace *trace, const frag_policy_spec *policy,
+                           const frag_device_spec *device, const frag_run_options *run,
+                           const frag_replay_result *first, frag_error *error)
+{
+    frag_replay_options again = {
+        .is_oom_skipped = run->is_oom_skipped,
+        .on_note = frag_snapshot_writer_note,
+    };
+    if (!frag_run_point_find(&snapshot->point, trace, first, &again, error))
+        return frag_error_in(error, "--snapshot-at");
+    if (snapshot->writer == NULL)
+        snapshot->writer =
+            frag_snapshot_writer_create(recording, frag_output_stream(snapshot->output));
+    snapshot->recording = recording;
+    snapshot->policy = policy;
+    again.on_note_context = snapshot->writer;
+    frag_snapshot_writer_begin(snapshot->writer, trace);
+    return frag_run_look(recording, trace, policy->ops, policy->values, device, &again,
+                         frag_snapshot_writer_look, snapshot->writer, error);
+}
+
+/* ---- what the settings were */
+
+/* The options given, but for what PyTorch knows as no setting. */
+static void write_conf(const frag_policy_spec *policy, frag_text *conf)
+{
+    frag_text_add_bytes(conf, "", 0);
+    for (uint32_t i = 0; i < policy->value_count; i++)
+        if (policy->values[i].is_given && strcmp(policy->ops->options[i].key, "version") != 0)
+            frag_text_add(conf, "%s%s:%s", conf->length > 0 ? "," : "", policy->ops->options[i].key,
+                          policy->values[i].text);
+}
+
+static bool add_settings(const frag_run_snapshot *snapshot, frag_snapshot_about *about,
+                         frag_text *conf, frag_error *error)
+{
+    const frag_policy_spec *policy = snapshot->policy;
+    if (policy->ops->options != frag_pytorch_options)
+        return true;
+    const char *version = frag_recording_get(snapshot->recording, "torch.version_hint");
+    frag_pytorch_settings settings;
+    if (!frag_pytorch_settings_create(&settings, policy->values, version != NULL ? version : "",
+                                      error))
+        return false;
+    write_conf(policy, conf);
+    about->conf = conf->bytes;
+    about->max_split_bytes = settings.max_split_bytes;
+    about->gc_threshold = settings.gc_threshold;
+    about->is_expandable = settings.is_expandable;
+    memcpy(about->divisions, settings.divisions, sizeof about->divisions);
+    return true;
+}
+
+bool frag_run_snapshot_end(frag_run_snapshot *snapshot, frag_error *error)
+{
+    if (snapshot->writer == NULL)
+        return true;
+    frag_text tool = {0};
+    frag_text conf = {0};
+    frag_text_add(&tool, "fraglab %s", frag_version());
+    frag_snapshot_about about = {
+        .conf = "",
+        .max_split_bytes = FRAG_UNLIMITED,
+        .tool = tool.bytes,
+        .policy = snapshot->policy->text,
+        .trace = snapshot->recording->name,
+    };
+    snapshot->is_whole = add_settings(snapshot, &about, &conf, error);
+    if (snapshot->is_whole)
+        frag_snapshot_writer_finish(snapshot->writer, &about);
+    else
+        frag_snapshot_writer_abandon(snapshot->writer);
+    snapshot->writer = NULL;
+    frag_text_destroy(&tool);
+    frag_text_destroy(&conf);
+    return snapshot->is_whole;
+}
+
+bool frag_run_snapshot_close(frag_run_snapshot *snapshot, frag_error *error)
+{
+    bool ok = true;
+    if (snapshot == NULL)
+        return true;
+    frag_snapshot_writer_abandon(snapshot->writer);
+    if (snapshot->is_whole)
+        ok = frag_output_finish(snapshot->output, error);
+    else
+        frag_output_abandon(snapshot->output);
+    free(snapshot);
+    return ok;
+}
