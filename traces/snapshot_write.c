@@ -196,14 +196,6 @@ static uint32_t site_of(const frag_trace *trace, uint64_t event)
     return trace->sites != NULL && event < trace->event_count ? trace->sites[event] : 0;
 }
 
-/* The allocator tells where memory was asked for when it knows nothing of where it was freed. */
-static uint32_t site_of_note(const frag_trace *trace, const frag_note *note)
-{
-    uint32_t site = site_of(trace, note->event);
-    bool is_free = note->kind == FRAG_NOTE_FREE_REQUESTED || note->kind == FRAG_NOTE_FREE_COMPLETED;
-    return site == 0 && is_free ? site_of(trace, note->alloc_event) : site;
-}
-
 /* A segment from before the trace, which the policy took over, as the trace tells it. */
 static bool find_initial(const frag_snapshot_writer *writer, uint64_t address,
                          frag_held_range *range)
@@ -286,7 +278,7 @@ static void put_entry(frag_snapshot_writer *writer, const frag_note *note)
     frag_pickle_writer *pickle = &writer->pickle;
     const frag_trace *trace = writer->trace;
     bool has_metadata = trace->notes != NULL && note->event < trace->event_count;
-    uint32_t site = site_of_note(trace, note);
+    uint32_t site = site_of(trace, note->event);
     uint64_t address = note->address;
     if (note->kind == FRAG_NOTE_OOM && address > DEVICE_FREE_MAX)
         address = DEVICE_FREE_MAX;
