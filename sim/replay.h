@@ -79,7 +79,12 @@ typedef enum frag_note_kind {
     FRAG_NOTE_SEGMENT_FREE,
     FRAG_NOTE_SEGMENT_MAP,
     FRAG_NOTE_SEGMENT_UNMAP,
-    FRAG_NOTE_OOM
+    FRAG_NOTE_OOM,
+    /* only when asked for: what the policy took over from before the trace, each segment before
+     * its blocks */
+    FRAG_NOTE_HELD_SEGMENT,
+    FRAG_NOTE_HELD_RANGE, /* mapped, may grow */
+    FRAG_NOTE_HELD_BLOCK
 } frag_note_kind;
 
 typedef struct frag_note {
@@ -108,6 +113,7 @@ typedef struct frag_replay_options {
     void *on_grant_context;
     frag_note_taker *on_note; /* NULL: none; costs nothing then */
     void *on_note_context;
+    bool is_start_noted;          /* the notes begin with what was taken over */
     bool keeps_stats;             /* the policy keeps its own statistics, for frag_replay_stats */
     bool (*is_interrupted)(void); /* asked now and then; NULL: never */
 } frag_replay_options;

@@ -23,6 +23,7 @@ typedef struct noted_block {
 struct frag_note_keeper {
     frag_note_taker *take;
     void *context;
+    bool is_start_noted;
     noted_block *blocks; /* by handle */
     size_t block_count;
     /* Who watched the device before. */
@@ -80,6 +81,22 @@ void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, u
                       .event = event,
                       .stream = alloc->stream,
                       .pool = replay->trace->pools != NULL ? replay->trace->pools[event] : 0});
+    if (replay->notes->is_start_noted)
+        tell_block(replay, FRAG_NOTE_HELD_BLOCK, handle);
+}
+
+void frag_note_adopted_segment(frag_replay *replay, const frag_span *segment, uint64_t event)
+{
+    if (!replay->notes->is_start_noted)
+        return;
+    frag_note note = {.kind = segment->is_growing ? FRAG_NOTE_HELD_RANGE : FRAG_NOTE_HELD_SEGMENT,
+                      .event = event,
+                      .alloc_event = event,
+                      .address = segment->address,
+                      .bytes = segment->bytes,
+                      .stream = segment->stream,
+                      .pool = segment->pool};
+    replay->notes->take(replay->notes->context, &note);
 }
 
 void frag_note_oom(frag_replay *replay, const frag_request *request)
@@ -181,6 +198,7 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
     replay->notes->context = options->on_note_context;
     replay->notes->on_call = replay->device->on_call;
     replay->notes->on_call_context = replay->device->on_call_context;
+    replay->notes->is_start_noted = options->is_start_noted;
     replay->device->on_call = tell_call;
     replay->device->on_call_context = replay;
 }

@@ -123,6 +123,8 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         replay->has_stopped = true;
         return end;
     }
+    if (replay->notes != NULL)
+        frag_note_adopted_segment(replay, &span, first);
     count = 0;
     for (uint64_t i = first + 1; i < next; i++) {
         const frag_event *event = &trace->events[i];

@@ -143,6 +143,7 @@ void frag_note_requested(frag_replay *replay, uint32_t handle);
 void frag_note_completed(frag_replay *replay, uint32_t handle);
 void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, uint64_t block_bytes,
                        uint64_t event);
+void frag_note_adopted_segment(frag_replay *replay, const frag_span *segment, uint64_t event);
 void frag_note_oom(frag_replay *replay, const frag_request *request);
 
 /* The program has freed the block of a slot; it waits for a stream. */

@@ -8,7 +8,6 @@
 #include "traces/pickle_write.h"
 #include "traces/snapshot_ranges.h"
 
-#define NO_EVENT UINT64_MAX
 /* Readers, ours included, take no larger number for bytes free on a device. */
 #define DEVICE_FREE_MAX (((uint64_t)1 << 62) - 1)
 
@@ -44,6 +43,12 @@ typedef struct time_walk {
     uint64_t time_us;
 } time_walk;
 
+/* A block of the run being written. */
+typedef struct told_block {
+    uint64_t event; /* that requested it */
+    bool is_held;   /* since before the trace began */
+} told_block;
+
 struct frag_snapshot_writer {
     const frag_recording *recording;
     frag_pickle_writer pickle;
@@ -56,9 +61,8 @@ struct frag_snapshot_writer {
     /* of the run whose history is being written */
     const frag_trace *trace;
     time_walk time;
-    uint64_t prologue_end;
-    frag_held_ranges ranges; /* segments told so far */
-    uint64_t *alloc_events;  /* by handle, + 1; 0: not told */
+    frag_held_ranges ranges; /* segments held now */
+    told_block *blocks;      /* by handle */
     size_t handle_count;
     uint32_t *pool_memo; /* by pool, + 1 */
 };
@@ -184,33 +188,12 @@ void frag_snapshot_writer_begin(frag_snapshot_writer *writer, const frag_trace *
     frag_pickle_list_begin(&writer->pickle);
     writer->trace = trace;
     writer->time = time_begin(trace);
-    writer->prologue_end = 0;
-    while (writer->prologue_end < trace->event_count &&
-           (trace->events[writer->prologue_end].flags & FRAG_EVENT_INITIAL) != 0)
-        writer->prologue_end++;
     writer->pool_memo = frag_alloc((size_t)trace->pool_count + 1, sizeof(uint32_t));
 }
 
 static uint32_t site_of(const frag_trace *trace, uint64_t event)
 {
     return trace->sites != NULL && event < trace->event_count ? trace->sites[event] : 0;
-}
-
-/* A segment from before the trace, which the policy took over, as the trace tells it. */
-static bool find_initial(const frag_snapshot_writer *writer, uint64_t address,
-                         frag_held_range *range)
-{
-    const frag_trace *trace = writer->trace;
-    for (uint64_t i = 0; trace->addresses != NULL && i < writer->prologue_end; i++) {
-        const frag_event *event = &trace->events[i];
-        if (!frag_op_is_observed(event->op) || address < trace->addresses[i] ||
-            address - trace->addresses[i] >= event->bytes)
-            continue;
-        range->stream = event->stream;
-        range->pool = trace->pools != NULL ? trace->pools[i] : 0;
-        return true;
-    }
-    return false;
 }
 
 /* A segment keeps the stream and pool it was made for, whoever makes the policy give it back. */
@@ -222,28 +205,29 @@ static void follow_segment(frag_snapshot_writer *writer, frag_note *note)
         .stream = note->stream,
         .pool = note->pool,
         .site = site_of(writer->trace, note->event),
-        .is_expandable =
-            note->kind == FRAG_NOTE_SEGMENT_MAP || note->kind == FRAG_NOTE_SEGMENT_UNMAP,
     };
-    if (note->kind == FRAG_NOTE_SEGMENT_ALLOC) {
+    const frag_held_range *held = NULL;
+    switch (note->kind) {
+    case FRAG_NOTE_SEGMENT_ALLOC:
+    case FRAG_NOTE_HELD_SEGMENT:
         frag_held_ranges_add(&writer->ranges, &range);
         return;
-    }
-    if (note->kind == FRAG_NOTE_SEGMENT_MAP) {
+    case FRAG_NOTE_SEGMENT_MAP:
+    case FRAG_NOTE_HELD_RANGE:
+        range.is_expandable = true;
         frag_held_ranges_map(&writer->ranges, &range);
         return;
+    default:
+        break;
     }
-    const frag_held_range *held = frag_held_ranges_find(&writer->ranges, note->address);
-    if (held != NULL)
-        range = *held;
-    else
-        find_initial(writer, note->address, &range);
-    if (held != NULL && note->kind == FRAG_NOTE_SEGMENT_UNMAP)
+    held = frag_held_ranges_find(&writer->ranges, note->address);
+    FRAG_ASSERT(held != NULL);
+    note->stream = (uint32_t)held->stream;
+    note->pool = held->pool;
+    if (note->kind == FRAG_NOTE_SEGMENT_UNMAP)
         frag_held_ranges_cut(&writer->ranges, note->address, note->bytes);
-    else if (held != NULL)
+    else
         frag_held_ranges_remove(&writer->ranges, note->address);
-    note->stream = (uint32_t)range.stream;
-    note->pool = range.pool;
 }
 
 /* false: the note tells of what was there when the trace began. */
@@ -251,18 +235,18 @@ static bool follow_block(frag_snapshot_writer *writer, const frag_note *note)
 {
     size_t old = writer->handle_count;
     if (note->handle >= old) {
-        writer->alloc_events = frag_grow(writer->alloc_events, &writer->handle_count,
-                                         (size_t)note->handle + 1, sizeof(uint64_t));
-        memset(writer->alloc_events + old, 0, (writer->handle_count - old) * sizeof(uint64_t));
+        writer->blocks = frag_grow(writer->blocks, &writer->handle_count, (size_t)note->handle + 1,
+                                   sizeof *writer->blocks);
+        memset(writer->blocks + old, 0, (writer->handle_count - old) * sizeof *writer->blocks);
     }
-    uint64_t *known = &writer->alloc_events[note->handle];
-    bool is_old =
-        note->kind == FRAG_NOTE_FREE_REQUESTED && *known == 0 && note->event < writer->prologue_end;
-    *known = note->kind == FRAG_NOTE_FREE_COMPLETED ? 0 : note->alloc_event + 1;
-    return !is_old;
+    told_block *block = &writer->blocks[note->handle];
+    if (note->kind == FRAG_NOTE_ALLOC || note->kind == FRAG_NOTE_HELD_BLOCK)
+        *block = (told_block){note->alloc_event, note->kind == FRAG_NOTE_HELD_BLOCK};
+    bool is_initial = (writer->trace->events[note->event].flags & FRAG_EVENT_INITIAL) != 0;
+    return !(block->is_held && is_initial);
 }
 
-static const char *const actions[] = {
+static const char *const actions[FRAG_NOTE_HELD_BLOCK + 1] = {
     [FRAG_NOTE_ALLOC] = "alloc",
     [FRAG_NOTE_FREE_REQUESTED] = "free_requested",
     [FRAG_NOTE_FREE_COMPLETED] = "free_completed",
@@ -305,13 +289,23 @@ void frag_snapshot_writer_note(void *context, const frag_note *note)
 {
     frag_snapshot_writer *writer = context;
     frag_note told = *note;
-    if (note->kind <= FRAG_NOTE_FREE_COMPLETED) {
-        if (!follow_block(writer, note))
-            return;
-    } else if (note->kind != FRAG_NOTE_OOM) {
+    bool is_history = true;
+    switch (note->kind) {
+    case FRAG_NOTE_ALLOC:
+    case FRAG_NOTE_FREE_REQUESTED:
+    case FRAG_NOTE_FREE_COMPLETED:
+    case FRAG_NOTE_HELD_BLOCK:
+        is_history = follow_block(writer, note);
+        break;
+    case FRAG_NOTE_OOM:
+        break;
+    default:
         follow_segment(writer, &told);
+        is_history = actions[note->kind] != NULL;
+        break;
     }
-    put_entry(writer, &told);
+    if (is_history)
+        put_entry(writer, &told);
 }
 
 /* ---- the memory at the end */
@@ -319,19 +313,7 @@ void frag_snapshot_writer_note(void *context, const frag_note *note)
 typedef struct looking {
     frag_snapshot_writer *writer;
     ended_run *run;
-    uint64_t *initial_events; /* by slot, + 1 */
 } looking;
-
-static uint64_t alloc_event_of(const looking *state, const frag_span *span,
-                               const frag_block_view *block)
-{
-    const frag_snapshot_writer *writer = state->writer;
-    if (span->handle < writer->handle_count && writer->alloc_events[span->handle] != 0)
-        return writer->alloc_events[span->handle] - 1;
-    if (block->slot < writer->trace->slot_count && state->initial_events[block->slot] != 0)
-        return state->initial_events[block->slot] - 1;
-    return NO_EVENT;
-}
 
 static void look_span(void *context, const frag_span *span, const frag_block_view *block)
 {
@@ -340,7 +322,8 @@ static void look_span(void *context, const frag_span *span, const frag_block_vie
     end_span kept = {.span = *span};
     if (span->kind == FRAG_SPAN_SEGMENT) {
         const frag_held_range *held = frag_held_ranges_find(&state->writer->ranges, span->address);
-        kept.site = held != NULL ? held->site : 0;
+        FRAG_ASSERT(held != NULL);
+        kept.site = held->site;
         run->segments = frag_grow(run->segments, &run->segment_capacity, run->segment_count + 1,
                                   sizeof *run->segments);
         run->segments[run->segment_count++] =
@@ -348,7 +331,7 @@ static void look_span(void *context, const frag_span *span, const frag_block_vie
     } else if (span->kind == FRAG_SPAN_BLOCK) {
         kept.requested_bytes = block->requested_bytes;
         kept.is_waiting = block->is_waiting;
-        kept.site = site_of(state->writer->trace, alloc_event_of(state, span, block));
+        kept.site = site_of(state->writer->trace, state->writer->blocks[span->handle].event);
     }
     run->spans =
         frag_grow(run->spans, &run->span_capacity, run->span_count + 1, sizeof *run->spans);
@@ -366,9 +349,9 @@ static int compare_segments(const void *left, const void *right)
 static void forget_run(frag_snapshot_writer *writer)
 {
     frag_held_ranges_destroy(&writer->ranges);
-    free(writer->alloc_events);
+    free(writer->blocks);
     free(writer->pool_memo);
-    writer->alloc_events = NULL;
+    writer->blocks = NULL;
     writer->handle_count = 0;
     writer->pool_memo = NULL;
     writer->trace = NULL;
@@ -384,12 +367,7 @@ void frag_snapshot_writer_look(void *context, const frag_replay *replay,
     ended_run *run = &writer->runs[writer->run_count++];
     *run = (ended_run){.trace = trace, .events = result->events};
     looking state = {.writer = writer, .run = run};
-    state.initial_events = frag_alloc((size_t)trace->slot_count + 1, sizeof(uint64_t));
-    for (uint64_t i = 0; i < writer->prologue_end; i++)
-        if (trace->events[i].op == FRAG_OP_ALLOC)
-            state.initial_events[trace->events[i].slot] = i + 1;
     frag_replay_walk(replay, look_span, &state);
-    free(state.initial_events);
     if (run->segment_count > 1)
         qsort(run->segments, run->segment_count, sizeof *run->segments, compare_segments);
     frag_pickle_list_end(&writer->pickle);

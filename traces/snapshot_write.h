@@ -27,7 +27,7 @@ frag_snapshot_writer *frag_snapshot_writer_create(const frag_recording *recordin
 
 /* A run of one of the recording's traces begins; in order of device, each at most once. */
 void frag_snapshot_writer_begin(frag_snapshot_writer *writer, const frag_trace *trace);
-/* Takes the notes of that run: a frag_note_taker. */
+/* Takes the notes of that run, those of its start included: a frag_note_taker. */
 void frag_snapshot_writer_note(void *writer, const frag_note *note);
 /* The run has ended: a frag_run_looker. */
 void frag_snapshot_writer_look(void *writer, const frag_replay *replay,

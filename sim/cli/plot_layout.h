@@ -30,7 +30,7 @@ typedef struct frag_layout {
     frag_oom oom;
 } frag_layout;
 
-/* Replays and watches every grant and device call. */
+/* Replays, and keeps what its notes tell. */
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
