@@ -140,6 +140,23 @@ static void long_lists_come_back_whole(void **state)
     frag_pickle_destroy(pickle);
 }
 
+/* The viewer in the browser takes the items of a batch as arguments of one call. */
+static void long_lists_are_written_in_batches_of_a_thousand(void **state)
+{
+    (void)state;
+    frag_pickle_writer writer = begin();
+    frag_pickle_list_begin(&writer);
+    for (unsigned i = 0; i < 2500; i++) {
+        frag_pickle_list_item(&writer);
+        frag_pickle_put_unsigned(&writer, 1);
+    }
+    long before = ftell(writer.stream);
+    /* Head of the pickle and of the list, two bytes an item, and twice the change of batches. */
+    assert_int_equal(before, 2 + 2 + 2 * 2500 + 2 * 2);
+    frag_pickle_list_end(&writer);
+    frag_pickle_destroy(end(&writer));
+}
+
 static void what_is_shared_is_written_once(void **state)
 {
     (void)state;
@@ -195,6 +212,7 @@ int main(void)
         cmocka_unit_test(negative_integers_keep_their_sign),
         cmocka_unit_test(dicts_hold_truths_fractions_and_pairs),
         cmocka_unit_test(long_lists_come_back_whole),
+        cmocka_unit_test(long_lists_are_written_in_batches_of_a_thousand),
         cmocka_unit_test(what_is_shared_is_written_once),
         cmocka_unit_test(text_is_always_utf8),
     };
