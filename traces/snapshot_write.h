@@ -13,7 +13,7 @@ typedef struct frag_snapshot_about {
     const char *conf;         /* PYTORCH_CUDA_ALLOC_CONF; "": the defaults */
     uint64_t max_split_bytes; /* FRAG_UNLIMITED: none */
     double gc_threshold;
-    uint32_t divisions[16]; /* roundup_power2_divisions by power of two of MiB */
+    uint64_t divisions[16]; /* roundup_power2_divisions by power of two of MiB */
     bool is_expandable;
     const char *tool; /* "fraglab 1.0" */
     const char *policy;

@@ -92,14 +92,20 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
 
 /* ---- what the settings were */
 
-/* The options given, but for what PyTorch knows as no setting. */
+/* The options given, as one settings string; but for what PyTorch knows as no setting. */
 static void write_conf(const frag_policy_spec *policy, frag_text *conf)
 {
     frag_text_add_bytes(conf, "", 0);
-    for (uint32_t i = 0; i < policy->value_count; i++)
-        if (policy->values[i].is_given && strcmp(policy->ops->options[i].key, "version") != 0)
-            frag_text_add(conf, "%s%s:%s", conf->length > 0 ? "," : "", policy->ops->options[i].key,
-                          policy->values[i].text);
+    for (uint32_t i = 0; i < policy->value_count; i++) {
+        const char *key = policy->ops->options[i].key;
+        const char *comma = conf->length > 0 ? "," : "";
+        if (!policy->values[i].is_given || strcmp(key, "version") == 0)
+            continue;
+        if (strcmp(key, "conf") == 0)
+            frag_text_add(conf, "%s%s", comma, policy->values[i].text);
+        else
+            frag_text_add(conf, "%s%s:%s", comma, key, policy->values[i].text);
+    }
 }
 
 static bool add_settings(const frag_run_snapshot *snapshot, frag_snapshot_about *about,
@@ -118,7 +124,8 @@ static bool add_settings(const frag_run_snapshot *snapshot, frag_snapshot_about 
     about->max_split_bytes = settings.max_split_bytes;
     about->gc_threshold = settings.gc_threshold;
     about->is_expandable = settings.is_expandable;
-    memcpy(about->divisions, settings.divisions, sizeof about->divisions);
+    for (unsigned i = 0; i < 16; i++)
+        about->divisions[i] = settings.divisions[i];
     return true;
 }
 
