@@ -46,6 +46,19 @@ figures() { # run's operands and options
     ./fraglab verify "$out/b.pickle" -p pytorch:recorded,version=2.9
 }
 
+@test "a snapshot holds the settings of the policy, for pytorch:recorded" {
+    for settings in roundup_power2_divisions=8,max_split_size_mb=64 \
+        'roundup_power2_divisions:[64:2,>:4],max_split_size_mb:64' expandable_segments:True; do
+        ./fraglab run $S/unet.pickle.zst -p "pytorch:version=2.9,$settings" -q -f \
+            --snapshot "$out/a.pickle" >/dev/null
+        ./fraglab verify "$out/a.pickle" -p pytorch:recorded,version=2.9
+    done
+    ./fraglab run $S/unet.pickle.zst -p pytorch:roundup_power2_divisions=8 -q -f --snapshot "$out/a.pickle" >/dev/null
+    ./fraglab trace info "$out/a.pickle" >"$out/info"
+    grep -q 'roundup_power2_divisions:8' "$out/info"
+    grep -q '1:8,2:8,4:8,8:8' "$out/info"
+}
+
 @test "a snapshot is the same bytes each time" {
     ./fraglab run $S/gpt-train.pickle.zst -p tlsf -q --snapshot "$out/a.pickle" >/dev/null
     ./fraglab run $S/gpt-train.pickle.zst -p tlsf -q -j 1 --snapshot "$out/b.pickle" >/dev/null
