@@ -170,3 +170,12 @@ well_formed() {
     grep -qF "l'abel @x \`id\` _{y}" "$out/a.svg"
     grep -qF "%d {^x} \`date\`" "$out/a.svg"
 }
+
+@test "a block of a map ends where its policy may use the place again" {
+    # A block that another stream uses: pytorch learns at its next request that the stream is done.
+    printf '# fraglab trace 1\nalloc 0 1048576 stream=0\nuse 0 stream=1\nfree 0\nalloc 1 3000000 stream=0\nsync stream=1\nalloc 2 1000000 stream=0\n' >"$out/trace"
+    for expected in "pytorch 5" "best-fit 4"; do
+        ./fraglab plot map "$out/trace" --policy "${expected% *}" --format csv >"$out/csv"
+        [ "$(csv '$1 == "block" && $c["begin_event"] == 0 { print $c["end_event"] }' <"$out/csv")" = "${expected#* }" ]
+    done
+}

@@ -111,6 +111,17 @@ refuses() {
     [ "$(wc -c <"$out/x")" -gt 10000 ]
 }
 
+@test "a name that ends in .zst or .gz is compressed" {
+    ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle" >/dev/null
+    ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle.zst" >/dev/null
+    ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle.gz" >/dev/null
+    zstd -dqc "$out/a.pickle.zst" | cmp - "$out/a.pickle"
+    gzip -dc "$out/a.pickle.gz" | cmp - "$out/a.pickle"
+    ./fraglab trace check "$out/a.pickle.gz"
+    refuses "no request of this run failed" $S/truncated.pickle.zst -p tlsf --snapshot "$out/x.zst" --snapshot-at oom
+    [ ! -e "$out/x.zst" ]
+}
+
 @test "--snapshot - writes to stdout when the rows go elsewhere" {
     ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/x" >/dev/null
     ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot - -o "$out/rows" | cmp - "$out/x"

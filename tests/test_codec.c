@@ -157,6 +157,40 @@ static void zstd_streams_are_read_even_several_in_a_row(void **state)
     free(packed);
 }
 
+static void packed_files_unpack_to_what_they_were(void **state)
+{
+    (void)state;
+    enum { COUNT = 300000 };
+    static const frag_codec codecs[] = {FRAG_CODEC_ZSTD, FRAG_CODEC_GZIP};
+    unsigned char *plain = frag_alloc(COUNT, 1);
+    unsigned char *back = frag_alloc(COUNT + 1, 1);
+    for (size_t i = 0; i < COUNT; i++)
+        plain[i] = (unsigned char)(i * i * i >> 5);
+    for (size_t i = 0; i < 2; i++) {
+        size_t sizes[] = {COUNT, 1, 0};
+        for (size_t k = 0; k < 3; k++) {
+            size_t packed_count = 0;
+            size_t used = 0;
+            size_t given = 0;
+            bool is_at_end = false;
+            frag_error error = {0};
+            unsigned char *packed = frag_codec_pack(codecs[i], plain, sizes[k], &packed_count);
+            assert_int_equal(frag_codec_detect(packed, packed_count), codecs[i]);
+            frag_decoder *decoder = frag_decoder_create(codecs[i]);
+            assert_true(frag_decoder_step(decoder, packed, packed_count, &used, back, COUNT + 1,
+                                          &given, &is_at_end, &error));
+            assert_true(is_at_end);
+            assert_int_equal(used, packed_count);
+            assert_int_equal(given, sizes[k]);
+            assert_memory_equal(back, plain, sizes[k]);
+            frag_decoder_destroy(decoder);
+            free(packed);
+        }
+    }
+    free(plain);
+    free(back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_stream_that_is_cut_off_is_not_at_its_end),
         cmocka_unit_test(a_damaged_stream_is_refused),
         cmocka_unit_test(zstd_streams_are_read_even_several_in_a_row),
+        cmocka_unit_test(packed_files_unpack_to_what_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,48 @@ bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, 
     return true;
 }
 
+/* zlib counts in 32 bits at a time. */
+static uInt piece_of(size_t count)
+{
+    return count < INT32_MAX ? (uInt)count : INT32_MAX;
+}
+
+static void *pack_gzip(const void *in, size_t count, size_t *out_count)
+{
+    z_stream gzip = {0};
+    size_t capacity = 0;
+    unsigned char *out = NULL;
+    const unsigned char *next = in;
+    int code = deflateInit2(&gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    *out_count = 0;
+    while (code == Z_OK) {
+        out = frag_grow(out, &capacity, *out_count + 65536, 1);
+        uInt room = piece_of(capacity - *out_count);
+        uInt offered = piece_of(count);
+        gzip.next_in = (z_const Bytef *)(uintptr_t)next;
+        gzip.avail_in = offered;
+        gzip.next_out = out + *out_count;
+        gzip.avail_out = room;
+        code = deflate(&gzip, offered == count ? Z_FINISH : Z_NO_FLUSH);
+        next += offered - gzip.avail_in;
+        count -= offered - gzip.avail_in;
+        *out_count += room - gzip.avail_out;
+    }
+    FRAG_ASSERT(code == Z_STREAM_END);
+    deflateEnd(&gzip);
+    return out;
+}
+
+void *frag_codec_pack(frag_codec codec, const void *in, size_t count, size_t *out_count)
+{
+    FRAG_ASSERT(codec != FRAG_CODEC_PLAIN);
+    if (codec == FRAG_CODEC_GZIP)
+        return pack_gzip(in, count, out_count);
+    void *out = frag_alloc(frag_compress_bound(count), 1);
+    *out_count = frag_compress(out, frag_compress_bound(count), in, count);
+    return out;
+}
+
 frag_decoder *frag_decoder_create(frag_codec codec)
 {
     frag_decoder *decoder = frag_alloc(1, sizeof *decoder);

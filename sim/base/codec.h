@@ -23,6 +23,9 @@ size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t coun
 /* Decompresses one zstd frame of exactly out_count bytes; FRAG_E_INPUT otherwise. */
 bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, frag_error *error);
 
+/* ---- whole files, zstd and gzip; the caller frees. Same bytes on every run. */
+void *frag_codec_pack(frag_codec codec, const void *in, size_t count, size_t *out_count);
+
 /* ---- streams, zstd and gzip, several frames or members in a row */
 typedef struct frag_decoder frag_decoder;
 

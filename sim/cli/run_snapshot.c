@@ -5,6 +5,7 @@
 
 #include "allocators/pytorch_settings.h"
 #include "sim/base/bytes.h"
+#include "sim/base/codec.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
@@ -15,6 +16,10 @@
 struct frag_run_snapshot {
     frag_run_point point;
     frag_output *output;
+    frag_codec codec;
+    char *plain; /* what is to be compressed, once it is whole */
+    size_t plain_count;
+    FILE *plain_stream;           /* into plain; NULL when nothing is compressed */
     frag_snapshot_writer *writer; /* NULL: nothing added yet, or all of it written */
     const frag_recording *recording;
     const frag_policy_spec *policy; /* of the last run added */
@@ -48,6 +53,16 @@ static bool read_options(const frag_arguments *arguments, const frag_policy_list
     return true;
 }
 
+static frag_codec codec_of(const char *path)
+{
+    size_t length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".zst") == 0)
+        return FRAG_CODEC_ZSTD;
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
+        return FRAG_CODEC_GZIP;
+    return FRAG_CODEC_PLAIN;
+}
+
 bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_list *policies,
                             frag_run_snapshot **snapshot, frag_error *error)
 {
@@ -64,7 +79,16 @@ bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_l
     *snapshot = frag_alloc(1, sizeof **snapshot);
     (*snapshot)->point = point;
     (*snapshot)->output = output;
+    (*snapshot)->codec = codec_of(path);
+    if ((*snapshot)->codec != FRAG_CODEC_PLAIN)
+        (*snapshot)->plain_stream = open_memstream(&(*snapshot)->plain, &(*snapshot)->plain_count);
     return true;
+}
+
+static FILE *stream_of(const frag_run_snapshot *snapshot)
+{
+    return snapshot->plain_stream != NULL ? snapshot->plain_stream
+                                          : frag_output_stream(snapshot->output);
 }
 
 bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *recording,
@@ -80,8 +104,7 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
     if (!frag_run_point_find(&snapshot->point, trace, first, &again, error))
         return frag_error_in(error, "--snapshot-at");
     if (snapshot->writer == NULL)
-        snapshot->writer =
-            frag_snapshot_writer_create(recording, frag_output_stream(snapshot->output));
+        snapshot->writer = frag_snapshot_writer_create(recording, stream_of(snapshot));
     snapshot->recording = recording;
     snapshot->policy = policy;
     again.on_note_context = snapshot->writer;
@@ -154,12 +177,26 @@ bool frag_run_snapshot_end(frag_run_snapshot *snapshot, frag_error *error)
     return snapshot->is_whole;
 }
 
+static void write_packed(const frag_run_snapshot *snapshot)
+{
+    size_t count = 0;
+    void *packed = frag_codec_pack(snapshot->codec, snapshot->plain, snapshot->plain_count, &count);
+    fwrite(packed, 1, count, frag_output_stream(snapshot->output));
+    free(packed);
+}
+
 bool frag_run_snapshot_close(frag_run_snapshot *snapshot, frag_error *error)
 {
     bool ok = true;
     if (snapshot == NULL)
         return true;
     frag_snapshot_writer_abandon(snapshot->writer);
+    if (snapshot->plain_stream != NULL) {
+        fclose(snapshot->plain_stream);
+        if (snapshot->is_whole)
+            write_packed(snapshot);
+        free(snapshot->plain);
+    }
     if (snapshot->is_whole)
         ok = frag_output_finish(snapshot->output, error);
     else

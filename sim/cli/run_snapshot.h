@@ -8,7 +8,7 @@
     {.name = "snapshot",                                                                           \
      .argument = "FILE",                                                                           \
      .help = "write the run there as a memory snapshot, for PyTorch's viewers: its history and "   \
-             "the memory at its end (one trace, one policy)"},                                     \
+             "the memory at its end (one trace, one policy); .zst and .gz are compressed"},        \
     {                                                                                              \
         .name = "snapshot-at", .argument = "POINT",                                                \
         .help = "end the snapshot at the peak of reserved bytes, at the first OOM, at the end or " \
