@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "traces/snapshot_emit.h"
+#include "traces/snapshot_pools.h"
 
 /* What a snapshot shows of the PyTorch that wrote it. A key is there from a version on. */
 typedef struct version_sign {
@@ -76,7 +77,7 @@ static void divisions_text(const frag_snapshot_settings *settings, frag_text *te
 
 /* What is known while a snapshot becomes a recording. */
 typedef struct importer {
-    const frag_snapshot *snapshot;
+    frag_snapshot *snapshot;
     frag_recording *recording;
     frag_builder *builder;
     frag_snapshot_sites sites;
@@ -168,6 +169,7 @@ static void add_device(importer *state, uint32_t ordinal)
     frag_rewound rewound;
     frag_snapshot_rewind(state->snapshot, ordinal, &rewound, state->findings);
     note_device(state, ordinal, &rewound);
+    frag_snapshot_pools_infer(state->snapshot, ordinal, &rewound, state->findings);
     frag_snapshot_emit(state->snapshot, ordinal, &rewound, &state->sites, state->builder,
                        state->findings);
     frag_rewound_destroy(&rewound);
