@@ -205,16 +205,23 @@ static void set_colour(solver *state, uint32_t at, uint32_t colour)
     }
 }
 
-/* The piece with the fewest colours left; of equals the earliest, for programs begin with the
- * default pool. */
+/* The piece with the fewest colours left; of equals the least doubtful, then the earliest, for
+ * programs begin with the default pool. */
 static uint32_t next_piece(const solver *state, const uint32_t *possible)
 {
+    const frag_colour_piece *pieces = state->colours->pieces;
     uint32_t found = NONE;
-    for (uint32_t i = 0; i < state->involved_count; i++)
-        if (!state->is_done[i] &&
-            (found == NONE || possible[i] < possible[found] ||
-             (possible[i] == possible[found] && state->involved[i] < state->involved[found])))
+    for (uint32_t i = 0; i < state->involved_count; i++) {
+        if (state->is_done[i])
+            continue;
+        uint32_t piece = state->involved[i];
+        uint32_t other = found == NONE ? 0 : state->involved[found];
+        if (found == NONE || possible[i] < possible[found] ||
+            (possible[i] == possible[found] &&
+             (pieces[piece].doubt < pieces[other].doubt ||
+              (pieces[piece].doubt == pieces[other].doubt && piece < other))))
             found = i;
+    }
     return found;
 }
 

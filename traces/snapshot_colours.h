@@ -21,6 +21,7 @@ typedef struct frag_colour_piece {
     uint64_t last_alloc;
     uint64_t burst; /* the first entry of those that gave memory back with it */
     uint32_t colour;
+    uint32_t doubt; /* how often something spoke against the default pool without proving it */
     bool is_small;
     bool is_known; /* its colour is not to be changed */
     bool is_told;  /* it differs from another one, so that its colour is not the default for want of

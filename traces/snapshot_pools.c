@@ -152,8 +152,23 @@ static void count_disorder(walker *state)
     }
 }
 
+/* The default pool is emptied to make room for a request, large segments before small ones; a
+ * private one when its owner goes, small ones first. Says whether the default pool was emptied. */
+static bool looks_default(const walker *state, uint64_t end)
+{
+    const frag_colour_piece *pieces = state->colours.pieces;
+    const frag_snapshot_device *device = state->device;
+    uint8_t action = end < device->entry_count ? device->entries[end].action : 0;
+    bool is_for_request = action == FRAG_SNAPSHOT_OOM ||
+                          (action == FRAG_SNAPSHOT_ALLOC &&
+                           device->entries[end - 1].action == FRAG_SNAPSHOT_SEGMENT_ALLOC);
+    bool is_small_first = pieces[state->given[0]].is_small;
+    bool is_small_last = pieces[state->given[state->given_count - 1]].is_small;
+    return is_small_first == is_small_last ? is_for_request : is_small_last;
+}
+
 /* Of one pool, all that can be given back is given back together. */
-static void examine_given(walker *state)
+static void examine_given(walker *state, uint64_t end)
 {
     frag_colour_piece *pieces = state->colours.pieces;
     const frag_snapshot_settings *settings = &state->snapshot->settings;
@@ -165,6 +180,7 @@ static void examine_given(walker *state)
     state->looks += state->layout.segments.count;
     if (state->looks > LOOKS_MAX)
         return;
+    bool is_default = looks_default(state, end);
     frag_held_range *ranges = frag_held_ranges_list(&state->layout.segments);
     uint32_t count = 0;
     for (size_t i = 0; i < state->layout.segments.count; i++) {
@@ -177,16 +193,18 @@ static void examine_given(walker *state)
                 (colour == FRAG_COLOUR_DEFAULT && !is_all))
                 continue;
             differ(state, state->given[k], kept->piece);
+            pieces[is_default ? kept->piece : state->given[k]].doubt++;
             count++;
         }
     }
     free(ranges);
 }
 
-static void end_run(walker *state)
+/* A run of parts of requests, or of releases, ends before an entry. */
+static void end_run(walker *state, uint64_t end)
 {
     if (state->is_in_run && state->given_count > 0) {
-        examine_given(state);
+        examine_given(state, end);
         count_disorder(state);
     }
     state->is_in_run = false;
@@ -304,7 +322,7 @@ static void walk_alloc(walker *state, uint64_t index)
     if (!state->is_in_run)
         state->run_first = index;
     uint32_t at = served_block(state, index, rounded);
-    end_run(state);
+    end_run(state, index);
     if (at == 0) {
         state->is_lost = true;
         return;
@@ -357,7 +375,7 @@ static void walk_entry(walker *state, uint64_t index)
         state->is_in_run = true;
         state->run_first = index;
     } else if (!is_part && entry->action != FRAG_SNAPSHOT_ALLOC) {
-        end_run(state);
+        end_run(state, index);
     }
     switch (entry->action) {
     case FRAG_SNAPSHOT_ALLOC:
@@ -388,7 +406,7 @@ static bool walk(walker *state)
         if (state->colours.edge_count - edges > EDGES_PER_WALK)
             state->is_lost = true;
     }
-    end_run(state);
+    end_run(state, state->device->entry_count);
     return !state->is_lost;
 }
 
