@@ -38,7 +38,8 @@ static void add_piece(frag_pool_walker *state, const frag_colour_piece *made, ui
 {
     frag_colour_piece piece = *made;
     piece.given = FRAG_ENTRY_NEVER;
-    piece.first_alloc = FRAG_ENTRY_NEVER;
+    /* Where a history begins late, all was in use before. */
+    piece.first_alloc = made->taken == FRAG_ENTRY_NEVER ? 0 : FRAG_ENTRY_NEVER;
     piece.is_small = made->bytes == SMALL_SEGMENT_BYTES;
     piece.colour = frag_pool_walker_colour(state, pool);
     frag_colours_add(&state->colours, &piece);
