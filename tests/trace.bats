@@ -75,6 +75,17 @@ setup() {
     [[ "$output" == *'"is_identical":false'* ]]
 }
 
+@test "private pools that a recording does not name are concluded from what they did not serve" {
+    run ./fraglab verify tests/data/recordings/cuda-graph-2.9.pickle.zst \
+        tests/data/recordings/memory-pools-2.9.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"cuda-graph-2.9"*"identical: 5,284 requests"* ]]
+    [[ "$output" == *"memory-pools-2.9"*"identical: 13,456 requests"* ]]
+    run ./fraglab trace check -v tests/data/recordings/memory-pools-2.9.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" 9  pool-concluded: "* ]]
+}
+
 @test "verify concludes a memory limit or a capacity that a recording does not hold" {
     run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst
     [ "$status" -eq 0 ]

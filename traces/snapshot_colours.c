@@ -15,6 +15,7 @@ enum { INVOLVED_MAX = 4096, WORD_BITS = 64, WORDS = FRAG_COLOUR_MAX / WORD_BITS 
 typedef struct colour_life {
     uint64_t last_alloc;  /* entry + 1; 0 none */
     uint64_t first_given; /* entry; UINT64_MAX never */
+    uint64_t burst;       /* of that piece */
 } colour_life;
 
 typedef struct solver {
@@ -137,8 +138,10 @@ static void join_life(solver *state, const frag_colour_piece *piece)
     colour_life *life = &state->lives[piece->colour];
     if (piece->first_alloc != UINT64_MAX && piece->last_alloc + 1 > life->last_alloc)
         life->last_alloc = piece->last_alloc + 1;
-    if (piece->given < life->first_given)
+    if (piece->given < life->first_given) {
         life->first_given = piece->given;
+        life->burst = piece->burst;
+    }
 }
 
 /* A private pool gives memory back when nobody owns it any more. */
@@ -163,15 +166,12 @@ static uint32_t possible_count(const solver *state, uint32_t at)
     return count;
 }
 
-/* Was another piece of this colour given back together with this one? */
+/* Was memory of this colour given back together with the piece? */
 static bool is_given_with(const solver *state, const frag_colour_piece *piece, uint32_t colour)
 {
-    for (uint32_t i = 0; i < state->involved_count && piece->given != UINT64_MAX; i++) {
-        const frag_colour_piece *other = &state->colours->pieces[state->involved[i]];
-        if (state->is_done[i] && other->colour == colour && other->burst == piece->burst)
-            return true;
-    }
-    return false;
+    const colour_life *life = &state->lives[colour];
+    return piece->given != UINT64_MAX && life->first_given != UINT64_MAX &&
+           life->burst == piece->burst;
 }
 
 /* The default pool if possible; then the pool of what was given back together with it; then one

@@ -12,7 +12,7 @@
 #define SMALL_BYTES_MAX FRAG_MIB
 
 /* Ranges alive at once; they are looked for one by one. */
-enum { RANGES_MAX = 256 };
+enum { RANGES_MAX = 256, EDGES_PER_WALK = 1 << 12 };
 
 static frag_pool_range *range_at(const frag_pool_walker *state, uint64_t address, uint64_t slack)
 {
@@ -170,6 +170,7 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
 
 bool frag_pool_walk_ranges(frag_pool_walker *state)
 {
+    state->edge_max = state->colours.edge_count + EDGES_PER_WALK;
     state->range_count = 0;
     state->range_distance = UINT64_MAX;
     state->next_piece = 0;

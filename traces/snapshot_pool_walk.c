@@ -13,9 +13,9 @@
 #define SPLIT_LARGE_BYTES_ABOVE FRAG_MIB
 #define UNSPLIT_SLACK_BYTES (20 * FRAG_MIB)
 
-/* What one request, one release and one walk may say, and segments looked at for all releases: a
- * hostile file costs no square of its size. */
-enum { EDGES_PER_REQUEST = 8, EDGES_PER_BURST = 1024, EDGES_PER_WALK = 1 << 14 };
+/* What one request, one release and one walk may say, the next walk goes on, and segments and
+ * blocks looked at one by one: a hostile file costs no square of its size. */
+enum { EDGES_PER_REQUEST = 8, EDGES_PER_BURST = 1024, EDGES_PER_WALK = 1 << 12 };
 enum { LOOKS_MAX = 1 << 24, STEPS_MAX = 1 << 28, LISTS_MAX = 1024 };
 
 /* ---- pieces */
@@ -100,7 +100,7 @@ void frag_pool_walker_destroy(frag_pool_walker *state)
 
 void frag_pool_walker_differ(frag_pool_walker *state, uint32_t a, uint32_t b)
 {
-    if (state->colours.edge_count < EDGES_PER_WALK * FRAG_POOL_WALKS_MAX)
+    if (state->colours.edge_count < state->edge_max)
         frag_colours_differ(&state->colours, a, b);
 }
 
@@ -121,13 +121,16 @@ static void examine(frag_pool_walker *state, uint32_t served, uint64_t rounded, 
     if (!is_new && !may_serve(state, block->bytes, rounded))
         state->is_lost = true;
     for (uint32_t at = frag_free_layout_best(&state->layout, block->list, rounded);
-         at != 0 && count < EDGES_PER_REQUEST; at = frag_free_layout_after(&state->layout, at)) {
+         at != 0 && count < EDGES_PER_REQUEST && !state->is_lost;
+         at = frag_free_layout_after(&state->layout, at)) {
         const frag_free_layout_block *other = &blocks[at];
         if (at == served && !is_new)
             return;
         if (!may_serve(state, other->bytes, rounded))
             return;
         bool is_late = is_new && other->since >= state->run_first;
+        if (++state->layout.steps > STEPS_MAX)
+            state->is_lost = true;
         if (at == served || is_late || other->is_vague)
             continue;
         if (other->piece == block->piece) {
@@ -255,6 +258,7 @@ static void add_segment(frag_pool_walker *state, uint32_t piece, uint64_t since)
 static void begin_walk(frag_pool_walker *state)
 {
     const frag_rewound *rewound = state->rewound;
+    state->edge_max = state->colours.edge_count + EDGES_PER_WALK;
     frag_free_layout_destroy(&state->layout);
     frag_free_layout_create(&state->layout);
     memset(state->block_of, 0, rewound->block_count * sizeof *state->block_of);
@@ -413,12 +417,8 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
 bool frag_pool_walk_segments(frag_pool_walker *state)
 {
     begin_walk(state);
-    size_t edges = state->colours.edge_count;
-    for (uint64_t i = 0; i < state->device->entry_count && !state->is_lost; i++) {
+    for (uint64_t i = 0; i < state->device->entry_count && !state->is_lost; i++)
         walk_entry(state, i);
-        if (state->colours.edge_count - edges > EDGES_PER_WALK)
-            state->is_lost = true;
-    }
     frag_pool_walker_end_run(state, state->device->entry_count);
     return !state->is_lost;
 }

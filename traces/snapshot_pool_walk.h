@@ -38,7 +38,8 @@ typedef struct frag_pool_walker {
     uint32_t *given;     /* pieces given back in this run */
     size_t given_count;
     size_t given_capacity;
-    uint64_t looks;
+    size_t edge_max;         /* so many edges may be known at the end of this walk */
+    uint64_t looks;          /* at segments */
     uint64_t disorder;       /* large segments of the default pool given back behind small ones */
     frag_pool_range *ranges; /* those that are alive */
     size_t range_count;

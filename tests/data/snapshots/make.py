@@ -156,6 +156,83 @@ def old_pools():
     return snapshot(end, trace)
 
 
+def gone_pool():
+    """Before 2.12, a private pool that is gone: a block of the default pool would have served its
+    request, and the other way round."""
+    b = A + 20 * MIB
+    trace = [entry("segment_alloc", A, 20 * MIB), entry("alloc", A, 2 * MIB),
+             entry("alloc", A + 2 * MIB, 2 * MIB), *freed(A + 2 * MIB, 2 * MIB),
+             entry("segment_alloc", b, 20 * MIB), entry("alloc", b, 4 * MIB),
+             entry("alloc", b + 4 * MIB, 2 * MIB), *freed(b, 4 * MIB),
+             entry("alloc", A + 2 * MIB, 3 * MIB), *freed(b + 4 * MIB, 2 * MIB),
+             entry("segment_free", b, 20 * MIB)]
+    end = [segment(A, [block(2 * MIB, 2 * MIB), block(3 * MIB, 3 * MIB), block(15 * MIB)])]
+    return snapshot(end, trace)
+
+
+def gone_pool_rounded(divisions=2):
+    """A hole of 4.5 MiB does not serve 4.25 MiB: they are rounded to 6."""
+    b = A + 20 * MIB
+    trace = [entry("segment_alloc", A, 20 * MIB), entry("alloc", A, 8 * MIB),
+             entry("alloc", A + 8 * MIB, 6 * MIB), entry("alloc", A + 14 * MIB, 3 * MIB // 2),
+             entry("segment_alloc", b, 20 * MIB), entry("alloc", b, 17 * MIB // 4),
+             *freed(b, 17 * MIB // 4), entry("segment_free", b, 20 * MIB)]
+    end = [segment(A, [block(8 * MIB, 8 * MIB), block(6 * MIB, 6 * MIB), block(3 * MIB // 2, 3 * MIB // 2),
+                       block(9 * MIB // 2)])]
+    rounding = {str(1 << i): divisions if i == 2 else 0 for i in range(16)}
+    return snapshot(end, trace, allocator_settings=settings(roundup_power2_divisions=rounding))
+
+
+def gone_pool_unrounded():
+    """The same hole, without rounding."""
+    return gone_pool_rounded(0)
+
+
+def gone_pool_late():
+    """What would have served a request was only set free when it had been looked for: by the
+    synchronisation before memory was given back."""
+    b = A + 20 * MIB
+    c = A + 40 * MIB
+    trace = [entry("segment_alloc", A, 20 * MIB), entry("alloc", A, 9 * MIB),
+             entry("segment_alloc", b, 20 * MIB), entry("alloc", b, 20 * MIB),
+             *freed(b, 20 * MIB), entry("alloc", b, 19 * MIB),
+             entry("alloc", A + 9 * MIB, 11 * MIB), *freed(b, 19 * MIB),
+             entry("free_requested", A + 9 * MIB, 11 * MIB),
+             entry("alloc", b, 20 * MIB),
+             entry("free_completed", A + 9 * MIB, 11 * MIB),
+             entry("segment_alloc", c, 20 * MIB), entry("alloc", c, 5 * MIB),
+             *freed(c, 5 * MIB), entry("segment_free", c, 20 * MIB)]
+    end = [segment(A, [block(9 * MIB, 9 * MIB), block(11 * MIB)]), segment(b, [block(20 * MIB, 20 * MIB)])]
+    return snapshot(end, trace)
+
+
+def gone_stream():
+    """A graph captured on a stream of its own: its segments were given back behind the small ones of
+    the default pool."""
+    b = A + 2 * MIB
+    c = A + 4 * MIB
+    d = A + 24 * MIB
+    trace = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512),
+             entry("segment_alloc", b, 2 * MIB, 7), entry("alloc", b, 512, 7),
+             entry("segment_alloc", c, 20 * MIB, 7), entry("alloc", c, 4 * MIB, 7),
+             entry("segment_alloc", d, 20 * MIB), entry("alloc", d, 4 * MIB),
+             *freed(A, 512), *freed(b, 512, 7), *freed(c, 4 * MIB, 7), *freed(d, 4 * MIB),
+             entry("segment_free", d, 20 * MIB), entry("segment_free", A, 2 * MIB),
+             entry("segment_free", b, 2 * MIB, 7), entry("segment_free", c, 20 * MIB, 7)]
+    return snapshot([], trace)
+
+
+def gone_range():
+    """A second range on the same stream, while the first had room."""
+    page = 20 * MIB
+    far = E + (1 << 36)
+    trace = [entry("segment_map", E, page), entry("alloc", E, page),
+             entry("segment_map", far, page), entry("alloc", far, page),
+             entry("segment_map", E + page, page), entry("alloc", E + page, page),
+             *freed(far, page), entry("segment_unmap", far, page)]
+    return snapshot([segment(E, [block(page, page), block(page, page)], expandable=True)], trace)
+
+
 def torch_2_0():
     """The format of 2.0: no addresses of blocks, histories, no frees of blocks from before."""
     end = [segment(A, [block(512, 1), block(512), block(2 * MIB - 1024)], "small")]
@@ -269,7 +346,9 @@ def write(name, value, protocol=4):
 
 def main():
     made = {f.__name__.replace("_", "-"): f for f in (late, deferred, expandable, oom, empty_cache, pools,
-                                                      old_pools, torch_2_0, stacks, two_devices, broken)}
+                                                      old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
+                                                      gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
+                                                      broken)}
     for name, function in made.items():
         Clock.now = T
         write(name, function())
