@@ -138,8 +138,8 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
     if (result->initial != FRAG_INITIAL_NONE)
         return "the history begins late, and the sizes of blocks from before it are partly guessed";
     if (trace->pool_count == 1)
-        return "private pools that were gone before the dump leave no trace in recordings before "
-               "PyTorch 2.12";
+        return "private pools that were gone before the dump have no names in recordings before "
+               "PyTorch 2.12, and not all can be concluded";
     return "other settings, another version or a memory limit";
 }
 
