@@ -201,6 +201,20 @@ void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor
         }
 }
 
+static void count_block(void *context, const frag_free_entry *entry)
+{
+    (void)entry;
+    uint32_t *count = context;
+    (*count)++;
+}
+
+uint32_t frag_free_index_count(const frag_free_index *index)
+{
+    uint32_t count = 0;
+    frag_free_index_visit(index, count_block, &count);
+    return count;
+}
+
 static bool check_least(const frag_free_index *index, uint32_t number, frag_error *error)
 {
     const frag_free_node *nodes = index->store->nodes;
@@ -230,7 +244,7 @@ static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *c
     uint32_t previous = 0;
     for (uint32_t place = table->heads[number]; place != 0; place = store->nodes[place].next) {
         if (place > store->id_count || store->nodes[place].previous != previous ||
-            ++*count > index->count)
+            ++*count > store->id_count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
                              number);
         const frag_free_node *node = &store->nodes[place];
@@ -250,10 +264,8 @@ static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *c
 bool frag_free_index_check(const frag_free_index *index, frag_error *error)
 {
     const frag_free_table *table = index->table;
-    if (table == NULL || index->count == 0)
-        return (table == NULL && index->count == 0) ||
-               frag_fail(error, FRAG_E_INPUT, "free index: %u blocks against its table",
-                         index->count);
+    if (table == NULL)
+        return true;
     uint64_t count = 0;
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
         if (!check_bin(index, number, &count, error))
@@ -261,7 +273,5 @@ bool frag_free_index_check(const frag_free_index *index, frag_error *error)
     for (uint32_t at = 0; at < FRAG_FREE_WORD_COUNT; at++)
         if ((table->words[at] != 0) != ((table->summary >> at & 1) != 0))
             return frag_fail(error, FRAG_E_INPUT, "free index: word %u and the summary differ", at);
-    return count == index->count ||
-           frag_fail(error, FRAG_E_INPUT, "free index: %llu blocks found, %u counted",
-                     (unsigned long long)count, index->count);
+    return count > 0 || frag_fail(error, FRAG_E_INPUT, "free index: an empty index has a table");
 }

@@ -68,7 +68,6 @@ typedef struct frag_free_index_store {
 typedef struct frag_free_index {
     frag_free_index_store *store;
     frag_free_table *table; /* NULL while the index is empty */
-    uint32_t count;
 } frag_free_index;
 
 /* Arena bytes that a store and the index_count indexes on it may take at most. */
@@ -100,6 +99,9 @@ typedef void frag_free_index_visitor(void *context, const frag_free_entry *entry
 void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
                            void *context);
 
+/* How many blocks it holds; counts them. */
+uint32_t frag_free_index_count(const frag_free_index *index);
+
 /* Audits every invariant. false: FRAG_E_INPUT with what is broken. */
 bool frag_free_index_check(const frag_free_index *index, frag_error *error);
 
@@ -120,6 +122,11 @@ static inline uint32_t frag_free_bin_of(uint64_t size)
     return (uint32_t)(number.bits >> 48) - 0x3ff0u;
 }
 
+static inline bool frag_free_comes_before(const frag_free_node *node, uint64_t size, uint64_t tie)
+{
+    return node->size < size || (node->size == size && node->tie < tie);
+}
+
 static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, uint64_t size,
                                           uint64_t tie)
 {
@@ -132,8 +139,7 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
     uint32_t place = id + 1;
     uint32_t previous = 0;
     uint32_t next = table->heads[number];
-    while (!store->keeps_least &&
-           (nodes[next].size < size || (nodes[next].size == size && nodes[next].tie < tie))) {
+    while (!store->keeps_least && frag_free_comes_before(&nodes[next], size, tie)) {
         previous = next;
         next = nodes[next].next;
     }
@@ -142,8 +148,7 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
     *(previous != 0 ? &nodes[previous].next : &table->heads[number]) = place;
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
     table->summary |= (uint64_t)1 << (number / 64);
-    index->count++;
-    if (store->keeps_least && tie < table->least->bin_ties[number])
+    if (FRAG_UNLIKELY(store->keeps_least) && tie < table->least->bin_ties[number])
         frag_free_least_insert(table->least, number, tie, id);
 }
 
@@ -165,23 +170,32 @@ static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id,
     uint64_t word = table->words[number / 64] & ~((uint64_t)is_empty << (number % 64));
     table->words[number / 64] = word;
     table->summary &= ~((uint64_t)(word == 0) << (number / 64));
-    if (store->keeps_least && table->least->bin_ids[number] == id)
+    if (FRAG_UNLIKELY(store->keeps_least) && table->least->bin_ids[number] == id)
         frag_free_least_repair(index, number, id);
-    index->count--;
 }
 
 /* size is the one the block was inserted with. */
 static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, uint64_t size)
 {
     frag_free_index_take_out(index, id, size);
-    if (index->count == 0)
+    if (index->table->summary == 0)
         frag_free_table_close(index);
 }
 
-/* Gives a block of the index a new size and tie. */
+/* Gives a block of the index a new size and tie. A block that became smaller and is still behind
+ * the one before it stays where it is: what follows it in its bin was larger already. */
 static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size,
                                           uint64_t size, uint64_t tie)
 {
+    frag_free_node *nodes = index->store->nodes;
+    frag_free_node *node = &nodes[id + 1];
+    if (size < old_size && frag_free_bin_of(size) == frag_free_bin_of(old_size) &&
+        !index->store->keeps_least &&
+        (node->previous == 0 || frag_free_comes_before(&nodes[node->previous], size, tie))) {
+        node->size = size;
+        node->tie = tie;
+        return;
+    }
     frag_free_index_take_out(index, id, old_size);
     frag_free_index_insert(index, id, size, tie);
 }
@@ -227,11 +241,6 @@ static inline bool frag_free_index_best(const frag_free_index *index, uint64_t s
     }
     *id = place - 1;
     return true;
-}
-
-static inline uint32_t frag_free_index_count(const frag_free_index *index)
-{
-    return index->count;
 }
 
 #endif

@@ -230,8 +230,6 @@ static void sees_what_has_been_broken(void **state)
     w.indexes[0].table->words[0] |= 1;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
     w.indexes[0].table->words[0] = 0;
-    w.indexes[0].count = 3;
-    assert_false(frag_free_index_check(&w.indexes[0], &error));
     frag_arena_destroy(&w.arena);
 }
 

@@ -311,17 +311,15 @@ static void follow(force_state *state, const frag_event *event, uint64_t index)
  */
 static bool is_pool_in_force(const force_state *state, const frag_event *event, uint64_t index)
 {
-    uint32_t pool = event->slot;
-    bool is_since = index >= state->forgotten[pool];
     switch (event->op) {
     case FRAG_OP_POOL_ON_OOM:
-        return state->on_oom[pool] == index + 1;
+        return state->on_oom[event->slot] == index + 1;
     case FRAG_OP_POOL_BEGIN:
     case FRAG_OP_POOL_END:
     case FRAG_OP_POOL_CREATE:
     case FRAG_OP_POOL_RELEASE:
     case FRAG_OP_POOL_NO_SPLIT:
-        return is_since && state->owners[pool] > 0;
+        return index >= state->forgotten[event->slot] && state->owners[event->slot] > 0;
     default:
         return false;
     }
