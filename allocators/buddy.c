@@ -94,7 +94,7 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
         return NULL;
     }
     frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits));
-    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, 1, false);
     policy->index.store = &policy->store;
     uint32_t header =
         frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);

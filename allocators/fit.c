@@ -134,7 +134,7 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max,
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, 2,
                                  how == SEARCH_FIRST);
     policy->indexes[0].store = &policy->store;
     policy->indexes[1].store = &policy->store;

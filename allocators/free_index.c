@@ -12,16 +12,21 @@ size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool
     uint64_t table_count = index_count < id_count ? index_count : id_count;
     uint64_t table_bytes = whole_lines(sizeof(frag_free_table)) +
                            (keeps_least ? whole_lines(sizeof(frag_free_least)) : 0);
-    return whole_lines(((uint64_t)id_count + 1) * sizeof(frag_free_node)) +
-           table_count * table_bytes + 64;
+    uint64_t places = (uint64_t)id_count + 1;
+    uint64_t heads = table_count * FRAG_FREE_BIN_COUNT;
+    return whole_lines(places * sizeof(frag_free_node)) +
+           whole_lines((places + heads) * sizeof(frag_free_link)) + table_count * table_bytes + 64;
 }
 
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
-                                  uint32_t id_count, bool keeps_least)
+                                  uint32_t id_count, uint64_t index_count, bool keeps_least)
 {
+    uint64_t table_count = index_count < id_count ? index_count : id_count;
     *store =
         (frag_free_index_store){.arena = arena, .id_count = id_count, .keeps_least = keeps_least};
     store->nodes = frag_arena_take(arena, (size_t)id_count + 1, sizeof *store->nodes);
+    store->links = frag_arena_take(
+        arena, (size_t)(id_count + 1 + table_count * FRAG_FREE_BIN_COUNT), sizeof *store->links);
     store->nodes[0].size = UINT64_MAX;
 }
 
@@ -33,6 +38,8 @@ frag_free_table *frag_free_table_open(frag_free_index *index)
         store->spare_tables = table->next_spare;
     } else {
         table = frag_arena_take(store->arena, 1, sizeof *table);
+        table->first_head = store->id_count + 1 + store->table_count * FRAG_FREE_BIN_COUNT;
+        store->table_count++;
         if (store->keeps_least) {
             table->least = frag_arena_take(store->arena, 1, sizeof *table->least);
             memset(table->least, 0xff, sizeof *table->least);
@@ -70,10 +77,12 @@ void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t
 {
     const frag_free_table *table = index->table;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     frag_free_least *least = table->least;
     uint64_t tie = UINT64_MAX;
     uint32_t tie_id = UINT32_MAX;
-    for (uint32_t place = table->heads[bin]; place != 0; place = nodes[place].next) {
+    for (uint32_t place = links[table->first_head + bin].next; place != 0;
+         place = links[place].next) {
         if (nodes[place].tie < tie) {
             tie = nodes[place].tie;
             tie_id = place - 1;
@@ -102,9 +111,11 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     uint64_t tie = UINT64_MAX;
     uint32_t number = frag_free_bin_of(size);
-    for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+    for (uint32_t place = links[table->first_head + number].next; place != 0;
+         place = links[place].next) {
         if (nodes[place].size >= size && nodes[place].tie < tie) {
             tie = nodes[place].tie;
             *id = place - 1;
@@ -135,12 +146,14 @@ bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t 
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     /* Distances from the rover, wrapping around, put what lies below it last. */
     uint64_t distance = 0;
     bool is_found = false;
     uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
     for (; number < FRAG_FREE_BIN_COUNT; number = frag_free_bin_above(table, number)) {
-        for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+        for (uint32_t place = links[table->first_head + number].next; place != 0;
+             place = links[place].next) {
             if (nodes[place].size >= size && (!is_found || nodes[place].tie - from < distance)) {
                 distance = nodes[place].tie - from;
                 *id = place - 1;
@@ -157,9 +170,11 @@ bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     uint32_t top_word = frag_bit_high(table->summary);
-    uint32_t worst = table->heads[top_word * 64 + frag_bit_high(table->words[top_word])];
-    for (uint32_t place = nodes[worst].next; place != 0; place = nodes[place].next)
+    uint32_t top = top_word * 64 + frag_bit_high(table->words[top_word]);
+    uint32_t worst = links[table->first_head + top].next;
+    for (uint32_t place = links[worst].next; place != 0; place = links[place].next)
         if (nodes[place].size > nodes[worst].size)
             worst = place;
     *id = worst - 1;
@@ -172,15 +187,16 @@ bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = table->heads[number];
+    uint32_t place = links[table->first_head + number].next;
     while (nodes[place].size < size || (nodes[place].size == size && nodes[place].tie <= tie))
-        place = nodes[place].next;
+        place = links[place].next;
     if (place == 0) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        place = table->heads[number];
+        place = links[table->first_head + number].next;
     }
     *id = place - 1;
     return true;
@@ -193,9 +209,11 @@ void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor
     if (table == NULL)
         return;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     for (uint32_t number = frag_free_bin_from(table, 0); number < FRAG_FREE_BIN_COUNT;
          number = frag_free_bin_above(table, number))
-        for (uint32_t place = table->heads[number]; place != 0; place = nodes[place].next) {
+        for (uint32_t place = links[table->first_head + number].next; place != 0;
+             place = links[place].next) {
             frag_free_entry entry = {nodes[place].size, nodes[place].tie, place - 1};
             visit(context, &entry);
         }
@@ -218,9 +236,11 @@ uint32_t frag_free_index_count(const frag_free_index *index)
 static bool check_least(const frag_free_index *index, uint32_t number, frag_error *error)
 {
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     const frag_free_least *least = index->table->least;
     uint64_t tie = UINT64_MAX;
-    for (uint32_t place = index->table->heads[number]; place != 0; place = nodes[place].next)
+    for (uint32_t place = links[index->table->first_head + number].next; place != 0;
+         place = links[place].next)
         tie = nodes[place].tie < tie ? nodes[place].tie : tie;
     if (least->bin_ties[number] != tie)
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u does not know its least tie",
@@ -238,21 +258,23 @@ static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *c
     const frag_free_table *table = index->table;
     const frag_free_index_store *store = index->store;
     bool is_marked = (table->words[number / 64] >> (number % 64) & 1) != 0;
-    if (is_marked != (table->heads[number] != 0))
+    const frag_free_link *links = store->links;
+    uint32_t head = table->first_head + number;
+    if (is_marked != (links[head].next != 0))
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
                          number);
-    uint32_t previous = 0;
-    for (uint32_t place = table->heads[number]; place != 0; place = store->nodes[place].next) {
-        if (place > store->id_count || store->nodes[place].previous != previous ||
+    uint32_t previous = head;
+    for (uint32_t place = links[head].next; place != 0; place = links[place].next) {
+        if (place > store->id_count || links[place].previous != previous ||
             ++*count > store->id_count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
                              number);
         const frag_free_node *node = &store->nodes[place];
-        const frag_free_node *before = &store->nodes[previous];
+        const frag_free_node *before = &store->nodes[previous == head ? 0 : previous];
         if (frag_free_bin_of(node->size) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
                              place - 1);
-        if (previous != 0 && !store->keeps_least &&
+        if (previous != head && !store->keeps_least &&
             (node->size < before->size || (node->size == before->size && node->tie <= before->tie)))
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order",
                              place - 1);

@@ -31,14 +31,19 @@ typedef struct frag_free_entry {
     uint32_t id;
 } frag_free_entry;
 
-/* A block in its bin. Nodes are named by places, id + 1; 0 is no block: nodes[0] takes what is
- * written to the neighbour that is not there, and is larger than any, so that walks end at it. */
+/* What is known of a block. Blocks are named by places, id + 1; 0 is no block, and larger than any,
+ * so that walks end at it. */
 typedef struct frag_free_node {
     uint64_t size;
     uint64_t tie;
+} frag_free_node;
+
+/* The places of its neighbours in the bin. Before the first block of a bin lies its head, which has
+ * a place behind those of all blocks, so that no link is a special case. */
+typedef struct frag_free_link {
     uint32_t next;
     uint32_t previous;
-} frag_free_node;
+} frag_free_link;
 
 /* The least tie key of each bin and of each octave, for searches by address. */
 typedef struct frag_free_least {
@@ -53,12 +58,14 @@ typedef struct frag_free_table {
     uint64_t words[FRAG_FREE_WORD_COUNT]; /* bit b of the whole: bin b is not empty */
     frag_free_least *least;               /* NULL unless the store keeps it */
     struct frag_free_table *next_spare;
-    uint32_t heads[FRAG_FREE_BIN_COUNT]; /* the first place of each bin */
+    uint32_t first_head; /* the place of the first bin's head; those of the others follow */
 } frag_free_table;
 
 typedef struct frag_free_index_store {
     frag_arena *arena;
     frag_free_node *nodes; /* id_count + 1 */
+    frag_free_link *links; /* the same, and FRAG_FREE_BIN_COUNT for each table */
+    uint32_t table_count;  /* tables made */
     uint32_t id_count;
     bool keeps_least;
     frag_free_table *spare_tables;
@@ -76,7 +83,7 @@ size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count, bool
 /* keeps_least: for first fit. Bins are then not sorted, but know their least ties; only first, next
  * and visit (in no meaningful order) work on such a store, and the others on one without. */
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
-                                  uint32_t id_count, bool keeps_least);
+                                  uint32_t id_count, uint64_t index_count, bool keeps_least);
 
 /* ---- searches; false: no block of the index will do */
 
@@ -132,20 +139,22 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
 {
     frag_free_index_store *store = index->store;
     frag_free_node *nodes = store->nodes;
+    frag_free_link *links = store->links;
     frag_free_table *table = index->table;
     if (FRAG_UNLIKELY(table == NULL))
         table = frag_free_table_open(index);
     uint32_t number = frag_free_bin_of(size);
     uint32_t place = id + 1;
-    uint32_t previous = 0;
-    uint32_t next = table->heads[number];
+    uint32_t previous = table->first_head + number;
+    uint32_t next = links[previous].next;
     while (!store->keeps_least && frag_free_comes_before(&nodes[next], size, tie)) {
         previous = next;
-        next = nodes[next].next;
+        next = links[next].next;
     }
-    nodes[place] = (frag_free_node){.size = size, .tie = tie, .next = next, .previous = previous};
-    nodes[next].previous = place;
-    *(previous != 0 ? &nodes[previous].next : &table->heads[number]) = place;
+    nodes[place] = (frag_free_node){size, tie};
+    links[place] = (frag_free_link){next, previous};
+    links[next].previous = place;
+    links[previous].next = place;
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
     table->summary |= (uint64_t)1 << (number / 64);
     if (FRAG_UNLIKELY(store->keeps_least) && tie < table->least->bin_ties[number])
@@ -156,17 +165,14 @@ static inline void frag_free_index_insert(frag_free_index *index, uint32_t id, u
 static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id, uint64_t size)
 {
     frag_free_index_store *store = index->store;
-    frag_free_node *nodes = store->nodes;
+    frag_free_link *links = store->links;
     frag_free_table *table = index->table;
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = id + 1;
-    uint32_t next = nodes[place].next;
-    uint32_t previous = nodes[place].previous;
-    uint32_t *link = previous != 0 ? &nodes[previous].next : &table->heads[number];
-    FRAG_ASSERT(*link == place);
-    *link = next;
-    nodes[next].previous = previous;
-    bool is_empty = table->heads[number] == 0;
+    frag_free_link link = links[id + 1];
+    FRAG_ASSERT(links[link.previous].next == id + 1);
+    links[link.previous].next = link.next;
+    links[link.next].previous = link.previous;
+    bool is_empty = links[table->first_head + number].next == 0;
     uint64_t word = table->words[number / 64] & ~((uint64_t)is_empty << (number % 64));
     table->words[number / 64] = word;
     table->summary &= ~((uint64_t)(word == 0) << (number / 64));
@@ -187,13 +193,13 @@ static inline void frag_free_index_remove(frag_free_index *index, uint32_t id, u
 static inline void frag_free_index_change(frag_free_index *index, uint32_t id, uint64_t old_size,
                                           uint64_t size, uint64_t tie)
 {
-    frag_free_node *nodes = index->store->nodes;
-    frag_free_node *node = &nodes[id + 1];
-    if (size < old_size && frag_free_bin_of(size) == frag_free_bin_of(old_size) &&
-        !index->store->keeps_least &&
-        (node->previous == 0 || frag_free_comes_before(&nodes[node->previous], size, tie))) {
-        node->size = size;
-        node->tie = tie;
+    const frag_free_index_store *store = index->store;
+    uint32_t number = frag_free_bin_of(size);
+    uint32_t previous = store->links[id + 1].previous;
+    if (size < old_size && number == frag_free_bin_of(old_size) && !store->keeps_least &&
+        (previous == index->table->first_head + number ||
+         frag_free_comes_before(&store->nodes[previous], size, tie))) {
+        store->nodes[id + 1] = (frag_free_node){size, tie};
         return;
     }
     frag_free_index_take_out(index, id, old_size);
@@ -229,15 +235,16 @@ static inline bool frag_free_index_best(const frag_free_index *index, uint64_t s
     if (table == NULL)
         return false;
     const frag_free_node *nodes = index->store->nodes;
+    const frag_free_link *links = index->store->links;
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = table->heads[number];
+    uint32_t place = links[table->first_head + number].next;
     while (nodes[place].size < size)
-        place = nodes[place].next;
+        place = links[place].next;
     if (place == 0) {
         number = frag_free_bin_above(table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        place = table->heads[number];
+        place = links[table->first_head + number].next;
     }
     *id = place - 1;
     return true;

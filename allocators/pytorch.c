@@ -533,7 +533,8 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     policy->pool_count = limits->pool_count;
     policy->list_count = limits->pool_count * 2 * limits->stream_count;
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
-    frag_free_index_store_create(&policy->store, setup->arena, policy->block_max, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->block_max,
+                                 policy->list_count, false);
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
             .index = {.store = &policy->store},

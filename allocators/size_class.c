@@ -226,7 +226,7 @@ static frag_policy *size_class_create(const frag_policy_setup *setup, frag_error
         setup->arena, (size_t)slab_count * policy->slots_per_slab, sizeof(uint32_t));
     for (uint32_t i = 0; i < policy->class_count; i++)
         policy->partial[i] = NONE;
-    frag_free_index_store_create(&policy->store, setup->arena, policy->segment_max, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->segment_max, 1, false);
     policy->kept.store = &policy->store;
     return policy;
 }

@@ -26,7 +26,7 @@ static void open_world(world *w, bool keeps_least)
     frag_error error = {0};
     assert_true(frag_arena_create(&w->arena, frag_free_index_store_bytes(IDS, INDEXES, keeps_least),
                                   &error));
-    frag_free_index_store_create(&w->store, &w->arena, IDS, keeps_least);
+    frag_free_index_store_create(&w->store, &w->arena, IDS, INDEXES, keeps_least);
     for (uint32_t i = 0; i < INDEXES; i++)
         w->indexes[i].store = &w->store;
     w->random = 88172645463325252u;
@@ -221,9 +221,9 @@ static void sees_what_has_been_broken(void **state)
     frag_free_index_insert(&w.indexes[0], 7, 4096, 10);
     frag_free_index_insert(&w.indexes[0], 8, 4096, 20);
     assert_true(frag_free_index_check(&w.indexes[0], &error));
-    w.store.nodes[8].previous = 5;
+    w.store.links[8].previous = 5;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.store.nodes[8].previous = 9;
+    w.store.links[8].previous = 9;
     w.store.nodes[8].tie = 30;
     assert_false(frag_free_index_check(&w.indexes[0], &error));
     w.store.nodes[8].tie = 10;
