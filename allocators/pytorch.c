@@ -209,24 +209,22 @@ static void merge_into_free(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *freed = &policy->blocks[id];
     uint32_t prev = freed->prev;
-    if (prev != FRAG_PYTORCH_NONE && frag_pytorch_is_free(&policy->blocks[prev])) {
+    if (frag_pytorch_is_free(&policy->blocks[prev])) {
         const frag_pytorch_block *before = &policy->blocks[prev];
         frag_pytorch_remove_free(policy, prev);
         freed->address = before->address;
         freed->bytes += before->bytes;
         freed->prev = before->prev;
-        if (freed->prev != FRAG_PYTORCH_NONE)
-            policy->blocks[freed->prev].next = id;
+        policy->blocks[freed->prev].next = id;
         frag_pytorch_give_record(policy, prev);
     }
     uint32_t next = freed->next;
-    if (next != FRAG_PYTORCH_NONE && frag_pytorch_is_free(&policy->blocks[next])) {
+    if (frag_pytorch_is_free(&policy->blocks[next])) {
         const frag_pytorch_block *after = &policy->blocks[next];
         frag_pytorch_remove_free(policy, next);
         freed->bytes += after->bytes;
         freed->next = after->next;
-        if (freed->next != FRAG_PYTORCH_NONE)
-            policy->blocks[freed->next].prev = id;
+        policy->blocks[freed->next].prev = id;
         frag_pytorch_give_record(policy, next);
     }
     frag_pytorch_insert_free(policy, id);
@@ -591,6 +589,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;
     policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
+    policy->blocks[FRAG_PYTORCH_NONE].list = FRAG_PYTORCH_IN_USE;
     policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
     policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));

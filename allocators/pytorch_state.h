@@ -26,6 +26,8 @@
  * segment. */
 #define FRAG_PYTORCH_SEGMENT_NUMBER_MAX (((uint64_t)1 << 24) - 1)
 
+/* Record 0 stands for no block: it is in use for ever, so that nothing merges with it, and takes what
+ * is written to a neighbour that is not there. */
 typedef struct frag_pytorch_block {
     uint64_t address;
     uint64_t bytes;
@@ -223,8 +225,7 @@ static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, 
         .list = rest->list,
         .number = frag_pytorch_number_beside(policy, rest),
     };
-    if (rest->prev != FRAG_PYTORCH_NONE)
-        policy->blocks[rest->prev].next = front;
+    policy->blocks[rest->prev].next = front;
     rest->prev = front;
     rest->address += bytes;
     rest->bytes -= bytes;
