@@ -128,11 +128,14 @@ static uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t round
     return id;
 }
 
-/* Is what a block has more than it needs to be split off? */
-static bool is_split_off(const frag_policy *policy, uint64_t rounded, uint64_t rest, bool is_fine)
+/* Is what a block has more than it needs to be split off? Without branches, since nobody can guess
+ * the answer. */
+static inline bool is_split_off(const frag_policy *policy, uint64_t rounded, uint64_t rest,
+                                bool is_fine)
 {
-    return is_fine ? rest >= FRAG_PYTORCH_ROUND
-                   : rounded < policy->settings.max_split_bytes && rest > FRAG_PYTORCH_SMALL_MAX;
+    uint64_t least = is_fine ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1;
+    bool may_split = is_fine | (rounded < policy->settings.max_split_bytes);
+    return may_split & (rest >= least);
 }
 
 /* The same for a block that did not simply come out of its own list. */
@@ -192,7 +195,7 @@ static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag
     bool is_split =
         FRAG_UNLIKELY(pool != 0 || (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) != number)
             ? is_rarely_split_off(policy, id, number, rounded, rest)
-            : is_split_off(policy, rounded, rest, is_small || policy->settings.is_expandable);
+            : is_split_off(policy, rounded, rest, is_small | policy->settings.is_expandable);
     if (is_split)
         id = split(policy, id, rounded, is_listed);
     else if (is_listed)
