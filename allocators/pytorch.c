@@ -96,7 +96,8 @@ static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_
 
 /* The slow path: a segment from the device, after giving back more and more of what is cached.
  * *is_listed: the block is still in its free list. */
-static uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t rounded, bool *is_listed)
+static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t rounded,
+                                          bool *is_listed)
 {
     const frag_pytorch_list *list = &policy->lists[number];
     uint32_t version = policy->settings.version;
@@ -153,7 +154,8 @@ static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t
 }
 
 /* Cuts the front off and puts what is left (back) into its list. */
-static uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed)
+static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed,
+                             bool is_plain)
 {
     uint64_t bytes = policy->blocks[id].bytes;
     uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
@@ -162,50 +164,69 @@ static uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool i
         return front;
     }
     const frag_pytorch_block *remainder = &policy->blocks[id];
-    if (FRAG_UNLIKELY(policy->tracks_ages))
+    if (!is_plain && policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_free_index_change(&frag_pytorch_list_at(policy, remainder)->index, id, bytes,
                            remainder->bytes, frag_pytorch_tie_of(policy, remainder));
     return front;
 }
 
-static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+/* is_plain is known where this is inlined: see frag_pytorch_settle. */
+static inline bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
+                         bool is_plain)
 {
-    if (FRAG_UNLIKELY(policy->wait_count > 0) && !frag_pytorch_is_busy(policy))
+    if (!is_plain && policy->wait_count > 0 && !frag_pytorch_is_busy(policy))
         frag_pytorch_process_events(policy);
-    uint64_t rounded = frag_pytorch_round(&policy->settings, request->bytes);
+    uint64_t rounded = is_plain ? frag_align_up(request->bytes, FRAG_PYTORCH_ROUND)
+                                : frag_pytorch_round(&policy->settings, request->bytes);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
-    uint32_t pool = request->pool;
-    if (FRAG_UNLIKELY(pool != 0))
+    uint32_t pool = is_plain ? 0 : request->pool;
+    if (!is_plain && pool != 0)
         frag_pytorch_pool_ensure(policy, pool);
-    else if (FRAG_UNLIKELY(policy->scope_count > 0))
+    else if (!is_plain && policy->scope_count > 0)
         pool = frag_pytorch_route(policy, request->stream);
     uint32_t number = frag_pytorch_list_of(policy, pool, is_small, request->stream);
     const frag_pytorch_list *list = &policy->lists[number];
-    if (FRAG_UNLIKELY(policy->is_gc_armed) && !is_small && pool == 0)
+    if (!is_plain && policy->is_gc_armed && !is_small && pool == 0)
         policy->large_searches++;
-    uint32_t id = frag_pytorch_find(policy, list, rounded, true);
-    bool is_listed = id != FRAG_PYTORCH_NONE;
+    uint32_t id = FRAG_PYTORCH_NONE;
+    bool is_listed =
+        is_plain ? frag_free_index_best(&list->index, rounded, &id)
+                 : (id = frag_pytorch_find(policy, list, rounded, true)) != FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!is_listed)) {
         id = get_segment(policy, number, rounded, &is_listed);
         if (id == FRAG_PYTORCH_NONE)
             return false;
     }
     uint64_t rest = policy->blocks[id].bytes - rounded;
-    bool is_split =
-        FRAG_UNLIKELY(pool != 0 || (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) != number)
-            ? is_rarely_split_off(policy, id, number, rounded, rest)
-            : is_split_off(policy, rounded, rest, is_small | policy->settings.is_expandable);
+    bool is_own = (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) == number;
+    bool is_split = FRAG_UNLIKELY(pool != 0 || !is_own)
+                        ? is_rarely_split_off(policy, id, number, rounded, rest)
+                        : is_split_off(policy, rounded, rest,
+                                       is_small | (!is_plain && policy->settings.is_expandable));
     if (is_split)
-        id = split(policy, id, rounded, is_listed);
+        id = split(policy, id, rounded, is_listed, is_plain);
     else if (is_listed)
         frag_pytorch_remove_free(policy, id);
     frag_pytorch_block *granted = &policy->blocks[id];
     granted->list |= FRAG_PYTORCH_IN_USE;
     *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
-    if (FRAG_UNLIKELY(policy->stats != NULL))
+    if (!is_plain && policy->stats != NULL)
         frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
     return true;
+}
+
+static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_request *request,
+                                          frag_grant *grant)
+{
+    return alloc(policy, request, grant, false);
+}
+
+static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    if (FRAG_UNLIKELY(!policy->is_plain || request->pool != 0))
+        return alloc_generally(policy, request, grant);
+    return alloc(policy, request, grant, true);
 }
 
 static void merge_into_free(frag_policy *policy, uint32_t id)
@@ -299,6 +320,7 @@ static void arm_collection(frag_policy *policy)
             if (frag_pytorch_is_free(&policy->blocks[id]))
                 policy->ages[id] = 0;
     }
+    frag_pytorch_settle(policy);
 }
 
 static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)

@@ -42,6 +42,7 @@ static void open_scope(frag_policy *policy, uint32_t pool, uint32_t stream)
         return;
     add_owner(policy, pool);
     policy->scopes[policy->scope_count++] = (frag_pytorch_scope){pool, stream};
+    frag_pytorch_settle(policy);
 }
 
 /* Scopes may end in any order. */
@@ -53,6 +54,7 @@ static void close_scope(frag_policy *policy, uint32_t pool)
     policy->scope_count--;
     for (; at < policy->scope_count; at++)
         policy->scopes[at] = policy->scopes[at + 1];
+    frag_pytorch_settle(policy);
 }
 
 static void drop_owner(frag_policy *policy, uint32_t pool)

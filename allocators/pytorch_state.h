@@ -26,8 +26,8 @@
  * segment. */
 #define FRAG_PYTORCH_SEGMENT_NUMBER_MAX (((uint64_t)1 << 24) - 1)
 
-/* Record 0 stands for no block: it is in use for ever, so that nothing merges with it, and takes what
- * is written to a neighbour that is not there. */
+/* Record 0 stands for no block: it is in use for ever, so that nothing merges with it, and takes
+ * what is written to a neighbour that is not there. */
 typedef struct frag_pytorch_block {
     uint64_t address;
     uint64_t bytes;
@@ -104,6 +104,7 @@ struct frag_policy {
     uint32_t large_searches; /* of the default large pool while collection is armed */
     uint32_t scope_count;
     uint32_t capture_count;
+    bool is_plain; /* nothing out of the ordinary is on: see frag_pytorch_settle */
     bool is_gc_armed;
     bool tracks_ages; /* collection was on at some time */
     bool is_rejected; /* the request being served was refused before the device was asked */
@@ -259,6 +260,18 @@ static inline uint64_t frag_pytorch_pool_key(const frag_policy *policy, uint32_t
 {
     const frag_pool_name *name = &policy->pool_names[pool];
     return name->high != 0 ? name->high : name->low;
+}
+
+/* To be called when something changes that a request must look at: most of the time there is
+ * nothing, and a request then takes a shorter way. */
+static inline void frag_pytorch_settle(frag_policy *policy)
+{
+    const frag_pytorch_settings *settings = &policy->settings;
+    bool has_plain_settings = !settings->has_divisions && !settings->is_expandable &&
+                              settings->max_split_bytes == UINT64_MAX;
+    policy->is_plain = has_plain_settings && policy->range_count <= 1 && policy->wait_count == 0 &&
+                       policy->scope_count == 0 && !policy->is_gc_armed && !policy->tracks_ages &&
+                       policy->stats == NULL;
 }
 
 /* Names the list that the next device calls are for, to those who watch. */

@@ -50,6 +50,7 @@ bool frag_pytorch_use_block(frag_policy *policy, frag_handle handle, uint32_t st
 static void complete(frag_policy *policy, uint32_t block)
 {
     policy->wait_count--;
+    frag_pytorch_settle(policy);
     policy->on_complete(policy->on_complete_context, block);
     frag_pytorch_complete(policy, block);
 }
@@ -95,6 +96,7 @@ void frag_pytorch_free_shared(frag_policy *policy, uint32_t id)
 {
     policy->blocks[id].list |= FRAG_PYTORCH_WAITING;
     policy->wait_count++;
+    frag_pytorch_settle(policy);
     if (frag_pytorch_is_busy(policy))
         policy->deferred[policy->deferred_count++] = id;
     else
