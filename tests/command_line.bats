@@ -129,6 +129,38 @@ fails() {
     done
 }
 
+@test "two outputs in one place are refused, and a run that cannot begin leaves no file" {
+    trace=traces/samples/truncated.pickle.zst
+    out=$BATS_TEST_TMPDIR/place
+    fails 2 "the snapshot and the rows cannot both go to $out; name a file for one" \
+        run $trace -p pytorch -o "$out" --snapshot "$out"
+    fails 2 "the snapshot and the driver log cannot both go to stdout; name a file for one" \
+        run $trace -p pytorch -o "$out" --driver-log - --snapshot -
+    fails 2 "the driver log and the rows cannot both go to stdout; name a file for one" \
+        run $trace -p pytorch --driver-log -
+    fails 2 "the name of an output file is empty; name one" run $trace -p pytorch --snapshot ""
+    fails 4 "$out/x: cannot be written (No such file or directory); choose a writable place" \
+        run $trace -p pytorch --driver-log "$out.log" --snapshot "$out/x"
+    fails 4 "$out/x: cannot be written (No such file or directory); choose a writable place" \
+        run $trace -p pytorch --driver-log "$out.log" -o "$out/x"
+    [ -z "$(find "$BATS_TEST_TMPDIR" -name 'place*')" ]
+    ./fraglab run $trace -p pytorch -o /dev/null --snapshot /dev/null --driver-log /dev/null
+}
+
+@test "threads change neither the order of errors nor the exit code" {
+    echo '{' >"$BATS_TEST_TMPDIR/bad"
+    both="$BATS_TEST_TMPDIR/bad docs/scenarios/live-tensors.trace"
+    for threads in 1 2; do
+        # shellcheck disable=SC2086
+        run ./fraglab run $both -p pytorch --stats-at 520 -j $threads
+        [ "$status" -eq 3 ]
+        [[ "${lines[0]}" == *"bad:1:"* ]]
+        [[ "${lines[1]}" == *"live-tensors.trace: the trace has no event 520;"* ]]
+        run ./fraglab run docs/scenarios/live-tensors.trace "$BATS_TEST_TMPDIR/bad" -p pytorch --stats-at 520 -j $threads
+        [ "$status" -eq 2 ]
+    done
+}
+
 @test "a settings string that PyTorch refuses is refused with its words" {
     trace=traces/samples/unet.pickle.zst
     fails 2 "unet.pickle.zst: PyTorch 2.9 refuses these settings at character 1: Unrecognized CachingAllocator option: large_segment_size_mb" \

@@ -283,6 +283,11 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
         output->stream = stdout;
         return output;
     }
+    if (path[0] == '\0') {
+        frag_fail(error, FRAG_E_USAGE, "the name of an output file is empty; name one");
+        free(output);
+        return NULL;
+    }
     struct stat status;
     bool exists = stat(path, &status) == 0;
     if (exists && S_ISREG(status.st_mode) && !may_overwrite) {
@@ -305,11 +310,11 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
             output->stream = fdopen(descriptor, "wb");
             output->temporary = frag_copy_text(name.bytes);
         }
-        output->path = frag_copy_text(path);
         frag_text_destroy(&name);
     }
+    output->path = frag_copy_text(path);
     if (output->stream == NULL) {
-        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place with -o",
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place",
                   strerror(errno));
         frag_error_in(error, path);
         frag_output_abandon(output);

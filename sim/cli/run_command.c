@@ -249,25 +249,41 @@ static void write_snapshot(running *state, size_t count)
     }
 }
 
-/* Prints the finished rows; the exit code of the first failure, else 0. */
-static int print_jobs(running *state, size_t count, FILE *stream)
+/* What went wrong, in the order of the command line, so that threads change nothing; the exit code
+ * of the first failure, else 0. */
+static int report_problems(const running *state, size_t source_count, size_t job_count)
 {
-    frag_row *rows = frag_alloc(count, sizeof *rows);
-    size_t done = 0;
     int code = 0;
-    for (size_t i = 0; i < count; i++) {
-        const job *task = &state->jobs[i];
-        if (!task->is_ok && task->error.code != FRAG_E_NONE) {
-            if (is_said(state, i))
+    size_t next = 0;
+    for (size_t i = 0; i < source_count; i++) {
+        const source *from = &state->sources[i];
+        if (!from->is_loaded) {
+            int failure = frag_report(&from->error);
+            code = code != 0 ? code : failure;
+        }
+        for (; next < job_count && state->jobs[next].recording == &from->recording; next++) {
+            const job *task = &state->jobs[next];
+            if (task->is_ok || task->error.code == FRAG_E_NONE || is_said(state, next))
                 continue;
             frag_error problem = task->error;
             frag_error_in(&problem, task->recording->name);
             int failure = frag_report(&problem);
             code = code != 0 ? code : failure;
-        } else if (task->is_ok && !task->result.replay.is_interrupted) {
-            state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
-            fill_row(state, task, &rows[done++]);
         }
+    }
+    return code;
+}
+
+static void print_rows(running *state, size_t count, FILE *stream)
+{
+    frag_row *rows = frag_alloc(count, sizeof *rows);
+    size_t done = 0;
+    for (size_t i = 0; i < count; i++) {
+        const job *task = &state->jobs[i];
+        if (!task->is_ok || task->result.replay.is_interrupted)
+            continue;
+        state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
+        fill_row(state, task, &rows[done++]);
     }
     bool is_table =
         state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
@@ -288,7 +304,6 @@ static int print_jobs(running *state, size_t count, FILE *stream)
             frag_say(state->arguments, "%s: %s: %s", rows[i].trace_name, rows[i].label,
                      rows[i].result->replay.oom.message);
     free(rows);
-    return code;
 }
 
 /* A block of recordings: load side by side, run side by side, print in order. */
@@ -303,12 +318,8 @@ static int run_block(running *state, size_t count, FILE *stream)
     frag_for_each((uint32_t)state->threads, job_count, run_job, state);
     if (state->snapshot != NULL)
         write_snapshot(state, job_count);
-    int code = print_jobs(state, job_count, stream);
-    for (size_t i = 0; i < count; i++)
-        if (!state->sources[i].is_loaded) {
-            int failure = frag_report(&state->sources[i].error);
-            code = code != 0 ? code : failure;
-        }
+    int code = report_problems(state, count, job_count);
+    print_rows(state, job_count, stream);
     for (size_t i = 0; i < job_count; i++) {
         /* A job that ran owns the policy it resolved; the others share the command line's. */
         bool is_shared = false;
@@ -323,6 +334,29 @@ static int run_block(running *state, size_t count, FILE *stream)
         frag_recording_destroy(&state->sources[i].recording);
     free(state->sources);
     return code;
+}
+
+/* Two outputs in one place would be mixed, or the last would take the place of the other. */
+static bool check_places(const frag_arguments *arguments, frag_error *error)
+{
+    static const struct {
+        const char *option;
+        const char *words;
+    } outputs[] = {{"output", "rows"}, {"driver-log", "driver log"}, {"snapshot", "snapshot"}};
+    const size_t count = sizeof outputs / sizeof outputs[0];
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            const char *one = frag_arguments_value(arguments, outputs[i].option);
+            const char *other = frag_arguments_value(arguments, outputs[j].option);
+            one = one == NULL && i == 0 ? "-" : one;
+            if (one == NULL || other == NULL || strcmp(one, other) != 0 ||
+                strcmp(one, "/dev/null") == 0)
+                continue;
+            return frag_fail(
+                error, FRAG_E_USAGE, "the %s and the %s cannot both go to %s; name a file for one",
+                outputs[j].words, outputs[i].words, strcmp(one, "-") == 0 ? "stdout" : one);
+        }
+    return true;
 }
 
 static bool open_driver_log(running *state, frag_output **log, frag_error *error)
@@ -363,7 +397,8 @@ static int run_command(const frag_arguments *arguments)
     frag_output *log = NULL;
     frag_output *output = NULL;
     int code = 0;
-    if (!read_options(arguments, &state, &error) || !open_driver_log(&state, &log, &error) ||
+    if (!read_options(arguments, &state, &error) || !check_places(arguments, &error) ||
+        !open_driver_log(&state, &log, &error) ||
         !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
@@ -389,7 +424,9 @@ static int run_command(const frag_arguments *arguments)
     }
     if (output != NULL && !frag_output_finish(output, &error))
         code = code != 0 ? code : frag_report(&error);
-    if (log != NULL && !frag_output_finish(log, &error))
+    if (output == NULL)
+        frag_output_abandon(log);
+    else if (log != NULL && !frag_output_finish(log, &error))
         code = code != 0 ? code : frag_report(&error);
     if (!frag_run_snapshot_close(state.snapshot, &error))
         code = code != 0 ? code : frag_report(&error);
@@ -410,8 +447,8 @@ const frag_command frag_command_run = {
                    "row for each: peak reserved "
                    "bytes, how far above the bound, utilisation, device calls, and the OOM point "
                    "if memory ran out. A trace is "
-                   "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file or fraglab's text "
-                   "form; '-' is stdin. A "
+                   "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file, fraglab's text "
+                   "form or a golden log; '-' is stdin. A "
                    "recording of several devices gives a row for each.\n\n"
                    "--stats-at replays once more, stops exactly after the event, and prints what "
                    "the policy has counted so far; at an OOM the retries and the failed request "

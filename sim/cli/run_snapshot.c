@@ -44,12 +44,6 @@ static bool read_options(const frag_arguments *arguments, const frag_policy_list
         frag_fail(error, FRAG_E_USAGE, "the snapshot shows one run; give one trace and one policy");
         return frag_error_in(error, "--snapshot");
     }
-    const char *rows = frag_arguments_value(arguments, "output");
-    if (strcmp(path, "-") == 0 && (rows == NULL || strcmp(rows, "-") == 0)) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "the snapshot and the rows cannot both go to stdout; name a file for one");
-        return frag_error_in(error, "--snapshot");
-    }
     return true;
 }
 
