@@ -37,6 +37,8 @@ LOG
     gzip "$out/small.jsonl"
     run ./fraglab verify --against golden - <"$out/small.jsonl.gz"
     [ "$status" -eq 0 ]
+    run ./fraglab verify --against golden - $D/2.9.1-tiny-def-1.jsonl.zst <"$out/small.jsonl.gz"
+    [[ "${lines[1]}" == "stdin: identical: 5 requests, "* ]]
 }
 
 @test "a difference is told with its line, both sides and what was asked" {
@@ -49,6 +51,16 @@ LOG
     [ "${lines[3]}" = "  fraglab: 0x700000000400" ]
     [[ "$output" == *'           4  {"op":"alloc","id":2,'* ]]
     [[ "$output" == *"2.9.1-tiny-def-1.jsonl.zst: identical: "* ]]
+}
+
+@test "a policy without the settings of the log is told of them" {
+    log=2.1.2-gc-gc8-1.jsonl.zst
+    run ./fraglab verify --against golden --policy pytorch $D/$log
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "  likely: the log was made with other settings; try pytorch:recorded" ]
+    run ./fraglab verify --against golden --policy best-fit $D/$log
+    [ "$status" -eq 1 ]
+    [[ "$output" != *likely* ]]
 }
 
 @test "every kind of difference is seen" {
@@ -93,6 +105,9 @@ LOG
     run ./fraglab verify --against golden traces/samples/unet.pickle.zst
     [ "$status" -eq 3 ]
     [[ "$output" == *"unet.pickle.zst:1: this is no golden log; expected "* ]]
+    run ./fraglab verify --against golden /dev/null
+    [ "$status" -eq 3 ]
+    [ "$output" = "fraglab: /dev/null:1: the file is empty; expected a golden log" ]
     mkdir "$out/empty"
     run ./fraglab verify --against golden "$out/empty"
     [ "$status" -eq 3 ]

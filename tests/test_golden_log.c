@@ -145,7 +145,7 @@ static void refuses_with_line_and_remedy(void **state)
         uint64_t line;
         const char *sentence;
     } cases[] = {
-        {"", 1, "stops without its \"end\" line"},
+        {"", 1, "the file is empty"},
         {"[1]\n", 1, "no golden log"},
         {"{\"a\":1}\n", 1, "\"golden\" in its first line"},
         {"{\"golden\":\"rmm-pool\",\"version\":\"25.10\"}\n", 1,

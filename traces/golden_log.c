@@ -626,6 +626,8 @@ static bool read_lines(golden_reader *reader)
         if (is_last(reader->log, FRAG_GOLDEN_ERROR))
             return true;
     }
+    if (reader->line == 1)
+        return frag_fail_line(reader->error, 1, 0, "the file is empty; expected a golden log");
     return is_last(reader->log, FRAG_GOLDEN_END) ||
            frag_fail_line(reader->error, reader->line, 0,
                           "the log stops without its \"end\" line; it was cut short");

@@ -121,7 +121,8 @@ bool frag_golden_layout_compare(const frag_golden_layout *layout, size_t index,
         return false;
     }
     const frag_golden_block *mine = &layout->blocks[held->blocks.first];
-    const frag_golden_block *theirs = &log->blocks[line->items.first];
+    const frag_golden_block *theirs =
+        line->items.count > 0 ? &log->blocks[line->items.first] : mine;
     size_t at = 0;
     while (at < held->blocks.count && at < line->items.count &&
            mine[at].address == theirs[at].address && mine[at].bytes == theirs[at].bytes &&

@@ -17,7 +17,7 @@
 
 typedef struct golden_job {
     char *path;
-    const char *name; /* of the file, in path */
+    const char *name; /* of the file, in path; or "stdin" */
     frag_golden_result result;
     frag_text context; /* lines of the log up to the difference */
     char torch[16];
@@ -44,7 +44,7 @@ static void add_job(golden_check *state, const char *path)
     golden_job *job = &state->jobs[state->job_count++];
     *job = (golden_job){.path = frag_copy_text(path)};
     const char *slash = strrchr(job->path, '/');
-    job->name = slash != NULL ? slash + 1 : job->path;
+    job->name = slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "stdin" : job->path;
 }
 
 static bool is_folder(const char *path)
@@ -179,7 +179,7 @@ static void print_counts(const frag_golden_result *result)
         printf(" (the log ends where the library failed)");
 }
 
-static void print_difference(const golden_job *job)
+static void print_difference(const golden_job *job, const frag_policy_spec *spec)
 {
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_golden_result *result = &job->result;
@@ -192,6 +192,8 @@ static void print_difference(const golden_job *job)
     printf("  library: %s\n", result->library.bytes);
     printf("  fraglab: %s\n", result->policy.bytes);
     printf("%s", job->context.bytes != NULL ? job->context.bytes : "");
+    if (job->conf[0] != '\0' && strcmp(spec->ops->name, "pytorch") == 0 && !spec->wants_recorded)
+        printf("  likely: the log was made with other settings; try pytorch:recorded\n");
 }
 
 static void print_text(const golden_check *state)
@@ -224,7 +226,7 @@ static void print_text(const golden_check *state)
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
         if (job->is_ok && !job->result.is_identical) {
-            print_difference(job);
+            print_difference(job, state->spec);
         } else if (job->is_ok && state->job_count > 1) {
             printf("%s: identical: ", job->name);
             print_counts(&job->result);
