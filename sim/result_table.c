@@ -171,7 +171,9 @@ static void print_stats(frag_result_format format, FILE *stream, const frag_row 
     if (stats->problem[0] != '\0') {
         fprintf(stream, ": no statistics: %s\n", stats->problem);
     } else if (stats->event == FRAG_UNLIMITED) {
-        fputs(": the policy keeps no statistics\n", stream);
+        fputs(row->ops->stats == NULL ? ": the policy keeps no statistics\n"
+                                      : ": no statistics: the trace has no events\n",
+              stream);
     } else {
         fprintf(stream, " after event %s (%s)\n", frag_count_text(stats->event, count),
                 stats->point);

@@ -130,6 +130,8 @@ number() {
     ./fraglab run $SHORT --policy pytorch,direct --stats-at oom >"$BATS_TEST_TMPDIR/table"
     grep -q '^pytorch: no statistics: no request of this run failed' "$BATS_TEST_TMPDIR/table"
     grep -q '^direct: the policy keeps no statistics$' "$BATS_TEST_TMPDIR/table"
+    echo '# fraglab trace 1' | ./fraglab run - --policy pytorch --stats-at end >"$BATS_TEST_TMPDIR/table"
+    grep -q '^pytorch: no statistics: the trace has no events$' "$BATS_TEST_TMPDIR/table"
 }
 
 @test "CSV has a column for each statistic of any row, empty where a release has none" {
