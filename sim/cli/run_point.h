@@ -16,8 +16,6 @@ typedef struct frag_run_point {
     uint64_t event; /* EVENT */
 } frag_run_point;
 
-#define FRAG_RUN_POINT_WORDS "peak|oom|end|EVENT"
-
 /* "peak", "oom", "end" or the number of an event. FRAG_E_USAGE; the caller names the option. */
 bool frag_run_point_parse(const char *text, frag_run_point *point, frag_error *error);
 
