@@ -7,8 +7,19 @@
 set -euo pipefail
 export LC_ALL=C
 
-program=${1:?usage: bench_peer.sh PROGRAM [RECORDING...]}
+bench=build/release/tests/bench
+program=${1:-}
+if [ -z "$program" ]; then
+    echo 'bench_peer.sh: PROGRAM is missing; usage: bash tests/bench_peer.sh PROGRAM [RECORDING...]' >&2
+    exit 2
+fi
 shift
+for needed in "$program" "$bench" ./fraglab; do
+    if ! command -v "$needed" >/dev/null; then
+        echo "bench_peer.sh: $needed cannot be run; run this from the root of the source tree, after 'make bench'" >&2
+        exit 4
+    fi
+done
 [ $# -gt 0 ] || set -- traces/samples/{gpt-train,gpt-varlen,moe,resnet-vary,unet,model-parallel,prefetch-streams}.pickle.zst
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,10 +43,12 @@ for recording in "$@"; do
     write_script "$recording" >"$work/requests"
     for turn in 1 2 3; do
         "$program" -r 15 -d "$work/requests" >"$work/peer.$turn"
-        build/release/tests/bench -o "$work/ours.$turn.json" --replay-only --repeat 15 --policy pytorch "$recording" >/dev/null 2>&1
+        "$bench" -o "$work/ours.$turn.json" --replay-only --repeat 15 --policy pytorch "$recording" >/dev/null 2>&1
     done
     peer=$(for turn in 1 2 3; do number median_cpu_ns "$work/peer.$turn"; done | sort -g | sed -n 2p)
     ours=$(for turn in 1 2 3; do number ns_per_event "$work/ours.$turn.json"; done | sort -g | sed -n 2p)
+    # Ours is told by event, and a recording has more of them than requests: both by request here.
     awk -v name="$(basename "$recording")" -v n="$(grep -c '^[af] ' "$work/requests")" -v a="$peer" -v b="$ours" \
-        'BEGIN { printf "%-28s %10d %12.1f %12.1f %6.1fx\n", name, n, a, b, a / b }'
+        -v events="$(number events "$work/ours.1.json")" \
+        'BEGIN { b *= events / n; printf "%-28s %10d %12.1f %12.1f %6.1fx\n", name, n, a, b, a / b }'
 done
