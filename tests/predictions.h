@@ -54,6 +54,7 @@ typedef struct frag_predictions {
     frag_prediction *items;
     size_t count;
     size_t capacity;
+    size_t left_out; /* runs that no recording of a folder predicts */
 } frag_predictions;
 
 /* The table, a CSV with a header. FRAG_E_INPUT with the line when it is not as written. */

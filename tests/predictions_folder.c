@@ -134,6 +134,7 @@ static void add_rows(const real_runs *runs, const real_run *run, frag_prediction
     const real_run *recording = find_recording(runs, run);
     const json_t *oom = first_oom(run);
     size_t devices = json_array_size(json_object_get(run->result, "memory_stats"));
+    predictions->left_out += recording == NULL ? 1 : 0;
     for (uint32_t device = 0; recording != NULL && device < devices; device++) {
         if (oom != NULL && number_of(json_object_get(oom, "device")) != device)
             continue;
@@ -159,6 +160,26 @@ static void add_rows(const real_runs *runs, const real_run *run, frag_prediction
     }
 }
 
+/* What is wrong with a result, or NULL. */
+static const char *problem_of(const json_t *result)
+{
+    const json_t *stats = json_object_get(result, "memory_stats");
+    const json_t *oom = json_array_get(json_object_get(result, "oom_events"), 0);
+    if (!json_is_object(result))
+        return "expected a JSON object";
+    if (strchr(text_of(result, "torch"), '.') == NULL)
+        return "\"torch\" must be a release such as \"2.9.1\"";
+    if (!json_is_string(json_object_get(result, "alloc_conf")))
+        return "\"alloc_conf\" must be a text; \"\" are the default settings";
+    if (json_integer_value(json_object_get(result, "capacity")) <= 0)
+        return "\"capacity\" must be the bytes of a device";
+    if (json_array_size(stats) == 0)
+        return "\"memory_stats\" must be an array with an object for each device";
+    if (oom != NULL && number_of(json_object_get(oom, "device")) >= json_array_size(stats))
+        return "\"device\" of the out of memory must be one of \"memory_stats\"";
+    return NULL;
+}
+
 static bool add_run(real_runs *runs, const char *folder, const char *file, frag_error *error)
 {
     frag_text path = {0};
@@ -168,11 +189,12 @@ static bool add_run(real_runs *runs, const char *folder, const char *file, frag_
     frag_text_destroy(&path);
     const char *program_end = strstr(file, "__");
     const char *release = strstr(file, "__torch");
-    if (result == NULL || release == NULL) {
+    const char *problem = result == NULL ? reason.text : problem_of(result);
+    if (problem == NULL && release == NULL)
+        problem = "expected the name PROGRAM__SETTINGS__CAPACITY__torchVERSION";
+    if (problem != NULL) {
+        frag_fail(error, FRAG_E_INPUT, "%s", problem);
         json_decref(result);
-        frag_fail(error, FRAG_E_INPUT, "%s",
-                  result == NULL ? reason.text
-                                 : "expected the name PROGRAM__SETTINGS__CAPACITY__torchVERSION");
         return frag_error_in(error, file);
     }
     runs->items = frag_grow(runs->items, &runs->capacity, runs->count + 1, sizeof *runs->items);
@@ -200,7 +222,10 @@ bool frag_predictions_from_folder(const char *folder, frag_predictions *predicti
     int count = scandir(folder, &files, is_result, alphasort);
     if (count <= 0) {
         free(files);
-        frag_fail(error, FRAG_E_INPUT, "holds no *" RESULT_END);
+        frag_fail(error, FRAG_E_INPUT,
+                  count < 0 ? "the folder cannot be read"
+                            : "the folder holds no *" RESULT_END
+                              "; tests/data/predictions/README.md says what is expected");
         return frag_error_in(error, folder);
     }
     real_runs runs = {0};
@@ -217,5 +242,11 @@ bool frag_predictions_from_folder(const char *folder, frag_predictions *predicti
         json_decref(runs.items[i].result);
     }
     free(runs.items);
+    if (ok && predictions->count == 0) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "nothing can be predicted; each program needs a run with default settings and "
+                  "no out of memory");
+        ok = frag_error_in(error, folder);
+    }
     return ok;
 }
