@@ -283,6 +283,11 @@ static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
         spec->wants_recorded = true;
     else if (has_conf(spec) && strcmp(item, "env") == 0)
         spec->wants_env = true;
+    else if (frag_policy_find(item) != NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "'%s' is a policy, behind settings of another; give it a --policy of its "
+                         "own",
+                         item);
     else
         return frag_fail(error, FRAG_E_USAGE, "'%s' has no value; write %s=value", item, item);
     return true;

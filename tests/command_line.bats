@@ -102,6 +102,12 @@ fails() {
     fails 2 "there is no policy 'something'; 'fraglab policies' lists them" policies something
 }
 
+@test "a policy behind settings of another is told from a setting" {
+    fails 2 "--policy: 'best-fit' is a policy, behind settings of another; give it a --policy of its own" \
+        run x.fgt --policy pytorch:recorded,best-fit
+    fails 2 "--policy: 'best' has no value; write best=value" run x.fgt --policy pytorch:recorded,best
+}
+
 @test "doctor says what a bug report needs and exits 0" {
     run ./fraglab doctor
     [ "$status" -eq 0 ]
