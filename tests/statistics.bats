@@ -132,6 +132,9 @@ number() {
     grep -q '^direct: the policy keeps no statistics$' "$BATS_TEST_TMPDIR/table"
     echo '# fraglab trace 1' | ./fraglab run - --policy pytorch --stats-at end >"$BATS_TEST_TMPDIR/table"
     grep -q '^pytorch: no statistics: the trace has no events$' "$BATS_TEST_TMPDIR/table"
+    run ./fraglab run - --policy pytorch --stats-at 0 <<<'# fraglab trace 1'
+    [ "$status" -eq 2 ]
+    [ "$output" = "fraglab: stdin: the trace has no events" ]
 }
 
 @test "CSV has a column for each statistic of any row, empty where a release has none" {

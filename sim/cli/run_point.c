@@ -53,10 +53,12 @@ bool frag_run_point_find(const frag_run_point *point, const frag_trace *trace,
         options->stop_after = point->event + 1;
         break;
     }
+    if (trace->event_count == 0)
+        return frag_fail(error, FRAG_E_USAGE, "the trace has no events");
     if (point->event >= trace->event_count)
         return frag_fail(error, FRAG_E_USAGE,
                          "the trace has no event %" PRIu64 "; its last is event %" PRIu64,
-                         point->event, trace->event_count > 0 ? trace->event_count - 1 : 0);
+                         point->event, trace->event_count - 1);
     return point->event < first->events ||
            frag_fail(error, FRAG_E_USAGE,
                      "the run ran out of memory at event %" PRIu64 " and did not get to event "
