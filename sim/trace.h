@@ -145,6 +145,12 @@ typedef struct frag_recording {
 const char *frag_op_name(frag_op op);
 bool frag_op_find(const char *name, size_t length, frag_op *op);
 
+/* The raw handle behind a stream's number; 0, the first stream, where the trace has none. */
+static inline uint64_t frag_trace_stream_handle(const frag_trace *trace, uint32_t stream)
+{
+    return stream < trace->stream_count ? trace->stream_handles[stream] : 0;
+}
+
 /* Is this something the recorded allocator did (never an input of a policy)? */
 static inline bool frag_op_is_observed(uint32_t op)
 {

@@ -128,11 +128,6 @@ static void put_pool(frag_pickle_writer *pickle, const frag_trace *trace, uint32
     memo[pool] = frag_pickle_memoize(pickle) + 1;
 }
 
-static uint64_t stream_handle(const frag_trace *trace, uint32_t stream)
-{
-    return stream < trace->stream_count ? trace->stream_handles[stream] : 0;
-}
-
 static void put_number(frag_pickle_writer *pickle, const char *key, uint64_t value)
 {
     frag_pickle_put_text(pickle, key);
@@ -271,7 +266,7 @@ static void put_entry(frag_snapshot_writer *writer, const frag_note *note)
     put_words(pickle, "action", actions[note->kind]);
     put_number(pickle, note->kind == FRAG_NOTE_OOM ? "device_free" : "addr", address);
     put_number(pickle, "size", note->bytes);
-    put_number(pickle, "stream", stream_handle(trace, note->stream));
+    put_number(pickle, "stream", frag_trace_stream_handle(trace, note->stream));
     put_number(pickle, "time_us", time_at(&writer->time, trace, note->event));
     put_words(pickle, "compile_context", "N/A");
     frag_pickle_put_text(pickle, "user_metadata");
@@ -415,7 +410,7 @@ static void put_segment(frag_snapshot_writer *writer, const ended_run *run, uint
     put_number(pickle, "allocated_size", allocated);
     put_number(pickle, "active_size", active);
     put_number(pickle, "requested_size", requested);
-    put_number(pickle, "stream", stream_handle(run->trace, whole->span.stream));
+    put_number(pickle, "stream", frag_trace_stream_handle(run->trace, whole->span.stream));
     put_words(pickle, "segment_type", whole->span.is_small_pool ? "small" : "large");
     frag_pickle_put_text(pickle, "segment_pool_id");
     put_pool(pickle, run->trace, pool_memo, whole->span.pool);

@@ -176,8 +176,9 @@ static void note_event(void *context, const frag_note *note)
     comparing *state = at->owner;
     state->notes =
         frag_grow(state->notes, &state->note_capacity, state->note_count + 1, sizeof *state->notes);
-    state->notes[state->note_count++] = (frag_golden_note){
-        kinds[note->kind], note->address, note->bytes, frag_golden_stream(at->trace, note->stream)};
+    state->notes[state->note_count++] =
+        (frag_golden_note){kinds[note->kind], note->address, note->bytes,
+                           frag_trace_stream_handle(at->trace, note->stream)};
 }
 
 static void note_answer(void *context, const frag_request *request, const frag_grant *grant)

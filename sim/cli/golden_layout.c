@@ -10,11 +10,6 @@ typedef struct layout_visit {
     const frag_trace *trace;
 } layout_visit;
 
-uint64_t frag_golden_stream(const frag_trace *trace, uint32_t stream)
-{
-    return stream < trace->stream_count ? trace->stream_handles[stream] : 0;
-}
-
 static void add_segment(layout_visit *visit, const frag_span *span)
 {
     frag_golden_layout *layout = visit->layout;
@@ -24,7 +19,7 @@ static void add_segment(layout_visit *visit, const frag_span *span)
     layout->segments[layout->segment_count++] = (frag_held_segment){
         .segment = {.address = span->address,
                     .bytes = span->bytes,
-                    .stream = frag_golden_stream(trace, span->stream),
+                    .stream = frag_trace_stream_handle(trace, span->stream),
                     .pool = span->pool < trace->pool_count ? trace->pool_ids[span->pool]
                                                            : (frag_pool_id){0},
                     .is_small = span->is_small_pool,

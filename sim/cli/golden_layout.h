@@ -22,9 +22,6 @@ typedef struct frag_golden_layout {
     size_t block_capacity;
 } frag_golden_layout;
 
-/* The raw handle of a stream of the trace. */
-uint64_t frag_golden_stream(const frag_trace *trace, uint32_t stream);
-
 /* Appends what the policy of a replay holds, in order of address. */
 void frag_golden_layout_add(frag_golden_layout *layout, const frag_replay *replay,
                             const frag_trace *trace);

@@ -234,9 +234,7 @@ static void write_life(const mapping *state, const char *kind, const frag_life *
             life->bytes);
     if (kind[0] == 'b') {
         fprintf(stream, "%" PRIu64 ",0x%" PRIx64 ",", life->requested_bytes,
-                state->trace->stream_handles != NULL && life->stream < state->trace->stream_count
-                    ? state->trace->stream_handles[life->stream]
-                    : 0);
+                frag_trace_stream_handle(state->trace, life->stream));
         uint32_t frame = life->site < state->recording.site_count ? state->frame_of[life->site] : 0;
         if (frame != 0) {
             frag_text name = {0};
