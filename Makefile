@@ -169,6 +169,6 @@ help:
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 FORCE:
-.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden help-golden bench predictions demo \
-        install uninstall clean distclean help FORCE
+.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
+        help-golden bench predictions demo install uninstall clean distclean help FORCE
 .SECONDARY:

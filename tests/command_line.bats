@@ -102,6 +102,15 @@ fails() {
     fails 2 "there is no policy 'something'; 'fraglab policies' lists them" policies something
 }
 
+@test "of several failures the first gives the exit code of verify" {
+    echo '{' >"$BATS_TEST_TMPDIR/bad"
+    bare=docs/scenarios/live-tensors.trace
+    run ./fraglab verify $bare "$BATS_TEST_TMPDIR/bad"
+    [ "$status" -eq 2 ]
+    run ./fraglab verify "$BATS_TEST_TMPDIR/bad" $bare
+    [ "$status" -eq 3 ]
+}
+
 @test "a policy behind settings of another is told from a setting" {
     fails 2 "--policy: 'best-fit' is a policy, behind settings of another; give it a --policy of its own" \
         run x.fgt --policy pytorch:recorded,best-fit

@@ -318,22 +318,23 @@ static int verify_command(const frag_arguments *arguments)
     frag_for_each((uint32_t)threads, count, verify_file, &state);
     frag_progress_end(state.progress);
     int code = 0;
+    bool is_different = false;
     for (size_t i = 0; i < count; i++) {
         job *task = &state.jobs[i];
         if (task->out.length > 0)
             fputs(task->out.bytes, stdout);
         int failure =
             !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
-        /* Input that could not be read weighs more than a difference. */
-        if (failure > code)
-            code = failure;
-        else if (code == 0 && task->is_different)
-            code = 1;
+        code = code != 0 ? code : failure;
+        is_different = is_different || task->is_different;
         frag_text_destroy(&task->out);
     }
     free(state.jobs);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    if (frag_is_interrupted())
+        return 130;
+    /* Input that could not be read weighs more than a difference. */
+    return code != 0 ? code : is_different ? 1 : 0;
 }
 
 const frag_command frag_command_verify = {

@@ -265,18 +265,17 @@ static void print_json(const golden_check *state, const golden_job *job)
 static int report_jobs(const golden_check *state, bool is_json)
 {
     int code = 0;
+    bool is_different = false;
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
         if (is_json && job->is_ok)
             print_json(state, job);
         int failure = job->error.code != FRAG_E_NONE ? frag_report(&job->error) : 0;
-        /* Input that could not be read weighs more than a difference. */
-        if (failure > code)
-            code = failure;
-        else if (code == 0 && job->is_ok && !job->result.is_identical)
-            code = 1;
+        code = code != 0 ? code : failure;
+        is_different = is_different || (job->is_ok && !job->result.is_identical);
     }
-    return code;
+    /* Input that could not be read weighs more than a difference. */
+    return code != 0 ? code : is_different ? 1 : 0;
 }
 
 int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *spec, bool is_json,
