@@ -62,10 +62,11 @@ typedef struct frag_grant {
 
 /* Upper limits of what a run will ask for, for sizing tables; says nothing about order. */
 typedef struct frag_policy_limits {
-    uint64_t request_count;  /* allocs in all */
-    uint32_t live_count_max; /* blocks live (or waiting) at once */
-    uint32_t stream_count;   /* at least 1 */
-    uint32_t pool_count;     /* at least 1 */
+    uint64_t request_count; /* allocs in all */
+    /* Blocks live (or waiting) at once, without those that wait in a policy that takes uses. */
+    uint32_t live_count_max;
+    uint32_t stream_count; /* at least 1 */
+    uint32_t pool_count;   /* at least 1 */
     uint64_t requested_bytes_total;
     uint64_t peak_requested_bytes;
     uint32_t initial_segment_count; /* for adopt */

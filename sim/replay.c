@@ -409,12 +409,16 @@ static void run_batch(frag_replay *replay, uint64_t end)
 
 /* ---- creating, running */
 
-static void count_limits(const frag_trace *trace, frag_policy_limits *limits)
+static void count_limits(const frag_trace *trace, const frag_policy_ops *ops,
+                         frag_policy_limits *limits)
 {
+    /* One more for requests that failed when recorded. Blocks that wait for a stream in the engine
+     * have left their slots. */
+    uint64_t live = (uint64_t)trace->slot_count + 1 +
+                    (ops->use == NULL ? trace->stats.op_counts[FRAG_OP_USE] : 0);
     *limits = (frag_policy_limits){
         .request_count = trace->stats.request_count + trace->stats.initial_count,
-        .live_count_max =
-            trace->slot_count + 1, /* one more for requests that failed when recorded */
+        .live_count_max = live < UINT32_MAX - 1 ? (uint32_t)live : UINT32_MAX - 1,
         .stream_count = trace->stream_count > 0 ? trace->stream_count : 1,
         .pool_count = trace->pool_count > 0 ? trace->pool_count : 1,
         .peak_requested_bytes = trace->stats.peak_requested_bytes,
@@ -444,7 +448,7 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
                                 frag_device *device, frag_error *error)
 {
     frag_policy_setup setup = {.values = values, .device = device, .recorded_version = ""};
-    count_limits(trace, &setup.limits);
+    count_limits(trace, ops, &setup.limits);
     const char *version = frag_recording_get(recording, "torch.version_hint");
     if (version != NULL)
         setup.recorded_version = version;

@@ -85,6 +85,23 @@ static void a_full_device_makes_waiting_frees_arrive_early(void **state)
     assert_int_equal(result.calls[FRAG_DEVICE_FREE], 1);
 }
 
+static void blocks_may_wait_for_a_stream_though_their_slot_is_taken_again(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"pytorch",  "best-fit",   "first-fit",
+                                           "next-fit", "worst-fit",  "tlsf",
+                                           "buddy",    "size-class", "direct"};
+    char text[4096] = "";
+    for (int i = 0; i < 40; i++)
+        strcat(text, "alloc 0 3000000\nuse 0 stream=3\nfree 0\n");
+    strcat(text, "sync\nalloc 0 512\n");
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        frag_run_result result = run(text, policies[i], FRAG_UNLIMITED, false);
+        assert_true(result.replay.peak.reserved_bytes >= 40 * (uint64_t)3000000);
+        assert_int_equal(result.replay.final.active_bytes, result.replay.final.allocated_bytes);
+    }
+}
+
 static void stops_at_the_first_oom_and_says_where(void **state)
 {
     (void)state;
@@ -325,6 +342,7 @@ int main(void)
         cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
         cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
         cmocka_unit_test(a_full_device_makes_waiting_frees_arrive_early),
+        cmocka_unit_test(blocks_may_wait_for_a_stream_though_their_slot_is_taken_again),
         cmocka_unit_test(stops_at_the_first_oom_and_says_where),
         cmocka_unit_test(goes_on_without_the_block_when_told_to_skip),
         cmocka_unit_test(takes_over_the_layout_from_before_the_trace),
