@@ -8,6 +8,9 @@
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 
+/* Programs have some dozens; each list takes memory, and its number must leave bits free. */
+#define LIST_COUNT_MAX (1u << 21)
+
 static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t bytes, uint32_t list)
 {
     uint32_t id = frag_pytorch_take_record(policy);
@@ -535,7 +538,9 @@ static uint32_t use_count_max(const frag_policy_limits *limits)
 static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     (void)values;
-    uint64_t lists = (uint64_t)limits->pool_count * 2 * limits->stream_count;
+    /* More of them are refused when the policy is created. */
+    uint64_t lists =
+        list_count_of(limits) < LIST_COUNT_MAX ? list_count_of(limits) : LIST_COUNT_MAX;
     uint32_t blocks = block_count_max(limits);
     size_t of_block = sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) +
                       5 * sizeof(uint32_t) + sizeof(uint64_t);
@@ -546,6 +551,12 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
            2 * frag_ordered_table_bytes(limits->pool_count) +
            2 * frag_ordered_table_bytes(limits->stream_count) +
            frag_pytorch_stats_bytes(limits->pool_count) + 32 * 64 +
+/* Small and large, of each pool and stream. */
+static uint64_t list_count_of(const frag_policy_limits *limits)
+{
+    return (uint64_t)limits->pool_count * 2 * limits->stream_count;
+}
+
            frag_free_index_store_bytes(blocks, lists, false);
 }
 
@@ -554,7 +565,7 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     const frag_policy_limits *limits = &setup->limits;
     policy->stream_count = limits->stream_count;
     policy->pool_count = limits->pool_count;
-    policy->list_count = limits->pool_count * 2 * limits->stream_count;
+    policy->list_count = (uint32_t)list_count_of(limits);
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
     frag_free_index_store_create(&policy->store, setup->arena, policy->block_max,
                                  policy->list_count, false);
@@ -620,6 +631,15 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
     policy->stats_room =
         frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes(setup->limits.pool_count));
+    uint64_t lists = list_count_of(&setup->limits);
+    if (lists > LIST_COUNT_MAX) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "the trace has %u streams and %u pools, which would need %llu free lists; "
+                  "expected at most %u",
+                  setup->limits.stream_count, setup->limits.pool_count, (unsigned long long)lists,
+                  LIST_COUNT_MAX);
+        return NULL;
+    }
     policy->range_max = policy->block_max;
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);

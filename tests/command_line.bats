@@ -205,3 +205,20 @@ fails() {
     [ "$(conf 2.9 "$any")" = "--policy: pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out (PyTorch 2.9 reads no other variable)" ]
     [ "$(conf 2.10 X=1)" = "--policy: pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out" ]
 }
+
+@test "more streams and pools than any policy could tell apart are refused" {
+    trace=$BATS_TEST_TMPDIR/many.txt
+    awk 'BEGIN {
+        print "# fraglab trace 1"
+        printf "streams"
+        for (i = 0; i < 60000; i++)
+            printf " %d", i
+        printf "\npools 0:0"
+        for (i = 1; i < 60000; i++)
+            printf " 1:%d", i
+        print "\nalloc 0 512 stream=59999 pool=59999"
+    }' >"$trace"
+    fails 3 "many.txt: the trace has 60000 streams and 60000 pools, which would need 7200000000 free lists; expected at most 2097152" \
+        run "$trace" --policy pytorch
+    ./fraglab run "$trace" --policy direct -q
+}
