@@ -112,12 +112,15 @@ uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
     return wanted < (double)most ? (uint64_t)wanted : most;
 }
 
-/* A new range, all of it unmapped; NONE when the request is larger or no address space is left. */
+/* A new range, all of it unmapped; NONE when no address space is left, the settings leave none, or
+ * (from 2.14 on) the request is larger. */
 static uint32_t reserve_range(frag_policy *policy, uint32_t list, uint64_t bytes)
 {
     uint64_t page = page_bytes_of(policy, &policy->lists[list]);
     uint64_t size = frag_round_up(frag_pytorch_range_bytes(policy), page);
     uint64_t base = 0;
+    if (size == 0)
+        return NONE;
     if (frag_device_reserve(policy->device, size, &base) != FRAG_DEVICE_OK)
         return NONE;
     if (policy->settings.version >= 215 && size < bytes) {

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,19 @@ static void takes_over_the_layout_from_before_the_trace(void **state)
     frag_run_result allocated = run(text, "best-fit", FRAG_UNLIMITED, false);
     assert_int_equal(allocated.replay.initial, FRAG_INITIAL_ALLOCATED);
     assert_int_equal(allocated.replay.peak.requested_bytes, 17 * FRAG_MIB);
+}
+
+static void requests_of_all_there_is_fail_as_any_other(void **state)
+{
+    (void)state;
+    char text[4096] = "";
+    for (int i = 0; i < 64; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "alloc %d 72057594037927935\n",
+                 i);
+    strcat(text, "alloc 64 64\n");
+    frag_run_result result =
+        run(text, "pytorch:version=2.6,expandable_segments=true", FRAG_UNLIMITED, true);
+    assert_int_equal(result.replay.failed_requests, 65);
 }
 
 static void refuses_a_start_that_does_not_fit_together(void **state)
@@ -346,6 +360,7 @@ int main(void)
         cmocka_unit_test(stops_at_the_first_oom_and_says_where),
         cmocka_unit_test(goes_on_without_the_block_when_told_to_skip),
         cmocka_unit_test(takes_over_the_layout_from_before_the_trace),
+        cmocka_unit_test(requests_of_all_there_is_fail_as_any_other),
         cmocka_unit_test(refuses_a_start_that_does_not_fit_together),
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
