@@ -379,6 +379,16 @@ static uint32_t carve(frag_policy *policy, uint32_t whole, uint64_t bytes, bool 
     return id;
 }
 
+/* Stretches of one range that touch are one: the free block that ends the first joins the free
+ * block that begins the second. */
+static void join_next(frag_policy *policy, uint32_t id)
+{
+    if (!frag_pytorch_is_free(&policy->blocks[policy->blocks[id].next]))
+        return;
+    frag_pytorch_remove_free(policy, id);
+    merge_into_free(policy, id);
+}
+
 static bool pytorch_adopts_ranges(const frag_policy *policy)
 {
     return policy->settings.is_expandable;
@@ -401,8 +411,10 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
         if (policy->stats != NULL)
             frag_pytorch_count_device(policy, &policy->lists[list], (int64_t)segment->bytes, false);
     } else {
+        frag_pytorch_end_ranges(policy, segment->address);
         whole = add_segment(policy, segment->address, segment->bytes, list);
     }
+    uint32_t before = policy->blocks[whole].prev;
     uint64_t at = segment->address;
     uint64_t end = segment->address + segment->bytes;
     for (uint32_t i = 0; i < block_count; i++) {
@@ -415,6 +427,8 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
     }
     if (at < end)
         carve(policy, whole, end - at, false);
+    if (frag_pytorch_is_free(&policy->blocks[before]))
+        join_next(policy, before);
     return true;
 }
 
@@ -535,6 +549,12 @@ static uint32_t use_count_max(const frag_policy_limits *limits)
     return limits->use_count < UINT32_MAX - 1 ? (uint32_t)limits->use_count + 1 : UINT32_MAX;
 }
 
+/* Small and large, of each pool and stream. */
+static uint64_t list_count_of(const frag_policy_limits *limits)
+{
+    return (uint64_t)limits->pool_count * 2 * limits->stream_count;
+}
+
 static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     (void)values;
@@ -551,12 +571,6 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
            2 * frag_ordered_table_bytes(limits->pool_count) +
            2 * frag_ordered_table_bytes(limits->stream_count) +
            frag_pytorch_stats_bytes(limits->pool_count) + 32 * 64 +
-/* Small and large, of each pool and stream. */
-static uint64_t list_count_of(const frag_policy_limits *limits)
-{
-    return (uint64_t)limits->pool_count * 2 * limits->stream_count;
-}
-
            frag_free_index_store_bytes(blocks, lists, false);
 }
 
@@ -617,6 +631,15 @@ static void create_pools(frag_policy *policy, const frag_policy_setup *setup)
 
 static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *error)
 {
+    uint64_t lists = list_count_of(&setup->limits);
+    if (lists > LIST_COUNT_MAX) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "the trace has %u streams and %u pools, which would need %llu free lists; "
+                  "expected at most %u",
+                  setup->limits.stream_count, setup->limits.pool_count, (unsigned long long)lists,
+                  LIST_COUNT_MAX);
+        return NULL;
+    }
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     if (!frag_pytorch_settings_create(&policy->settings, setup->values, setup->recorded_version,
                                       error))
@@ -631,15 +654,6 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
     policy->stats_room =
         frag_arena_take(setup->arena, 1, frag_pytorch_stats_bytes(setup->limits.pool_count));
-    uint64_t lists = list_count_of(&setup->limits);
-    if (lists > LIST_COUNT_MAX) {
-        frag_fail(error, FRAG_E_INPUT,
-                  "the trace has %u streams and %u pools, which would need %llu free lists; "
-                  "expected at most %u",
-                  setup->limits.stream_count, setup->limits.pool_count, (unsigned long long)lists,
-                  LIST_COUNT_MAX);
-        return NULL;
-    }
     policy->range_max = policy->block_max;
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);

@@ -182,13 +182,19 @@ static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
     return behind;
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and
- * merged. */
+ * merged. What was mapped before the trace need not end where a page ends, so the last page may be
+ * a short one. */
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
-    uint64_t bytes = frag_round_up(wanted, range_of(policy, at)->page_bytes);
+    uint64_t bytes = lesser(frag_round_up(wanted, range_of(policy, at)->page_bytes), at->bytes);
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;
     remove_unmapped(policy, id);
@@ -221,11 +227,6 @@ static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t byt
         }
     }
     return NONE;
-}
-
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
@@ -337,6 +338,37 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
 
 /* ---- state from before a trace */
 
+/* The unmapped end of a range; NONE when it is mapped up to its end. */
+static uint32_t find_tail(const frag_policy *policy, const frag_pytorch_range *range)
+{
+    for (uint32_t id = policy->lists[range->list].first_unmapped; id != NONE;
+         id = policy->ages[id]) {
+        const frag_pytorch_block *at = &policy->blocks[id];
+        if (at->next == NONE && at->address > range->base &&
+            at->address + at->bytes == range->base + range->bytes)
+            return id;
+    }
+    return NONE;
+}
+
+void frag_pytorch_end_ranges(frag_policy *policy, uint64_t address)
+{
+    for (uint32_t i = 1; i < policy->range_count; i++) {
+        frag_pytorch_range *range = &policy->ranges[i];
+        uint32_t tail = find_tail(policy, range);
+        if (tail == NONE || policy->blocks[tail].address + policy->blocks[tail].bytes <= address)
+            continue;
+        frag_pytorch_block *at = &policy->blocks[tail];
+        range->bytes = address - range->base;
+        at->bytes = address - at->address;
+        if (at->bytes == 0) {
+            remove_unmapped(policy, tail);
+            policy->blocks[at->prev].next = NONE;
+            frag_pytorch_give_record(policy, tail);
+        }
+    }
+}
+
 uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
                                   uint64_t bytes)
 {
@@ -351,11 +383,13 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
         uint64_t size = frag_round_up(
             frag_pytorch_range_bytes(policy) > bytes ? frag_pytorch_range_bytes(policy) : bytes,
             page);
+        frag_pytorch_end_ranges(policy, address);
         add_range(policy, (frag_pytorch_range){.base = address,
                                                .bytes = size,
                                                .page_bytes = page,
                                                .list = list,
                                                .is_adopted = true});
+        frag_device_keep_clear(policy->device, address, size);
         id = add_unmapped(policy, list, address, size);
     }
     if (policy->blocks[id].address < address) {

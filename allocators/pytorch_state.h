@@ -386,6 +386,9 @@ void frag_pytorch_unmap(frag_policy *policy, uint32_t id);
 /* Makes a block of a range that was mapped before the trace; it is linked, and in no list. */
 uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t address,
                                   uint64_t bytes);
+/* What lies at an address from before the trace, and is no part of an adopted range below it, ends
+ * those ranges. In order of address. */
+void frag_pytorch_end_ranges(frag_policy *policy, uint64_t address);
 /* The address space that one expandable segment reserves, before it is rounded up to pages. */
 uint64_t frag_pytorch_range_bytes(const frag_policy *policy);
 bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error);

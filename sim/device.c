@@ -181,6 +181,12 @@ frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint
     return result;
 }
 
+void frag_device_keep_clear(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    if (device->ops->keep_clear != NULL)
+        device->ops->keep_clear(device, address, bytes);
+}
+
 uint64_t frag_device_capacity(frag_device *device)
 {
     device->is_capacity_read = true;

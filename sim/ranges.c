@@ -151,6 +151,23 @@ bool frag_ranges_take_at(frag_ranges *ranges, uint64_t address, uint64_t bytes)
     return true;
 }
 
+void frag_ranges_clear(frag_ranges *ranges, uint64_t address, uint64_t bytes)
+{
+    uint64_t end = address + bytes;
+    for (;;) {
+        uint32_t at = bytes > 0 ? find_at_or_below(ranges, end - 1) : 0;
+        uint64_t start = ranges->nodes[at].address;
+        uint64_t last = start + ranges->nodes[at].bytes;
+        if (at == 0 || last <= address)
+            return;
+        erase(ranges, start);
+        if (last > end)
+            insert(ranges, end, last - end);
+        if (start < address)
+            insert(ranges, start, address - start);
+    }
+}
+
 void frag_ranges_give(frag_ranges *ranges, uint64_t address, uint64_t bytes)
 {
     uint32_t below = find_at_or_below(ranges, address);

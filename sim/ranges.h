@@ -35,6 +35,8 @@ void frag_ranges_destroy(frag_ranges *ranges);
 bool frag_ranges_take_lowest(frag_ranges *ranges, uint64_t bytes, uint64_t *address);
 /* Takes exactly this place; false unless all of it is free. */
 bool frag_ranges_take_at(frag_ranges *ranges, uint64_t address, uint64_t bytes);
+/* Takes whatever is free in this place. */
+void frag_ranges_clear(frag_ranges *ranges, uint64_t address, uint64_t bytes);
 /* Gives a place back, joining its neighbours. Giving back what is free is a bug and asserts. */
 void frag_ranges_give(frag_ranges *ranges, uint64_t address, uint64_t bytes);
 bool frag_ranges_check(const frag_ranges *ranges, frag_error *error);

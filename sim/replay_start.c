@@ -57,7 +57,10 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
         if (is_range &&
             (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
             return false;
-        if ((is_segment || is_range) && event->bytes % replay->device->page_bytes != 0)
+        uint64_t page_bytes = replay->device->page_bytes;
+        if ((is_segment || is_range) && event->bytes % page_bytes != 0)
+            return false;
+        if (is_range && trace->addresses[i] % page_bytes != 0)
             return false;
         is_in_segment = is_in_segment || is_segment || is_range;
         if (event->op == FRAG_OP_ALLOC && (!is_in_segment || trace->block_bytes[i] == 0))

@@ -240,6 +240,18 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
     return FRAG_DEVICE_OK;
 }
 
+static void sim_keep_clear(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    sim_device *sim = from_base(device)->reserving;
+    uint64_t space_end = RESERVE_BASE + RESERVE_BYTES;
+    if (address >= space_end)
+        return;
+    uint64_t end = bytes < space_end - address ? address + bytes : space_end;
+    frag_ranges_clear(&sim->reserve_space, address, end - address);
+    if (end > sim->reserve_bump)
+        sim->reserve_bump = end;
+}
+
 static void sim_destroy(frag_device *device)
 {
     sim_device *sim = from_base(device);
@@ -262,6 +274,7 @@ static const frag_device_ops sim_ops = {
     .memory_info = sim_memory_info,
     .synchronize = sim_synchronize,
     .adopt = sim_adopt,
+    .keep_clear = sim_keep_clear,
     .destroy = sim_destroy,
 };
 

@@ -142,6 +142,43 @@ static void takes_over_the_layout_from_before_the_trace(void **state)
     assert_int_equal(allocated.replay.peak.requested_bytes, 17 * FRAG_MIB);
 }
 
+static void ranges_from_before_the_trace_keep_apart(void **state)
+{
+    (void)state;
+    /* Two that touch, one of another stream and a segment in what could have been their ends, where
+     * the device would place its own reservations; 22 MiB are no whole pages of 20 MiB. */
+    static const char text[] =
+        "segment_map 23068672 addr=0x600000400000 initial\n"
+        "alloc 0 2097152 addr=0x600000600000 block=2097152 initial\n"
+        "segment_map 20971520 addr=0x600001a00000 initial\n"
+        "alloc 1 2097152 addr=0x600001c00000 block=2097152 initial\n"
+        "segment_map 20971520 addr=0x600003000000 stream=7 initial\n"
+        "alloc 2 2097152 addr=0x600003000000 block=2097152 initial\n"
+        "segment_alloc 20971520 addr=0x600004800000 stream=7 initial\n"
+        "alloc 3 2097152 addr=0x600004800000 block=2097152 initial\n"
+        "alloc 4 67108864\nalloc 5 67108864 stream=7\nalloc 6 67108864\nfree 4\nfree 0\n"
+        "free 1\nempty_cache\nalloc 0 67108864\nfree 5\nfree 2\nempty_cache\nfree 6\n"
+        "alloc 1 2000000000\nfree 1\nempty_cache\n";
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(
+        frag_policy_spec_parse("pytorch:version=2.6,expandable_segments=true", &spec, &error));
+    static const uint64_t capacities[] = {FRAG_UNLIMITED, FRAG_GIB, 150 * FRAG_MIB};
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        frag_device_spec device = {.capacity_bytes = capacities[i]};
+        frag_run_options options = {.check_every = 1, .is_oom_skipped = true};
+        frag_run_result result;
+        if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
+                      &result, &error))
+            fail_msg("%s", error.sentence);
+        assert_int_equal(result.replay.initial, FRAG_INITIAL_ADOPTED);
+    }
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
 static void requests_of_all_there_is_fail_as_any_other(void **state)
 {
     (void)state;
@@ -360,6 +397,7 @@ int main(void)
         cmocka_unit_test(stops_at_the_first_oom_and_says_where),
         cmocka_unit_test(goes_on_without_the_block_when_told_to_skip),
         cmocka_unit_test(takes_over_the_layout_from_before_the_trace),
+        cmocka_unit_test(ranges_from_before_the_trace_keep_apart),
         cmocka_unit_test(requests_of_all_there_is_fail_as_any_other),
         cmocka_unit_test(refuses_a_start_that_does_not_fit_together),
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),

@@ -118,6 +118,27 @@ static void ascends_where_the_recorded_driver_did(void **state)
     frag_device_destroy(device);
 }
 
+static void reservations_keep_clear_of_what_was_there_before(void **state)
+{
+    (void)state;
+    static const frag_address_rule rules[] = {FRAG_ADDRESS_LOWEST, FRAG_ADDRESS_BUMP};
+    for (size_t i = 0; i < 2; i++) {
+        frag_device *device = open_device(FRAG_UNLIMITED, rules[i]);
+        uint64_t first = 0;
+        uint64_t address = 0;
+        assert_int_equal(frag_device_reserve(device, PAGE, &first), FRAG_DEVICE_OK);
+        frag_device_keep_clear(device, first + 2 * PAGE, 4 * PAGE);
+        frag_device_keep_clear(device, first + 4 * PAGE, 4 * PAGE);
+        frag_device_keep_clear(device, PAGE, PAGE);
+        frag_device_keep_clear(device, UINT64_MAX - PAGE, PAGE);
+        assert_int_equal(frag_device_reserve(device, 2 * PAGE, &address), FRAG_DEVICE_OK);
+        assert_int_equal(address, first + 8 * PAGE);
+        assert_int_equal(frag_device_reserve(device, PAGE, &address), FRAG_DEVICE_OK);
+        assert_int_equal(address, first + (i == 0 ? 1 : 10) * PAGE);
+        frag_device_destroy(device);
+    }
+}
+
 static void fails_the_call_it_was_told_to_fail(void **state)
 {
     (void)state;
@@ -220,6 +241,7 @@ int main(void)
         cmocka_unit_test(never_reuses_an_address_when_told_so),
         cmocka_unit_test(follows_recorded_addresses_size_by_size),
         cmocka_unit_test(ascends_where_the_recorded_driver_did),
+        cmocka_unit_test(reservations_keep_clear_of_what_was_there_before),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
