@@ -658,8 +658,9 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
     uint64_t peak = setup->limits.peak_requested_bytes;
-    /* No device has address space for more than 2^60. */
-    uint64_t filled = peak < (uint64_t)1 << 58 ? peak : (uint64_t)1 << 58;
+    /* Several ranges of 2^43 bytes fit into the address space of a device, and larger ones do not.
+     */
+    uint64_t filled = peak < (uint64_t)1 << 41 ? peak : (uint64_t)1 << 41;
     policy->range_bytes_max = filled > 128 * FRAG_GIB ? 4 * filled : 512 * FRAG_GIB;
     create_lists(policy, setup);
     create_streams(policy, setup);

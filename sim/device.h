@@ -65,7 +65,7 @@ typedef struct frag_device_ops {
     /* Takes over a segment held before the trace began, at its recorded address. */
     frag_device_result (*adopt)(frag_device *device, uint64_t address, uint64_t bytes,
                                 bool is_mapped_range);
-    /* Reservations stay out of this place from now on; NULL: they never come near such places. */
+    /* New addresses stay out of this place from now on; NULL: they never come near such places. */
     void (*keep_clear)(frag_device *device, uint64_t address, uint64_t bytes);
     void (*destroy)(frag_device *device);
 } frag_device_ops;
@@ -148,8 +148,8 @@ void frag_device_stream_wait(frag_device *device, uint32_t stream);
 void frag_device_stream_done(frag_device *device, uint32_t stream);
 frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint64_t bytes,
                                      bool is_mapped_range);
-/* Address space that a range from before the trace is taken to have: no reservation will lie in it.
- * Nothing that the program does, so not counted. */
+/* Address space that a range from before the trace is taken to have: no reservation and no malloc
+ * at a new address will lie in it. Nothing that the program does, so not counted. */
 void frag_device_keep_clear(frag_device *device, uint64_t address, uint64_t bytes);
 
 /* The memory of the next calls serves every stream and pool. */

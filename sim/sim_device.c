@@ -240,16 +240,21 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
     return FRAG_DEVICE_OK;
 }
 
+/* Ascending addresses go on behind a place in the rest of their space. */
+static void keep_bump_above(uint64_t *bump, uint64_t space_end, uint64_t address, uint64_t end)
+{
+    if (address < space_end && end > *bump)
+        *bump = end < space_end ? end : space_end;
+}
+
 static void sim_keep_clear(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    sim_device *sim = from_base(device)->reserving;
-    uint64_t space_end = RESERVE_BASE + RESERVE_BYTES;
-    if (address >= space_end)
-        return;
-    uint64_t end = bytes < space_end - address ? address + bytes : space_end;
-    frag_ranges_clear(&sim->reserve_space, address, end - address);
-    if (end > sim->reserve_bump)
-        sim->reserve_bump = end;
+    sim_device *sim = from_base(device);
+    uint64_t end = bytes < UINT64_MAX - address ? address + bytes : UINT64_MAX;
+    frag_ranges_clear(&sim->new_space, address, end - address);
+    frag_ranges_clear(&sim->reserving->reserve_space, address, end - address);
+    keep_bump_above(&sim->bump, sim->boundary + SPACE_BYTES, address, end);
+    keep_bump_above(&sim->reserving->reserve_bump, RESERVE_BASE + RESERVE_BYTES, address, end);
 }
 
 static void sim_destroy(frag_device *device)

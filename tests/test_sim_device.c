@@ -118,7 +118,7 @@ static void ascends_where_the_recorded_driver_did(void **state)
     frag_device_destroy(device);
 }
 
-static void reservations_keep_clear_of_what_was_there_before(void **state)
+static void new_addresses_keep_clear_of_what_was_there_before(void **state)
 {
     (void)state;
     static const frag_address_rule rules[] = {FRAG_ADDRESS_LOWEST, FRAG_ADDRESS_BUMP};
@@ -135,6 +135,10 @@ static void reservations_keep_clear_of_what_was_there_before(void **state)
         assert_int_equal(address, first + 8 * PAGE);
         assert_int_equal(frag_device_reserve(device, PAGE, &address), FRAG_DEVICE_OK);
         assert_int_equal(address, first + (i == 0 ? 1 : 10) * PAGE);
+        assert_int_equal(frag_device_malloc(device, PAGE, &first), FRAG_DEVICE_OK);
+        frag_device_keep_clear(device, first + PAGE, PAGE);
+        assert_int_equal(frag_device_malloc(device, PAGE, &address), FRAG_DEVICE_OK);
+        assert_int_equal(address, first + 2 * PAGE);
         frag_device_destroy(device);
     }
 }
@@ -241,7 +245,7 @@ int main(void)
         cmocka_unit_test(never_reuses_an_address_when_told_so),
         cmocka_unit_test(follows_recorded_addresses_size_by_size),
         cmocka_unit_test(ascends_where_the_recorded_driver_did),
-        cmocka_unit_test(reservations_keep_clear_of_what_was_there_before),
+        cmocka_unit_test(new_addresses_keep_clear_of_what_was_there_before),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
