@@ -239,6 +239,19 @@ static bool configure(const frag_replay *replay, const frag_event *event)
         replay->policy, frag_strings_get(&replay->recording->strings, event->slot), &refusal);
 }
 
+/* false: the policy knows no limit, or it is a share of a capacity that there is not. */
+static bool set_limit(const frag_replay *replay, const frag_event *event)
+{
+    uint64_t capacity = replay->device->capacity_bytes;
+    bool is_ratio = (event->flags & FRAG_EVENT_RATIO) != 0;
+    if (replay->ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED))
+        return false;
+    replay->ops->set_limit(replay->policy,
+                           is_ratio ? (uint64_t)((double)event->bytes / 1e9 * (double)capacity)
+                                    : event->bytes);
+    return true;
+}
+
 static void handle_rare(frag_replay *replay, const frag_event *event)
 {
     const frag_policy_ops *ops = replay->ops;
@@ -263,16 +276,9 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
             ops->empty_cache(replay->policy,
                              event->slot == FRAG_SLOT_NONE ? FRAG_POOL_ALL : event->slot);
         break;
-    case FRAG_OP_LIMIT: {
-        uint64_t capacity = replay->device->capacity_bytes;
-        bool is_ratio = (event->flags & FRAG_EVENT_RATIO) != 0;
-        is_ignored = ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED);
-        if (!is_ignored)
-            ops->set_limit(replay->policy,
-                           is_ratio ? (uint64_t)((double)event->bytes / 1e9 * (double)capacity)
-                                    : event->bytes);
+    case FRAG_OP_LIMIT:
+        is_ignored = !set_limit(replay, event);
         break;
-    }
     case FRAG_OP_CONFIG:
         is_ignored = ops->configure == NULL || !configure(replay, event);
         break;
