@@ -236,6 +236,8 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
         bool is_placed = frag_ranges_take_at(&sim->recorded_space, address,
                                              frag_round_up(bytes, device->page_bytes));
         FRAG_ASSERT(is_placed);
+        /* It may lie where address space is reserved otherwise. */
+        frag_device_keep_clear(device, address, bytes);
     }
     return FRAG_DEVICE_OK;
 }

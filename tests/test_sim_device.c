@@ -143,6 +143,19 @@ static void new_addresses_keep_clear_of_what_was_there_before(void **state)
     }
 }
 
+static void reservations_keep_clear_of_segments_from_before(void **state)
+{
+    (void)state;
+    frag_device *device = open_device(FRAG_UNLIMITED, FRAG_ADDRESS_LOWEST);
+    uint64_t first = 0;
+    uint64_t address = 0;
+    assert_int_equal(frag_device_reserve(device, PAGE, &first), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_adopt(device, first + PAGE, PAGE, false), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_reserve(device, PAGE, &address), FRAG_DEVICE_OK);
+    assert_int_equal(address, first + 2 * PAGE);
+    frag_device_destroy(device);
+}
+
 static void fails_the_call_it_was_told_to_fail(void **state)
 {
     (void)state;
@@ -246,6 +259,7 @@ int main(void)
         cmocka_unit_test(follows_recorded_addresses_size_by_size),
         cmocka_unit_test(ascends_where_the_recorded_driver_did),
         cmocka_unit_test(new_addresses_keep_clear_of_what_was_there_before),
+        cmocka_unit_test(reservations_keep_clear_of_segments_from_before),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
