@@ -115,7 +115,13 @@ refuses() {
     ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle" >/dev/null
     ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle.zst" >/dev/null
     ./fraglab run $S/truncated.pickle.zst -p tlsf -q --snapshot "$out/a.pickle.gz" >/dev/null
-    zstd -dqc "$out/a.pickle.zst" | cmp - "$out/a.pickle"
+    # The program zstd is not everywhere: its magic number, and what a reader makes of the file.
+    [ "$(head -c 4 "$out/a.pickle.zst" | od -An -tx1 | tr -d ' ')" = 28b52ffd ]
+    [ "$(wc -c <"$out/a.pickle.zst")" -lt "$(wc -c <"$out/a.pickle")" ]
+    for file in a.pickle a.pickle.zst; do
+        ./fraglab trace convert "$out/$file" - --to text >"$out/$file.text"
+    done
+    cmp "$out/a.pickle.text" "$out/a.pickle.zst.text"
     gzip -dc "$out/a.pickle.gz" | cmp - "$out/a.pickle"
     ./fraglab trace check "$out/a.pickle.gz"
     refuses "no request of this run failed" $S/truncated.pickle.zst -p tlsf --snapshot "$out/x.zst" --snapshot-at oom
