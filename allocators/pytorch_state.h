@@ -348,6 +348,11 @@ static inline void frag_pytorch_note_event(frag_policy *policy, frag_pytorch_eve
         frag_pytorch_count_event(policy, event);
 }
 
+/* ---- pytorch_walk.c: as policy.h says of walk and check */
+
+void frag_pytorch_walk(const frag_policy *policy, frag_span_visitor *visit, void *context);
+bool frag_pytorch_check(const frag_policy *policy, frag_error *error);
+
 /* ---- pytorch_message.c */
 
 /* The message of the OutOfMemoryError; false: the request was rejected before any device call. */
