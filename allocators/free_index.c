@@ -81,8 +81,7 @@ void frag_free_least_repair(const frag_free_index *index, uint32_t bin, uint32_t
     frag_free_least *least = table->least;
     uint64_t tie = UINT64_MAX;
     uint32_t tie_id = UINT32_MAX;
-    for (uint32_t place = links[table->first_head + bin].next; place != 0;
-         place = links[place].next) {
+    for (uint32_t place = frag_free_bin_first(index, bin); place != 0; place = links[place].next) {
         if (nodes[place].tie < tie) {
             tie = nodes[place].tie;
             tie_id = place - 1;
@@ -114,7 +113,7 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_link *links = index->store->links;
     uint64_t tie = UINT64_MAX;
     uint32_t number = frag_free_bin_of(size);
-    for (uint32_t place = links[table->first_head + number].next; place != 0;
+    for (uint32_t place = frag_free_bin_first(index, number); place != 0;
          place = links[place].next) {
         if (nodes[place].size >= size && nodes[place].tie < tie) {
             tie = nodes[place].tie;
@@ -152,7 +151,7 @@ bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t 
     bool is_found = false;
     uint32_t number = frag_free_bin_from(table, frag_free_bin_of(size));
     for (; number < FRAG_FREE_BIN_COUNT; number = frag_free_bin_above(table, number)) {
-        for (uint32_t place = links[table->first_head + number].next; place != 0;
+        for (uint32_t place = frag_free_bin_first(index, number); place != 0;
              place = links[place].next) {
             if (nodes[place].size >= size && (!is_found || nodes[place].tie - from < distance)) {
                 distance = nodes[place].tie - from;
@@ -173,33 +172,12 @@ bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_link *links = index->store->links;
     uint32_t top_word = frag_bit_high(table->summary);
     uint32_t top = top_word * 64 + frag_bit_high(table->words[top_word]);
-    uint32_t worst = links[table->first_head + top].next;
+    uint32_t worst = frag_free_bin_first(index, top);
     for (uint32_t place = links[worst].next; place != 0; place = links[place].next)
         if (nodes[place].size > nodes[worst].size)
             worst = place;
     *id = worst - 1;
     return nodes[worst].size >= size;
-}
-
-bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie, uint32_t *id)
-{
-    const frag_free_table *table = index->table;
-    if (table == NULL)
-        return false;
-    const frag_free_node *nodes = index->store->nodes;
-    const frag_free_link *links = index->store->links;
-    uint32_t number = frag_free_bin_of(size);
-    uint32_t place = links[table->first_head + number].next;
-    while (nodes[place].size < size || (nodes[place].size == size && nodes[place].tie <= tie))
-        place = links[place].next;
-    if (place == 0) {
-        number = frag_free_bin_above(table, number);
-        if (number == FRAG_FREE_BIN_COUNT)
-            return false;
-        place = links[table->first_head + number].next;
-    }
-    *id = place - 1;
-    return true;
 }
 
 void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor *visit,
@@ -212,7 +190,7 @@ void frag_free_index_visit(const frag_free_index *index, frag_free_index_visitor
     const frag_free_link *links = index->store->links;
     for (uint32_t number = frag_free_bin_from(table, 0); number < FRAG_FREE_BIN_COUNT;
          number = frag_free_bin_above(table, number))
-        for (uint32_t place = links[table->first_head + number].next; place != 0;
+        for (uint32_t place = frag_free_bin_first(index, number); place != 0;
              place = links[place].next) {
             frag_free_entry entry = {nodes[place].size, nodes[place].tie, place - 1};
             visit(context, &entry);
@@ -239,8 +217,7 @@ static bool check_least(const frag_free_index *index, uint32_t number, frag_erro
     const frag_free_link *links = index->store->links;
     const frag_free_least *least = index->table->least;
     uint64_t tie = UINT64_MAX;
-    for (uint32_t place = links[index->table->first_head + number].next; place != 0;
-         place = links[place].next)
+    for (uint32_t place = frag_free_bin_first(index, number); place != 0; place = links[place].next)
         tie = nodes[place].tie < tie ? nodes[place].tie : tie;
     if (least->bin_ties[number] != tie)
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u does not know its least tie",
@@ -275,7 +252,7 @@ static bool check_bin(const frag_free_index *index, uint32_t number, uint64_t *c
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
                              place - 1);
         if (previous != head && !store->keeps_least &&
-            (node->size < before->size || (node->size == before->size && node->tie <= before->tie)))
+            !frag_free_comes_before(before, node->size, node->tie))
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order",
                              place - 1);
         previous = place;

@@ -97,9 +97,6 @@ bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t 
 /* The largest block, provided that it is at least size: worst fit. */
 bool frag_free_index_worst(const frag_free_index *index, uint64_t size, uint32_t *id);
 
-/* The least (size, tie) above the given pair: walks the index in best-fit order, step by step. */
-bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie, uint32_t *id);
-
 typedef void frag_free_index_visitor(void *context, const frag_free_entry *entry);
 
 /* Every block, in order of (size, tie). The visitor must not change the index. */
@@ -127,6 +124,12 @@ static inline uint32_t frag_free_bin_of(uint64_t size)
         uint64_t bits;
     } number = {.value = (double)(int64_t)size};
     return (uint32_t)(number.bits >> 48) - 0x3ff0u;
+}
+
+/* The first place of a bin; 0: the bin is empty. */
+static inline uint32_t frag_free_bin_first(const frag_free_index *index, uint32_t number)
+{
+    return index->store->links[index->table->first_head + number].next;
 }
 
 static inline bool frag_free_comes_before(const frag_free_node *node, uint64_t size, uint64_t tie)
@@ -172,7 +175,7 @@ static inline void frag_free_index_take_out(frag_free_index *index, uint32_t id,
     FRAG_ASSERT(links[link.previous].next == id + 1);
     links[link.previous].next = link.next;
     links[link.next].previous = link.previous;
-    bool is_empty = links[table->first_head + number].next == 0;
+    bool is_empty = frag_free_bin_first(index, number) == 0;
     uint64_t word = table->words[number / 64] & ~((uint64_t)is_empty << (number % 64));
     table->words[number / 64] = word;
     table->summary &= ~((uint64_t)(word == 0) << (number / 64));
@@ -228,26 +231,39 @@ static inline uint32_t frag_free_bin_above(const frag_free_table *table, uint32_
                                             : FRAG_FREE_BIN_COUNT;
 }
 
-/* The least (size, tie) of at least size: best fit. false: there is none. */
-static inline bool frag_free_index_best(const frag_free_index *index, uint64_t size, uint32_t *id)
+/* The least (size, tie) that is not before the given pair. */
+static inline bool frag_free_index_from(const frag_free_index *index, uint64_t size, uint64_t tie,
+                                        uint32_t *id)
 {
-    const frag_free_table *table = index->table;
-    if (table == NULL)
+    if (index->table == NULL)
         return false;
-    const frag_free_node *nodes = index->store->nodes;
-    const frag_free_link *links = index->store->links;
+    const frag_free_index_store *store = index->store;
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = links[table->first_head + number].next;
-    while (nodes[place].size < size)
-        place = links[place].next;
+    uint32_t place = frag_free_bin_first(index, number);
+    while (frag_free_comes_before(&store->nodes[place], size, tie))
+        place = store->links[place].next;
     if (place == 0) {
-        number = frag_free_bin_above(table, number);
+        number = frag_free_bin_above(index->table, number);
         if (number == FRAG_FREE_BIN_COUNT)
             return false;
-        place = links[table->first_head + number].next;
+        place = frag_free_bin_first(index, number);
     }
     *id = place - 1;
     return true;
+}
+
+/* The least (size, tie) of at least size: best fit. false: there is none. */
+static inline bool frag_free_index_best(const frag_free_index *index, uint64_t size, uint32_t *id)
+{
+    return frag_free_index_from(index, size, 0, id);
+}
+
+/* The least (size, tie) above the given pair: walks the index in best-fit order, step by step. */
+static inline bool frag_free_index_above(const frag_free_index *index, uint64_t size, uint64_t tie,
+                                         uint32_t *id)
+{
+    FRAG_ASSERT(tie != UINT64_MAX);
+    return frag_free_index_from(index, size, tie + 1, id);
 }
 
 #endif
