@@ -44,9 +44,8 @@ static void gather(void *context, const frag_free_entry *entry)
 }
 
 /* The free blocks of a list in order, in policy->scratch, so that they can be given back one by
- * one.
- */
-uint32_t frag_pytorch_gather_free(frag_policy *policy, const frag_pytorch_list *list)
+ * one. */
+static uint32_t gather_free(frag_policy *policy, const frag_pytorch_list *list)
 {
     gathering all = {policy, 0};
     frag_free_index_visit(&list->index, gather, &all);
@@ -62,7 +61,7 @@ static const frag_pytorch_list *list_in_order(const frag_policy *policy, uint32_
 
 static void release_whole_segments(frag_policy *policy, const frag_pytorch_list *list)
 {
-    uint32_t count = frag_pytorch_gather_free(policy, list);
+    uint32_t count = gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++) {
         const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
         if (!is_expandable(at) && is_whole_segment(at))
@@ -72,7 +71,7 @@ static void release_whole_segments(frag_policy *policy, const frag_pytorch_list 
 
 static void unmap_free_blocks(frag_policy *policy, const frag_pytorch_list *list)
 {
-    uint32_t count = frag_pytorch_gather_free(policy, list);
+    uint32_t count = gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++)
         if (is_expandable(&policy->blocks[policy->scratch[i]]))
             frag_pytorch_unmap(policy, policy->scratch[i]);
@@ -136,7 +135,7 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
         release_segment(policy, id);
         return true;
     }
-    uint32_t count = frag_pytorch_gather_free(policy, list);
+    uint32_t count = gather_free(policy, list);
     while (count > 0 && policy->blocks[policy->scratch[count - 1]].bytes >= wanted)
         count--;
     uint64_t released = 0;
@@ -174,7 +173,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
     uint64_t released = 0;
     collection all = {0, 0};
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-        uint32_t count = frag_pytorch_gather_free(policy, list_in_order(policy, 0, false, stream));
+        uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
             if (!is_expandable(at) && is_whole_segment(at)) {
@@ -188,8 +187,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         double average = all.age_sum / (double)all.count;
         is_freeing = false;
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
-            uint32_t count =
-                frag_pytorch_gather_free(policy, list_in_order(policy, 0, false, stream));
+            uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
             for (uint32_t i = 0; i < count; i++) {
                 const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
                 if (is_expandable(at) || !is_whole_segment(at) ||

@@ -31,11 +31,6 @@ static uint32_t find_name(const char *name, const char *const *names, uint32_t c
     return at;
 }
 
-const char *frag_golden_op_name(uint32_t op)
-{
-    return op_names[op];
-}
-
 const char *frag_golden_call_name(frag_golden_call_kind kind)
 {
     return call_names[kind];

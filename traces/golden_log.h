@@ -176,7 +176,6 @@ static inline bool frag_golden_is_request(uint32_t op)
     return op < FRAG_GOLDEN_STATS;
 }
 
-const char *frag_golden_op_name(uint32_t op);
 const char *frag_golden_call_name(frag_golden_call_kind kind);
 const char *frag_golden_note_name(frag_golden_note_kind kind);
 

@@ -92,6 +92,5 @@ static inline double frag_wide_value(frag_wide sum)
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define FRAG_NOINLINE __attribute__((noinline))
-#define FRAG_PREFETCH(address) __builtin_prefetch(address)
 
 #endif
