@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench_peer.sh PROGRAM [RECORDING...]: the pytorch policy beside the real allocator, on the same requests,
+# bench_library.sh PROGRAM [RECORDING...]: the pytorch policy beside the real allocator, on the same requests,
 # in turns. PROGRAM plays a request script on the library it was built for and prints one JSON object with
 # "median_cpu_ns" per request (docs/performance.md says what the script looks like). Run from the root of the
 # source tree after `make bench` has built build/release/tests/bench. Without recordings: the training ones
@@ -10,13 +10,13 @@ export LC_ALL=C
 bench=build/release/tests/bench
 program=${1:-}
 if [ -z "$program" ]; then
-    echo 'bench_peer.sh: PROGRAM is missing; usage: bash tests/bench_peer.sh PROGRAM [RECORDING...]' >&2
+    echo 'bench_library.sh: PROGRAM is missing; usage: bash tests/bench_library.sh PROGRAM [RECORDING...]' >&2
     exit 2
 fi
 shift
 for needed in "$program" "$bench" ./fraglab; do
     if ! command -v "$needed" >/dev/null; then
-        echo "bench_peer.sh: $needed cannot be run; run this from the root of the source tree, after 'make bench'" >&2
+        echo "bench_library.sh: $needed cannot be run; run this from the root of the source tree, after 'make bench'" >&2
         exit 4
     fi
 done
