@@ -132,7 +132,7 @@ INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
 DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
-POLICY_HEADERS = sim/policy.h sim/device.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
+POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
 
 install: fraglab
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DOCDIR)"

@@ -193,9 +193,11 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
     if (!is_plain && policy->is_gc_armed && !is_small && pool == 0)
         policy->large_searches++;
     uint32_t id = FRAG_PYTORCH_NONE;
-    bool is_listed =
-        is_plain ? frag_free_index_best(&list->index, rounded, &id)
-                 : (id = frag_pytorch_find(policy, list, rounded, true)) != FRAG_PYTORCH_NONE;
+    if (is_plain)
+        frag_free_index_best(&list->index, rounded, &id);
+    else
+        id = frag_pytorch_find(policy, list, rounded, true);
+    bool is_listed = id != FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!is_listed)) {
         id = get_segment(policy, number, rounded, &is_listed);
         if (id == FRAG_PYTORCH_NONE)
@@ -528,7 +530,7 @@ static void create_streams(frag_policy *policy, const frag_policy_setup *setup)
 
 static void create_pools(frag_policy *policy, const frag_policy_setup *setup)
 {
-    policy->pool_names = setup->pool_names;
+    policy->pool_ids = setup->pool_ids;
     policy->pools = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->pools);
     policy->scopes = frag_arena_take(setup->arena, policy->pool_count, sizeof *policy->scopes);
     policy->pool_scratch = frag_arena_take(setup->arena, policy->pool_count, sizeof(uint32_t));

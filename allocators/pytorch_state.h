@@ -112,7 +112,7 @@ struct frag_policy {
     uint32_t *scratch;       /* block ids, for sorted walks of a free list */
     uint32_t *stream_order;  /* streams by handle, as the library sorts them */
     const uint64_t *handles; /* of streams */
-    const frag_pool_name *pool_names;
+    const frag_pool_id *pool_ids;
     /* ---- expandable segments */
     frag_pytorch_range *ranges; /* [0] is none; few, so that they are searched one by one */
     uint32_t range_count;
@@ -258,7 +258,7 @@ static inline frag_pytorch_pool *frag_pytorch_pool_at(const frag_policy *policy,
 /* The hash of a private pool's name in the library. */
 static inline uint64_t frag_pytorch_pool_key(const frag_policy *policy, uint32_t pool)
 {
-    const frag_pool_name *name = &policy->pool_names[pool];
+    const frag_pool_id *name = &policy->pool_ids[pool];
     return name->high != 0 ? name->high : name->low;
 }
 
@@ -371,8 +371,6 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
                                    uint64_t bytes);
 /* Old cached segments of the default large pool, until reserved bytes are below the mark. */
 void frag_pytorch_collect_garbage(frag_policy *policy);
-/* The free blocks of a list by size, then tie, into policy->scratch; returns how many. */
-uint32_t frag_pytorch_gather_free(frag_policy *policy, const frag_pytorch_list *list);
 
 /* ---- pytorch_expandable.c: segments that grow */
 

@@ -232,10 +232,10 @@ static int compare_names(const frag_policy *policy, uint32_t left, uint32_t righ
 {
     char a[48];
     char b[48];
-    snprintf(a, sizeof a, "%" PRIu64 "_%" PRIu64 ".", policy->pool_names[left].high,
-             policy->pool_names[left].low);
-    snprintf(b, sizeof b, "%" PRIu64 "_%" PRIu64 ".", policy->pool_names[right].high,
-             policy->pool_names[right].low);
+    snprintf(a, sizeof a, "%" PRIu64 "_%" PRIu64 ".", policy->pool_ids[left].high,
+             policy->pool_ids[left].low);
+    snprintf(b, sizeof b, "%" PRIu64 "_%" PRIu64 ".", policy->pool_ids[right].high,
+             policy->pool_ids[right].low);
     return strcmp(a, b);
 }
 
@@ -277,7 +277,7 @@ static void visit_private_pools(const frag_policy *policy, frag_stat_visitor *vi
             return;
         char name[96];
         snprintf(name, sizeof name, "reserved_bytes_by_private_pools.%" PRIu64 "_%" PRIu64,
-                 policy->pool_names[next].high, policy->pool_names[next].low);
+                 policy->pool_ids[next].high, policy->pool_ids[next].low);
         visit_kinds(policy->stats->private_reserved[next], name, visit, context);
         last = next;
     }

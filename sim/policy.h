@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 #include "sim/device.h"
+#include "sim/pool_id.h"
 
 #define FRAG_POLICY_ABI 2
 
@@ -73,12 +74,6 @@ typedef struct frag_policy_limits {
     uint64_t use_count;             /* uses of blocks by other streams */
 } frag_policy_limits;
 
-/* The two numbers by which a framework names a private pool. */
-typedef struct frag_pool_name {
-    uint64_t high;
-    uint64_t low;
-} frag_pool_name;
-
 typedef struct frag_policy_setup {
     const frag_option_value *values; /* in the order of the options table */
     frag_device *device;
@@ -90,7 +85,7 @@ typedef struct frag_policy_setup {
     /* How the program names its streams (stream_count) and private pools (pool_count). They outlive
      * the policy. */
     const uint64_t *stream_handles;
-    const frag_pool_name *pool_names;
+    const frag_pool_id *pool_ids;
     /* A policy that takes `use` calls this when a block that was used by another stream, and has
      * been freed since, is free and safe to reuse: once for each. */
     void (*on_complete)(void *context, frag_handle handle);

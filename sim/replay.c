@@ -436,17 +436,13 @@ static void count_limits(const frag_trace *trace, const frag_policy_ops *ops,
         limits->initial_segment_count += frag_op_is_observed(trace->events[i].op) ? 1 : 0;
 }
 
-static void name_streams_and_pools(const frag_trace *trace, frag_arena *arena,
-                                   frag_policy_setup *setup)
+/* A trace without a table has one stream, and the default pool. */
+static void name_streams_and_pools(const frag_trace *trace, frag_policy_setup *setup)
 {
-    uint64_t *streams = frag_arena_take(arena, setup->limits.stream_count, sizeof *streams);
-    frag_pool_name *pools = frag_arena_take(arena, setup->limits.pool_count, sizeof *pools);
-    for (uint32_t i = 0; i < trace->stream_count; i++)
-        streams[i] = trace->stream_handles[i];
-    for (uint32_t i = 0; i < trace->pool_count; i++)
-        pools[i] = (frag_pool_name){trace->pool_ids[i].high, trace->pool_ids[i].low};
-    setup->stream_handles = streams;
-    setup->pool_names = pools;
+    static const uint64_t no_handle;
+    static const frag_pool_id default_pool;
+    setup->stream_handles = trace->stream_count > 0 ? trace->stream_handles : &no_handle;
+    setup->pool_ids = trace->pool_count > 0 ? trace->pool_ids : &default_pool;
 }
 
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
@@ -459,14 +455,12 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     if (version != NULL)
         setup.recorded_version = version;
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
-                   ((size_t)trace->slot_count + 1) * sizeof(frag_slot) +
-                   (size_t)setup.limits.stream_count * sizeof(uint64_t) +
-                   (size_t)setup.limits.pool_count * sizeof(frag_pool_name) + 4096;
+                   ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
     frag_arena arena;
     if (!frag_arena_create(&arena, bytes, error))
         return NULL;
     frag_slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
-    name_streams_and_pools(trace, &arena, &setup);
+    name_streams_and_pools(trace, &setup);
     frag_replay *replay = frag_alloc(1, sizeof *replay);
     replay->recording = recording;
     replay->trace = trace;

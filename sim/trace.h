@@ -13,6 +13,7 @@
 #include "sim/base/digest.h"
 #include "sim/base/error.h"
 #include "sim/base/text.h"
+#include "sim/pool_id.h"
 
 /* X(enumerator, text name) in the order of their codes on disk. */
 #define FRAG_OPS(X)                                                                                \
@@ -83,11 +84,6 @@ typedef struct frag_site {
     uint32_t first; /* into site_frames, innermost frame first */
     uint32_t count;
 } frag_site;
-
-typedef struct frag_pool_id {
-    uint64_t high; /* as the framework names it; {0, 0} is the default pool */
-    uint64_t low;
-} frag_pool_id;
 
 typedef struct frag_trace_stats {
     uint64_t op_counts[FRAG_OP_COUNT];

@@ -205,7 +205,7 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
                                  .requested_bytes_total = STEPS * 64 * FRAG_MIB >> shift,
                                  .use_count = STEPS};
     static const uint64_t handles[STREAMS] = {0, 0x7f0000, 0x1000};
-    static const frag_pool_name pools[POOLS] = {{0, 0}, {0, 7}, {1, 0}};
+    static const frag_pool_id pools[POOLS] = {{0, 0}, {0, 7}, {1, 0}};
     assert_true(frag_arena_create(&arena, spec->ops->arena_bytes(&limits, spec->values), &error));
     frag_policy_setup setup = {.values = spec->values,
                                .device = &checker.device.base,
@@ -213,7 +213,7 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
                                .limits = limits,
                                .recorded_version = "",
                                .stream_handles = handles,
-                               .pool_names = pools,
+                               .pool_ids = pools,
                                .on_complete = slow_checker_complete,
                                .on_complete_context = &checker};
     checker.policy = spec->ops->create(&setup, &error);
