@@ -24,8 +24,25 @@ ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAG
 ALL_LDFLAGS = -rdynamic $(LDFLAGS)
 LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lm -lpthread -ldl
 
+# ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
+CUDA ?= auto
+ifeq ($(filter no yes auto,$(CUDA)),)
+$(error CUDA=$(CUDA) is none of no, yes, auto)
+endif
+# The folder of cuda_runtime_api.h: CUDA_HOME, CUDA_PATH, that of nvcc, pkg-config's, or the system's own.
+cuda_homes = $(CUDA_HOME) $(CUDA_PATH) $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))) \
+             $(shell pkg-config --list-all 2>/dev/null | sed -n 's/^\(cudart-[^ ]*\) .*/\1/p' | sort -V | tail -n 1 | xargs -r pkg-config --variable=cudaroot) \
+             /usr/local/cuda /usr
+CUDA_INCLUDE := $(if $(filter no,$(CUDA)),,$(patsubst %/cuda_runtime_api.h,%,$(firstword $(wildcard $(cuda_homes:%=%/include/cuda_runtime_api.h)))))
+ifeq ($(CUDA)$(CUDA_INCLUDE),yes)
+$(error CUDA=yes, but no cuda_runtime_api.h is found; name the toolkit with CUDA_HOME=)
+endif
+cuda_check = $(if $(CUDA_INCLUDE),$(BUILD)/cuda_abi.stamp)
+gpu_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/fraglab_cuda.so)
+
 CORE = $(wildcard sim/base/*.c sim/*.c allocators/*.c traces/*.c)
 CLI = $(wildcard sim/cli/*.c)
+GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
 TESTS = $(wildcard tests/test_*.c)
 FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
@@ -39,11 +56,24 @@ test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libfraglab.a
 
 all: fraglab
 
-fraglab: $(BUILD)/fraglab
-	@cp $< $@.tmp && mv $@.tmp $@
+fraglab: $(BUILD)/fraglab $(gpu_targets)
+	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
+	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# The module that drives a GPU needs no toolkit: it opens libcudart when it runs. Where the real
+# headers are found its declarations are compared with them.
+$(BUILD)/fraglab_cuda.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(GPU)) $(cuda_check)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -ldl
+$(BUILD)/cuda_abi.stamp: gpu_replay/cuda_abi_check.c gpu_replay/cuda_abi.h
+	@mkdir -p $(@D)
+	$(call quiet,CHECK)$(CC) $(ALL_CFLAGS) $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -fsyntax-only $< && touch $@
+# Objects for shared objects.
+$(BUILD)/shared/%.o: %.c | setup
+	@mkdir -p $(@D)
+	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
@@ -130,6 +160,7 @@ MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
 COMPLETIONDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
 DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
+MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
 POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
@@ -137,6 +168,7 @@ POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/ba
 install: fraglab
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
+	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so "$(MODULEDIR)/"; }
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
@@ -146,12 +178,12 @@ install: fraglab
 
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab"
-	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)"
+	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)" "$(MODULEDIR)"
 
 clean:
 	rm -rf build
 distclean: clean
-	rm -f fraglab *.tmp
+	rm -f fraglab fraglab_cuda.so *.tmp
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
@@ -165,9 +197,9 @@ help:
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
-	@echo 'variables: V=1 (show commands)  CC=gcc|clang  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
+	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d $(BUILD)/*/*/*/*.d)
 FORCE:
 .PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
         help-golden bench predictions demo install uninstall clean distclean help FORCE

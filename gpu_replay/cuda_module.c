@@ -1,0 +1,12 @@
+/* What the module exports: one table. */
+#include "gpu_replay/cuda_gpu.h"
+
+extern const frag_gpu_module frag_gpu_module_table __attribute__((visibility("default")));
+
+const frag_gpu_module frag_gpu_module_table = {
+    .abi = FRAG_GPU_MODULE_ABI,
+    .name = "cuda",
+    .open = frag_gpu_open,
+    .close = frag_gpu_close,
+    .facts = frag_gpu_facts_read,
+};

@@ -1,0 +1,61 @@
+/* The contract between fraglab and the module that drives a real GPU: a shared object that the one
+ * binary opens when it is asked for. The module holds everything that speaks CUDA; the binary
+ * offers it its own functions (errors, device front) and gets one table.
+ *
+ * A context can be poisoned for good by one bad call, so the binary uses the module in a child
+ * process only. */
+#ifndef FRAG_SIM_GPU_MODULE_H
+#define FRAG_SIM_GPU_MODULE_H
+
+#include "sim/device.h"
+
+#define FRAG_GPU_MODULE_ABI 1
+/* The module's one exported symbol: a frag_gpu_module. */
+#define FRAG_GPU_MODULE_SYMBOL "frag_gpu_module_table"
+
+typedef struct frag_gpu frag_gpu; /* one card with a context on it */
+
+/* What is known of an open card. Sizes in bytes. */
+typedef struct frag_gpu_facts {
+    char name[128];
+    char pci[32];
+    char runtime_path[256];
+    int runtime_version; /* 13000 is 13.0 */
+    int driver_version;
+    int capability; /* 90 is 9.0 */
+    bool has_virtual_memory;
+    bool has_pools;
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    uint64_t granularity_bytes; /* of cuMemCreate; 0: no virtual memory */
+} frag_gpu_facts;
+
+typedef struct frag_gpu_device_options {
+    /* The policy's limit, kept by counting whole pages before the driver is asked, as the simulated
+     * device does; FRAG_UNLIMITED: the card's own end. */
+    uint64_t capacity_bytes;
+    uint64_t used_by_others_bytes; /* counted on top, as on the simulated device */
+    uint64_t page_bytes;           /* 0: 2 MiB */
+    /* Fill the card until this capacity is left, so that the refusal is the driver's own. */
+    bool has_ballast;
+    bool is_touched; /* memset what is granted, on the stream it is for */
+    /* Which addresses the policy sees: those of the rule, kept apart from where the memory really
+     * is, so that ties fall as on the simulated device; or the driver's own. */
+    bool has_driver_addresses;
+    frag_sim_device_options rule; /* address_rule, recorded segments and fail_call are used */
+} frag_gpu_device_options;
+
+typedef struct frag_gpu_module {
+    uint32_t abi; /* FRAG_GPU_MODULE_ABI */
+    const char *name;
+    /* runtime_path NULL: found by name. NULL: FRAG_E_SYSTEM in the driver's words. */
+    frag_gpu *(*open)(const char *runtime_path, uint32_t ordinal, frag_error *error);
+    void (*close)(frag_gpu *gpu);
+    /* false: the driver refused. */
+    bool (*facts)(frag_gpu *gpu, frag_gpu_facts *facts, frag_error *error);
+    /* The caller destroys it with frag_device_destroy, before the card is closed. */
+    frag_device *(*device_create)(frag_gpu *gpu, const frag_gpu_device_options *options,
+                                  frag_error *error);
+} frag_gpu_module;
+
+#endif
