@@ -166,13 +166,14 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
 
 install: fraglab
-	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DOCDIR)"
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so "$(MODULEDIR)/"; }
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
+	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
 	for file in $(wildcard docs/*.md docs/*.yaml docs/*.c docs/*.png) README.md LICENSE CITATION.cff; do \
 	    [ ! -f $$file ] || install -m 644 $$file "$(DOCDIR)/" || exit 1; done
 

@@ -6,6 +6,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/latency.h"
 
 static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {
 #define NAME(name, text) [FRAG_DEVICE_##name] = text,
@@ -36,11 +37,8 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
         device->failed_calls[call]++;
         device->refused_bytes = bytes;
     }
-    if (device->latency != NULL) {
-        const frag_latency *latency = &device->latency->calls[call];
-        device->modelled_time_ns +=
-            latency->base_ns + latency->ns_per_mib * ((double)bytes / (double)FRAG_MIB);
-    }
+    if (device->latency != NULL)
+        device->modelled_time_ns += frag_latency_ns(&device->latency->calls[call], bytes);
     if (device->log != NULL)
         fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", device->event,
                 call_names[call], address, bytes, result_names[result]);

@@ -70,16 +70,9 @@ typedef struct frag_device_ops {
     void (*destroy)(frag_device *device);
 } frag_device_ops;
 
-/* Cost of one kind of call: base_ns + ns_per_mib x MiB. */
-typedef struct frag_latency {
-    double base_ns;
-    double ns_per_mib;
-} frag_latency;
-
-typedef struct frag_latency_table {
-    frag_latency calls[FRAG_DEVICE_CALL_COUNT];
-    char name[64]; /* "none" costs nothing; else where the figures come from */
-} frag_latency_table;
+/* What calls cost (sim/latency.h), and what small mallocs take (sim/footprint.h). */
+typedef struct frag_latency_table frag_latency_table;
+struct frag_footprint;
 
 /* The work of a stream as events see it, for devices that do none themselves. */
 typedef struct frag_stream_clock {
@@ -170,9 +163,6 @@ static inline bool frag_device_call_moves_memory(frag_device_call call)
     return call < FRAG_DEVICE_MEMORY_INFO;
 }
 
-/* Reads a latency table (YAML; docs/latency.md). */
-bool frag_latency_load(const char *path, frag_latency_table *table, frag_error *error);
-
 /* ---- the simulated device */
 typedef enum frag_address_rule {
     FRAG_ADDRESS_LOWEST, /* the lowest free range that is large enough */
@@ -194,6 +184,8 @@ typedef struct frag_sim_device_options {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t used_by_others_bytes;
     uint64_t page_bytes; /* 0: 2 MiB */
+    /* What a malloc takes; borrowed. NULL: whole pages. */
+    const struct frag_footprint *footprint;
     frag_address_rule address_rule;
     /* Segments of the recording in order of their mallocs, those held at the start first. Whatever
      * the rule, new addresses stay clear of them, so that adopted segments keep their place.

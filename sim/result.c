@@ -8,6 +8,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/device_description.h"
 
 #define SCHEMA "fraglab.run/1"
 
@@ -164,6 +165,8 @@ static void add_device(field_list *list, const frag_row *row)
     add_number(list, "device.fail_call",
                device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
     add_text(list, "device.latency", device->latency != NULL ? device->latency->name : NULL);
+    add_text(list, "device.gpu", device->gpu != NULL ? device->gpu->name : NULL);
+    add_text(list, "device.gpu_digest", device->gpu != NULL ? device->gpu->digest : NULL);
     add_number(list, "seed", FRAG_UNLIMITED);
 }
 
@@ -219,6 +222,12 @@ static void add_oom(field_list *list, const frag_oom *oom)
     add_number(list, "oom.total_hole_bytes", has ? oom->total_hole_bytes : FRAG_UNLIMITED);
 }
 
+/* Rounded; tables of absurd times do not overflow. */
+static uint64_t whole_ns(double ns)
+{
+    return ns < 1e19 ? (uint64_t)(ns + 0.5) : (uint64_t)1e19;
+}
+
 static void add_calls(field_list *list, const frag_run_result *result)
 {
     char path[96];
@@ -229,8 +238,7 @@ static void add_calls(field_list *list, const frag_run_result *result)
     add_number(list, "device_calls.malloc_failed", result->failed_calls[FRAG_DEVICE_MALLOC]);
     add_number(list, "device_calls.map_failed", result->failed_calls[FRAG_DEVICE_MAP]);
     add_number(list, "device_calls.modelled_time_ns",
-               result->is_time_modelled ? (uint64_t)(result->modelled_time_ns + 0.5)
-                                        : FRAG_UNLIMITED);
+               result->is_time_modelled ? whole_ns(result->modelled_time_ns) : FRAG_UNLIMITED);
 }
 
 static const char *const initial_names[] = {

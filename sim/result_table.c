@@ -7,6 +7,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/device_description.h"
 #include "sim/result.h"
 
 #define COLUMN_COUNT 6
@@ -118,7 +119,10 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
         fprintf(stream, "%srecorded peak reserved %s", dot,
                 frag_bytes_text(row->trace->stats.observed_reserved_peak_bytes, a));
     fprintf(stream, "%s", format == FRAG_RESULT_TABLE ? "\ndevice   " : "** on ");
-    fprintf(stream, "sim%s%s", dot, frag_bytes_text(row->device->capacity_bytes, a));
+    fprintf(stream, "sim%s", dot);
+    if (row->device->gpu != NULL)
+        fprintf(stream, "%s%s", row->device->gpu->name, dot);
+    fprintf(stream, "%s", frag_bytes_text(row->device->capacity_bytes, a));
     if (row->device->used_by_others_bytes > 0)
         fprintf(stream, "%s%s used by others", dot,
                 frag_bytes_text(row->device->used_by_others_bytes, a));

@@ -5,6 +5,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/device_description.h"
 
 frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count,
                                               size_t *initial_count)
@@ -30,6 +31,17 @@ frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *c
     return segments;
 }
 
+/* Addresses as recorded where the trace has them, unless a rule is given. */
+static frag_address_rule rule_of(const frag_device_spec *spec, bool has_recorded)
+{
+    if (spec->is_rule_given)
+        return spec->address_rule;
+    if (has_recorded)
+        return FRAG_ADDRESS_RECORDED;
+    return spec->gpu != NULL && spec->gpu->reuse == FRAG_REUSE_NEVER ? FRAG_ADDRESS_BUMP
+                                                                     : FRAG_ADDRESS_LOWEST;
+}
+
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
                               frag_recorded_segment **segments)
 {
@@ -38,14 +50,12 @@ frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *s
         .capacity_bytes = spec->capacity_bytes,
         .used_by_others_bytes = spec->used_by_others_bytes,
         .page_bytes = spec->page_bytes,
-        .address_rule = spec->address_rule,
         .fail_call = spec->fail_call,
+        .footprint = spec->gpu != NULL ? &spec->gpu->footprint : NULL,
     };
     *segments = frag_recorded_segments(trace, &options.recorded_count, &options.initial_count);
     options.recorded = *segments;
-    if (!spec->is_rule_given)
-        options.address_rule =
-            options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
+    options.address_rule = rule_of(spec, options.recorded_count > 0);
     frag_device *device = frag_sim_device_create(&options);
     device->latency = spec->latency;
     return device;
@@ -61,9 +71,7 @@ static void keep_device(frag_run_result *result, const frag_device *device,
     result->need_max_bytes = device->need_max_bytes;
     result->refused_need_min_bytes = device->refused_need_min_bytes;
     result->is_capacity_read = device->is_capacity_read;
-    result->address_rule = spec->is_rule_given ? spec->address_rule
-                           : has_recorded      ? FRAG_ADDRESS_RECORDED
-                                               : FRAG_ADDRESS_LOWEST;
+    result->address_rule = rule_of(spec, has_recorded);
 }
 
 static bool count_pass(const frag_recording *recording, const frag_trace *trace,

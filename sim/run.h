@@ -17,7 +17,10 @@ typedef struct frag_device_spec {
     bool is_rule_given; /* false: recorded addresses where the trace has them, else the lowest */
     uint64_t fail_call;
     const frag_latency_table *latency; /* NULL: time is not modelled */
-    FILE *driver_log;                  /* NULL: none; the counting pass writes it */
+    /* The card that the figures above were taken from, which also tells the footprint; NULL: none.
+     * Borrowed, like the table of latencies. */
+    const struct frag_device_description *gpu;
+    FILE *driver_log; /* NULL: none; the counting pass writes it */
 } frag_device_spec;
 
 typedef struct frag_run_options {

@@ -1,8 +1,8 @@
 /* The simulated device: pages are counted, addresses follow a rule, nothing is touched.
  *
- * A malloc takes whole pages (2 MiB on every GPU of today), fails when they would exceed capacity
- * less what others use, and synchronises nothing. Sources for the behaviour: docs/metrics.md,
- * "device". */
+ * A malloc takes whole pages (2 MiB on every GPU of today) or what a measured footprint says, fails
+ * when that would exceed capacity less what others use, and synchronises nothing. Sources for the
+ * behaviour: docs/metrics.md, "device". */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/device.h"
+#include "sim/footprint.h"
 #include "sim/ranges.h"
 
 #define MALLOC_BASE ((uint64_t)0x700000000000)
@@ -35,7 +36,7 @@ typedef struct sim_device sim_device;
 struct sim_device {
     frag_device base;
     frag_sim_device_options options;
-    uint64_t held_bytes; /* whole pages */
+    uint64_t held_bytes; /* as taken from free memory */
     uint64_t boundary;   /* below: recorded places; from here on: new addresses */
     frag_ranges recorded_space;
     frag_ranges new_space;
@@ -56,11 +57,17 @@ static sim_device *from_base(frag_device *device)
     return (sim_device *)(void *)device;
 }
 
-/* Is there room for bytes? Keeps the thresholds that tell where another capacity would differ. */
-static bool charge(sim_device *sim, uint64_t bytes, bool may_inject)
+/* What a malloc takes from free memory; maps take whole pages. */
+static uint64_t malloc_takes(const sim_device *sim, uint64_t bytes)
 {
-    uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
-    uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + pages;
+    return sim->options.footprint != NULL ? frag_footprint_bytes(sim->options.footprint, bytes)
+                                          : frag_round_up(bytes, sim->base.page_bytes);
+}
+
+/* Is there room for so much? Keeps the thresholds that tell where another capacity would differ. */
+static bool charge(sim_device *sim, uint64_t taken, bool may_inject)
+{
+    uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + taken;
     bool is_injected = may_inject && ++sim->space_calls == sim->options.fail_call;
     if (is_injected || need > sim->base.capacity_bytes) {
         if (need < sim->base.refused_need_min_bytes)
@@ -69,15 +76,14 @@ static bool charge(sim_device *sim, uint64_t bytes, bool may_inject)
     }
     if (need > sim->base.need_max_bytes)
         sim->base.need_max_bytes = need;
-    sim->held_bytes += pages;
+    sim->held_bytes += taken;
     return true;
 }
 
-static void uncharge(sim_device *sim, uint64_t bytes)
+static void uncharge(sim_device *sim, uint64_t taken)
 {
-    uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
-    FRAG_ASSERT(pages <= sim->held_bytes);
-    sim->held_bytes -= pages;
+    FRAG_ASSERT(taken <= sim->held_bytes);
+    sim->held_bytes -= taken;
 }
 
 /* The next recorded address of this size, if there is one left. */
@@ -150,11 +156,12 @@ static bool place(sim_device *sim, uint64_t bytes, uint64_t *address)
 static frag_device_result sim_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     sim_device *sim = from_base(device);
-    if (!charge(sim, bytes, true))
+    uint64_t taken = malloc_takes(sim, bytes);
+    if (!charge(sim, taken, true))
         return FRAG_DEVICE_OUT_OF_MEMORY;
     if (place(sim, bytes, address))
         return FRAG_DEVICE_OK;
-    uncharge(sim, bytes); /* no address space is left, whatever the capacity */
+    uncharge(sim, taken); /* no address space is left, whatever the capacity */
     return FRAG_DEVICE_OUT_OF_MEMORY;
 }
 
@@ -162,7 +169,7 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
 {
     sim_device *sim = from_base(device);
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
-    uncharge(sim, bytes);
+    uncharge(sim, malloc_takes(sim, bytes));
     if (address < sim->boundary)
         frag_ranges_give(&sim->recorded_space, address, pages);
     else if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
@@ -230,7 +237,7 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
                                     bool is_mapped_range)
 {
     sim_device *sim = from_base(device);
-    if (!charge(sim, bytes, false))
+    if (!charge(sim, is_mapped_range ? bytes : malloc_takes(sim, bytes), false))
         return FRAG_DEVICE_OUT_OF_MEMORY;
     if (!is_mapped_range) {
         bool is_placed = frag_ranges_take_at(&sim->recorded_space, address,

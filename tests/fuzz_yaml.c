@@ -3,6 +3,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/yaml.h"
+#include "sim/device_description.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
@@ -28,6 +29,27 @@ static void visit(const frag_yaml_node *node)
     FRAG_ASSERT(items == node->count);
 }
 
+/* A description that is read has what was asked of it, and is written so that it reads back. */
+static void describe(const unsigned char *bytes, size_t count)
+{
+    frag_device_description card;
+    frag_device_description again;
+    frag_error error = {.code = FRAG_E_NONE};
+    if (!frag_device_description_parse(bytes, count, &card, &error)) {
+        FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');
+        return;
+    }
+    FRAG_ASSERT(card.name[0] != '\0' && card.context_bytes <= card.total_bytes);
+    FRAG_ASSERT(frag_footprint_bytes(&card.footprint, 1) > 0);
+    for (int call = 0; call < FRAG_DEVICE_CALL_COUNT; call++)
+        FRAG_ASSERT(frag_latency_ns(&card.latency.calls[call], FRAG_MIB) >= 0);
+    frag_text text = {.bytes = NULL};
+    frag_device_description_write(&card, &text);
+    FRAG_ASSERT(frag_device_description_parse(text.bytes, text.length, &again, &error));
+    FRAG_ASSERT(strcmp(card.digest, again.digest) == 0);
+    frag_text_destroy(&text);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count > FRAG_MIB)
@@ -38,6 +60,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
         FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');
     else
         visit(root);
+    describe(bytes, count);
     frag_yaml_destroy(root);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/device.h"
+#include "sim/footprint.h"
 #include "sim/ranges.h"
 
 #define PAGE FRAG_DEVICE_PAGE_BYTES
@@ -32,6 +33,34 @@ static void charges_whole_pages_but_reserves_what_was_asked(void **state)
     assert_int_equal(device->need_max_bytes, 3 * PAGE);
     assert_int_equal(device->refused_need_min_bytes, 4 * PAGE);
     assert_int_equal(second, first + PAGE);
+    frag_device_destroy(device);
+}
+
+static void charges_what_the_footprint_says(void **state)
+{
+    (void)state;
+    const frag_footprint footprint = {
+        .classes = {{4096, 8192}, {65536, 131072}}, .count = 2, .unit_bytes = 65536};
+    frag_sim_device_options options = {.capacity_bytes = FRAG_UNLIMITED, .footprint = &footprint};
+    frag_device *device = frag_sim_device_create(&options);
+    static const struct {
+        uint64_t bytes;
+        uint64_t taken;
+    } cases[] = {{1, 8192}, {4096, 8192}, {4097, 131072}, {65536, 131072}, {131073, 196608}};
+    uint64_t taken = 0;
+    uint64_t at[5];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        taken += cases[i].taken;
+        assert_int_equal(frag_device_malloc(device, cases[i].bytes, &at[i]), FRAG_DEVICE_OK);
+        assert_int_equal(device->need_max_bytes, taken);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(frag_device_free(device, at[i], cases[i].bytes), FRAG_DEVICE_OK);
+    /* All of it came back; a range of pages takes what it has. */
+    uint64_t range = 0;
+    frag_device_reserve(device, 2 * taken, &range);
+    assert_int_equal(frag_device_map(device, range, PAGE), FRAG_DEVICE_OK);
+    assert_int_equal(device->need_max_bytes, PAGE);
     frag_device_destroy(device);
 }
 
@@ -254,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(charges_whole_pages_but_reserves_what_was_asked),
+        cmocka_unit_test(charges_what_the_footprint_says),
         cmocka_unit_test(places_at_the_lowest_range_that_is_large_enough),
         cmocka_unit_test(never_reuses_an_address_when_told_so),
         cmocka_unit_test(follows_recorded_addresses_size_by_size),

@@ -38,6 +38,7 @@ extern const frag_command frag_command_min_capacity;
 extern const frag_command frag_command_plot;
 extern const frag_command frag_command_trace;
 extern const frag_command frag_command_policies;
+extern const frag_command frag_command_device;
 extern const frag_command frag_command_doctor;
 extern const frag_command frag_command_help;
 

@@ -9,6 +9,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
+#include "sim/cli/card_table.h"
 
 /* A label names the policy before it; one that covers several rows would be no name. */
 static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies,
@@ -83,12 +84,63 @@ void frag_inputs_policies_destroy(frag_policy_list *policies)
     *policies = (frag_policy_list){0};
 }
 
-bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
-                        frag_latency_table *latency, frag_error *error)
+/* --gpu: what the description of a card says. A capacity of the user's own is what programs can
+ * take, so the context is not charged against it. */
+static bool take_gpu(const frag_arguments *arguments, frag_device_spec *device,
+                     frag_device_description *gpu, frag_error *error)
 {
+    const char *name = frag_arguments_value(arguments, "gpu");
+    if (name == NULL)
+        return true;
+    if (!frag_card_load(name, gpu, error))
+        return frag_error_in(error, "--gpu");
+    if (gpu->total_bytes == 0) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "it says nothing of memory; give it to --latency, or add 'memory'");
+        return frag_error_in(error, name);
+    }
+    device->gpu = gpu;
+    device->page_bytes = frag_device_description_page(gpu);
+    device->capacity_bytes = gpu->total_bytes;
+    if (!frag_arguments_has(arguments, "capacity"))
+        device->used_by_others_bytes = gpu->context_bytes;
+    device->latency = gpu->has_latency ? &gpu->latency : NULL;
+    if (gpu->serves_scattered == FRAG_ANSWER_NO)
+        frag_warn(arguments,
+                  "%s serves no large malloc from scattered pages, the simulated device does; "
+                  "'--device cuda' shows what that costs",
+                  gpu->name);
+    return true;
+}
+
+/* --latency: the calls of a description, instead of those of the card. */
+static bool take_latency(const frag_arguments *arguments, frag_device_spec *device,
+                         frag_device_description *gpu, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "latency");
+    frag_device_description read;
+    if (path == NULL)
+        return true;
+    if (!frag_device_description_load(path, &read, error))
+        return false;
+    if (!read.has_latency) {
+        frag_fail(error, FRAG_E_INPUT, "it has no 'calls'; a table of latencies needs them");
+        return frag_error_in(error, path);
+    }
+    gpu->latency = read.latency;
+    device->latency = &gpu->latency;
+    return true;
+}
+
+bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
+                        frag_device_description *gpu, frag_error *error)
+{
+    uint64_t others = 0;
     *device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
-    if (!frag_arguments_bytes(arguments, "capacity", &device->capacity_bytes, error) ||
-        !frag_arguments_bytes(arguments, "used-by-others", &device->used_by_others_bytes, error) ||
+    frag_device_description_clear(gpu);
+    if (!take_gpu(arguments, device, gpu, error) || !take_latency(arguments, device, gpu, error) ||
+        !frag_arguments_bytes(arguments, "capacity", &device->capacity_bytes, error) ||
+        !frag_arguments_bytes(arguments, "used-by-others", &others, error) ||
         !frag_arguments_count(arguments, "fail-call", 1, UINT64_MAX, &device->fail_call, error))
         return false;
     if (device->capacity_bytes == 0) {
@@ -96,23 +148,18 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
                   "a device without memory serves nothing; write a size such as 24GiB");
         return frag_error_in(error, "--capacity");
     }
-    if (device->used_by_others_bytes > (uint64_t)1 << 46) {
+    if (others > (uint64_t)1 << 46) {
         frag_fail(error, FRAG_E_USAGE,
                   "more than 64 TiB cannot be used by others; write a size such as 500MiB");
         return frag_error_in(error, "--used-by-others");
     }
+    device->used_by_others_bytes += others;
     const char *rule = frag_arguments_value(arguments, "address-rule");
     if (rule != NULL) {
         device->is_rule_given = true;
         device->address_rule = strcmp(rule, "lowest") == 0 ? FRAG_ADDRESS_LOWEST
                                : strcmp(rule, "bump") == 0 ? FRAG_ADDRESS_BUMP
                                                            : FRAG_ADDRESS_RECORDED;
-    }
-    const char *path = frag_arguments_value(arguments, "latency");
-    if (path != NULL) {
-        if (!frag_latency_load(path, latency, error))
-            return false;
-        device->latency = latency;
     }
     return true;
 }

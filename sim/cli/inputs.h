@@ -5,6 +5,7 @@
 
 #include "allocators/registry.h"
 #include "sim/cli/command.h"
+#include "sim/device_description.h"
 #include "sim/run.h"
 #include "traces/load.h"
 
@@ -25,7 +26,11 @@
     {.name = "device", .argument = "sim", .help = "where segments come from", .choices = "sim"},   \
         {.name = "capacity",                                                                       \
          .argument = "SIZE",                                                                       \
-         .help = "memory of the device (default: unlimited)"},                                     \
+         .help = "memory of the device (default: unlimited, or the card's)"},                      \
+        {.name = "gpu",                                                                            \
+         .argument = "NAME|FILE",                                                                  \
+         .help = "a card: its capacity less its context, what small mallocs take, its pages and "  \
+                 "latencies; 'fraglab device list' names those that come along"},                  \
         {.name = "used-by-others",                                                                 \
          .argument = "SIZE",                                                                       \
          .help = "memory that other programs and the driver's context hold"},                      \
@@ -39,7 +44,8 @@
          .help = "the N-th malloc or map fails as if the device were full"},                       \
     {                                                                                              \
         .name = "latency", .argument = "FILE",                                                     \
-        .help = "table of call latencies (YAML), for the modelled time"                            \
+        .help = "latencies of calls (YAML, as a device description has them), for the modelled "   \
+                "time"                                                                             \
     }
 
 #define FRAG_OUTPUT_OPTIONS                                                                        \
@@ -74,9 +80,9 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error);
 void frag_inputs_policies_destroy(frag_policy_list *policies);
 
-/* The device options. latency is filled when --latency is given, and must outlive the spec. */
+/* The device options. gpu holds what --gpu and --latency say, and must outlive the spec. */
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
-                        frag_latency_table *latency, frag_error *error);
+                        frag_device_description *gpu, frag_error *error);
 
 /* The policy as it is for one recording: with its settings when it asked for them. The copy is the
  * caller's. */

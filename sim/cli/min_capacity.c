@@ -33,7 +33,7 @@ typedef struct job {
 typedef struct searching {
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     frag_recording recording;
     job *jobs;
     frag_progress *progress;
@@ -167,7 +167,7 @@ static int min_capacity_command(const frag_arguments *arguments)
         return frag_report(&error);
     }
     if (!frag_inputs_policies(arguments, NULL, &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !frag_inputs_format(arguments, &format, &error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {

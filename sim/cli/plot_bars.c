@@ -40,7 +40,7 @@ typedef struct barring {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     uint64_t threads;
     frag_recording recording; /* of the operand being worked on */
     frag_run_result *results;
@@ -367,7 +367,7 @@ static int bars_command(const frag_arguments *arguments)
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
         !frag_plot_begin(&state.plot, "bars", arguments, &error)) {
         code = frag_report(&error);

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/cli/data_folder.h"
 #include "sim/cli/plot.h"
 #include "sim/version.h"
 
@@ -97,44 +97,18 @@ static bool find_program(frag_plot *plot, frag_error *error)
                      "write the data with --format csv");
 }
 
-static bool has_script(frag_plot *plot, const char *folder)
-{
-    frag_text path = {0};
-    frag_text_add(&path, "%s/%s.gp", folder, plot->kind);
-    bool is_there = access(path.bytes, R_OK) == 0;
-    frag_text_destroy(&path);
-    if (is_there)
-        plot->scripts = frag_copy_text(folder);
-    return is_there;
-}
-
-/* Beside the program as built or as installed, where it was to be installed, or at hand. */
 static bool find_scripts(frag_plot *plot, frag_error *error)
 {
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = NULL;
-    if (length > 0) {
-        program[length] = '\0';
-        slash = strrchr(program, '/');
-    }
-    static const char *const beside[] = {"plots", "../share/fraglab/plots", "../../plots"};
-    for (size_t i = 0; slash != NULL && i < sizeof beside / sizeof *beside; i++) {
-        *slash = '\0';
-        char *folder = join(program, beside[i]);
-        bool is_found = has_script(plot, folder);
-        free(folder);
-        if (is_found)
-            return true;
-    }
-    char *installed = join(frag_data_folder(), "plots");
-    bool is_found = has_script(plot, installed) || has_script(plot, "plots");
-    if (!is_found)
-        frag_fail(error, FRAG_E_SYSTEM,
-                  "%s.gp is neither beside the program nor in %s; run 'make install'", plot->kind,
-                  installed);
-    free(installed);
-    return is_found;
+    frag_text script = {0};
+    frag_text_add(&script, "plots/%s.gp", plot->kind);
+    plot->scripts = frag_data_find(script.bytes);
+    frag_text_destroy(&script);
+    if (plot->scripts == NULL)
+        return frag_fail(error, FRAG_E_SYSTEM,
+                         "%s.gp is neither beside the program nor in %s/plots; run 'make install'",
+                         plot->kind, frag_data_folder());
+    *strrchr(plot->scripts, '/') = '\0';
+    return true;
 }
 
 static bool make_folder(frag_plot *plot, frag_error *error)

@@ -42,7 +42,7 @@ typedef struct mapping {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     frag_layout layout;
@@ -449,7 +449,7 @@ static int map_command(const frag_arguments *arguments)
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !check_options(&state, arguments, &error) ||
         !frag_plot_begin(&state.plot, "map", arguments, &error)) {
         code = frag_report(&error);

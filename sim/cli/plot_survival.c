@@ -48,7 +48,7 @@ typedef struct surviving {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     uint64_t samples;
@@ -254,7 +254,7 @@ static int survival_command(const frag_arguments *arguments)
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !check_options(&state, arguments, &error) ||
         !frag_plot_begin(&state.plot, "survival", arguments, &error)) {
         code = frag_report(&error);

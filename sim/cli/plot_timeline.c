@@ -32,7 +32,7 @@ typedef struct drawing {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     uint64_t samples;
@@ -270,7 +270,7 @@ static int timeline_command(const frag_arguments *arguments)
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.latency, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !frag_arguments_count(arguments, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
                               &state.samples, &error) ||
         !frag_plot_begin(&state.plot, "timeline", arguments, &error)) {

@@ -68,7 +68,7 @@ typedef struct running {
     const frag_arguments *arguments;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_latency_table latency;
+    frag_device_description gpu;
     frag_run_options run;
     frag_trace_format format;
     frag_result_format result_format;
@@ -88,7 +88,7 @@ static bool read_options(const frag_arguments *arguments, running *state, frag_e
 {
     state->threads = frag_core_count();
     if (!frag_inputs_policies(arguments, NULL, &state->policies, error) ||
-        !frag_inputs_device(arguments, &state->device, &state->latency, error) ||
+        !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
         !frag_inputs_format(arguments, &state->format, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) ||
         !frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state->run.check_every, error))
