@@ -216,8 +216,9 @@ static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_g
     return true;
 }
 
-static void buddy_free(frag_policy *policy, frag_handle handle)
+static void buddy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
     uint32_t hole = handle;

@@ -63,8 +63,9 @@ static bool direct_alloc(frag_policy *policy, const frag_request *request, frag_
     return true;
 }
 
-static void direct_free(frag_policy *policy, frag_handle handle)
+static void direct_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     FRAG_ASSERT(handle < policy->block_count && policy->blocks[handle].is_held);
     direct_block *block = &policy->blocks[handle];
     (void)frag_device_free(policy->device, block->address, block->bytes);

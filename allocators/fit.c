@@ -248,8 +248,9 @@ static inline void resize_hole(frag_policy *policy, uint32_t hole, uint64_t addr
     }
 }
 
-static void fit_free(frag_policy *policy, frag_handle handle)
+static void fit_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
     frag_block *block = &space->blocks[handle];

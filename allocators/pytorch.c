@@ -280,8 +280,9 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-static void pytorch_free(frag_policy *policy, frag_handle handle)
+static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     frag_pytorch_block *freed = &policy->blocks[handle];
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
     if (FRAG_UNLIKELY((freed->list & (FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING)) != 0 ||

@@ -450,8 +450,9 @@ static void free_slot(frag_policy *policy, uint32_t id, uint32_t slot)
     policy->empty_slab = id;
 }
 
-static void size_class_free(frag_policy *policy, frag_handle handle)
+static void size_class_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     FRAG_ASSERT(handle < policy->block_count && policy->blocks[handle].segment != NONE);
     live_block block = policy->blocks[handle];
     segment *home = &policy->segments[block.segment];

@@ -186,8 +186,9 @@ static bool tlsf_alloc(frag_policy *policy, const frag_request *request, frag_gr
     return true;
 }
 
-static void tlsf_free(frag_policy *policy, frag_handle handle)
+static void tlsf_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
     uint32_t hole = handle;

@@ -134,8 +134,9 @@ static bool example_alloc(frag_policy *policy, const frag_request *request, frag
     return true;
 }
 
-static void example_free(frag_policy *policy, frag_handle handle)
+static void example_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream; /* a cached segment serves every stream */
     segment *at = &policy->segments[handle];
     FRAG_ASSERT(at->state == SEGMENT_GRANTED);
     at->state = SEGMENT_CACHED;

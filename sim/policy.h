@@ -15,7 +15,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 2
+#define FRAG_POLICY_ABI 3
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -148,8 +148,8 @@ typedef struct frag_policy_ops {
     /* false: out of memory, after everything the policy tries before giving up. */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
     /* The block is free and safe to reuse: frees that wait for a stream arrive only when they are
-     * over. */
-    void (*free)(frag_policy *policy, frag_handle handle);
+     * over. stream: on which the program freed it; often, but not always, that of the request. */
+    void (*free)(frag_policy *policy, frag_handle handle, uint32_t stream);
 
     /* ---- optional: NULL when the policy does not care */
     void (*empty_cache)(frag_policy *policy,

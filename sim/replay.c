@@ -42,7 +42,7 @@ void frag_slot_forget_large(frag_replay *replay, uint32_t number)
 /* ---- frees that wait */
 
 /* Hands a waiting block to the policy; its slot stays taken until the complete event. */
-static void deliver(frag_replay *replay, uint32_t number)
+static void deliver(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     frag_slot *at = &replay->slots[number];
     uint64_t requested = at->requested_bytes & ~FRAG_SLOT_WAITING;
@@ -50,10 +50,10 @@ static void deliver(frag_replay *replay, uint32_t number)
     replay->waiting_count--;
     if (frag_use_has(replay, number)) {
         at->requested_bytes = requested;
-        frag_use_free(replay, number);
+        frag_use_free(replay, number, stream);
         return;
     }
-    replay->free(replay->seen_policy, at->handle);
+    replay->free(replay->seen_policy, at->handle, stream);
     frag_slot_clear(replay, number);
 }
 
@@ -67,28 +67,28 @@ static void deliver_all(void *context)
 {
     frag_replay *replay = context;
     while (replay->waiting_start < replay->waiting_end) {
-        uint32_t number = replay->waiting[replay->waiting_start++];
-        if (is_waiting(replay, number))
-            deliver(replay, number);
+        frag_wait wait = replay->waiting[replay->waiting_start++];
+        if (is_waiting(replay, wait.slot))
+            deliver(replay, wait.slot, wait.stream);
     }
     replay->waiting_start = replay->waiting_end = 0;
     if (replay->uses != NULL && replay->ops->use == NULL)
         frag_use_sync(replay, FRAG_STREAM_ALL);
 }
 
-void frag_replay_wait(frag_replay *replay, uint32_t number)
+void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     if (replay->waiting_end - replay->waiting_start > 2 * replay->waiting_count + 64) {
         size_t kept = 0;
         for (size_t i = replay->waiting_start; i < replay->waiting_end; i++)
-            if (is_waiting(replay, replay->waiting[i]))
+            if (is_waiting(replay, replay->waiting[i].slot))
                 replay->waiting[kept++] = replay->waiting[i];
         replay->waiting_start = 0;
         replay->waiting_end = kept;
     }
     replay->waiting = frag_grow(replay->waiting, &replay->waiting_capacity, replay->waiting_end + 1,
                                 sizeof *replay->waiting);
-    replay->waiting[replay->waiting_end++] = number;
+    replay->waiting[replay->waiting_end++] = (frag_wait){number, stream};
     replay->waiting_count++;
     frag_slot *at = &replay->slots[number];
     uint64_t bytes = at->requested_bytes + frag_slot_surplus(replay, number);
@@ -212,7 +212,7 @@ static void attempt(frag_replay *replay, const frag_request *request)
         frag_slot_fill(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
                        grant.handle);
     else
-        replay->free(replay->seen_policy, grant.handle);
+        replay->free(replay->seen_policy, grant.handle, request->stream);
 }
 
 static void change_pool(frag_replay *replay, const frag_event *event)
@@ -259,7 +259,7 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
     switch (event->op) {
     case FRAG_OP_COMPLETE:
         if (is_waiting(replay, event->slot))
-            deliver(replay, event->slot);
+            deliver(replay, event->slot, event->stream);
         break;
     case FRAG_OP_USE:
         if (replay->slots[event->slot].handle != FRAG_HANDLE_NONE)
@@ -312,12 +312,12 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
 }
 
 /* A free of a block whose surplus is kept apart. */
-static void free_unusual(frag_replay *replay, uint32_t number)
+static void free_unusual(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     if (frag_use_has(replay, number)) {
-        frag_use_free(replay, number);
+        frag_use_free(replay, number, stream);
     } else {
-        replay->free(replay->seen_policy, replay->slots[number].handle);
+        replay->free(replay->seen_policy, replay->slots[number].handle, stream);
         frag_slot_clear(replay, number);
     }
 }
@@ -379,7 +379,7 @@ static void run_batch(frag_replay *replay, uint64_t end)
                 /* its request had failed */
             } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
                 frag_replay_set_level(replay, requested, allocated);
-                frag_replay_wait(replay, event->slot);
+                frag_replay_wait(replay, event->slot, event->stream);
                 requested = replay->level.requested_bytes;
                 allocated = replay->level.allocated_bytes;
             } else {
@@ -388,11 +388,11 @@ static void run_batch(frag_replay *replay, uint64_t end)
                 allocated -= at->requested_bytes;
                 if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE)) {
                     allocated -= surplus;
-                    replay->free(seen_policy, at->handle);
+                    replay->free(seen_policy, at->handle, event->stream);
                     slots[event->slot].handle = FRAG_HANDLE_NONE;
                 } else {
                     allocated -= frag_slot_large_surplus(replay, event->slot);
-                    free_unusual(replay, event->slot);
+                    free_unusual(replay, event->slot, event->stream);
                 }
             }
         } else {

@@ -169,14 +169,14 @@ static bool seen_alloc(frag_policy *policy, const frag_request *request, frag_gr
     return is_served;
 }
 
-static void seen_free(frag_policy *policy, frag_handle handle)
+static void seen_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     frag_replay *replay = (frag_replay *)(void *)policy;
     if (replay->notes != NULL) {
         frag_note_requested(replay, handle);
         frag_note_completed(replay, handle);
     }
-    replay->ops->free(replay->policy, handle);
+    replay->ops->free(replay->policy, handle, stream);
 }
 
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)

@@ -138,7 +138,7 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
                                   blocks[count].block_bytes, i);
             count++;
         } else {
-            frag_replay_wait(replay, event->slot);
+            frag_replay_wait(replay, event->slot, event->stream);
         }
     }
     return next;
@@ -160,7 +160,7 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
             }
         } else if (event->op == FRAG_OP_FREE &&
                    replay->slots[event->slot].handle != FRAG_HANDLE_NONE) {
-            frag_replay_wait(replay, event->slot);
+            frag_replay_wait(replay, event->slot, event->stream);
         }
     }
 }

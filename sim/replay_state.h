@@ -23,6 +23,12 @@ typedef struct frag_large_surplus {
     uint64_t bytes;
 } frag_large_surplus;
 
+/* A free that waits: the block of a slot, freed on a stream. */
+typedef struct frag_wait {
+    uint32_t slot;
+    uint32_t stream;
+} frag_wait;
+
 typedef struct frag_note_keeper frag_note_keeper; /* replay_notes.c */
 typedef struct frag_use_keeper frag_use_keeper;   /* replay_use.c */
 
@@ -34,7 +40,7 @@ struct frag_replay {
     /* What answers requests: the policy, or a step between that shows answers to an observer. */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
     /* What takes frees, in the same way. */
-    void (*free)(frag_policy *policy, frag_handle handle);
+    void (*free)(frag_policy *policy, frag_handle handle, uint32_t stream);
     frag_policy *seen_policy; /* what these two are called with */
     frag_grant_observer *on_grant;
     void *on_grant_context;
@@ -47,7 +53,7 @@ struct frag_replay {
     frag_large_surplus *large;
     size_t large_count;
     size_t large_capacity;
-    uint32_t *waiting; /* slots in order of their frees; stale entries are skipped */
+    frag_wait *waiting; /* in order of the frees; stale entries are skipped */
     size_t waiting_start;
     size_t waiting_end;
     size_t waiting_capacity;
@@ -115,9 +121,9 @@ bool frag_use_has(const frag_replay *replay, uint32_t number);
 uint64_t frag_use_surplus(const frag_replay *replay, uint32_t number);
 /* A stream uses the block of a slot. */
 void frag_use_add(frag_replay *replay, uint32_t number, uint32_t stream);
-/* The program has freed such a block: it is handed to a policy that takes uses, and waits here for
- * other policies. Its slot is free at once. */
-void frag_use_free(frag_replay *replay, uint32_t number);
+/* The program has freed such a block on a stream: it is handed to a policy that takes uses, and
+ * waits here for other policies. Its slot is free at once. */
+void frag_use_free(frag_replay *replay, uint32_t number, uint32_t stream);
 /* The block is safe to reuse: policies that take uses call this. */
 void frag_use_complete(void *context, frag_handle handle);
 /* A stream (or FRAG_STREAM_ALL) has done its work so far. */
@@ -127,6 +133,7 @@ typedef struct frag_held {
     uint64_t requested_bytes;
     uint64_t block_bytes;
     uint32_t handle; /* FRAG_HANDLE_NONE: recycled */
+    uint32_t stream; /* on which it was freed */
     uint32_t waits;  /* streams it waits for, where the engine does the waiting */
     uint32_t next;   /* recycled records */
 } frag_held;
@@ -146,8 +153,8 @@ void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, u
 void frag_note_adopted_segment(frag_replay *replay, const frag_span *segment, uint64_t event);
 void frag_note_oom(frag_replay *replay, const frag_request *request);
 
-/* The program has freed the block of a slot; it waits for a stream. */
-void frag_replay_wait(frag_replay *replay, uint32_t number);
+/* The program has freed the block of a slot on a stream; it waits. */
+void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream);
 /* Reserved bytes may have a new peak. */
 void frag_replay_note_peak(frag_replay *replay);
 /* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless

@@ -174,14 +174,15 @@ void frag_use_add(frag_replay *replay, uint32_t number, uint32_t stream)
         used->first = take_node(uses, stream, used->first);
 }
 
-void frag_use_free(frag_replay *replay, uint32_t number)
+void frag_use_free(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     frag_use_keeper *uses = replay->uses;
     used_slot *used = &uses->slots[number];
     frag_slot *at = &replay->slots[number];
     frag_held record = {.requested_bytes = at->requested_bytes,
                         .block_bytes = at->requested_bytes + used->surplus_bytes,
-                        .handle = at->handle};
+                        .handle = at->handle,
+                        .stream = stream};
     uint32_t index = take_held(uses, record);
     replay->waiting_bytes += record.block_bytes;
     at->handle = FRAG_HANDLE_NONE;
@@ -189,12 +190,12 @@ void frag_use_free(frag_replay *replay, uint32_t number)
     if (replay->notes != NULL)
         frag_note_requested(replay, record.handle);
     if (replay->ops->use != NULL) {
-        replay->ops->free(replay->policy, record.handle);
+        replay->ops->free(replay->policy, record.handle, stream);
         return;
     }
     for (uint32_t node = used->first; node != NONE; node = give_node(uses, node)) {
-        uint32_t stream = uses->nodes[node].value;
-        uses->waiting[stream] = take_node(uses, index, uses->waiting[stream]);
+        uint32_t user = uses->nodes[node].value;
+        uses->waiting[user] = take_node(uses, index, uses->waiting[user]);
         uses->held[index].waits++;
     }
 }
@@ -219,11 +220,11 @@ static void sync_one(frag_replay *replay, uint32_t stream)
     uses->waiting[stream] = NONE;
     for (; node != NONE; node = give_node(uses, node)) {
         uint32_t index = uses->nodes[node].value;
-        uint32_t handle = uses->held[index].handle;
+        frag_held held = uses->held[index];
         if (--uses->held[index].waits > 0)
             continue;
         give_held(replay, index);
-        replay->free(replay->seen_policy, handle);
+        replay->free(replay->seen_policy, held.handle, held.stream);
     }
 }
 

@@ -87,7 +87,7 @@ void word_world_free(word_world *world, size_t block)
     assert_true(world->blocks[block].words != 0);
     world->live_words -= world->blocks[block].words;
     world->blocks[block].words = 0;
-    world->spec.ops->free(world->policy, world->blocks[block].handle);
+    world->spec.ops->free(world->policy, world->blocks[block].handle, 0);
 }
 
 static void fill(word_world *world, uint64_t live_max, uint64_t words)

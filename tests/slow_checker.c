@@ -244,14 +244,14 @@ bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
     return true;
 }
 
-void slow_checker_free(slow_checker *checker, size_t block)
+void slow_checker_free(slow_checker *checker, size_t block, uint32_t stream)
 {
     frag_handle handle = checker->blocks[block].handle;
     if (checker->blocks[block].is_shared)
         checker->blocks[block].is_waiting = true;
     else
         checker->blocks[block] = checker->blocks[--checker->block_count];
-    checker->ops->free(checker->policy, handle);
+    checker->ops->free(checker->policy, handle, stream);
 }
 
 void slow_checker_use(slow_checker *checker, size_t block, uint32_t stream)

@@ -63,7 +63,7 @@ void slow_checker_destroy(slow_checker *checker);
 /* Each asks the policy and holds the outcome against the lists. false: out of memory, or a problem.
  */
 bool slow_checker_alloc(slow_checker *checker, const frag_request *request);
-void slow_checker_free(slow_checker *checker, size_t block);
+void slow_checker_free(slow_checker *checker, size_t block, uint32_t stream);
 void slow_checker_use(slow_checker *checker, size_t block, uint32_t stream);
 /* For the policy's setup; the context is the checker. */
 void slow_checker_complete(void *context, frag_handle handle);

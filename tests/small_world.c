@@ -83,13 +83,13 @@ bool small_world_has_room(small_world *world, uint64_t bytes)
     frag_grant grant = {0};
     if (!world->spec.ops->alloc(world->policy, &request, &grant))
         return false;
-    world->spec.ops->free(world->policy, grant.handle);
+    world->spec.ops->free(world->policy, grant.handle, 0);
     return true;
 }
 
 void small_world_free(small_world *world, frag_grant grant)
 {
-    world->spec.ops->free(world->policy, grant.handle);
+    world->spec.ops->free(world->policy, grant.handle, 0);
 }
 
 void small_world_empty_cache(small_world *world)

@@ -156,7 +156,7 @@ static void step(slow_checker *checker, random_state *random)
         uint64_t back = draw(random, 2) == 0 ? draw(random, 4) : draw(random, checker->block_count);
         size_t block = (size_t)(back < checker->block_count ? checker->block_count - 1 - back : 0);
         if (!checker->blocks[block].is_waiting)
-            slow_checker_free(checker, block);
+            slow_checker_free(checker, block, (uint32_t)draw(random, STREAMS));
     }
 }
 
@@ -172,7 +172,7 @@ static void empty(slow_checker *checker, random_state *random)
         ops->capture(checker->policy, false);
     for (size_t i = checker->block_count; i-- > 0;)
         if (i < checker->block_count && !checker->blocks[i].is_waiting)
-            slow_checker_free(checker, i);
+            slow_checker_free(checker, i, (uint32_t)draw(random, STREAMS));
     if (ops->empty_cache != NULL)
         ops->empty_cache(checker->policy, FRAG_POOL_ALL);
     if (checker->block_count != 0 && checker->problem[0] == '\0')

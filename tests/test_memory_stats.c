@@ -290,9 +290,10 @@ static bool double_alloc(frag_policy *policy, const frag_request *request, frag_
     return true;
 }
 
-static void double_free(frag_policy *policy, frag_handle handle)
+static void double_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)handle;
+    (void)stream;
     policy->live--;
     policy->frees++;
 }
