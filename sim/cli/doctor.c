@@ -11,6 +11,7 @@
 #include "sim/base/digest.h"
 #include "sim/base/json.h"
 #include "sim/base/yaml.h"
+#include "sim/cli/doctor_gpu.h"
 #include "sim/version.h"
 
 static void print_fact(const char *name, const char *value)
@@ -75,17 +76,42 @@ static void print_machine(void)
     print_fact("machine", text);
 }
 
+static const frag_command_option options[] = {
+    {.name = "watch",
+     .argument = "SECONDS",
+     .help = "print only who uses the memory of the GPUs, every so many seconds until ^C"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
+     .help = "jsonl: only the GPUs, an object for each"},
+    {.name = NULL},
+};
+
 static int run_doctor(const frag_arguments *arguments)
 {
-    (void)arguments;
+    const char *format = frag_arguments_value(arguments, "format");
+    const char *interval = frag_arguments_value(arguments, "watch");
+    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    double seconds = 0;
+    frag_error error = {.code = FRAG_E_NONE};
+    if (interval != NULL && !frag_ratio_parse(interval, 0.05, 86400, &seconds, &error)) {
+        error.code = FRAG_E_USAGE;
+        frag_error_in(&error, "--watch");
+        return frag_report(&error);
+    }
+    if (interval != NULL)
+        return frag_doctor_watch(seconds, is_json);
+    if (is_json)
+        return frag_doctor_gpu_objects();
     char text[256];
     snprintf(text, sizeof text, "%s (%s), %s build, %s", frag_version(), frag_commit(),
              frag_build_mode(), frag_compiler());
     print_fact("fraglab", text);
     print_libraries();
     print_gnuplot();
-    print_gpu();
     print_machine();
+    print_gpu();
+    frag_doctor_gpus();
     return 0;
 }
 
@@ -94,6 +120,14 @@ const frag_command frag_command_doctor = {
     .summary = "print build, libraries, GPU and machine, for a bug report",
     .description = "Prints what a bug report needs: the build, the libraries with their versions, "
                    "whether gnuplot "
-                   "and a GPU driver are there, and the size of the machine.",
+                   "and a GPU driver are there, the size of the machine, and for each GPU its "
+                   "memory and the processes that use it: yours or not, with PyTorch's library "
+                   "loaded or not. The GPUs are seen through NVML, which comes with the driver; "
+                   "that takes no memory on them. Within a container the driver may list no "
+                   "process, or those of the host by their numbers there.",
+    .examples = "fraglab doctor\n"
+                "fraglab doctor --watch 2  # while a program runs elsewhere\n"
+                "fraglab doctor --watch 0.5 --format jsonl > memory.jsonl",
+    .options = options,
     .run = run_doctor,
 };
