@@ -94,6 +94,47 @@ $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libsupport.
 $(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
+# One folder for each major version; state is in the one libcuda.so.1 that both reach.
+SOFTWARE = $(BUILD)/software-cuda
+software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c) \
+                sim/base/error.c sim/base/bytes.c sim/base/memory.c
+software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
+# Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
+software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $(filter %.o %.so.1,$^)
+software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
+software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libnvidia-ml.so.1))
+
+software-cuda: $(software_libraries)
+	@echo "$(SOFTWARE)/12 and $(SOFTWARE)/13"
+
+define software_compile
+@mkdir -p $(@D)
+$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -fPIC $(1) -MMD -MP -c -o $@ $<
+endef
+$(SOFTWARE)/core/%.o: %.c | setup
+	$(call software_compile)
+$(SOFTWARE)/runtime12/%.o: %.c | setup
+	$(call software_compile,-DFRAG_CUDART=12)
+$(SOFTWARE)/runtime13/%.o: %.c | setup
+	$(call software_compile,-DFRAG_CUDART=13)
+
+$(SOFTWARE)/libcuda.so.1: $(call software_objects,core,$(software_core)) gpu_replay/software/cuda.map
+	$(software_link) -Wl,--version-script=gpu_replay/software/cuda.map -lm -lpthread -ldl
+$(SOFTWARE)/libnvidia-ml.so.1: $(call software_objects,core,gpu_replay/software/soft_nvml.c) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/nvml.map
+	$(software_link) -Wl,--version-script=gpu_replay/software/nvml.map '-Wl,-rpath,$$ORIGIN'
+$(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/cudart12.map
+	@mkdir -p $(@D)
+	$(software_link) -Wl,--version-script=gpu_replay/software/cudart12.map '-Wl,-rpath,$$ORIGIN'
+$(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/cudart13.map
+	@mkdir -p $(@D)
+	$(software_link) -Wl,--version-script=gpu_replay/software/cudart13.map '-Wl,-rpath,$$ORIGIN'
+# The same file in both folders, so that a process loads it once.
+$(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
+	@mkdir -p $(@D) && ln -sf ../$(@F) $@
+$(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
+	@mkdir -p $(@D) && ln -sf ../$(@F) $@
+
 # Version and commit reach one file, which is compiled anew when they change.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
 version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shell cat $(BUILD)/version.stamp | cut -d" " -f2)"' \
@@ -195,13 +236,14 @@ help:
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
+	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
 	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d $(BUILD)/*/*/*/*.d)
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
+.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
         help-golden bench predictions demo install uninstall clean distclean help FORCE
 .SECONDARY:

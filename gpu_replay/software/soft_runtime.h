@@ -1,0 +1,17 @@
+/* What the files of libcudart share. FRAG_CUDART, 12 or 13, is the major version that is built: the
+ * two differ in the size of a device's properties and in a few signatures. */
+#ifndef FRAG_SOFTWARE_SOFT_RUNTIME_H
+#define FRAG_SOFTWARE_SOFT_RUNTIME_H
+
+#include "gpu_replay/software/soft_entry.h"
+
+/* Ends the call; a result other than 0 becomes the last error of the thread. Returns the result. */
+int32_t frag_runtime_end(frag_soft_call *call);
+/* The same for a result without a call. */
+int32_t frag_runtime_return(int32_t result);
+
+/* The stream behind a handle, noted as an argument; a bad handle fails the call. may: the call may
+ * go on. Returns whether it still may. */
+bool frag_runtime_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream);
+
+#endif

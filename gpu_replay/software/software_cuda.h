@@ -1,0 +1,102 @@
+/* Software CUDA: shared objects with the names, version nodes and entry points of NVIDIA's runtime
+ * (libcudart.so.12 and .13), driver (libcuda.so.1) and management library (libnvidia-ml.so.1) that
+ * account for memory and compute nothing. A program that links to the shared runtime runs on them
+ * unchanged, with no GPU, driver or toolkit. `make software-cuda` builds them;
+ * docs/software-cuda.md tells how to use them, and lists the settings.
+ *
+ * All state is one per process and lives in libcuda.so.1, however many of the libraries are loaded.
+ * Settings are read at the first call from the environment variable FRAGLAB_SOFTWARE_CUDA, a list
+ * such as "capacity=8GiB,devices=2,lag=3,fail=malloc:5:2". With a list that is wrong every call
+ * fails with 3 (not initialised), and one line on stderr says what is wrong.
+ *
+ * This header is the control interface for tests. The functions are exported by libcuda.so.1: link
+ * to it, or find them by dlsym. They may be called from any thread at any time. */
+#ifndef FRAG_SOFTWARE_SOFTWARE_CUDA_H
+#define FRAG_SOFTWARE_SOFTWARE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FRAG_SOFTWARE_ARGUMENTS_MAX 6
+
+/* One argument, or one value that the call gave back. */
+typedef struct frag_software_argument {
+    const char *name; /* "bytes", "address", "stream", ... */
+    uint64_t value;
+    bool is_address; /* written as 0x... in the log */
+} frag_software_argument;
+
+typedef struct frag_software_call {
+    uint64_t sequence; /* counts all calls of the process from 1 */
+    uint32_t thread;   /* counts threads from 0 in the order of their first calls */
+    const char *name;  /* "cudaMalloc", "cuMemMap", ... */
+    int32_t result;    /* what the call returned */
+    bool is_memory;    /* belongs to log-calls=memory */
+    uint32_t argument_count;
+    frag_software_argument arguments[FRAG_SOFTWARE_ARGUMENTS_MAX];
+} frag_software_call;
+
+/* What is held and not given back; bytes of device memory unless said otherwise. */
+typedef struct frag_software_held {
+    uint64_t malloc_count, malloc_bytes; /* cudaMalloc and its kin, by what was asked for */
+    uint64_t pool_count, pool_bytes;     /* stream-ordered allocations */
+    uint64_t handle_count, handle_bytes; /* physical memory of cuMemCreate: handles or mappings */
+    uint64_t mapping_count, mapping_bytes;
+    uint64_t reservation_count, reservation_bytes; /* of address space */
+    uint64_t stream_count, event_count;
+    uint64_t created_pool_count;     /* pools of cudaMemPoolCreate */
+    uint64_t host_count, host_bytes; /* pinned host memory */
+} frag_software_held;
+
+typedef struct frag_software_usage {
+    uint64_t capacity_bytes; /* the total of cudaMemGetInfo */
+    uint64_t used_bytes;     /* charged to this process: context, segments, pools, handles */
+    uint64_t used_bytes_max;
+    uint64_t others_bytes; /* taken by other processes, as set */
+} frag_software_usage;
+
+/* Forgets everything, as if the process began: allocations, streams, call counts, faults. Settings
+ * are then those of the list, or of the environment when it is NULL. false: the list is wrong,
+ * sentence (of sentence_bytes) says why, every call fails until a reset with a right one. */
+bool frag_software_reset(const char *settings, char *sentence, size_t sentence_bytes);
+
+/* Adds settings to those in force, from the next call on: capacity, others, lag, fail, random,
+ * sticky, log and leaks; the rest only with a reset. false as above, then nothing is changed. */
+bool frag_software_set(const char *settings, char *sentence, size_t sentence_bytes);
+
+/* Everything put so far on streams of this handle, on all devices, is done; UINT64_MAX: on every
+ * stream. The way forward under lag=told. */
+void frag_software_complete(uint64_t stream);
+
+/* What cudaStreamIsCapturing answers for streams that no capture was begun on: 0, 1 or 2. */
+void frag_software_set_capturing(int status);
+
+/* How often a function was called, and how often with a result that is not 0. A function that was
+ * never called, or is none: 0. name as in fail=: "cudaMalloc" or "malloc". */
+uint64_t frag_software_call_count(const char *name);
+uint64_t frag_software_failure_count(const char *name);
+/* All calls of the process: the sequence of the last one. */
+uint64_t frag_software_sequence(void);
+
+void frag_software_get_held(frag_software_held *held);
+/* false: there is no such device. */
+bool frag_software_get_usage(int device, frag_software_usage *usage);
+
+/* Writes the buffered lines of the log. Done at exit; needed before _exit or a crash. */
+void frag_software_flush(void);
+
+/* Sees every call after it was answered, under the lock of the software device: the observer must
+ * not call CUDA, or any function of this header. NULL ends it. */
+typedef void frag_software_observer(const frag_software_call *call, void *context);
+void frag_software_observe(frag_software_observer *observer, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
