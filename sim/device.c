@@ -158,6 +158,12 @@ void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event
     account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, FRAG_DEVICE_OK);
 }
 
+void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t event)
+{
+    device->for_stream = stream;
+    account(device, FRAG_DEVICE_EVENT_WAIT, event, 0, FRAG_DEVICE_OK);
+}
+
 void frag_device_stream_wait(frag_device *device, uint32_t stream)
 {
     frag_device_stream_done(device, stream);

@@ -136,6 +136,8 @@ frag_device_result frag_device_synchronize(frag_device *device);
 uint64_t frag_device_event_record(frag_device *device, uint32_t stream);
 bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event);
 void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event);
+/* A stream waits for an event, the program does not; event is the policy's number for it. */
+void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t event);
 void frag_device_stream_wait(frag_device *device, uint32_t stream);
 /* For the engine: the stream has done its work so far. */
 void frag_device_stream_done(frag_device *device, uint32_t stream);
@@ -187,6 +189,10 @@ typedef struct frag_sim_device_options {
     /* What a malloc takes; borrowed. NULL: whole pages. */
     const struct frag_footprint *footprint;
     frag_address_rule address_rule;
+    uint64_t base_address; /* BUMP without recorded segments: the first new address; 0: the usual */
+    uint64_t gap_bytes;    /* BUMP: left free between one malloc and the next */
+    bool is_descending;    /* BUMP: each malloc lies below the one before, the first one below the
+                              base address */
     /* Segments of the recording in order of their mallocs, those held at the start first. Whatever
      * the rule, new addresses stay clear of them, so that adopted segments keep their place.
      * Borrowed. */

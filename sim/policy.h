@@ -138,6 +138,7 @@ typedef struct frag_policy_ops {
     const char *summary;        /* one line of help */
     const char *source;         /* paper, or program and version, that the algorithm follows */
     const char *bound;          /* proved bound, "" when none */
+    const char *checked;        /* against what of the real program it is held; NULL: nothing */
     const frag_option *options; /* ends with key NULL */
 
     /* Bytes of arena the run may need at most (address space, not memory). */
@@ -155,6 +156,10 @@ typedef struct frag_policy_ops {
     void (*empty_cache)(frag_policy *policy,
                         uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
     void (*set_limit)(frag_policy *policy, uint64_t limit_bytes);
+    /* Of blocks that are equally right for the next request, the one at this address is to be taken
+     * where there is one. For policies that model a library whose own choice follows host pointers,
+     * when its log is followed. */
+    void (*prefer)(frag_policy *policy, uint64_t address);
     /* The block is used by another stream from now on: its free will wait for that stream. The
      * policy then keeps the block after free until it is safe, and tells on_complete. false: its
      * free need not wait for that. Policies without this get `free` late instead. */

@@ -571,6 +571,12 @@ void frag_replay_finish(frag_replay *replay, frag_replay_result *result)
     *result = replay->result;
 }
 
+void frag_replay_prefer(frag_replay *replay, uint64_t address)
+{
+    if (replay->ops->prefer != NULL)
+        replay->ops->prefer(replay->policy, address);
+}
+
 bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
                      frag_replay_result *result, frag_error *error)
 {

@@ -134,6 +134,9 @@ void frag_replay_destroy(frag_replay *replay);
 bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error);
 bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error);
 void frag_replay_finish(frag_replay *replay, frag_replay_result *result);
+/* Of blocks that are equally right for the next request the policy is to take the one at this
+ * address; nothing happens where it does not listen (`prefer` in sim/policy.h). */
+void frag_replay_prefer(frag_replay *replay, uint64_t address);
 
 /* ---- looking at where the run stands */
 

@@ -137,19 +137,28 @@ static bool place_as_recorded(sim_device *sim, uint64_t bytes, uint64_t pages, u
     return next_above(sim, pages, address);
 }
 
+/* Never the same address again: upwards to the end of the space, or downwards to 0. */
+static bool place_in_turn(sim_device *sim, uint64_t pages, uint64_t *address)
+{
+    uint64_t room = sim->boundary + SPACE_BYTES - sim->bump;
+    if (sim->options.is_descending)
+        room = sim->bump;
+    if (pages > room || sim->options.gap_bytes > room - pages)
+        return false;
+    uint64_t step = pages + sim->options.gap_bytes;
+    sim->bump = sim->options.is_descending ? sim->bump - step : sim->bump + step;
+    *address = sim->options.is_descending ? sim->bump : sim->bump - step;
+    return true;
+}
+
 static bool place(sim_device *sim, uint64_t bytes, uint64_t *address)
 {
     uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
     if (sim->options.address_rule == FRAG_ADDRESS_RECORDED &&
         place_as_recorded(sim, bytes, pages, address))
         return true;
-    if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
-        if (pages > sim->boundary + SPACE_BYTES - sim->bump)
-            return false;
-        *address = sim->bump;
-        sim->bump += pages;
-        return true;
-    }
+    if (sim->options.address_rule == FRAG_ADDRESS_BUMP)
+        return place_in_turn(sim, pages, address);
     return frag_ranges_take_lowest(&sim->new_space, pages, address);
 }
 
@@ -170,7 +179,7 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
     sim_device *sim = from_base(device);
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
     uncharge(sim, malloc_takes(sim, bytes));
-    if (address < sim->boundary)
+    if (address < sim->boundary && !sim->options.is_descending)
         frag_ranges_give(&sim->recorded_space, address, pages);
     else if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
         frag_ranges_give(&sim->new_space, address, pages);
@@ -346,7 +355,11 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
         .refused_need_min_bytes = FRAG_UNLIMITED,
         .ordinal = options->device,
     };
+    FRAG_ASSERT(options->address_rule == FRAG_ADDRESS_BUMP ||
+                (options->base_address == 0 && options->gap_bytes == 0 && !options->is_descending));
     sim->boundary = MALLOC_BASE + ((uint64_t)options->device << 40);
+    if (options->base_address != 0)
+        sim->boundary = options->base_address;
     for (size_t i = 0; i < options->recorded_count; i++) {
         uint64_t end = options->recorded[i].address + options->recorded[i].bytes;
         if (end > sim->boundary)

@@ -8,6 +8,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/device.h"
+#include "traces/golden_reader.h"
 
 #define MALLOC_BASE "0x700000000000"
 #define RESERVE_BASE "0x600000000000"
@@ -16,52 +17,7 @@
 static const char *const idle_calls[] = {"meminfo", "erecord", "equery",
                                          "esync",   "ssync",   "capmode"};
 
-typedef struct golden_reader {
-    frag_input *input;
-    frag_golden_log *log;
-    frag_error *error;
-    uint64_t line; /* from 1 */
-    frag_json *json;
-    size_t line_capacity;
-    size_t call_capacity;
-    size_t note_capacity;
-    size_t figure_capacity;
-    size_t block_capacity;
-    size_t segment_capacity;
-    uint32_t *owners; /* by id: index of the alloc line + 1; 0: nothing is held for it */
-    size_t owner_capacity;
-    uint64_t id_end; /* ids below were used */
-} golden_reader;
-
 /* ---- members of a line */
-
-static bool fail_member(const golden_reader *reader, const char *key, const char *expected)
-{
-    const char *found = frag_json_at(reader->json, key) == NULL ? "is missing" : "will not do";
-    return frag_fail_line(reader->error, reader->line, 0, "\"%s\" %s; expected %s", key, found,
-                          expected);
-}
-
-static bool read_count(const golden_reader *reader, const char *key, uint64_t max, uint64_t *value)
-{
-    if (frag_json_read_number(frag_json_at(reader->json, key), value) && *value <= max)
-        return true;
-    char expected[64];
-    snprintf(expected, sizeof expected, "a whole number from 0 to %llu", (unsigned long long)max);
-    return fail_member(reader, key, expected);
-}
-
-static bool read_text(const golden_reader *reader, const char *key, const char **text)
-{
-    return frag_json_read_text(frag_json_at(reader->json, key), text) ||
-           fail_member(reader, key, "a text");
-}
-
-static bool read_flag(const golden_reader *reader, const char *key, bool *flag)
-{
-    return frag_json_read_flag(frag_json_at(reader->json, key), flag) ||
-           fail_member(reader, key, "true or false");
-}
 
 static bool parse_address(const frag_json_value *value, uint64_t *address)
 {
@@ -75,28 +31,29 @@ static bool parse_address(const frag_json_value *value, uint64_t *address)
     return *address >> 48 == 0;
 }
 
-static bool read_address(const golden_reader *reader, const char *key, uint64_t *address)
+static bool read_address(const frag_golden_reader *reader, const char *key, uint64_t *address)
 {
     return parse_address(frag_json_at(reader->json, key), address) ||
-           fail_member(reader, key, "an address such as \"0x700000000000\", of 48 bits at most");
+           frag_golden_fail_member(reader, key,
+                                   "an address such as \"0x700000000000\", of 48 bits at most");
 }
 
 /* A pool is named by a pair of numbers. */
-static bool read_pool(const golden_reader *reader, const char *key, frag_pool_id *pool)
+static bool read_pool(const frag_golden_reader *reader, const char *key, frag_pool_id *pool)
 {
     const frag_json_value *pair = frag_json_at(reader->json, key);
     return (frag_json_count(pair) == 2 &&
             frag_json_read_number(frag_json_item(pair, 0), &pool->high) &&
             frag_json_read_number(frag_json_item(pair, 1), &pool->low)) ||
-           fail_member(reader, key, "two whole numbers");
+           frag_golden_fail_member(reader, key, "two whole numbers");
 }
 
-static bool read_device(const golden_reader *reader, uint32_t *device)
+static bool read_device(const frag_golden_reader *reader, uint32_t *device)
 {
     uint64_t number = 0;
     if (frag_json_at(reader->json, "dev") == NULL)
         return true;
-    if (!read_count(reader, "dev", reader->log->device_count - 1, &number))
+    if (!frag_golden_read_count(reader, "dev", reader->log->device_count - 1, &number))
         return false;
     *device = (uint32_t)number;
     return true;
@@ -179,13 +136,13 @@ static bool is_idle(const char *name)
     return false;
 }
 
-static bool read_calls(golden_reader *reader, frag_golden_list *list)
+static bool read_calls(frag_golden_reader *reader, frag_golden_list *list)
 {
     frag_golden_log *log = reader->log;
     const frag_json_value *entries = frag_json_at(reader->json, "drv");
     *list = (frag_golden_list){log->call_count, 0};
     if (entries != NULL && !frag_json_is_array(entries))
-        return fail_member(reader, "drv", "an array of device calls");
+        return frag_golden_fail_member(reader, "drv", "an array of device calls");
     for (size_t i = 0; i < frag_json_count(entries); i++) {
         const frag_json_value *entry = frag_json_item(entries, i);
         const char *name = "";
@@ -194,7 +151,7 @@ static bool read_calls(golden_reader *reader, frag_golden_list *list)
             continue;
         uint32_t kind = frag_golden_call_find(name);
         frag_golden_call call = {.kind = (frag_golden_call_kind)kind};
-        if (kind == FRAG_GOLDEN_CALL_COUNT || !parse_call(entry, &call))
+        if (kind > FRAG_GOLDEN_CALL_UNMAP || !parse_call(entry, &call))
             return frag_fail_line(reader->error, reader->line, 0,
                                   "entry %zu of \"drv\" is no device call known here; expected "
                                   "malloc, free, reserve, vfree, create, release, map, unmap, "
@@ -202,9 +159,7 @@ static bool read_calls(golden_reader *reader, frag_golden_list *list)
                                   i + 1);
         if (list->count > 0 && frag_golden_call_merge(&log->calls[log->call_count - 1], &call))
             continue;
-        log->calls =
-            frag_grow(log->calls, &reader->call_capacity, log->call_count + 1, sizeof *log->calls);
-        log->calls[log->call_count++] = call;
+        frag_golden_keep_call(reader, &call);
         list->count++;
     }
     return true;
@@ -227,14 +182,14 @@ static bool parse_note(const frag_json_value *entry, frag_golden_note *note)
                : parse_address(frag_json_item(entry, 1), &note->address);
 }
 
-static bool read_notes(golden_reader *reader, frag_golden_line *line)
+static bool read_notes(frag_golden_reader *reader, frag_golden_line *line)
 {
     frag_golden_log *log = reader->log;
     const frag_json_value *entries = frag_json_at(reader->json, "ev");
     line->notes = (frag_golden_list){log->note_count, frag_json_count(entries)};
     line->has_notes = entries != NULL;
     if (entries != NULL && !frag_json_is_array(entries))
-        return fail_member(reader, "ev", "an array of trace events");
+        return frag_golden_fail_member(reader, "ev", "an array of trace events");
     for (size_t i = 0; i < line->notes.count; i++) {
         frag_golden_note note = {0};
         if (!parse_note(frag_json_item(entries, i), &note))
@@ -252,98 +207,54 @@ static bool read_notes(golden_reader *reader, frag_golden_line *line)
 
 /* ---- requests */
 
-static uint32_t keep_text(golden_reader *reader, const char *text)
-{
-    return frag_strings_add(&reader->log->strings, text, strlen(text));
-}
-
-/* Ids count up from 0, so that a table by id is no larger than the log. */
-static bool take_id(golden_reader *reader, frag_golden_line *line)
-{
-    uint64_t id = 0;
-    if (!read_count(reader, "id", UINT32_MAX, &id))
-        return false;
-    if (id > reader->id_end)
-        return frag_fail_line(reader->error, reader->line, 0,
-                              "id %llu follows %llu; expected ids that count up from 0",
-                              (unsigned long long)id, (unsigned long long)reader->id_end);
-    if (id == reader->id_end) {
-        reader->owners = frag_grow(reader->owners, &reader->owner_capacity, (size_t)id + 1,
-                                   sizeof *reader->owners);
-        reader->owners[id] = 0;
-        reader->id_end++;
-    }
-    if (reader->owners[id] != 0)
-        return frag_fail_line(reader->error, reader->line, 0,
-                              "id %llu is in use already; expected a new one",
-                              (unsigned long long)id);
-    line->owner = reader->log->line_count;
-    if (!line->is_oom)
-        reader->owners[id] = reader->log->line_count + 1;
-    return true;
-}
-
-static bool find_id(golden_reader *reader, frag_golden_line *line)
-{
-    uint64_t id = 0;
-    if (!read_count(reader, "id", UINT32_MAX, &id))
-        return false;
-    if (id >= reader->id_end || reader->owners[id] == 0)
-        return frag_fail_line(reader->error, reader->line, 0,
-                              "id %llu is not in use; expected that of an alloc that was served",
-                              (unsigned long long)id);
-    line->owner = reader->owners[id] - 1;
-    line->device = reader->log->lines[line->owner].device;
-    if (line->op == FRAG_GOLDEN_FREE)
-        reader->owners[id] = 0;
-    return true;
-}
-
-static bool read_alloc(golden_reader *reader, frag_golden_line *line)
+static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
 {
     const char *message = NULL;
     line->is_oom = frag_json_find_text(reader->json, "oom.message", &message);
     if (line->is_oom)
-        line->text = keep_text(reader, message);
+        line->text = frag_golden_keep_text(reader, message);
     else if (frag_json_at(reader->json, "oom") != NULL)
-        return fail_member(reader, "oom", "an object with the \"message\"");
+        return frag_golden_fail_member(reader, "oom", "an object with the \"message\"");
     else if (!read_address(reader, "addr", &line->address))
         return false;
-    return read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes) &&
-           read_count(reader, "stream", INT64_MAX, &line->stream) && take_id(reader, line);
+    return frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes) &&
+           frag_golden_read_count(reader, "stream", INT64_MAX, &line->stream) &&
+           frag_golden_take_id(reader, line);
 }
 
-static bool read_fraction(golden_reader *reader, frag_golden_line *line)
+static bool read_fraction(frag_golden_reader *reader, frag_golden_line *line)
 {
     double value = 0;
     if (!frag_json_read_ratio(frag_json_at(reader->json, "value"), &value) ||
         !(value >= 0 && value <= 1))
-        return fail_member(reader, "value", "a number from 0 to 1");
+        return frag_golden_fail_member(reader, "value", "a number from 0 to 1");
     line->bytes = (uint64_t)llround(value * 1e9);
     return true;
 }
 
-static bool read_pool_begin(golden_reader *reader, frag_golden_line *line)
+static bool read_pool_begin(frag_golden_reader *reader, frag_golden_line *line)
 {
     const frag_json_value *stream = frag_json_at(reader->json, "stream");
     if (!read_pool(reader, "pool", &line->pool))
         return false;
     line->is_stream_all = stream != NULL && frag_json_is_null(stream);
-    return line->is_stream_all || read_count(reader, "stream", INT64_MAX, &line->stream);
+    return line->is_stream_all ||
+           frag_golden_read_count(reader, "stream", INT64_MAX, &line->stream);
 }
 
-static bool read_request(golden_reader *reader, frag_golden_line *line)
+static bool read_request(frag_golden_reader *reader, frag_golden_line *line)
 {
     const char *text = NULL;
     switch (line->op) {
     case FRAG_GOLDEN_ALLOC:
         return read_alloc(reader, line);
     case FRAG_GOLDEN_FREE:
-        return find_id(reader, line);
+        return frag_golden_find_id(reader, line);
     case FRAG_GOLDEN_RECORD_STREAM:
-        return find_id(reader, line) && read_count(reader, "stream", INT64_MAX, &line->stream);
+        return frag_golden_find_id(reader, line) &&
+               frag_golden_read_count(reader, "stream", INT64_MAX, &line->stream);
     case FRAG_GOLDEN_COMPLETE:
-        return read_count(reader, "stream", INT64_MAX, &line->stream);
+        return frag_golden_read_count(reader, "stream", INT64_MAX, &line->stream);
     case FRAG_GOLDEN_EMPTY_CACHE:
         line->has_pool = frag_json_at(reader->json, "pool") != NULL;
         return !line->has_pool || read_pool(reader, "pool", &line->pool);
@@ -352,16 +263,17 @@ static bool read_request(golden_reader *reader, frag_golden_line *line)
     case FRAG_GOLDEN_POOL_BEGIN:
         return read_pool_begin(reader, line);
     case FRAG_GOLDEN_POOL_USE_ON_OOM:
-        return read_pool(reader, "pool", &line->pool) && read_flag(reader, "on", &line->is_on);
+        return read_pool(reader, "pool", &line->pool) &&
+               frag_golden_read_flag(reader, "on", &line->is_on);
     case FRAG_GOLDEN_POOL_CREATE:
     case FRAG_GOLDEN_POOL_END:
     case FRAG_GOLDEN_POOL_RELEASE:
     case FRAG_GOLDEN_POOL_NO_SPLIT:
         return read_pool(reader, "pool", &line->pool);
     case FRAG_GOLDEN_SETTINGS:
-        if (!read_text(reader, "conf", &text))
+        if (!frag_golden_read_text(reader, "conf", &text))
             return false;
-        line->text = keep_text(reader, text);
+        line->text = frag_golden_keep_text(reader, text);
         return true;
     default:
         return true;
@@ -370,16 +282,8 @@ static bool read_request(golden_reader *reader, frag_golden_line *line)
 
 /* ---- statistics, segments */
 
-static void add_figure(golden_reader *reader, const char *name, int64_t value)
-{
-    frag_golden_log *log = reader->log;
-    log->figures = frag_grow(log->figures, &reader->figure_capacity, log->figure_count + 1,
-                             sizeof *log->figures);
-    log->figures[log->figure_count++] = (frag_golden_figure){keep_text(reader, name), value};
-}
-
 /* [current, peak, allocated, freed] */
-static bool add_four(golden_reader *reader, const char *name, const frag_json_value *four)
+static bool add_four(frag_golden_reader *reader, const char *name, const frag_json_value *four)
 {
     static const char *const fields[] = {"current", "peak", "allocated", "freed"};
     if (frag_json_count(four) != 4)
@@ -390,17 +294,18 @@ static bool add_four(golden_reader *reader, const char *name, const frag_json_va
         if (!frag_json_read_signed(frag_json_item(four, i), &value))
             return false;
         snprintf(full, sizeof full, "%s.%s", name, fields[i]);
-        add_figure(reader, full, value);
+        frag_golden_keep_figure(reader, full, value);
     }
     return true;
 }
 
-static bool add_statistic(golden_reader *reader, const char *name, const frag_json_value *value)
+static bool add_statistic(frag_golden_reader *reader, const char *name,
+                          const frag_json_value *value)
 {
     static const char *const pools[] = {"all", "small_pool", "large_pool"};
     int64_t number = 0;
     if (frag_json_read_signed(value, &number)) {
-        add_figure(reader, name, number);
+        frag_golden_keep_figure(reader, name, number);
         return true;
     }
     if (!frag_json_is_array(frag_json_item(value, 0)))
@@ -416,7 +321,7 @@ static bool add_statistic(golden_reader *reader, const char *name, const frag_js
 
 static bool visit_statistic(void *context, const char *key, const frag_json_value *value)
 {
-    golden_reader *reader = context;
+    frag_golden_reader *reader = context;
     if (strcmp(key, "op") == 0 || strcmp(key, "at") == 0 || strcmp(key, "dev") == 0)
         return true;
     if (strlen(key) < 48 && add_statistic(reader, key, value))
@@ -427,7 +332,7 @@ static bool visit_statistic(void *context, const char *key, const frag_json_valu
                           key);
 }
 
-static bool read_figures(golden_reader *reader, frag_golden_line *line)
+static bool read_figures(frag_golden_reader *reader, frag_golden_line *line)
 {
     line->items.first = reader->log->figure_count;
     if (!frag_json_each(reader->json, visit_statistic, reader))
@@ -436,12 +341,12 @@ static bool read_figures(golden_reader *reader, frag_golden_line *line)
     return true;
 }
 
-static bool read_blocks(golden_reader *reader, frag_golden_line *line)
+static bool read_blocks(frag_golden_reader *reader, frag_golden_line *line)
 {
     frag_golden_log *log = reader->log;
     const frag_json_value *blocks = frag_json_at(reader->json, "blocks");
     if (!frag_json_is_array(blocks))
-        return fail_member(reader, "blocks", "an array");
+        return frag_golden_fail_member(reader, "blocks", "an array");
     line->items = (frag_golden_list){log->block_count, frag_json_count(blocks)};
     for (size_t i = 0; i < line->items.count; i++) {
         const frag_json_value *entry = frag_json_item(blocks, i);
@@ -465,24 +370,24 @@ static bool read_blocks(golden_reader *reader, frag_golden_line *line)
     return true;
 }
 
-static bool read_segment(golden_reader *reader, frag_golden_line *line)
+static bool read_segment(frag_golden_reader *reader, frag_golden_line *line)
 {
     frag_golden_log *log = reader->log;
     frag_golden_segment segment = {0};
     const char *pool = NULL;
     if (!read_address(reader, "addr", &segment.address) ||
-        !read_count(reader, "size", INT64_MAX, &segment.bytes) ||
-        !read_count(reader, "stream", INT64_MAX, &segment.stream) ||
-        !read_text(reader, "pool", &pool) ||
-        !read_flag(reader, "expandable", &segment.is_expandable) ||
+        !frag_golden_read_count(reader, "size", INT64_MAX, &segment.bytes) ||
+        !frag_golden_read_count(reader, "stream", INT64_MAX, &segment.stream) ||
+        !frag_golden_read_text(reader, "pool", &pool) ||
+        !frag_golden_read_flag(reader, "expandable", &segment.is_expandable) ||
         !read_pool(reader, "private", &segment.pool) ||
-        !read_count(reader, "allocated", INT64_MAX, &segment.allocated_bytes) ||
-        !read_count(reader, "active", INT64_MAX, &segment.active_bytes) ||
-        !read_count(reader, "requested", INT64_MAX, &segment.requested_bytes))
+        !frag_golden_read_count(reader, "allocated", INT64_MAX, &segment.allocated_bytes) ||
+        !frag_golden_read_count(reader, "active", INT64_MAX, &segment.active_bytes) ||
+        !frag_golden_read_count(reader, "requested", INT64_MAX, &segment.requested_bytes))
         return false;
     segment.is_small = strcmp(pool, "small") == 0;
     if (!segment.is_small && strcmp(pool, "large") != 0)
-        return fail_member(reader, "pool", "\"small\" or \"large\"");
+        return frag_golden_fail_member(reader, "pool", "\"small\" or \"large\"");
     line->segment = log->segment_count;
     log->segments = frag_grow(log->segments, &reader->segment_capacity, log->segment_count + 1,
                               sizeof *log->segments);
@@ -492,10 +397,10 @@ static bool read_segment(golden_reader *reader, frag_golden_line *line)
 
 /* ---- lines */
 
-static bool read_op(golden_reader *reader, frag_golden_line *line)
+static bool read_op(frag_golden_reader *reader, frag_golden_line *line)
 {
     const char *name = NULL;
-    if (!read_text(reader, "op", &name))
+    if (!frag_golden_read_text(reader, "op", &name))
         return false;
     line->op = (uint8_t)frag_golden_op_find(name);
     if (line->op < FRAG_GOLDEN_OP_COUNT)
@@ -506,9 +411,8 @@ static bool read_op(golden_reader *reader, frag_golden_line *line)
                           nearest != NULL ? nearest : "");
 }
 
-static bool read_line(golden_reader *reader)
+static bool read_line(frag_golden_reader *reader)
 {
-    frag_golden_log *log = reader->log;
     frag_golden_line line = {0};
     const char *message = NULL;
     bool ok = read_op(reader, &line) && read_device(reader, &line.device) &&
@@ -518,72 +422,81 @@ static bool read_line(golden_reader *reader)
     } else if (ok && (line.op == FRAG_GOLDEN_STATS || line.op == FRAG_GOLDEN_END)) {
         ok = read_figures(reader, &line);
     } else if (ok && line.op == FRAG_GOLDEN_SNAPSHOT) {
-        ok = read_count(reader, "segments", UINT32_MAX, &line.bytes);
+        ok = frag_golden_read_count(reader, "segments", UINT32_MAX, &line.bytes);
     } else if (ok && line.op == FRAG_GOLDEN_SEGMENT) {
         ok = read_segment(reader, &line);
     } else if (ok) {
-        ok = read_text(reader, "message", &message);
-        line.text = ok ? keep_text(reader, message) : 0;
+        ok = frag_golden_read_text(reader, "message", &message);
+        line.text = ok ? frag_golden_keep_text(reader, message) : 0;
     }
     if (!ok)
         return false;
-    log->lines = frag_grow(log->lines, &reader->line_capacity, (size_t)log->line_count + 1,
-                           sizeof *log->lines);
-    log->lines[log->line_count++] = line;
+    frag_golden_keep_line(reader, &line);
     return true;
 }
 
-/* A head of another log, or of one made under rules that are not the simulated device's. */
-static bool refuse_head(const golden_reader *reader)
+/* A head of a log made under rules that are not the simulated device's. */
+static bool refuse_head(const frag_golden_reader *reader)
 {
-    const char *library = NULL;
     const char *base = "";
     uint64_t number = 0;
-    if (!frag_json_find_text(reader->json, "golden", &library))
-        return frag_fail_line(reader->error, 1, 0,
-                              "this is JSON, but not the head of a golden log; expected "
-                              "\"golden\" in its first line");
-    if (frag_json_at(reader->json, "torch") == NULL)
-        return frag_fail_line(reader->error, 1, 0,
-                              "this is a log of '%.40s'; only logs of PyTorch's allocator, with "
-                              "\"torch\" in the head, can be read so far",
-                              library);
     if (!frag_json_find_number(reader->json, "schema", &number) || number != 1)
-        return fail_member(reader, "schema", "1");
+        return frag_golden_fail_member(reader, "schema", "1");
     if (!frag_json_find_number(reader->json, "granularity", &number) ||
         number != FRAG_DEVICE_PAGE_BYTES)
-        return fail_member(reader, "granularity", "2097152");
+        return frag_golden_fail_member(reader, "granularity", "2097152");
     if (!frag_json_find_text(reader->json, "malloc_base", &base) || strcmp(base, MALLOC_BASE) != 0)
-        return fail_member(reader, "malloc_base", "\"" MALLOC_BASE "\"");
+        return frag_golden_fail_member(reader, "malloc_base", "\"" MALLOC_BASE "\"");
     if (!frag_json_find_text(reader->json, "vmm_base", &base) || strcmp(base, RESERVE_BASE) != 0)
-        return fail_member(reader, "vmm_base", "\"" RESERVE_BASE "\"");
+        return frag_golden_fail_member(reader, "vmm_base", "\"" RESERVE_BASE "\"");
     return true;
 }
 
-static bool read_head(golden_reader *reader)
+static bool read_torch_head(frag_golden_reader *reader)
 {
     frag_golden_log *log = reader->log;
     const char *torch = NULL;
     const char *conf = NULL;
     const char *rule = NULL;
     uint64_t devices = 0;
-    if (!refuse_head(reader) || !read_text(reader, "torch", &torch) ||
-        !read_text(reader, "conf", &conf) || !read_text(reader, "va", &rule) ||
-        !read_count(reader, "capacity", (uint64_t)1 << 46, &log->capacity_bytes) ||
-        !read_count(reader, "devices", FRAG_GOLDEN_DEVICES_MAX, &devices) ||
-        !read_flag(reader, "events", &log->has_events))
+    if (!refuse_head(reader) || !frag_golden_read_text(reader, "torch", &torch) ||
+        !frag_golden_read_text(reader, "conf", &conf) ||
+        !frag_golden_read_text(reader, "va", &rule) ||
+        !frag_golden_read_count(reader, "capacity", (uint64_t)1 << 46, &log->capacity_bytes) ||
+        !frag_golden_read_count(reader, "devices", FRAG_GOLDEN_DEVICES_MAX, &devices) ||
+        !frag_golden_read_flag(reader, "events", &log->has_events))
         return false;
     if (devices == 0)
-        return fail_member(reader, "devices", "1 or more");
+        return frag_golden_fail_member(reader, "devices", "1 or more");
     if (strlen(torch) >= sizeof log->torch || strspn(torch, "0123456789.") != strlen(torch))
-        return fail_member(reader, "torch", "a version such as \"2.9.1\"");
+        return frag_golden_fail_member(reader, "torch", "a version such as \"2.9.1\"");
     log->is_bump = strcmp(rule, "bump") == 0;
     if (!log->is_bump && strcmp(rule, "firstfit") != 0)
-        return fail_member(reader, "va", "\"firstfit\" or \"bump\"");
+        return frag_golden_fail_member(reader, "va", "\"firstfit\" or \"bump\"");
     memcpy(log->torch, torch, strlen(torch) + 1);
     log->device_count = (uint32_t)devices;
-    log->conf = keep_text(reader, conf);
+    log->conf = frag_golden_keep_text(reader, conf);
+    log->page_bytes = FRAG_DEVICE_PAGE_BYTES;
     return true;
+}
+
+/* Logs of PyTorch say "torch", those of other frameworks' pools "version". */
+static bool read_head(frag_golden_reader *reader)
+{
+    const char *library = NULL;
+    if (!frag_json_find_text(reader->json, "golden", &library))
+        return frag_fail_line(reader->error, 1, 0,
+                              "this is JSON, but not the head of a golden log; expected "
+                              "\"golden\" in its first line");
+    return frag_json_at(reader->json, "torch") != NULL ? read_torch_head(reader)
+                                                       : frag_golden_peer_read_head(reader);
+}
+
+static bool read_next(frag_golden_reader *reader)
+{
+    if (reader->line == 1)
+        return read_head(reader);
+    return reader->log->library != 0 ? frag_golden_peer_read_line(reader) : read_line(reader);
 }
 
 static bool is_last(const frag_golden_log *log, frag_golden_op op)
@@ -591,7 +504,13 @@ static bool is_last(const frag_golden_log *log, frag_golden_op op)
     return log->line_count > 0 && log->lines[log->line_count - 1].op == op;
 }
 
-static bool read_lines(golden_reader *reader)
+/* A library that does not return tells no end. */
+static bool ends_in_hang(const frag_golden_log *log)
+{
+    return log->line_count > 0 && log->lines[log->line_count - 1].is_hang;
+}
+
+static bool read_lines(frag_golden_reader *reader)
 {
     for (;;) {
         const char *bytes = NULL;
@@ -617,7 +536,7 @@ static bool read_lines(golden_reader *reader)
             reader->error->line = reader->line;
             return false;
         }
-        bool ok = reader->line == 1 ? read_head(reader) : read_line(reader);
+        bool ok = read_next(reader);
         frag_json_destroy(reader->json);
         if (!ok)
             return false;
@@ -628,9 +547,10 @@ static bool read_lines(golden_reader *reader)
     }
     if (reader->line == 1)
         return frag_fail_line(reader->error, 1, 0, "the file is empty; expected a golden log");
-    return is_last(reader->log, FRAG_GOLDEN_END) ||
+    return is_last(reader->log, FRAG_GOLDEN_END) || ends_in_hang(reader->log) ||
            frag_fail_line(reader->error, reader->line, 0,
-                          "the log stops without its \"end\" line; it was cut short");
+                          "the log stops without its \"%s\" line; it was cut short",
+                          reader->log->library != 0 ? "summary" : "end");
 }
 
 bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *error)
@@ -638,7 +558,8 @@ bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *e
     *log = (frag_golden_log){0};
     frag_strings_add(&log->strings, "", 0);
     frag_error unused = {0};
-    golden_reader reader = {.input = input, .log = log, .error = error != NULL ? error : &unused};
+    frag_golden_reader reader = {
+        .input = input, .log = log, .error = error != NULL ? error : &unused};
     bool ok = read_lines(&reader);
     free(reader.owners);
     if (!ok) {

@@ -4,8 +4,8 @@
  * the address or the OOM it got, the device calls and the trace events it caused; between them
  * statistics, at the end the segments (docs/trace-format.md, "golden logs"). A log is read into
  * memory whole, in proportion to the file, and can be made a recording, whose events the lines
- * know. Only PyTorch's allocator is read; logs of other frameworks' pools say so in their head and
- * are refused. */
+ * know. Logs of the pools of other frameworks have a form of their own (golden_peers.c): no
+ * messages, trace events and segments, but waits; their head names a policy and its options. */
 #ifndef FRAG_TRACES_GOLDEN_LOG_H
 #define FRAG_TRACES_GOLDEN_LOG_H
 
@@ -37,7 +37,7 @@
     X(SNAPSHOT, "snapshot")                                                                        \
     X(SEGMENT, "segment")                                                                          \
     X(END, "end")                                                                                  \
-    X(ERROR, "error") /* the library itself failed; nothing follows */
+    X(ERROR, "error") /* the library itself failed, or did not return; nothing follows */
 
 typedef enum frag_golden_op {
 #define FRAG_GOLDEN_OP_ENUM(name, text) FRAG_GOLDEN_##name,
@@ -46,7 +46,8 @@ typedef enum frag_golden_op {
         FRAG_GOLDEN_OP_COUNT
 } frag_golden_op;
 
-/* Device calls that are compared; those that only look or wait are not kept. */
+/* Device calls that are compared. Of those that only look or wait none is kept from logs of
+ * PyTorch, and the last three from logs of other pools. */
 #define FRAG_GOLDEN_CALLS(X)                                                                       \
     X(MALLOC, "malloc")                                                                            \
     X(FREE, "free")                                                                                \
@@ -55,7 +56,10 @@ typedef enum frag_golden_op {
     X(CREATE, "create")                                                                            \
     X(RELEASE, "release")                                                                          \
     X(MAP, "map")                                                                                  \
-    X(UNMAP, "unmap")
+    X(UNMAP, "unmap")                                                                              \
+    X(WAIT, "wait") /* a stream waits for an event */                                              \
+    X(SYNC, "sync") /* the program waits for a stream */                                           \
+    X(DEVSYNC, "devsync")
 
 typedef enum frag_golden_call_kind {
 #define FRAG_GOLDEN_CALL_ENUM(name, text) FRAG_GOLDEN_CALL_##name,
@@ -67,8 +71,9 @@ typedef enum frag_golden_call_kind {
 typedef struct frag_golden_call {
     frag_golden_call_kind kind;
     bool is_refused;  /* malloc, create: out of memory */
-    uint64_t address; /* 0: the kind has none */
-    uint64_t bytes;   /* of one page where pages are counted; free: not in the log, 0 */
+    uint64_t address; /* 0: the kind has none; wait, sync: handle of the stream */
+    uint64_t bytes;   /* of one page where pages are counted; free: 0 in logs of PyTorch, which do
+                         not say; wait: handle of the event */
     uint64_t count;   /* of pages; 1 for the others */
 } frag_golden_call;
 
@@ -130,6 +135,7 @@ typedef struct frag_golden_line {
     bool is_stream_all; /* pool_begin */
     bool has_pool;      /* empty_cache */
     bool has_notes;     /* false: only the events that follow from the request */
+    bool is_hang;       /* alloc: the library did not return; counts as is_oom */
     uint32_t device;    /* of the request; of the block for free and record_stream */
     uint32_t owner;     /* alloc and what names one: index of the alloc line */
     uint32_t text;      /* string: OOM message, settings, what failed */
@@ -144,8 +150,17 @@ typedef struct frag_golden_line {
 } frag_golden_line;
 
 typedef struct frag_golden_log {
-    char torch[16]; /* "2.9.1" */
-    uint32_t conf;  /* string: the settings */
+    char torch[16];             /* "2.9.1"; "": a log of another framework's pool */
+    uint32_t library;           /* string: "tf-bfc 2.21.0"; 0: PyTorch */
+    uint32_t policy;            /* string: "tf-bfc:memory_limit=1073741824,..."; 0: PyTorch */
+    uint64_t page_bytes;        /* what a malloc is charged and placed in multiples of */
+    uint64_t gap_bytes;         /* left free between one malloc and the next */
+    uint64_t malloc_base;       /* where addresses begin */
+    bool is_descending;         /* each malloc lies below the one before */
+    bool are_events_descending; /* each new event has a lower handle */
+    bool is_choice_free; /* among equal blocks the library took any, and the log says which */
+    frag_golden_list start_calls; /* device calls of construction */
+    uint32_t conf;                /* string: the settings */
     uint64_t capacity_bytes;
     uint32_t device_count;
     bool is_bump;    /* addresses are never used again; else the lowest free range */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/device.h"
 #include "traces/builder.h"
@@ -61,6 +62,8 @@ static void keep_reserved(golden_recorder *recorder, const frag_golden_line *lin
  * reservations, of which the last one made at an address counts. */
 static uint32_t device_at(const golden_recorder *recorder, uint64_t address)
 {
+    if (recorder->log->library != 0)
+        return 0;
     if (address >= MALLOC_BASE)
         return (uint32_t)((address - MALLOC_BASE) >> DEVICE_SPACE_BITS);
     for (size_t i = recorder->reserved_count; i > 0; i--) {
@@ -174,7 +177,8 @@ static void add_of_block(golden_recorder *recorder, const frag_golden_line *line
                                             .slot = slot,
                                             .address = alloc->address,
                                             .bytes = alloc->bytes,
-                                            .stream = alloc->stream});
+                                            .stream = recorder->log->library != 0 ? line->stream
+                                                                                  : alloc->stream});
     frag_builder_slot_give(recorder->builder, slot);
 }
 
@@ -282,6 +286,7 @@ static void record_device(golden_recorder *recorder, uint32_t device, uint64_t *
     recorder->event_count = 0;
     recorder->reserved_count = 0;
     recorder->segment_count = 0;
+    observe_calls(recorder, &(frag_golden_line){.calls = log->start_calls});
     for (uint32_t i = 0; i < log->line_count; i++) {
         if (frag_golden_is_request(log->lines[i].op))
             add_line(recorder, &log->lines[i]);
@@ -313,11 +318,22 @@ bool frag_golden_log_record(const frag_golden_log *log, const char *name, frag_r
     char capacity[24];
     snprintf(capacity, sizeof capacity, "%" PRIu64, log->capacity_bytes);
     frag_builder_metadata(recorder.builder, "source", "golden");
-    add_version(recorder.builder, log);
-    frag_builder_metadata(recorder.builder, "torch.conf",
-                          frag_strings_get(&log->strings, log->conf));
-    frag_builder_metadata(recorder.builder, "golden.capacity", capacity);
-    frag_builder_metadata(recorder.builder, "golden.va", log->is_bump ? "bump" : "firstfit");
+    if (log->library == 0) {
+        add_version(recorder.builder, log);
+        frag_builder_metadata(recorder.builder, "torch.conf",
+                              frag_strings_get(&log->strings, log->conf));
+    } else {
+        frag_builder_metadata(recorder.builder, "golden.library",
+                              frag_strings_get(&log->strings, log->library));
+        frag_builder_metadata(recorder.builder, "golden.policy",
+                              frag_strings_get(&log->strings, log->policy));
+    }
+    if (log->capacity_bytes != FRAG_UNLIMITED)
+        frag_builder_metadata(recorder.builder, "golden.capacity", capacity);
+    frag_builder_metadata(recorder.builder, "golden.va",
+                          log->is_descending ? "down"
+                          : log->is_bump     ? "bump"
+                                             : "firstfit");
     for (uint32_t device = 0; device < log->device_count; device++)
         record_device(&recorder, device, all);
     free(recorder.slots);

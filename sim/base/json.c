@@ -279,6 +279,22 @@ bool frag_json_each(frag_json *json,
     return ok;
 }
 
+bool frag_json_each_in(const frag_json_value *object,
+                       bool (*visit)(void *context, const char *key, const frag_json_value *value),
+                       void *context)
+{
+    /* Only the iterator's type wants an object that may be changed. */
+    union {
+        const json_t *read;
+        json_t *walked;
+    } members = {.read = value_of(object)};
+    bool ok = json_is_object(members.read);
+    for (void *at = json_object_iter(members.walked); ok && at != NULL;
+         at = json_object_iter_next(members.walked, at))
+        ok = visit(context, json_object_iter_key(at), to_value(json_object_iter_value(at)));
+    return ok;
+}
+
 const char *frag_json_library_version(void)
 {
     return jansson_version_str();

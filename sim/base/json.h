@@ -64,6 +64,11 @@ bool frag_json_each(frag_json *json,
                     bool (*visit)(void *context, const char *key, const frag_json_value *value),
                     void *context);
 
+/* As above for the members of an object inside a parsed one; false when value is no object. */
+bool frag_json_each_in(const frag_json_value *object,
+                       bool (*visit)(void *context, const char *key, const frag_json_value *value),
+                       void *context);
+
 /* "2.14", as linked. */
 const char *frag_json_library_version(void);
 

@@ -12,6 +12,11 @@
 
 #define SMALL_PAGE_BYTES ((uint64_t)2 << 20)
 #define LARGE_PAGE_BYTES ((uint64_t)20 << 20)
+/* Handles on the software device of the logs of other frameworks' pools. */
+#define LEGACY_STREAM ((uint64_t)1)
+#define EVENT_FIRST_UP ((uint64_t)0x600010)
+#define EVENT_FIRST_DOWN ((uint64_t)0x5ffff0)
+#define EVENT_STEP ((uint64_t)16)
 
 typedef struct comparing comparing;
 
@@ -126,6 +131,25 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RELEASE, false, 0, page, count});
 }
 
+/* Waits as the logs of other frameworks' pools have them: streams by handle, the default stream by
+ * its legacy one where it waits; events by handles that count up or down in order of creation. */
+static void note_wait(comparing *state, const side *at, frag_device_call call, uint64_t address)
+{
+    uint64_t number = call == FRAG_DEVICE_EVENT_WAIT ? at->device->for_stream : address;
+    uint64_t handle = frag_trace_stream_handle(at->trace, (uint32_t)number);
+    if (call == FRAG_DEVICE_EVENT_WAIT)
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_WAIT, false,
+                                            handle == 0 ? LEGACY_STREAM : handle,
+                                            state->log->are_events_descending
+                                                ? EVENT_FIRST_DOWN - EVENT_STEP * address
+                                                : EVENT_FIRST_UP + EVENT_STEP * address,
+                                            1});
+    else if (call == FRAG_DEVICE_STREAM_WAIT)
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_SYNC, false, handle, 0, 1});
+    else if (call == FRAG_DEVICE_SYNCHRONIZE)
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_DEVSYNC, false, 0, 0, 1});
+}
+
 static void note_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
                       frag_device_result result)
 {
@@ -139,7 +163,8 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
                   (frag_golden_call){FRAG_GOLDEN_CALL_MALLOC, is_refused, address, bytes, 1});
         break;
     case FRAG_DEVICE_FREE:
-        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_FREE, false, address, 0, 1});
+        keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_FREE, false, address,
+                                            state->log->library != 0 ? bytes : 0, 1});
         break;
     case FRAG_DEVICE_RESERVE:
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RESERVE, false, address, bytes, 1});
@@ -155,8 +180,10 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
         keep_call(state,
                   (frag_golden_call){FRAG_GOLDEN_CALL_UNMAP, false, address, page, bytes / page});
         break;
-    default:
-        break; /* calls that look or wait */
+    default: /* calls that look or wait */
+        if (state->log->library != 0)
+            note_wait(state, at, call, address);
+        break;
     }
 }
 
@@ -204,15 +231,19 @@ static bool compare_answer(comparing *state)
     const frag_golden_line *line = state->line;
     frag_golden_result *result = state->result;
     const char *message = frag_strings_get(&state->log->strings, line->text);
+    const char *words = frag_replay_oom_message(state->sides[line->device].replay);
     bool is_oom = state->has_answer && !state->is_served;
+    if (!state->has_answer && state->log->library != 0)
+        return true; /* nothing was asked for */
     if (line->is_oom != is_oom) {
         if (line->is_oom)
-            frag_text_add(&result->library, "out of memory: %s", message);
+            frag_text_add(&result->library, "out of memory%s%s", message[0] != '\0' ? ": " : "",
+                          message);
         else
             frag_text_add(&result->library, "0x%" PRIx64, line->address);
         if (is_oom)
-            frag_text_add(&result->policy, "out of memory: %s",
-                          frag_replay_oom_message(state->sides[line->device].replay));
+            frag_text_add(&result->policy, "out of memory%s%s", words[0] != '\0' ? ": " : "",
+                          words);
         else
             frag_text_add(&result->policy, "0x%" PRIx64, state->address);
         return differ(state, "oom");
@@ -223,9 +254,8 @@ static bool compare_answer(comparing *state)
         return differ(state, "address");
     }
     if (is_oom) {
-        const char *words = frag_replay_oom_message(state->sides[line->device].replay);
         result->ooms++;
-        if (strcmp(words, message) != 0) {
+        if (state->log->library == 0 && strcmp(words, message) != 0) {
             frag_text_add(&result->library, "%s", message);
             frag_text_add(&result->policy, "%s", words[0] != '\0' ? words : "(no message)");
             return differ(state, "message");
@@ -259,19 +289,31 @@ static void add_calls(frag_text *text, const frag_golden_call *calls, size_t fro
         frag_text_add(text, from == 0 ? "none" : "no more");
 }
 
-static bool compare_calls(comparing *state)
+static bool is_same_call(const frag_golden_call *a, const frag_golden_call *b)
 {
-    size_t count = state->line->calls.count;
-    const frag_golden_call *calls =
-        count > 0 ? &state->log->calls[state->line->calls.first] : state->calls;
+    return a->kind == b->kind && a->is_refused == b->is_refused && a->address == b->address &&
+           a->bytes == b->bytes && a->count == b->count;
+}
+
+/* A library that did not return repeated its last call until it was stopped; the policy makes it
+ * once. */
+static bool is_repeated(const frag_golden_call *calls, size_t from, size_t count)
+{
+    for (size_t i = from; from > 0 && i < count; i++)
+        if (!is_same_call(&calls[i], &calls[from - 1]))
+            return false;
+    return from > 0;
+}
+
+static bool compare_calls(comparing *state, frag_golden_list list, bool is_hang)
+{
+    size_t count = list.count;
+    const frag_golden_call *calls = count > 0 ? &state->log->calls[list.first] : state->calls;
     size_t at = 0;
-    while (at < count && at < state->call_count && calls[at].kind == state->calls[at].kind &&
-           calls[at].is_refused == state->calls[at].is_refused &&
-           calls[at].address == state->calls[at].address &&
-           calls[at].bytes == state->calls[at].bytes && calls[at].count == state->calls[at].count)
+    while (at < count && at < state->call_count && is_same_call(&calls[at], &state->calls[at]))
         at++;
     state->result->device_events += at;
-    if (at == count && at == state->call_count)
+    if (at == state->call_count && (at == count || (is_hang && is_repeated(calls, at, count))))
         return true;
     add_calls(&state->result->library, calls, at, count);
     add_calls(&state->result->policy, state->calls, at, state->call_count);
@@ -334,7 +376,8 @@ static bool compare_notes(comparing *state)
 static bool compare_request(comparing *state)
 {
     bool ok = (state->line->op != FRAG_GOLDEN_ALLOC || compare_answer(state)) &&
-              compare_calls(state) && compare_notes(state);
+              compare_calls(state, state->line->calls, state->line->is_hang) &&
+              compare_notes(state);
     state->result->requests += ok ? 1 : 0;
     return ok;
 }
@@ -399,41 +442,63 @@ static bool compare_segment(comparing *state)
     return true;
 }
 
+/* A count of the last line, by its name in the log. */
+typedef struct end_count {
+    const char *name;
+    uint64_t value;
+} end_count;
+
+static bool compare_counts(comparing *state, const end_count *counts, size_t count)
+{
+    const frag_golden_list *items = &state->line->items;
+    for (size_t i = 0; i < items->count; i++) {
+        const frag_golden_figure *figure = &state->log->figures[items->first + i];
+        const char *name = frag_strings_get(&state->log->strings, figure->name);
+        for (size_t j = 0; j < count; j++)
+            if (strcmp(counts[j].name, name) == 0 && (int64_t)counts[j].value != figure->value) {
+                frag_text_add(&state->result->library, "%" PRId64 " %s", figure->value, name);
+                frag_text_add(&state->result->policy, "%" PRIu64, counts[j].value);
+                return differ(state, "end");
+            }
+    }
+    return true;
+}
+
 static bool compare_end(comparing *state)
 {
-    uint64_t mallocs = 0;
-    uint64_t malloc_fails = 0;
+    uint64_t asked = 0;
+    uint64_t refused = 0;
     uint64_t frees = 0;
     for (uint32_t i = 0; i < state->log->device_count; i++) {
         const frag_device *device = state->sides[i].device;
-        mallocs += device->calls[FRAG_DEVICE_MALLOC] - device->failed_calls[FRAG_DEVICE_MALLOC];
-        malloc_fails += device->failed_calls[FRAG_DEVICE_MALLOC];
+        asked += device->calls[FRAG_DEVICE_MALLOC];
+        refused += device->failed_calls[FRAG_DEVICE_MALLOC];
         frees += device->calls[FRAG_DEVICE_FREE];
     }
-    const struct {
-        const char *name;
-        uint64_t count;
-    } counts[] = {
-        {"mallocs", mallocs},
-        {"malloc_fails", malloc_fails},
+    const end_count counts[] = {
+        {"mallocs", asked - refused},
+        {"malloc_fails", refused},
         {"frees", frees},
         {"creates", state->create_count},
         {"create_fails", state->create_fail_count},
         {"unmaps", state->unmap_count},
         {"ooms", state->result->ooms},
     };
-    const frag_golden_list *items = &state->line->items;
-    for (size_t i = 0; i < items->count; i++) {
-        const frag_golden_figure *figure = &state->log->figures[items->first + i];
-        const char *name = frag_strings_get(&state->log->strings, figure->name);
-        for (size_t j = 0; j < sizeof counts / sizeof counts[0]; j++)
-            if (strcmp(counts[j].name, name) == 0 && (int64_t)counts[j].count != figure->value) {
-                frag_text_add(&state->result->library, "%" PRId64 " %s", figure->value, name);
-                frag_text_add(&state->result->policy, "%" PRIu64, counts[j].count);
-                return differ(state, "end");
-            }
-    }
-    return true;
+    const frag_device *device = state->sides[0].device;
+    const end_count peer_counts[] = {
+        {"ooms", state->result->ooms},
+        {"driver_mallocs", asked},
+        {"driver_refusals", refused},
+        {"driver_frees", frees},
+        {"peak_reserved", device->reserved_peak_bytes},
+        {"reserved_end", device->reserved_bytes},
+        {"event_records", device->calls[FRAG_DEVICE_EVENT_RECORD]},
+        {"stream_waits", device->calls[FRAG_DEVICE_EVENT_WAIT]},
+        {"syncs", device->calls[FRAG_DEVICE_STREAM_WAIT] + device->calls[FRAG_DEVICE_SYNCHRONIZE]},
+    };
+    return state->log->library == 0
+               ? compare_counts(state, counts, sizeof counts / sizeof counts[0])
+               : compare_counts(state, peer_counts, sizeof peer_counts / sizeof peer_counts[0]);
 }
 
 /* ---- line by line */
@@ -457,6 +522,16 @@ static bool compare_line(comparing *state)
     }
 }
 
+/* What construction did; a difference is one of the head. */
+static bool compare_start(comparing *state)
+{
+    if (state->log->library == 0)
+        return true;
+    state->result->is_identical = compare_calls(state, state->log->start_calls, false);
+    state->result->line = state->result->is_identical ? 0 : 1;
+    return state->result->is_identical;
+}
+
 static bool run_lines(comparing *state, const uint64_t *ends, const frag_golden_options *options,
                       frag_error *error)
 {
@@ -467,6 +542,8 @@ static bool run_lines(comparing *state, const uint64_t *ends, const frag_golden_
         state->address = 0;
         state->call_count = 0;
         state->note_count = 0;
+        if (log->is_choice_free && state->line->op == FRAG_GOLDEN_ALLOC)
+            frag_replay_prefer(state->sides[0].replay, state->line->address);
         for (uint32_t d = 0; d < log->device_count; d++)
             if (!frag_replay_advance(state->sides[d].replay, ends[(size_t)d * log->line_count + i],
                                      error)) {
@@ -496,6 +573,10 @@ static bool open_side(comparing *state, uint32_t number, const frag_recording *r
         .capacity_bytes = state->log->capacity_bytes,
         .address_rule = state->log->is_bump ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
         .reserves_beside = number > 0 ? state->sides[0].device : NULL,
+        .page_bytes = state->log->page_bytes,
+        .base_address = state->log->malloc_base,
+        .gap_bytes = state->log->gap_bytes,
+        .is_descending = state->log->is_descending,
     };
     opened->device = frag_sim_device_create(&device);
     opened->device->on_call = note_call;
@@ -528,7 +609,8 @@ bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recor
     bool ok = true;
     for (uint32_t i = 0; ok && i < log->device_count; i++)
         ok = open_side(state, i, recording, spec, options, error);
-    ok = ok && run_lines(state, ends, options, error);
+    if (ok && compare_start(state))
+        ok = run_lines(state, ends, options, error);
     for (uint32_t i = log->device_count; i > 0; i--) {
         frag_replay_destroy(state->sides[i - 1].replay);
         frag_device_destroy(state->sides[i - 1].device);

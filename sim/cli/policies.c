@@ -55,6 +55,8 @@ static void print_page(const frag_policy_ops *policy)
 {
     printf("%s - %s\n\nsource  %s\nbound   %s\n", policy->name, policy->summary, policy->source,
            policy->bound[0] != '\0' ? policy->bound : "none proved");
+    if (policy->checked != NULL)
+        printf("checked against %s\n", policy->checked);
     bool has_options = policy->options != NULL && policy->options->key != NULL;
     printf("\n%s\n", has_options ? "options" : "no options");
     for (const frag_option *option = policy->options; has_options && option->key != NULL;
@@ -95,6 +97,7 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_text(json, "summary", policy->summary);
     frag_json_text(json, "source", policy->source);
     frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
+    frag_json_text(json, "checked", policy->checked);
     frag_json_flag(json, "keeps_statistics", policy->stats != NULL);
     frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
     frag_json_array(json, "options");

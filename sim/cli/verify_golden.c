@@ -21,7 +21,9 @@ typedef struct golden_job {
     frag_golden_result result;
     frag_text context; /* lines of the log up to the difference */
     char torch[16];
+    char *library; /* of a log of another framework's pool; "" otherwise */
     char *conf;
+    frag_policy_spec spec; /* what was compared */
     frag_error error;
     bool is_ok;
 } golden_job;
@@ -116,16 +118,27 @@ static void read_context(golden_job *job)
         frag_input_close(input);
 }
 
+/* The recorded settings of a log of another framework's pool are a policy with its options. */
+static bool choose_policy(const golden_check *state, golden_job *job, const frag_golden_log *log)
+{
+    if (log->library == 0 || !state->spec->wants_recorded)
+        return frag_policy_spec_copy(state->spec, &job->spec);
+    return frag_policy_spec_parse(frag_strings_get(&log->strings, log->policy), &job->spec,
+                                  &job->error);
+}
+
 static bool compare_log(const golden_check *state, golden_job *job, const frag_golden_log *log)
 {
     frag_recording recording = {0};
     frag_policy_spec resolved;
     uint64_t *ends = NULL;
     memcpy(job->torch, log->torch, sizeof job->torch);
+    job->library = frag_copy_text(frag_strings_get(&log->strings, log->library));
     job->conf = frag_copy_text(frag_strings_get(&log->strings, log->conf));
-    if (!frag_golden_log_record(log, job->name, &recording, &ends, &job->error))
+    if (!choose_policy(state, job, log) ||
+        !frag_golden_log_record(log, job->name, &recording, &ends, &job->error))
         return false;
-    bool ok = frag_inputs_resolve(state->spec, &recording, &resolved, &job->error);
+    bool ok = frag_inputs_resolve(&job->spec, &recording, &resolved, &job->error);
     if (ok) {
         frag_golden_options options = {.check_every = state->check_every,
                                        .is_interrupted = frag_is_interrupted};
@@ -179,7 +192,7 @@ static void print_counts(const frag_golden_result *result)
         printf(" (the log ends where the library failed)");
 }
 
-static void print_difference(const golden_job *job, const frag_policy_spec *spec)
+static void print_difference(const golden_job *job)
 {
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_golden_result *result = &job->result;
@@ -192,6 +205,7 @@ static void print_difference(const golden_job *job, const frag_policy_spec *spec
     printf("  library: %s\n", result->library.bytes);
     printf("  fraglab: %s\n", result->policy.bytes);
     printf("%s", job->context.bytes != NULL ? job->context.bytes : "");
+    const frag_policy_spec *spec = &job->spec;
     if (job->conf[0] != '\0' && strcmp(spec->ops->name, "pytorch") == 0 && !spec->wants_recorded)
         printf("  likely: the log was made with other settings; try pytorch:recorded\n");
 }
@@ -226,7 +240,7 @@ static void print_text(const golden_check *state)
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
         if (job->is_ok && !job->result.is_identical) {
-            print_difference(job, state->spec);
+            print_difference(job);
         } else if (job->is_ok && state->job_count > 1) {
             printf("%s: identical: ", job->name);
             print_counts(&job->result);
@@ -235,17 +249,19 @@ static void print_text(const golden_check *state)
     }
 }
 
-static void print_json(const golden_check *state, const golden_job *job)
+static void print_json(const golden_job *job)
 {
     const frag_golden_result *result = &job->result;
     bool is_same = result->is_identical;
     frag_json *json = frag_json_create();
     frag_json_text(json, "schema", "fraglab.verify/1");
     frag_json_text(json, "trace.name", job->name);
-    frag_json_text(json, "trace.torch", job->torch);
-    frag_json_text(json, "trace.conf", job->conf);
-    frag_json_text(json, "policy.name", state->spec->ops->name);
-    frag_json_text(json, "policy.label", state->spec->text);
+    bool is_torch = job->torch[0] != '\0';
+    frag_json_text(json, "trace.torch", is_torch ? job->torch : NULL);
+    frag_json_text(json, "trace.conf", is_torch ? job->conf : NULL);
+    frag_json_text(json, "trace.library", is_torch ? NULL : job->library);
+    frag_json_text(json, "policy.name", job->spec.ops->name);
+    frag_json_text(json, "policy.label", job->spec.text);
     frag_json_text(json, "verify.against", "golden");
     frag_json_flag(json, "verify.is_identical", is_same);
     frag_json_number(json, "verify.requests", result->requests);
@@ -269,7 +285,7 @@ static int report_jobs(const golden_check *state, bool is_json)
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
         if (is_json && job->is_ok)
-            print_json(state, job);
+            print_json(job);
         int failure = job->error.code != FRAG_E_NONE ? frag_report(&job->error) : 0;
         code = code != 0 ? code : failure;
         is_different = is_different || (job->is_ok && !job->result.is_identical);
@@ -305,6 +321,8 @@ int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *
     for (size_t i = 0; i < state.job_count; i++) {
         free(state.jobs[i].path);
         free(state.jobs[i].conf);
+        free(state.jobs[i].library);
+        frag_policy_spec_destroy(&state.jobs[i].spec);
         frag_text_destroy(&state.jobs[i].context);
         frag_golden_result_destroy(&state.jobs[i].result);
     }
