@@ -177,6 +177,29 @@ static bool add_segment(frag_block_space *space, uint64_t bytes, uint32_t *hole)
     return true;
 }
 
+void frag_block_space_sweep(frag_block_space *space)
+{
+    uint32_t kept = FRAG_BLOCK_NONE;
+    uint32_t next = FRAG_BLOCK_NONE;
+    uint32_t first = FRAG_BLOCK_NONE;
+    for (uint32_t id = space->first_header; id != FRAG_BLOCK_NONE; id = next) {
+        next = space->blocks[id].link;
+        if (space->blocks[id].state == FRAG_BLOCK_UNUSED) {
+            frag_block_give_record(space, id);
+            continue;
+        }
+        if (kept == FRAG_BLOCK_NONE)
+            first = id;
+        else
+            space->blocks[kept].link = id;
+        kept = id;
+    }
+    if (kept != FRAG_BLOCK_NONE)
+        space->blocks[kept].link = FRAG_BLOCK_NONE;
+    space->first_header = first;
+    space->last_header = kept;
+}
+
 static void trim_segments(frag_block_space *space)
 {
     uint32_t kept = FRAG_BLOCK_NONE;
@@ -242,13 +265,21 @@ void frag_block_space_walk(const frag_block_space *space, frag_span_visitor *vis
                           .bytes = header->bytes,
                           .is_growing = space->kind == FRAG_SPACE_GROWING};
         visit(context, &span);
+        uint64_t end = header->address + header->bytes;
+        uint64_t reached = header->address;
         for (uint32_t at = header->next; at != id; at = space->blocks[at].next) {
             const frag_block *block = &space->blocks[at];
             bool is_hole = block->state == FRAG_BLOCK_HOLE;
+            bool is_last_hole = is_hole && block->next == id;
             span = (frag_span){.kind = is_hole ? FRAG_SPAN_HOLE : FRAG_SPAN_BLOCK,
                                .address = block->address,
-                               .bytes = block->bytes,
+                               .bytes = is_last_hole ? end - block->address : block->bytes,
                                .handle = is_hole ? 0 : at};
+            visit(context, &span);
+            reached = span.address + span.bytes;
+        }
+        if (reached < end) {
+            span = (frag_span){.kind = FRAG_SPAN_HOLE, .address = reached, .bytes = end - reached};
             visit(context, &span);
         }
     }
@@ -275,7 +306,8 @@ static bool check_ring(const frag_block_space *space, uint32_t id, uint64_t *hol
         address += block->bytes;
         *hole_count += is_hole;
     }
-    if (header->previous != before || address != header->address + header->bytes)
+    uint64_t end = header->address + header->bytes;
+    if (header->previous != before || address > end || end - address > space->tail_max)
         return frag_fail(error, FRAG_E_INPUT, "block space: blocks do not fill segment %u", id);
     return true;
 }

@@ -58,6 +58,7 @@ struct frag_block_space {
     uint32_t last_header;
     uint64_t range_end; /* growing: of the reserved range */
     bool may_adjoin;    /* holes may lie side by side */
+    uint32_t tail_max;  /* bytes at the end of a segment that may belong to no block */
     const frag_block_space_hooks *hooks;
     void *context;
 };
@@ -85,6 +86,10 @@ uint32_t frag_block_space_add_segment(frag_block_space *space, uint64_t address,
 /* Adds a hole at the end of a segment. */
 uint32_t frag_block_space_append_hole(frag_block_space *space, uint32_t header, uint64_t address,
                                       uint64_t bytes);
+
+/* Takes the headers whose state has become UNUSED out of the list of segments and recycles them.
+ */
+void frag_block_space_sweep(frag_block_space *space);
 
 /* Makes room for bytes when no hole will do: a hole of at least bytes that no index knows, or false
  * when the device has no room even after all that is free has been given back. */
