@@ -597,6 +597,7 @@ const frag_policy_ops frag_policy_pytorch = {
     .name = "pytorch",
     .summary = "PyTorch's native caching allocator, with all its settings",
     .source = "c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15",
+    .checked = "the library's own logs, 2.1 to 2.15, request by request (tests/data/golden)",
     .bound = "",
     .options = frag_pytorch_options,
     .arena_bytes = pytorch_arena_bytes,

@@ -504,12 +504,6 @@ static bool is_last(const frag_golden_log *log, frag_golden_op op)
     return log->line_count > 0 && log->lines[log->line_count - 1].op == op;
 }
 
-/* A library that does not return tells no end. */
-static bool ends_in_hang(const frag_golden_log *log)
-{
-    return log->line_count > 0 && log->lines[log->line_count - 1].is_hang;
-}
-
 static bool read_lines(frag_golden_reader *reader)
 {
     for (;;) {
@@ -547,7 +541,7 @@ static bool read_lines(frag_golden_reader *reader)
     }
     if (reader->line == 1)
         return frag_fail_line(reader->error, 1, 0, "the file is empty; expected a golden log");
-    return is_last(reader->log, FRAG_GOLDEN_END) || ends_in_hang(reader->log) ||
+    return is_last(reader->log, FRAG_GOLDEN_END) || reader->log->has_hung ||
            frag_fail_line(reader->error, reader->line, 0,
                           "the log stops without its \"%s\" line; it was cut short",
                           reader->log->library != 0 ? "summary" : "end");

@@ -158,6 +158,7 @@ typedef struct frag_golden_log {
     uint64_t malloc_base;       /* where addresses begin */
     bool is_descending;         /* each malloc lies below the one before */
     bool are_events_descending; /* each new event has a lower handle */
+    bool has_hung;              /* the last request is one from which the library did not return */
     bool is_choice_free; /* among equal blocks the library took any, and the log says which */
     frag_golden_list start_calls; /* device calls of construction */
     uint32_t conf;                /* string: the settings */

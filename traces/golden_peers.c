@@ -130,9 +130,17 @@ static bool take_parameter(void *context, const char *key, const frag_json_value
         return frag_fail_line(scan->reader->error, 1, 0, "%s has no parameter '%.60s' known here",
                               scan->library->name, key);
     int64_t number = 0;
-    if (frag_json_is_null(value) || (frag_json_read_signed(value, &number) && number == -1))
+    const char *word = "";
+    bool is_upstream = strcmp(key, "upstream") == 0;
+    if (!is_upstream &&
+        (frag_json_is_null(value) || (frag_json_read_signed(value, &number) && number == -1)))
         return true;
     frag_text_add(scan->policy, "%s%s=", scan->count++ == 0 ? ":" : ",", option);
+    /* Binning stands on a pool, or on the device by whatever name. */
+    if (is_upstream && (!frag_json_read_text(value, &word) || strcmp(word, "pool") != 0)) {
+        frag_text_add(scan->policy, "cuda");
+        return true;
+    }
     return write_value(scan->policy, value) ||
            frag_fail_line(scan->reader->error, 1, 0,
                           "parameter '%.60s' is neither a number, a flag nor a word", key);
@@ -313,8 +321,11 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
         return false;
     if (frag_json_at(reader->json, "oom") != NULL && !frag_golden_read_flag(reader, "oom", &is_oom))
         return false;
+    /* A request that has no answer is one from which the library did not return. */
+    const frag_json_value *address = frag_json_at(reader->json, "addr");
+    line->is_hang = line->is_hang || (!is_oom && address == NULL);
     line->is_oom = is_oom || line->is_hang;
-    if (!line->is_oom && !frag_json_is_null(frag_json_at(reader->json, "addr")) &&
+    if (!line->is_oom && !frag_json_is_null(address) &&
         !frag_golden_read_count(reader, "addr", ADDRESS_MAX, &line->address))
         return false;
     return frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes) &&
@@ -353,19 +364,24 @@ bool frag_golden_peer_read_line(frag_golden_reader *reader)
 {
     frag_golden_line line = {0};
     const char *op = "";
+    bool is_request = frag_json_at(reader->json, "op") != NULL;
+    if (is_request && reader->log->has_hung)
+        return frag_fail_line(reader->error, reader->line, 0,
+                              "a request follows one that has no answer; expected \"addr\" or "
+                              "\"oom\" there, or the summary here");
     bool ok = read_calls(reader, &line.calls);
     if (!ok)
         return false;
     if (frag_json_at(reader->json, "summary") != NULL) {
         ok = read_summary(reader, &line);
-    } else if (frag_json_at(reader->json, "op") == NULL &&
-               frag_json_at(reader->json, "hang") != NULL) {
+    } else if (!is_request && frag_json_at(reader->json, "hang") != NULL) {
         line.op = FRAG_GOLDEN_ERROR;
     } else if (!frag_golden_read_text(reader, "op", &op)) {
         return false;
     } else if (strcmp(op, "alloc") == 0) {
         line.op = FRAG_GOLDEN_ALLOC;
         ok = read_alloc(reader, &line);
+        reader->log->has_hung = line.is_hang;
     } else if (strcmp(op, "free") == 0) {
         line.op = FRAG_GOLDEN_FREE;
         ok = frag_golden_find_id(reader, &line) && read_stream(reader, &line);

@@ -484,6 +484,8 @@ static bool compare_end(comparing *state)
         {"unmaps", state->unmap_count},
         {"ooms", state->result->ooms},
     };
+    if (state->log->has_hung)
+        return true; /* what was counted until it was stopped */
     const frag_device *device = state->sides[0].device;
     const end_count peer_counts[] = {
         {"ooms", state->result->ooms},
@@ -518,6 +520,7 @@ static bool compare_line(comparing *state)
         state->result->has_failed = true;
         return true;
     default:
+        state->result->has_failed = state->result->has_failed || state->line->is_hang;
         return compare_request(state);
     }
 }
