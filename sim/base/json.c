@@ -295,6 +295,40 @@ bool frag_json_each_in(const frag_json_value *object,
     return ok;
 }
 
+typedef struct visiting {
+    void (*visit)(void *context, const char *path, const frag_json_value *value);
+    void *context;
+    char path[256];
+} visiting;
+
+/* length: of the path so far. Depth is bounded by the path, of which each level takes a part.
+ */
+static void visit_object(visiting *state, json_t *object, size_t length)
+{
+    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
+        const char *key = json_object_iter_key(at);
+        size_t key_length = strlen(key);
+        if (length + key_length + 2 > sizeof state->path)
+            continue;
+        memcpy(state->path + length, key, key_length + 1);
+        json_t *value = json_object_iter_value(at);
+        if (json_is_object(value)) {
+            state->path[length + key_length] = '.';
+            visit_object(state, value, length + key_length + 1);
+        } else {
+            state->visit(state->context, state->path, to_value(value));
+        }
+    }
+}
+
+void frag_json_visit(frag_json *json,
+                     void (*visit)(void *context, const char *path, const frag_json_value *value),
+                     void *context)
+{
+    visiting state = {.visit = visit, .context = context};
+    visit_object(&state, root_of(json), 0);
+}
+
 const char *frag_json_library_version(void)
 {
     return jansson_version_str();

@@ -63,6 +63,11 @@ bool frag_json_read_text(const frag_json_value *value, const char **out);
 bool frag_json_each(frag_json *json,
                     bool (*visit)(void *context, const char *key, const frag_json_value *value),
                     void *context);
+/* Every value that is no object, null included, in order, under its dotted path from the top
+ * ("peak.reserved_bytes"; at most 255 bytes, what is deeper is left out). Arrays are values. */
+void frag_json_visit(frag_json *json,
+                     void (*visit)(void *context, const char *path, const frag_json_value *value),
+                     void *context);
 
 /* As above for the members of an object inside a parsed one; false when value is no object. */
 bool frag_json_each_in(const frag_json_value *object,

@@ -35,6 +35,7 @@ typedef struct frag_command {
 extern const frag_command frag_command_run;
 extern const frag_command frag_command_verify;
 extern const frag_command frag_command_min_capacity;
+extern const frag_command frag_command_compare;
 extern const frag_command frag_command_plot;
 extern const frag_command frag_command_trace;
 extern const frag_command frag_command_policies;
