@@ -194,7 +194,9 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
-    uint64_t bytes = lesser(frag_round_up(wanted, range_of(policy, at)->page_bytes), at->bytes);
+    uint64_t page_bytes = range_of(policy, at)->page_bytes;
+    uint64_t bytes = lesser(frag_round_up(wanted, page_bytes), at->bytes);
+    policy->device->map_unit_bytes = page_bytes;
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;
     remove_unmapped(policy, id);

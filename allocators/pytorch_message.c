@@ -77,7 +77,7 @@ static void add_figures(message *to, const frag_policy *policy, uint64_t bytes)
     memory_sums sums = sum_memory(policy);
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
-    policy->device->ops->memory_info(policy->device, &free_bytes, &total_bytes);
+    frag_device_look_at_memory(policy->device, &free_bytes, &total_bytes);
     add_size(to, "CUDA out of memory. Tried to allocate ", bytes, ". GPU ");
     /* 2.3 prints the number as a raw byte. */
     if (version == 203)

@@ -1,4 +1,5 @@
 /* What the module exports: one table. */
+#include "gpu_replay/cuda_device.h"
 #include "gpu_replay/cuda_gpu.h"
 
 extern const frag_gpu_module frag_gpu_module_table __attribute__((visibility("default")));
@@ -9,4 +10,6 @@ const frag_gpu_module frag_gpu_module_table = {
     .open = frag_gpu_open,
     .close = frag_gpu_close,
     .facts = frag_gpu_facts_read,
+    .device_create = frag_cuda_device_create,
+    .device_finish = frag_cuda_device_finish,
 };

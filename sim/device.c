@@ -26,11 +26,48 @@ const char *frag_device_call_name(frag_device_call call)
     return call_names[call];
 }
 
+static void start(frag_device *device)
+{
+    if (device->clock_ns != NULL)
+        device->started_ns = device->clock_ns();
+}
+
+static void keep_answer(const frag_device *device, frag_answer_kind kind, frag_device_call call,
+                        uint64_t address, uint64_t bytes, frag_device_result result)
+{
+    if (device->on_answer == NULL)
+        return;
+    frag_device_answer answer = {(uint8_t)kind, (uint8_t)call, (uint8_t)result, address, bytes};
+    device->on_answer(device->on_answer_context, &answer);
+}
+
+/* The engine looks for failures where reserved bytes change, so this counts as a change. */
+static frag_device_result note_failure(frag_device *device, frag_device_result result)
+{
+    if (result == FRAG_DEVICE_FAILED) {
+        device->has_failed = true;
+        device->changes++;
+    }
+    return result;
+}
+
+static void log_call(const frag_device *device, frag_device_call call, uint64_t address,
+                     uint64_t bytes, frag_device_result result, uint64_t took_ns)
+{
+    fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s", device->event,
+            call_names[call], address, bytes, result_names[result]);
+    if (device->clock_ns != NULL)
+        fprintf(device->log, "\t%" PRIu64, took_ns);
+    fputc('\n', device->log);
+}
+
 /* Counts, times and logs one finished call. */
 static frag_device_result account(frag_device *device, frag_device_call call, uint64_t address,
                                   uint64_t bytes, frag_device_result result)
 {
+    uint64_t took_ns = device->clock_ns != NULL ? device->clock_ns() - device->started_ns : 0;
     device->calls[call]++;
+    device->call_ns[call] += took_ns;
     if (result == FRAG_DEVICE_OK) {
         device->call_bytes[call] += bytes;
     } else if (result == FRAG_DEVICE_OUT_OF_MEMORY) {
@@ -40,11 +77,12 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
     if (device->latency != NULL)
         device->modelled_time_ns += frag_latency_ns(&device->latency->calls[call], bytes);
     if (device->log != NULL)
-        fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", device->event,
-                call_names[call], address, bytes, result_names[result]);
+        log_call(device, call, address, bytes, result, took_ns);
+    if (call != FRAG_DEVICE_MEMORY_INFO)
+        keep_answer(device, FRAG_ANSWER_CALL, call, address, bytes, result);
     if (device->on_call != NULL)
         device->on_call(device->on_call_context, call, address, bytes, result);
-    return result;
+    return note_failure(device, result);
 }
 
 static void hold(frag_device *device, uint64_t bytes)
@@ -65,6 +103,7 @@ static void drop(frag_device *device, uint64_t bytes)
 frag_device_result frag_device_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     *address = 0;
+    start(device);
     frag_device_result result = device->ops->malloc(device, bytes, address);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
@@ -73,6 +112,7 @@ frag_device_result frag_device_malloc(frag_device *device, uint64_t bytes, uint6
 
 frag_device_result frag_device_free(frag_device *device, uint64_t address, uint64_t bytes)
 {
+    start(device);
     frag_device_result result = device->ops->free(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         drop(device, bytes);
@@ -82,18 +122,21 @@ frag_device_result frag_device_free(frag_device *device, uint64_t address, uint6
 frag_device_result frag_device_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     *address = 0;
+    start(device);
     frag_device_result result = device->ops->reserve(device, bytes, address);
     return account(device, FRAG_DEVICE_RESERVE, *address, bytes, result);
 }
 
 frag_device_result frag_device_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
+    start(device);
     return account(device, FRAG_DEVICE_UNRESERVE, address, bytes,
                    device->ops->unreserve(device, address, bytes));
 }
 
 frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64_t bytes)
 {
+    start(device);
     frag_device_result result = device->ops->map(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
@@ -102,6 +145,7 @@ frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64
 
 frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes)
 {
+    start(device);
     frag_device_result result = device->ops->unmap(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         drop(device, bytes);
@@ -112,12 +156,60 @@ frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_b
                                            uint64_t *total_bytes)
 {
     device->is_capacity_read = true;
-    return account(device, FRAG_DEVICE_MEMORY_INFO, 0, 0,
-                   device->ops->memory_info(device, free_bytes, total_bytes));
+    start(device);
+    frag_device_result result = device->ops->memory_info(device, free_bytes, total_bytes);
+    keep_answer(device, FRAG_ANSWER_CALL, FRAG_DEVICE_MEMORY_INFO, *free_bytes, *total_bytes,
+                result);
+    return account(device, FRAG_DEVICE_MEMORY_INFO, 0, 0, result);
+}
+
+frag_device_result frag_device_look_at_memory(frag_device *device, uint64_t *free_bytes,
+                                              uint64_t *total_bytes)
+{
+    device->is_looking = true;
+    frag_device_result result = device->ops->memory_info(device, free_bytes, total_bytes);
+    device->is_looking = false;
+    return note_failure(device, result);
+}
+
+bool frag_device_has_pool(const frag_device *device)
+{
+    return device->ops->malloc_async != NULL && device->ops->free_async != NULL;
+}
+
+frag_device_result frag_device_malloc_async(frag_device *device, uint64_t bytes, uint32_t stream,
+                                            uint64_t *address)
+{
+    *address = 0;
+    start(device);
+    frag_device_result result = FRAG_DEVICE_OUT_OF_MEMORY;
+    if (frag_device_has_pool(device))
+        result = device->ops->malloc_async(device, bytes, stream, address);
+    if (result == FRAG_DEVICE_OK)
+        hold(device, bytes);
+    return account(device, FRAG_DEVICE_MALLOC_ASYNC, *address, bytes, result);
+}
+
+frag_device_result frag_device_free_async(frag_device *device, uint64_t address, uint64_t bytes,
+                                          uint32_t stream)
+{
+    FRAG_ASSERT(frag_device_has_pool(device));
+    start(device);
+    frag_device_result result = device->ops->free_async(device, address, stream);
+    if (result == FRAG_DEVICE_OK)
+        drop(device, bytes);
+    return account(device, FRAG_DEVICE_FREE_ASYNC, address, bytes, result);
+}
+
+void frag_device_touch(frag_device *device, uint64_t address, uint64_t bytes, uint32_t stream)
+{
+    if (device->ops->touch != NULL && !device->has_failed)
+        note_failure(device, device->ops->touch(device, address, bytes, stream));
 }
 
 frag_device_result frag_device_synchronize(frag_device *device)
 {
+    start(device);
     frag_device_result result = device->ops->synchronize(device);
     account(device, FRAG_DEVICE_SYNCHRONIZE, 0, 0, result);
     if (device->on_synchronize != NULL)
@@ -138,24 +230,51 @@ static frag_stream_clock *clock_of(frag_device *device, uint32_t stream)
 
 uint64_t frag_device_event_record(frag_device *device, uint32_t stream)
 {
-    account(device, FRAG_DEVICE_EVENT_RECORD, stream, 0, FRAG_DEVICE_OK);
-    return ++clock_of(device, stream)->recorded;
+    start(device);
+    uint64_t mark = ++clock_of(device, stream)->recorded;
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->event_record != NULL)
+        result = device->ops->event_record(device, stream, mark);
+    account(device, FRAG_DEVICE_EVENT_RECORD, stream, 0, result);
+    return mark;
+}
+
+/* A device with a clock is asked. The others are told: what is done when recorded is waited for, so
+ * that it is done now. */
+static frag_device_result query(frag_device *device, uint32_t stream, uint64_t event, bool *is_done)
+{
+    if (device->has_clock && device->ops->event_query != NULL && !*is_done)
+        return device->ops->event_query(device, stream, event, is_done);
+    if (*is_done && device->ops->event_wait != NULL)
+        return device->ops->event_wait(device, stream, event);
+    return FRAG_DEVICE_OK;
 }
 
 bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event)
 {
-    bool is_done = event <= clock_of(device, stream)->done;
-    if (is_done)
-        account(device, FRAG_DEVICE_EVENT_QUERY, stream, 0, FRAG_DEVICE_OK);
+    start(device);
+    frag_stream_clock *clock = clock_of(device, stream);
+    bool is_done = event <= clock->done;
+    frag_device_result result = query(device, stream, event, &is_done);
+    if (is_done) {
+        clock->done = event > clock->done ? event : clock->done;
+        account(device, FRAG_DEVICE_EVENT_QUERY, stream, 0, result);
+    } else {
+        note_failure(device, result);
+    }
     return is_done;
 }
 
 void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event)
 {
+    start(device);
     frag_stream_clock *clock = clock_of(device, stream);
     if (event > clock->done)
         clock->done = event;
-    account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, FRAG_DEVICE_OK);
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->event_wait != NULL)
+        result = device->ops->event_wait(device, stream, event);
+    account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, result);
 }
 
 void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t event)
@@ -166,8 +285,12 @@ void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t even
 
 void frag_device_stream_wait(frag_device *device, uint32_t stream)
 {
+    start(device);
     frag_device_stream_done(device, stream);
-    account(device, FRAG_DEVICE_STREAM_WAIT, stream, 0, FRAG_DEVICE_OK);
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->stream_wait != NULL)
+        result = device->ops->stream_wait(device, stream);
+    account(device, FRAG_DEVICE_STREAM_WAIT, stream, 0, result);
 }
 
 void frag_device_stream_done(frag_device *device, uint32_t stream)
@@ -182,7 +305,8 @@ frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint
     frag_device_result result = device->ops->adopt(device, address, bytes, is_mapped_range);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
-    return result;
+    keep_answer(device, FRAG_ANSWER_ADOPT, FRAG_DEVICE_MALLOC, address, bytes, result);
+    return note_failure(device, result);
 }
 
 void frag_device_keep_clear(frag_device *device, uint64_t address, uint64_t bytes)

@@ -62,6 +62,16 @@ typedef struct frag_device_ops {
     frag_device_result (*memory_info)(frag_device *device, uint64_t *free_bytes,
                                       uint64_t *total_bytes);
     frag_device_result (*synchronize)(frag_device *device);
+    /* Of devices with real streams; NULL: streams do no work, and what is done is decided by
+     * frag_device_stream_done alone. A mark is what frag_device_event_record returned. */
+    frag_device_result (*event_record)(frag_device *device, uint32_t stream, uint64_t mark);
+    frag_device_result (*event_query)(frag_device *device, uint32_t stream, uint64_t mark,
+                                      bool *is_done);
+    frag_device_result (*event_wait)(frag_device *device, uint32_t stream, uint64_t mark);
+    frag_device_result (*stream_wait)(frag_device *device, uint32_t stream);
+    /* Writes to memory that the policy granted, as the program would, on this stream. */
+    frag_device_result (*touch)(frag_device *device, uint64_t address, uint64_t bytes,
+                                uint32_t stream);
     /* Takes over a segment held before the trace began, at its recorded address. */
     frag_device_result (*adopt)(frag_device *device, uint64_t address, uint64_t bytes,
                                 bool is_mapped_range);
@@ -74,6 +84,20 @@ typedef struct frag_device_ops {
 typedef struct frag_latency_table frag_latency_table;
 struct frag_footprint;
 
+/* What a device answered to one call, beside what was asked. */
+typedef enum frag_answer_kind {
+    FRAG_ANSWER_CALL, /* one of the counted calls */
+    FRAG_ANSWER_ADOPT /* frag_device_adopt */
+} frag_answer_kind;
+
+typedef struct frag_device_answer {
+    uint8_t kind;
+    uint8_t call;
+    uint8_t result;
+    uint64_t address; /* memory info: free bytes */
+    uint64_t bytes;   /* memory info: total bytes */
+} frag_device_answer;
+
 /* The work of a stream as events see it, for devices that do none themselves. */
 typedef struct frag_stream_clock {
     uint64_t recorded; /* events so far */
@@ -85,6 +109,10 @@ struct frag_device {
     char name[64];
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t page_bytes;     /* granularity of what a call really takes */
+    /* Set by policies that will unmap other pieces than they map: a map call is made of pieces of
+     * this size, the last perhaps smaller, each of which is unmapped as a whole; 0: of pages. */
+    uint64_t map_unit_bytes;
+    bool has_clock; /* streams do work of their own: the device tells which events are done */
     /* ---- kept by the functions below for every device */
     uint64_t changes;        /* counts up whenever reserved_bytes changes */
     uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
@@ -105,6 +133,12 @@ struct frag_device {
     void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
                     frag_device_result result);
     void *on_call_context;
+    /* Gets every answer, for a device that answers so again (sim/echo_device.h); NULL: nobody. */
+    void (*on_answer)(void *context, const frag_device_answer *answer);
+    void *on_answer_context;
+    uint64_t (*clock_ns)(void); /* measures each call; NULL: calls are not timed */
+    uint64_t started_ns;        /* of the call being made */
+    uint64_t call_ns[FRAG_DEVICE_CALL_COUNT];
     frag_stream_clock *clocks; /* by stream */
     size_t clock_count;
     /* What the failed call that made a policy give up would have needed, and the least capacity
@@ -112,9 +146,13 @@ struct frag_device {
     uint64_t need_max_bytes; /* largest held + others + asked pages over successful calls */
     uint64_t
         refused_need_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
+    bool is_looking;            /* memory_info is asked by those who look on: not a call */
     bool is_capacity_read;      /* the policy asked for total or free memory */
     uint64_t refused_bytes;     /* size of the last refused malloc or map */
-    char failure[128];
+    /* A call was refused for another reason than memory; the run ends there. failure holds the
+     * words. */
+    bool has_failed;
+    char failure[256];
     /* The engine delivers the frees that wait for streams here. */
     void (*on_synchronize)(void *context);
     void *on_synchronize_context;
@@ -129,6 +167,18 @@ frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64
 frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes);
+/* For those who look on: neither counted nor a sign that the policy reads the capacity. */
+frag_device_result frag_device_look_at_memory(frag_device *device, uint64_t *free_bytes,
+                                              uint64_t *total_bytes);
+/* Memory of the driver's own pool, in the order of a stream. OUT_OF_MEMORY too where the device
+ * has no pool (frag_device_has_pool). */
+bool frag_device_has_pool(const frag_device *device);
+frag_device_result frag_device_malloc_async(frag_device *device, uint64_t bytes, uint32_t stream,
+                                            uint64_t *address);
+frag_device_result frag_device_free_async(frag_device *device, uint64_t address, uint64_t bytes,
+                                          uint32_t stream);
+/* Writes to granted memory where the device has any; not counted. */
+void frag_device_touch(frag_device *device, uint64_t address, uint64_t bytes, uint32_t stream);
 /* Waits for all streams: every free that waits for one is delivered to the policy before it
  * returns. */
 frag_device_result frag_device_synchronize(frag_device *device);
@@ -173,8 +223,20 @@ typedef enum frag_address_rule {
      * sizes; from the first other one on ascending above them, never reused. Elsewhere: the k-th
      * malloc of a size gets the address the k-th one of that size had when recorded, where that
      * is free; else as LOWEST above all recorded ones. */
-    FRAG_ADDRESS_RECORDED
+    FRAG_ADDRESS_RECORDED,
+    FRAG_ADDRESS_GIVEN /* as what stands behind the device gives them */
 } frag_address_rule;
+
+/* What stands behind a simulated device: devices with real memory keep their count in a simulated
+ * one, so that both count alike. */
+typedef struct frag_device_backing {
+    void *context;
+    /* Really gets what the count allows: a malloc, a map or a reserve. *address is where it is, and
+     * what the policy sees under FRAG_ADDRESS_GIVEN. Not OK: the call ends so, and nothing is
+     * counted. */
+    frag_device_result (*get)(void *context, frag_device_call call, uint64_t bytes,
+                              uint64_t *address);
+} frag_device_backing;
 
 typedef struct frag_recorded_segment {
     uint64_t address;
@@ -203,6 +265,7 @@ typedef struct frag_sim_device_options {
     /* Another simulated device, which outlives this one, whose address reservations this one's
      * stand among, as on a machine with several; NULL: it has a space of its own. */
     frag_device *reserves_beside;
+    const frag_device_backing *backing; /* NULL: memory is only counted; borrowed */
 } frag_sim_device_options;
 
 frag_device *frag_sim_device_create(const frag_sim_device_options *options);

@@ -38,12 +38,26 @@ typedef struct frag_gpu_device_options {
     uint64_t page_bytes;           /* 0: 2 MiB */
     /* Fill the card until this capacity is left, so that the refusal is the driver's own. */
     bool has_ballast;
-    bool is_touched; /* memset what is granted, on the stream it is for */
+    /* frag_device_touch writes; what is unmapped is waited for first. */
+    bool is_touched;
+    /* The streams are those of a program that runs (frag_cuda_device_set_stream): the card says
+     * which events are done. Else what is done is decided by the recording, and waited for. */
+    bool has_program_streams;
     /* Which addresses the policy sees: those of the rule, kept apart from where the memory really
      * is, so that ties fall as on the simulated device; or the driver's own. */
     bool has_driver_addresses;
     frag_sim_device_options rule; /* address_rule, recorded segments and fail_call are used */
 } frag_gpu_device_options;
+
+/* What a run on the card left to say. Bytes. */
+typedef struct frag_gpu_report {
+    uint64_t free_before_bytes; /* free on the card after every kind of call was made once */
+    uint64_t free_start_bytes;  /* when the run began, with the ballast in place */
+    uint64_t free_after_bytes;  /* after everything was given back */
+    uint64_t ballast_bytes;
+    uint64_t pool_reserved_peak_bytes; /* of the driver's pool; 0: not used */
+    uint64_t pool_used_peak_bytes;
+} frag_gpu_report;
 
 typedef struct frag_gpu_module {
     uint32_t abi; /* FRAG_GPU_MODULE_ABI */
@@ -56,6 +70,9 @@ typedef struct frag_gpu_module {
     /* The caller destroys it with frag_device_destroy, before the card is closed. */
     frag_device *(*device_create)(frag_gpu *gpu, const frag_gpu_device_options *options,
                                   frag_error *error);
+    /* Gives everything back that the device still holds, as far as the context lives. The device
+     * serves no call after it. */
+    void (*device_finish)(frag_device *device, frag_gpu_report *report);
 } frag_gpu_module;
 
 #endif

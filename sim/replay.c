@@ -180,7 +180,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
         uint64_t free_bytes = 0;
         uint64_t total_bytes = 0;
         /* The engine's own look is not a call of the policy. */
-        replay->device->ops->memory_info(replay->device, &free_bytes, &total_bytes);
+        frag_device_look_at_memory(replay->device, &free_bytes, &total_bytes);
         result->oom = (frag_oom){
             .has_happened = true,
             .event = replay->event,
@@ -404,6 +404,8 @@ static void run_batch(frag_replay *replay, uint64_t end)
             frag_replay_set_level(replay, requested, allocated);
             note_reserved(replay);
             frag_replay_note_peak(replay);
+            replay->has_stopped = replay->has_stopped || device->has_failed;
+            end = replay->has_stopped ? i : end;
         }
     }
     replay->event = i;
@@ -514,6 +516,13 @@ static bool audit(const frag_replay *replay, frag_error *error)
     return true;
 }
 
+/* The device is of no use any more: the run has no result. */
+static bool fail_with_device(const frag_replay *replay, uint64_t event, frag_error *error)
+{
+    return frag_fail(error, FRAG_E_SYSTEM, "the run ended at event %llu: %s",
+                     (unsigned long long)event, replay->device->failure);
+}
+
 bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, frag_error *error)
 {
     replay->options = *options;
@@ -524,6 +533,8 @@ bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, 
         replay->ops->keep_stats(replay->policy);
     if (!frag_replay_begin(replay, error))
         return false;
+    if (replay->device->has_failed)
+        return fail_with_device(replay, replay->event, error);
     uint64_t end = replay->trace->event_count;
     replay->end = options->stop_after < end ? options->stop_after : end;
     return true;
@@ -542,6 +553,8 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
         uint64_t stop = end - start < step ? end : start + step;
         replay->device->event = start;
         run_batch(replay, stop);
+        if (replay->device->has_failed)
+            return fail_with_device(replay, replay->event - 1, error);
         if (options->observer != NULL) {
             replay->level.reserved_bytes = replay->device->reserved_bytes;
             options->observer(options->observer_context, start, &replay->level);

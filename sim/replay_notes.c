@@ -104,7 +104,7 @@ void frag_note_oom(frag_replay *replay, const frag_request *request)
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
     /* The engine's own look is not a call of the policy. */
-    replay->device->ops->memory_info(replay->device, &free_bytes, &total_bytes);
+    frag_device_look_at_memory(replay->device, &free_bytes, &total_bytes);
     uint64_t rounded = replay->ops->rounded != NULL
                            ? replay->ops->rounded(replay->policy, request->bytes)
                            : request->bytes;

@@ -43,7 +43,7 @@ static frag_address_rule rule_of(const frag_device_spec *spec, bool has_recorded
 }
 
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
-                              frag_recorded_segment **segments)
+                              frag_recorded_segment **segments, frag_error *error)
 {
     frag_sim_device_options options = {
         .device = trace->device,
@@ -56,9 +56,20 @@ frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *s
     *segments = frag_recorded_segments(trace, &options.recorded_count, &options.initial_count);
     options.recorded = *segments;
     options.address_rule = rule_of(spec, options.recorded_count > 0);
-    frag_device *device = frag_sim_device_create(&options);
-    device->latency = spec->latency;
+    frag_device *device = spec->opener != NULL
+                              ? spec->opener->open(spec->opener->context, trace, &options, error)
+                              : frag_sim_device_create(&options);
+    if (device != NULL)
+        device->latency = spec->latency;
     return device;
+}
+
+void frag_device_close(const frag_device_spec *spec, frag_device *device)
+{
+    if (spec->opener != NULL && spec->opener->close != NULL)
+        spec->opener->close(spec->opener->context, device);
+    else
+        frag_device_destroy(device);
 }
 
 static void keep_device(frag_run_result *result, const frag_device *device,
@@ -68,19 +79,26 @@ static void keep_device(frag_run_result *result, const frag_device *device,
     memcpy(result->failed_calls, device->failed_calls, sizeof result->failed_calls);
     result->modelled_time_ns = device->modelled_time_ns;
     result->is_time_modelled = device->latency != NULL;
+    memcpy(result->call_ns, device->call_ns, sizeof result->call_ns);
+    result->is_time_measured = device->clock_ns != NULL;
     result->need_max_bytes = device->need_max_bytes;
     result->refused_need_min_bytes = device->refused_need_min_bytes;
     result->is_capacity_read = device->is_capacity_read;
     result->address_rule = rule_of(spec, has_recorded);
 }
 
-static bool count_pass(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_ops *ops, const frag_option_value *values,
-                       const frag_device_spec *spec, const frag_run_options *options,
-                       frag_run_result *result, frag_error *error)
+bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
+                    const frag_policy_ops *ops, const frag_option_value *values,
+                    const frag_device_spec *spec, const frag_run_options *options,
+                    frag_run_result *result, frag_error *error)
 {
+    *result = (frag_run_result){0};
     frag_recorded_segment *segments = NULL;
-    frag_device *device = frag_device_open(trace, spec, &segments);
+    frag_device *device = frag_device_open(trace, spec, &segments, error);
+    if (device == NULL) {
+        free(segments);
+        return false;
+    }
     device->log = spec->driver_log;
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     bool ok = replay != NULL;
@@ -91,6 +109,8 @@ static bool count_pass(const frag_recording *recording, const frag_trace *trace,
             .check_every = options->check_every,
             .observer = options->observer,
             .observer_context = options->observer_context,
+            .on_grant = options->on_grant,
+            .on_grant_context = options->on_grant_context,
             .is_interrupted = options->is_interrupted,
         };
         uint64_t start = options->clock_ns != NULL ? options->clock_ns() : 0;
@@ -99,7 +119,7 @@ static bool count_pass(const frag_recording *recording, const frag_trace *trace,
     }
     keep_device(result, device, spec, segments != NULL);
     frag_replay_destroy(replay);
-    frag_device_destroy(device);
+    frag_device_close(spec, device);
     free(segments);
     return ok;
 }
@@ -110,14 +130,18 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
                    frag_run_looker *look, void *context, frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
-    frag_device *device = frag_device_open(trace, spec, &segments);
+    frag_device *device = frag_device_open(trace, spec, &segments, error);
+    if (device == NULL) {
+        free(segments);
+        return false;
+    }
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     frag_replay_result result;
     bool ok = replay != NULL && frag_replay_run(replay, options, &result, error);
     if (ok && look != NULL)
         look(context, replay, &result);
     frag_replay_destroy(replay);
-    frag_device_destroy(device);
+    frag_device_close(spec, device);
     free(segments);
     return ok;
 }
@@ -129,13 +153,11 @@ static void look_decomposition(void *context, const frag_replay *replay,
     frag_replay_decompose(replay, context);
 }
 
-bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-              const frag_option_value *values, const frag_device_spec *device,
-              const frag_run_options *options, frag_run_result *result, frag_error *error)
+bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
+                     const frag_policy_ops *ops, const frag_option_value *values,
+                     const frag_device_spec *device, const frag_run_options *options,
+                     frag_run_result *result, frag_error *error)
 {
-    *result = (frag_run_result){0};
-    if (!count_pass(recording, trace, ops, values, device, options, result, error))
-        return false;
     if (options->is_layout_skipped || result->replay.is_interrupted)
         return true;
     result->has_at_peak = true;
@@ -146,4 +168,12 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
     };
     return frag_run_look(recording, trace, ops, values, device, &again, look_decomposition,
                          &result->at_peak, error);
+}
+
+bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
+              const frag_option_value *values, const frag_device_spec *device,
+              const frag_run_options *options, frag_run_result *result, frag_error *error)
+{
+    return frag_run_count(recording, trace, ops, values, device, options, result, error) &&
+           frag_run_layout(recording, trace, ops, values, device, options, result, error);
 }

@@ -9,6 +9,16 @@
 #include "sim/device.h"
 #include "sim/replay.h"
 
+/* Opens another device than the simulated one. */
+typedef struct frag_device_opener {
+    /* rule holds all that the simulated device would be made with; what it points to lives as long
+     * as the device. NULL: error is filled. */
+    frag_device *(*open)(void *context, const frag_trace *trace,
+                         const frag_sim_device_options *rule, frag_error *error);
+    void (*close)(void *context, frag_device *device); /* NULL: frag_device_destroy */
+    void *context;
+} frag_device_opener;
+
 typedef struct frag_device_spec {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
     uint64_t used_by_others_bytes;
@@ -20,7 +30,8 @@ typedef struct frag_device_spec {
     /* The card that the figures above were taken from, which also tells the footprint; NULL: none.
      * Borrowed, like the table of latencies. */
     const struct frag_device_description *gpu;
-    FILE *driver_log; /* NULL: none; the counting pass writes it */
+    FILE *driver_log;                 /* NULL: none; the counting pass writes it */
+    const frag_device_opener *opener; /* NULL: the simulated device */
 } frag_device_spec;
 
 typedef struct frag_run_options {
@@ -31,6 +42,9 @@ typedef struct frag_run_options {
     void *observer_context;
     bool (*is_interrupted)(void);
     uint64_t (*clock_ns)(void); /* NULL: wall time is not measured */
+    /* Of the counting pass; NULL: none. */
+    frag_grant_observer *on_grant;
+    void *on_grant_context;
 } frag_run_options;
 
 typedef struct frag_run_result {
@@ -42,6 +56,8 @@ typedef struct frag_run_result {
     uint64_t failed_calls[FRAG_DEVICE_CALL_COUNT];
     double modelled_time_ns;
     bool is_time_modelled;
+    uint64_t call_ns[FRAG_DEVICE_CALL_COUNT]; /* measured */
+    bool is_time_measured;
     frag_address_rule address_rule;
     /* Every capacity from need_max_bytes to below refused_need_min_bytes gives exactly this run,
      * unless the policy asked for the capacity (is_capacity_read). Both count whole pages and bytes
@@ -57,6 +73,17 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
               const frag_option_value *values, const frag_device_spec *device,
               const frag_run_options *options, frag_run_result *result, frag_error *error);
 
+/* The two halves of frag_run: the counts, and the layout at the peak, which needs the counts in
+ * result. */
+bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
+                    const frag_policy_ops *ops, const frag_option_value *values,
+                    const frag_device_spec *device, const frag_run_options *options,
+                    frag_run_result *result, frag_error *error);
+bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
+                     const frag_policy_ops *ops, const frag_option_value *values,
+                     const frag_device_spec *device, const frag_run_options *options,
+                     frag_run_result *result, frag_error *error);
+
 /* Sees a run that has ended, as it stands. */
 typedef void frag_run_looker(void *context, const frag_replay *replay,
                              const frag_replay_result *result);
@@ -68,10 +95,12 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
                    const frag_device_spec *device, const frag_replay_options *options,
                    frag_run_looker *look, void *context, frag_error *error);
 
-/* A fresh simulated device as the spec says, with the addresses of the trace. The caller destroys
- * it, then frees *segments. */
+/* A fresh device as the spec says, with the addresses of the trace. The caller closes it, then
+ * frees *segments. NULL: the opener of the spec failed. */
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
-                              frag_recorded_segment **segments);
+                              frag_recorded_segment **segments, frag_error *error);
+
+void frag_device_close(const frag_device_spec *spec, frag_device *device);
 
 /* The segments of a recording in order of their mallocs, those held at the start first; for
  * FRAG_ADDRESS_RECORDED. The caller frees. */

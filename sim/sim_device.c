@@ -16,6 +16,7 @@
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define RESERVE_BASE ((uint64_t)0x600000000000)
 #define SPACE_BYTES ((uint64_t)1 << 46)
+#define ADOPTION FRAG_DEVICE_CALL_COUNT /* what was held before the trace: no call */
 #define RESERVE_BYTES (MALLOC_BASE - RESERVE_BASE)
 
 /* The recorded addresses of one size, handed out in order. */
@@ -64,20 +65,27 @@ static uint64_t malloc_takes(const sim_device *sim, uint64_t bytes)
                                           : frag_round_up(bytes, sim->base.page_bytes);
 }
 
-/* Is there room for so much? Keeps the thresholds that tell where another capacity would differ. */
-static bool charge(sim_device *sim, uint64_t taken, bool may_inject)
+/* Takes so much for a call of these bytes, if there is room and what stands behind gives it. Keeps
+ * the thresholds that tell where another capacity would differ. */
+static frag_device_result charge(sim_device *sim, frag_device_call call, uint64_t taken,
+                                 uint64_t bytes, uint64_t *address)
 {
     uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + taken;
-    bool is_injected = may_inject && ++sim->space_calls == sim->options.fail_call;
+    bool is_injected = call != ADOPTION && ++sim->space_calls == sim->options.fail_call;
     if (is_injected || need > sim->base.capacity_bytes) {
         if (need < sim->base.refused_need_min_bytes)
             sim->base.refused_need_min_bytes = need;
-        return false;
+        return FRAG_DEVICE_OUT_OF_MEMORY;
     }
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (sim->options.backing != NULL && call != ADOPTION)
+        result = sim->options.backing->get(sim->options.backing->context, call, bytes, address);
+    if (result != FRAG_DEVICE_OK)
+        return result;
     if (need > sim->base.need_max_bytes)
         sim->base.need_max_bytes = need;
     sim->held_bytes += taken;
-    return true;
+    return FRAG_DEVICE_OK;
 }
 
 static void uncharge(sim_device *sim, uint64_t taken)
@@ -154,6 +162,8 @@ static bool place_in_turn(sim_device *sim, uint64_t pages, uint64_t *address)
 static bool place(sim_device *sim, uint64_t bytes, uint64_t *address)
 {
     uint64_t pages = frag_round_up(bytes, sim->base.page_bytes);
+    if (sim->options.address_rule == FRAG_ADDRESS_GIVEN)
+        return true;
     if (sim->options.address_rule == FRAG_ADDRESS_RECORDED &&
         place_as_recorded(sim, bytes, pages, address))
         return true;
@@ -166,8 +176,9 @@ static frag_device_result sim_malloc(frag_device *device, uint64_t bytes, uint64
 {
     sim_device *sim = from_base(device);
     uint64_t taken = malloc_takes(sim, bytes);
-    if (!charge(sim, taken, true))
-        return FRAG_DEVICE_OUT_OF_MEMORY;
+    frag_device_result result = charge(sim, FRAG_DEVICE_MALLOC, taken, bytes, address);
+    if (result != FRAG_DEVICE_OK)
+        return result;
     if (place(sim, bytes, address))
         return FRAG_DEVICE_OK;
     uncharge(sim, taken); /* no address space is left, whatever the capacity */
@@ -179,6 +190,8 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
     sim_device *sim = from_base(device);
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
     uncharge(sim, malloc_takes(sim, bytes));
+    if (sim->options.address_rule == FRAG_ADDRESS_GIVEN)
+        return FRAG_DEVICE_OK;
     if (address < sim->boundary && !sim->options.is_descending)
         frag_ranges_give(&sim->recorded_space, address, pages);
     else if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
@@ -188,6 +201,13 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
 
 static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
+    const frag_sim_device_options *options = &from_base(device)->options;
+    if (options->backing != NULL) {
+        frag_device_result result =
+            options->backing->get(options->backing->context, FRAG_DEVICE_RESERVE, bytes, address);
+        if (result != FRAG_DEVICE_OK || options->address_rule == FRAG_ADDRESS_GIVEN)
+            return result;
+    }
     sim_device *sim = from_base(device)->reserving;
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
     if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
@@ -204,16 +224,16 @@ static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint6
 static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
     sim_device *sim = from_base(device)->reserving;
-    if (sim->options.address_rule != FRAG_ADDRESS_BUMP)
+    if (sim->options.address_rule != FRAG_ADDRESS_BUMP &&
+        sim->options.address_rule != FRAG_ADDRESS_GIVEN)
         frag_ranges_give(&sim->reserve_space, address, frag_round_up(bytes, device->page_bytes));
     return FRAG_DEVICE_OK;
 }
 
 static frag_device_result sim_map(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    (void)address;
     FRAG_ASSERT(bytes % device->page_bytes == 0);
-    return charge(from_base(device), bytes, true) ? FRAG_DEVICE_OK : FRAG_DEVICE_OUT_OF_MEMORY;
+    return charge(from_base(device), FRAG_DEVICE_MAP, bytes, bytes, &address);
 }
 
 static frag_device_result sim_unmap(frag_device *device, uint64_t address, uint64_t bytes)
@@ -246,9 +266,11 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
                                     bool is_mapped_range)
 {
     sim_device *sim = from_base(device);
-    if (!charge(sim, is_mapped_range ? bytes : malloc_takes(sim, bytes), false))
-        return FRAG_DEVICE_OUT_OF_MEMORY;
-    if (!is_mapped_range) {
+    uint64_t taken = is_mapped_range ? bytes : malloc_takes(sim, bytes);
+    frag_device_result result = charge(sim, ADOPTION, taken, bytes, NULL);
+    if (result != FRAG_DEVICE_OK)
+        return result;
+    if (!is_mapped_range && sim->options.address_rule != FRAG_ADDRESS_GIVEN) {
         bool is_placed = frag_ranges_take_at(&sim->recorded_space, address,
                                              frag_round_up(bytes, device->page_bytes));
         FRAG_ASSERT(is_placed);

@@ -117,7 +117,7 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
         uint64_t free_bytes = 0;
         uint64_t total_bytes = 0;
         /* The look is ours, not a call of the policy. */
-        at->device->ops->memory_info(at->device, &free_bytes, &total_bytes);
+        frag_device_look_at_memory(at->device, &free_bytes, &total_bytes);
         count = free_bytes / page;
     }
     if (count > 0)
