@@ -42,7 +42,8 @@ typedef enum field_kind {
 typedef struct field {
     char path[96];
     field_kind kind;
-    const char *text;
+    const char *text; /* NULL: own */
+    char own[16];
     uint64_t number;
     double ratio;
     bool is_option; /* of the policy: one object in JSON, one column in CSV */
@@ -61,6 +62,11 @@ static field *add(field_list *list, const char *path, field_kind kind)
     *item = (field){.kind = kind};
     snprintf(item->path, sizeof item->path, "%s", path);
     return item;
+}
+
+static const char *text_of(const field *item)
+{
+    return item->text != NULL ? item->text : item->own;
 }
 
 static void add_text(field_list *list, const char *path, const char *text)
@@ -151,12 +157,44 @@ static const char *const rule_names[] = {
     [FRAG_ADDRESS_LOWEST] = "lowest",
     [FRAG_ADDRESS_BUMP] = "bump",
     [FRAG_ADDRESS_RECORDED] = "recorded",
+    [FRAG_ADDRESS_GIVEN] = "driver",
 };
+
+/* 13000 is "13.0"; 0 is not known. */
+static void add_version(field_list *list, const char *path, int version)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d.%d", version / 1000 % 1000, version / 10 % 100);
+    field *item = add(list, path, version != 0 ? FIELD_TEXT : FIELD_NONE);
+    snprintf(item->own, sizeof item->own, "%s", text);
+}
+
+static void add_gpu(field_list *list, const frag_row_gpu *gpu)
+{
+    static const frag_gpu_report none = {FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED,
+                                         FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED};
+    bool has = gpu != NULL;
+    const frag_gpu_report *report = has ? &gpu->report : &none;
+    add_text(list, "device.card", has && gpu->facts.name[0] != '\0' ? gpu->facts.name : NULL);
+    add_number(list, "device.ordinal", has ? gpu->ordinal : FRAG_UNLIMITED);
+    add_text(list, "device.pci", has ? gpu->facts.pci : NULL);
+    add_version(list, "device.runtime_version", has ? gpu->facts.runtime_version : 0);
+    add_version(list, "device.driver_version", has ? gpu->facts.driver_version : 0);
+    add_text(list, "device.limit", has ? gpu->limit : NULL);
+    add_number(list, "device.total_bytes", has ? gpu->facts.total_bytes : FRAG_UNLIMITED);
+    add_number(list, "device.free_before_bytes", report->free_before_bytes);
+    add_number(list, "device.free_after_bytes", report->free_after_bytes);
+    add_number(list, "device.ballast_bytes", report->ballast_bytes);
+    add_number(list, "device.pool_reserved_peak_bytes", report->pool_reserved_peak_bytes);
+    add_number(list, "device.pool_used_peak_bytes", report->pool_used_peak_bytes);
+    add(list, "device.is_touched", has ? FIELD_FLAG : FIELD_NONE)->number =
+        has && gpu->is_touched ? 1 : 0;
+}
 
 static void add_device(field_list *list, const frag_row *row)
 {
     const frag_device_spec *device = row->device;
-    add_text(list, "device.name", "sim");
+    add_text(list, "device.name", row->gpu != NULL ? "cuda" : "sim");
     add_number(list, "device.capacity_bytes", device->capacity_bytes);
     add_number(list, "device.used_by_others_bytes", device->used_by_others_bytes);
     add_number(list, "device.page_bytes",
@@ -167,6 +205,7 @@ static void add_device(field_list *list, const frag_row *row)
     add_text(list, "device.latency", device->latency != NULL ? device->latency->name : NULL);
     add_text(list, "device.gpu", device->gpu != NULL ? device->gpu->name : NULL);
     add_text(list, "device.gpu_digest", device->gpu != NULL ? device->gpu->digest : NULL);
+    add_gpu(list, row->gpu);
     add_number(list, "seed", FRAG_UNLIMITED);
 }
 
@@ -239,6 +278,20 @@ static void add_calls(field_list *list, const frag_run_result *result)
     add_number(list, "device_calls.map_failed", result->failed_calls[FRAG_DEVICE_MAP]);
     add_number(list, "device_calls.modelled_time_ns",
                result->is_time_modelled ? whole_ns(result->modelled_time_ns) : FRAG_UNLIMITED);
+    add_number(list, "device_calls.measured_time_ns",
+               result->is_time_measured ? frag_run_measured_ns(result) : FRAG_UNLIMITED);
+}
+
+/* What the calls really took; the simulated device takes no time. */
+static void add_times(field_list *list, const frag_run_result *result)
+{
+    char path[96];
+    bool has = result->is_time_measured;
+    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++) {
+        snprintf(path, sizeof path, "device_times.%s_ns",
+                 frag_device_call_name((frag_device_call)i));
+        add_number(list, path, has ? result->call_ns[i] : FRAG_UNLIMITED);
+    }
 }
 
 static const char *const initial_names[] = {
@@ -274,6 +327,7 @@ static void fill(field_list *list, const frag_row *row)
     add_fragmentation(list, result);
     add_oom(list, &result->replay.oom);
     add_calls(list, result);
+    add_times(list, result);
     add_number(list, "bounds.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
     add_number(list, "bounds.packing_bytes", FRAG_UNLIMITED);
     add(list, "bounds.packing_proved", FIELD_NONE);
@@ -298,24 +352,31 @@ static void write_json_stats(frag_json *json, const frag_row_stats *stats)
                         values->values[i]);
 }
 
+/* Groups of fields that are there or not as a whole: one null says so. */
+static const char *absent_group(const frag_row *row, const char *path)
+{
+    if (!row->result->replay.oom.has_happened && strncmp(path, "oom.", 4) == 0)
+        return "oom";
+    if (!row->result->is_time_measured && strncmp(path, "device_times.", 13) == 0)
+        return "device_times";
+    return NULL;
+}
+
 static void write_jsonl(FILE *stream, const frag_row *row, const field_list *list)
 {
     frag_json *json = frag_json_create();
-    bool has_oom = row->result->replay.oom.has_happened;
-    bool is_oom_written = false;
     for (size_t i = 0; i < list->count; i++) {
         const field *item = &list->items[i];
-        if (!has_oom && strncmp(item->path, "oom.", 4) == 0) {
-            if (!is_oom_written)
-                frag_json_null(json, "oom");
-            is_oom_written = true;
+        const char *group = absent_group(row, item->path);
+        if (group != NULL) {
+            frag_json_null(json, group);
             continue;
         }
         if (strcmp(item->path, "device.name") == 0)
             frag_json_object(json, "policy.options");
         switch (item->kind) {
         case FIELD_TEXT:
-            frag_json_text(json, item->path, item->text);
+            frag_json_text(json, item->path, text_of(item));
             break;
         case FIELD_NUMBER:
             frag_json_number(json, item->path, item->number);
@@ -341,7 +402,7 @@ static void write_jsonl(FILE *stream, const frag_row *row, const field_list *lis
 static void write_csv_value(FILE *stream, const field *item)
 {
     if (item->kind == FIELD_TEXT)
-        frag_text_write_csv(stream, item->text);
+        frag_text_write_csv(stream, text_of(item));
     else if (item->kind == FIELD_NUMBER)
         fprintf(stream, "%" PRIu64, item->number);
     else if (item->kind == FIELD_RATIO)

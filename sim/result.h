@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "sim/gpu_module.h"
 #include "sim/memory_stats.h"
 #include "sim/run.h"
 
@@ -29,6 +30,15 @@ typedef struct frag_row_stats {
     const char *problem; /* why the run did not come to the point; "" */
 } frag_row_stats;
 
+/* The card of a run on a real one. */
+typedef struct frag_row_gpu {
+    uint32_t ordinal;
+    frag_gpu_facts facts;
+    frag_gpu_report report;
+    const char *limit; /* what refuses: "card", "budget" or "ballast" */
+    bool is_touched;
+} frag_row_gpu;
+
 /* What a row says besides what the run gave. Texts are borrowed for the life of the row. */
 typedef struct frag_row {
     const char *tool_version;
@@ -40,6 +50,7 @@ typedef struct frag_row {
     const frag_option_value *values;
     const char *label;
     const frag_device_spec *device;
+    const frag_row_gpu *gpu; /* NULL: the simulated device */
     const frag_run_result *result;
     bool has_timing; /* false: wall time is left out, so that equal commands print equal bytes */
     const frag_row_stats *stats; /* NULL: not asked for; the row has no fields for them */
@@ -57,8 +68,15 @@ void frag_stats_columns_add(frag_stats_columns *columns, const frag_row *row);
 /* Prints header and rows, and frees them. */
 void frag_stats_columns_write(frag_stats_columns *columns, FILE *stream);
 
-/* The table and Markdown views show rows of one trace together, and below them the summaries of
- * their statistics. */
+/* One trace and policy on two devices: where they differ. JSON Lines only; CSV has no such row. */
+void frag_result_write_comparison(frag_result_format format, FILE *stream, const frag_row *sim,
+                                  const frag_row *gpu);
+/* The same for people: one line for each pair, all of one trace. */
+void frag_result_compare_table(frag_result_format format, FILE *stream, const frag_row *sim,
+                               const frag_row *gpu, size_t count);
+
+/* The table and Markdown views show rows of one trace and device together, and below them the
+ * summaries of their statistics. */
 void frag_result_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count);
 
 #endif

@@ -20,15 +20,6 @@ typedef struct cells {
     frag_text columns[COLUMN_COUNT];
 } cells;
 
-static uint64_t memory_calls(const frag_run_result *result)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++)
-        if (frag_device_call_moves_memory((frag_device_call)i))
-            sum += result->calls[i];
-    return sum;
-}
-
 static void fill_cells(cells *line, const frag_row *row)
 {
     const frag_replay_result *replay = &row->result->replay;
@@ -50,7 +41,7 @@ static void fill_cells(cells *line, const frag_row *row)
                           (double)replay->peak.reserved_bytes);
     else
         frag_text_add(&line->columns[3], "–");
-    frag_text_add(&line->columns[4], "%s", frag_count_text(memory_calls(row->result), a));
+    frag_text_add(&line->columns[4], "%s", frag_count_text(frag_run_memory_calls(row->result), a));
     if (replay->oom.has_happened)
         frag_text_add(&line->columns[5], "event %s (needs %s, largest hole %s)",
                       frag_count_text(replay->oom.event, a),
@@ -78,20 +69,20 @@ static void print_cell(FILE *stream, const char *text, int width, bool is_left, 
         fprintf(stream, "%*s%s", pad < 0 ? 0 : pad, "", text);
 }
 
-static void print_line(FILE *stream, const cells *line, const int *widths)
+static void print_line(FILE *stream, const cells *line, const int *widths, int columns)
 {
-    for (int i = 0; i < COLUMN_COUNT; i++) {
+    for (int i = 0; i < columns; i++) {
         if (i > 0)
             fputs("   ", stream);
-        print_cell(stream, line->columns[i].bytes, widths[i], i == 0 || i == COLUMN_COUNT - 1,
-                   i == COLUMN_COUNT - 1);
+        print_cell(stream, line->columns[i].bytes, widths[i], i == 0 || i == columns - 1,
+                   i == columns - 1);
     }
     fputc('\n', stream);
 }
 
-static void print_markdown(FILE *stream, const cells *line)
+static void print_markdown(FILE *stream, const cells *line, int columns)
 {
-    for (int i = 0; i < COLUMN_COUNT; i++) {
+    for (int i = 0; i < columns; i++) {
         fputs(i == 0 ? "| " : " | ", stream);
         for (const char *at = line->columns[i].bytes; *at != '\0'; at++) {
             if (*at == '|')
@@ -100,6 +91,28 @@ static void print_markdown(FILE *stream, const cells *line)
         }
     }
     fputs(" |\n", stream);
+}
+
+/* All lines, the first of which is the header, in columns of one width each; drops them. */
+static void print_lines(frag_result_format format, FILE *stream, cells *lines, size_t count,
+                        int columns)
+{
+    int widths[COLUMN_COUNT] = {0};
+    for (size_t i = 0; i < count; i++)
+        for (int j = 0; j < columns; j++) {
+            int width = width_of(lines[i].columns[j].bytes);
+            widths[j] = width > widths[j] ? width : widths[j];
+        }
+    for (size_t i = 0; i < count; i++) {
+        if (format == FRAG_RESULT_MARKDOWN)
+            print_markdown(stream, &lines[i], columns);
+        else
+            print_line(stream, &lines[i], widths, columns);
+        for (int j = 0; i == 0 && format == FRAG_RESULT_MARKDOWN && j < columns; j++)
+            fputs(j == 0 ? "| --- |" : j == columns - 1 ? " --- |\n" : " ---: |", stream);
+        for (int j = 0; j < columns; j++)
+            frag_text_destroy(&lines[i].columns[j]);
+    }
 }
 
 static void print_head(frag_result_format format, FILE *stream, const frag_row *row)
@@ -119,10 +132,14 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
         fprintf(stream, "%srecorded peak reserved %s", dot,
                 frag_bytes_text(row->trace->stats.observed_reserved_peak_bytes, a));
     fprintf(stream, "%s", format == FRAG_RESULT_TABLE ? "\ndevice   " : "** on ");
-    fprintf(stream, "sim%s", dot);
-    if (row->device->gpu != NULL)
-        fprintf(stream, "%s%s", row->device->gpu->name, dot);
-    fprintf(stream, "%s", frag_bytes_text(row->device->capacity_bytes, a));
+    if (row->gpu != NULL)
+        fprintf(stream, "cuda:%" PRIu32 "%s%s%s%s by %s", row->gpu->ordinal, dot,
+                row->gpu->facts.name, dot, frag_bytes_text(row->device->capacity_bytes, a),
+                row->gpu->limit);
+    else
+        fprintf(stream, "sim%s%s%s%s", dot, row->device->gpu != NULL ? row->device->gpu->name : "",
+                row->device->gpu != NULL ? dot : "",
+                frag_bytes_text(row->device->capacity_bytes, a));
     if (row->device->used_by_others_bytes > 0)
         fprintf(stream, "%s%s used by others", dot,
                 frag_bytes_text(row->device->used_by_others_bytes, a));
@@ -144,24 +161,8 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
                       i == 0   ? "bound: peak requested"
                       : i == 1 ? bound
                                : "–");
-    int widths[COLUMN_COUNT] = {0};
-    for (size_t i = 0; i < line_count; i++)
-        for (int j = 0; j < COLUMN_COUNT; j++) {
-            int width = width_of(lines[i].columns[j].bytes);
-            widths[j] = width > widths[j] ? width : widths[j];
-        }
     print_head(format, stream, &rows[0]);
-    for (size_t i = 0; i < line_count; i++) {
-        if (format == FRAG_RESULT_MARKDOWN)
-            print_markdown(stream, &lines[i]);
-        else
-            print_line(stream, &lines[i], widths);
-        if (i == 0 && format == FRAG_RESULT_MARKDOWN)
-            fputs("| --- | ---: | ---: | ---: | ---: | --- |\n", stream);
-    }
-    for (size_t i = 0; i < line_count; i++)
-        for (int j = 0; j < COLUMN_COUNT; j++)
-            frag_text_destroy(&lines[i].columns[j]);
+    print_lines(format, stream, lines, line_count, COLUMN_COUNT);
     free(lines);
 }
 
@@ -191,7 +192,8 @@ void frag_result_table(frag_result_format format, FILE *stream, const frag_row *
 {
     for (size_t first = 0; first < count;) {
         size_t end = first + 1;
-        while (end < count && rows[end].trace == rows[first].trace)
+        while (end < count && rows[end].trace == rows[first].trace &&
+               (rows[end].gpu == NULL) == (rows[first].gpu == NULL))
             end++;
         if (first > 0)
             fputc('\n', stream);
@@ -201,4 +203,59 @@ void frag_result_table(frag_result_format format, FILE *stream, const frag_row *
                 print_stats(format, stream, &rows[i]);
         first = end;
     }
+}
+
+/* ---- two devices beside each other */
+
+#define COMPARED_COUNT 5
+
+static const char *const compared_headers[COMPARED_COUNT] = {
+    "cuda against sim", "peak reserved", "device calls", "time in calls", "OOM",
+};
+
+static void add_difference(frag_text *text, uint64_t sim, uint64_t gpu, bool is_bytes)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    uint64_t by = gpu > sim ? gpu - sim : sim - gpu;
+    if (by == 0)
+        frag_text_add(text, "same");
+    else
+        frag_text_add(text, "%s%s", gpu > sim ? "+" : "-",
+                      is_bytes ? frag_bytes_text(by, a) : frag_count_text(by, a));
+}
+
+static void add_ooms(frag_text *text, const frag_oom *sim, const frag_oom *gpu)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (!sim->has_happened && !gpu->has_happened)
+        frag_text_add(text, "–");
+    else if (sim->has_happened && gpu->has_happened && sim->event == gpu->event)
+        frag_text_add(text, "same, event %s", frag_count_text(sim->event, a));
+    else
+        frag_text_add(text, "event %s on sim, %s on cuda",
+                      sim->has_happened ? frag_count_text(sim->event, a) : "none",
+                      gpu->has_happened ? frag_count_text(gpu->event, b) : "none");
+}
+
+void frag_result_compare_table(frag_result_format format, FILE *stream, const frag_row *sim,
+                               const frag_row *gpu, size_t count)
+{
+    cells *lines = frag_alloc(count + 1, sizeof *lines);
+    for (int i = 0; i < COMPARED_COUNT; i++)
+        frag_text_add(&lines[0].columns[i], "%s", compared_headers[i]);
+    for (size_t i = 0; i < count; i++) {
+        frag_text *columns = lines[i + 1].columns;
+        const frag_run_result *a = sim[i].result;
+        const frag_run_result *b = gpu[i].result;
+        frag_text_add(&columns[0], "%s", sim[i].label);
+        add_difference(&columns[1], a->replay.peak.reserved_bytes, b->replay.peak.reserved_bytes,
+                       true);
+        add_difference(&columns[2], frag_run_memory_calls(a), frag_run_memory_calls(b), false);
+        frag_text_add(&columns[3], "%.3f s", (double)frag_run_measured_ns(b) / 1e9);
+        add_ooms(&columns[4], &a->replay.oom, &b->replay.oom);
+    }
+    fputc('\n', stream);
+    print_lines(format, stream, lines, count + 1, COMPARED_COUNT);
+    free(lines);
 }

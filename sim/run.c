@@ -146,6 +146,23 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
     return ok;
 }
 
+uint64_t frag_run_memory_calls(const frag_run_result *result)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++)
+        if (frag_device_call_moves_memory((frag_device_call)i))
+            sum += result->calls[i];
+    return sum;
+}
+
+uint64_t frag_run_measured_ns(const frag_run_result *result)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < FRAG_DEVICE_CALL_COUNT; i++)
+        sum += result->call_ns[i];
+    return sum;
+}
+
 static void look_decomposition(void *context, const frag_replay *replay,
                                const frag_replay_result *result)
 {

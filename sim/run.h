@@ -68,6 +68,11 @@ typedef struct frag_run_result {
     uint64_t wall_ns; /* of the counting pass */
 } frag_run_result;
 
+/* Calls that asked for memory or address space, or gave some back. */
+uint64_t frag_run_memory_calls(const frag_run_result *result);
+/* Time of all calls, as measured. */
+uint64_t frag_run_measured_ns(const frag_run_result *result);
+
 /* false: see frag_replay_create and frag_replay_run. An OOM is a result. */
 bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
               const frag_option_value *values, const frag_device_spec *device,

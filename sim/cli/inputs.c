@@ -155,7 +155,8 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
     }
     device->used_by_others_bytes += others;
     const char *rule = frag_arguments_value(arguments, "address-rule");
-    if (rule != NULL) {
+    /* The driver's own addresses are no rule: see frag_gpu_devices_read. */
+    if (rule != NULL && strcmp(rule, "driver") != 0) {
         device->is_rule_given = true;
         device->address_rule = strcmp(rule, "lowest") == 0 ? FRAG_ADDRESS_LOWEST
                                : strcmp(rule, "bump") == 0 ? FRAG_ADDRESS_BUMP

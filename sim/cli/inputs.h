@@ -22,8 +22,8 @@
         .name = "label", .argument = "TEXT", .help = "names the row of the policy given before it" \
     }
 
-#define FRAG_DEVICE_OPTIONS                                                                        \
-    {.name = "device", .argument = "sim", .help = "where segments come from", .choices = "sim"},   \
+#define FRAG_DEVICE_OPTIONS_OF(devices, device_help, device_choices, rules)                        \
+    {.name = "device", .argument = devices, .help = device_help, .choices = device_choices},       \
         {.name = "capacity",                                                                       \
          .argument = "SIZE",                                                                       \
          .help = "memory of the device (default: unlimited, or the card's)"},                      \
@@ -38,7 +38,7 @@
          .argument = "RULE",                                                                       \
          .help = "where segments are placed: the lowest free range, ever new ones, or as "         \
                  "recorded (default: recorded where the trace knows, else lowest)",                \
-         .choices = "lowest|bump|recorded"},                                                       \
+         .choices = rules},                                                                        \
         {.name = "fail-call",                                                                      \
          .argument = "N",                                                                          \
          .help = "the N-th malloc or map fails as if the device were full"},                       \
@@ -47,6 +47,9 @@
         .help = "latencies of calls (YAML, as a device description has them), for the modelled "   \
                 "time"                                                                             \
     }
+
+#define FRAG_DEVICE_OPTIONS                                                                        \
+    FRAG_DEVICE_OPTIONS_OF("sim", "where segments come from", "sim", "lowest|bump|recorded")
 
 #define FRAG_OUTPUT_OPTIONS                                                                        \
     {.name = "output",                                                                             \

@@ -4,6 +4,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
+#include "sim/cli/gpu_run.h"
 #include "sim/cli/inputs.h"
 #include "sim/cli/run_point.h"
 #include "sim/cli/run_snapshot.h"
@@ -12,7 +13,11 @@
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
+    FRAG_DEVICE_OPTIONS_OF("sim|cuda[:N]|sim,cuda",
+                           "where segments come from: the simulated device, the real card of that "
+                           "number (0 unless named), or both, compared (default: sim)",
+                           NULL, "lowest|bump|recorded|driver"),
+    FRAG_GPU_OPTIONS,
     FRAG_LOAD_OPTIONS,
     {.name = "on-oom",
      .argument = "WHAT",
@@ -50,6 +55,12 @@ typedef struct job {
     const frag_recording *recording;
     const frag_trace *trace;
     frag_policy_spec spec;
+    bool is_gpu;
+    bool has_twin; /* the next job is the same on the card, this one is compared with it */
+    frag_device_spec device; /* of the row: with what a card turned out to have */
+    frag_gpu_run gpu;
+    bool is_counted; /* is_gpu: it has run on the card */
+    frag_row_gpu row_gpu;
     frag_run_result result;
     frag_row_stats stats; /* with --stats-at */
     frag_error stats_error;
@@ -69,6 +80,7 @@ typedef struct running {
     frag_policy_list policies;
     frag_device_spec device;
     frag_device_description gpu;
+    frag_gpu_devices devices;
     frag_run_options run;
     frag_trace_format format;
     frag_result_format result_format;
@@ -89,6 +101,7 @@ static bool read_options(const frag_arguments *arguments, running *state, frag_e
     state->threads = frag_core_count();
     if (!frag_inputs_policies(arguments, NULL, &state->policies, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
+        !frag_gpu_devices_read(arguments, &state->devices, error) ||
         !frag_inputs_format(arguments, &state->format, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) ||
         !frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state->run.check_every, error))
@@ -146,41 +159,99 @@ static bool has_point(const running *state, const frag_trace *trace, frag_error 
 
 /* Replays once more, up to the point, with the policy keeping its statistics. That a run does not
  * come to the point is a result. */
-static bool take_stats(const running *state, job *task, const frag_policy_spec *policy)
+static bool take_stats(const running *state, job *task, const frag_device_spec *device)
 {
     frag_replay_options replay = {.is_oom_skipped = state->run.is_oom_skipped,
                                   .keeps_stats = true,
                                   .is_interrupted = frag_is_interrupted};
+    if (state->stats_at == NULL)
+        return true;
     task->stats.event = FRAG_UNLIMITED;
     task->stats.point = state->stats_at;
     task->stats.problem = task->stats_error.sentence;
-    if (policy->ops->stats == NULL ||
+    if (task->spec.ops->stats == NULL ||
         !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
                              &task->stats_error))
         return true;
-    return frag_run_look(task->recording, task->trace, policy->ops, policy->values, &state->device,
+    return frag_run_look(task->recording, task->trace, task->spec.ops, task->spec.values, device,
                          &replay, look_at_stats, &task->stats, &task->error) &&
            !frag_is_interrupted();
+}
+
+/* The policy becomes the job's own, as it is for this recording. */
+static bool begin_job(const running *state, job *task)
+{
+    frag_policy_spec resolved = {0};
+    if (frag_is_interrupted() || !has_point(state, task->trace, &task->error) ||
+        !frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error))
+        return false;
+    task->spec = resolved;
+    return true;
+}
+
+/* One after the other: jobs beside each other would share the card's memory. */
+static void run_on_gpu(running *state, job *task)
+{
+    const frag_gpu_choice *gpu = &state->devices.gpu;
+    if (!begin_job(state, task))
+        return;
+    task->is_counted =
+        frag_gpu_run_count(gpu, task->recording, task->trace, task->spec.ops, task->spec.values,
+                           &state->device, &state->run, &task->result, &task->gpu, &task->error);
+    if (!task->is_counted)
+        return;
+    task->device = frag_gpu_run_twin(&task->gpu, &state->device);
+    task->row_gpu = (frag_row_gpu){
+        .ordinal = gpu->ordinal,
+        .facts = task->gpu.facts,
+        .report = task->gpu.report,
+        .limit = gpu->has_ballast                                 ? "ballast"
+                 : state->device.capacity_bytes != FRAG_UNLIMITED ? "budget"
+                                                                  : "card",
+        .is_touched = gpu->is_touched,
+    };
+}
+
+/* What the card was asked and what it answered is enough for everything but the counts. */
+static bool finish_on_echo(const running *state, job *task)
+{
+    frag_device_opener opener;
+    frag_device_spec echo = frag_gpu_run_echo(&task->gpu, &state->device, &opener);
+    return frag_run_layout(task->recording, task->trace, task->spec.ops, task->spec.values, &echo,
+                           &state->run, &task->result, &task->error) &&
+           take_stats(state, task, &echo);
 }
 
 static void run_job(void *context, uint64_t index)
 {
     running *state = context;
     job *task = &state->jobs[index];
-    frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() && has_point(state, task->trace, &task->error) &&
-        frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error)) {
-        task->is_ok = frag_run(task->recording, task->trace, resolved.ops, resolved.values,
-                               &state->device, &state->run, &task->result, &task->error);
-        if (task->is_ok && state->stats_at != NULL)
-            task->is_ok = take_stats(state, task, &resolved);
-        task->spec = resolved;
+    if (task->is_gpu) {
+        task->is_ok = task->is_counted && finish_on_echo(state, task);
+    } else if (begin_job(state, task)) {
+        if (task->has_twin && state->jobs[index + 1].is_counted)
+            task->device = state->jobs[index + 1].device;
+        task->is_ok = frag_run(task->recording, task->trace, task->spec.ops, task->spec.values,
+                               &task->device, &state->run, &task->result, &task->error) &&
+                      take_stats(state, task, &task->device);
     }
     frag_progress_add(state->progress, 1);
 }
 
-/* Every trace of the loaded recordings with every policy, in the order in which rows are printed.
- */
+static void add_jobs(running *state, const job *like, size_t *count, size_t *capacity)
+{
+    const frag_gpu_devices *devices = &state->devices;
+    for (int i = devices->has_sim ? 0 : 1; i < (devices->has_gpu ? 2 : 1); i++) {
+        state->jobs = frag_grow(state->jobs, capacity, *count + 1, sizeof *state->jobs);
+        state->jobs[*count] = *like;
+        state->jobs[*count].is_gpu = i == 1;
+        state->jobs[*count].has_twin = i == 0 && devices->has_gpu;
+        ++*count;
+    }
+}
+
+/* Every trace of the loaded recordings with every policy on every device, in the order in which
+ * rows are printed. */
 static size_t list_jobs(running *state, size_t source_count)
 {
     size_t count = 0;
@@ -190,12 +261,13 @@ static size_t list_jobs(running *state, size_t source_count)
         const frag_recording *recording = &state->sources[i].recording;
         for (uint32_t t = 0; state->sources[i].is_loaded && t < recording->trace_count; t++)
             for (size_t p = 0; p < state->policies.count; p++) {
-                state->jobs = frag_grow(state->jobs, &capacity, count + 1, sizeof *state->jobs);
-                state->jobs[count++] = (job){
+                job like = {
                     .recording = recording,
                     .trace = &recording->traces[t],
                     .spec = state->policies.specs[p],
+                    .device = state->device,
                 };
+                add_jobs(state, &like, &count, &capacity);
             }
     }
     return count;
@@ -215,7 +287,8 @@ static void fill_row(const running *state, const job *task, frag_row *row)
         .ops = task->spec.ops,
         .values = task->spec.values,
         .label = task->spec.text,
-        .device = &state->device,
+        .device = &task->device,
+        .gpu = task->is_gpu ? &task->row_gpu : NULL,
         .result = &task->result,
         .has_timing = state->run.clock_ns != NULL,
         .stats = state->stats_at != NULL ? &task->stats : NULL,
@@ -226,8 +299,10 @@ static void fill_row(const running *state, const job *task, frag_row *row)
 static bool is_said(const running *state, size_t index)
 {
     const job *task = &state->jobs[index];
-    return index > 0 && state->jobs[index - 1].trace == task->trace &&
-           strcmp(state->jobs[index - 1].error.sentence, task->error.sentence) == 0;
+    for (size_t i = index; i > 0 && state->jobs[i - 1].trace == task->trace; i--)
+        if (state->jobs[i - 1].is_gpu == task->is_gpu)
+            return strcmp(state->jobs[i - 1].error.sentence, task->error.sentence) == 0;
+    return false;
 }
 
 /* Runs again for the snapshot; what stands in its way takes the place of the row. */
@@ -237,10 +312,13 @@ static void write_snapshot(running *state, size_t count)
     for (size_t i = 0; is_whole && i < count; i++) {
         job *task = &state->jobs[i];
         is_whole = task->is_ok && !task->result.replay.is_interrupted;
+        frag_device_opener opener;
+        frag_device_spec device =
+            task->is_gpu ? frag_gpu_run_echo(&task->gpu, &state->device, &opener) : task->device;
         if (is_whole)
-            task->is_ok = frag_run_snapshot_add(state->snapshot, task->recording, task->trace,
-                                                &task->spec, &state->device, &state->run,
-                                                &task->result.replay, &task->error);
+            task->is_ok =
+                frag_run_snapshot_add(state->snapshot, task->recording, task->trace, &task->spec,
+                                      &device, &state->run, &task->result.replay, &task->error);
         is_whole = is_whole && task->is_ok;
     }
     if (is_whole) {
@@ -274,6 +352,77 @@ static int report_problems(const running *state, size_t source_count, size_t job
     return code;
 }
 
+/* The card's free memory before and after, all of ours given back: what differs is others'. */
+static void warn_of_others(const running *state, const frag_row *row)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    uint64_t before = row->gpu->report.free_before_bytes;
+    uint64_t after = row->gpu->report.free_after_bytes;
+    uint64_t by = before > after ? before - after : after - before;
+    if (by >= FRAG_DEVICE_PAGE_BYTES)
+        frag_warn(state->arguments,
+                  "%s: %s: %s %s of the card's memory while it ran; what was measured may be due "
+                  "to that",
+                  row->trace_name, row->label,
+                  before > after ? "other programs took" : "other programs gave back",
+                  frag_bytes_text(by, a));
+}
+
+/* The rows of one trace: a table for each device, then how they differ. */
+static void print_tables(const running *state, FILE *stream, const frag_row *rows, size_t count)
+{
+    frag_row *sim = frag_alloc(count, sizeof *sim);
+    frag_row *gpu = frag_alloc(count, sizeof *gpu);
+    size_t sim_count = 0;
+    size_t gpu_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].gpu == NULL)
+            sim[sim_count++] = rows[i];
+        else
+            gpu[gpu_count++] = rows[i];
+    frag_result_table(state->result_format, stream, sim, sim_count);
+    if (sim_count > 0 && gpu_count > 0)
+        fputc('\n', stream);
+    frag_result_table(state->result_format, stream, gpu, gpu_count);
+    size_t pairs = 0;
+    for (size_t i = 0; i + 1 < count; i++)
+        if (rows[i].gpu == NULL && rows[i + 1].gpu != NULL &&
+            strcmp(rows[i].label, rows[i + 1].label) == 0) {
+            sim[pairs] = rows[i];
+            gpu[pairs++] = rows[i + 1];
+        }
+    if (pairs > 0)
+        frag_result_compare_table(state->result_format, stream, sim, gpu, pairs);
+    free(sim);
+    free(gpu);
+}
+
+static void print_all_tables(const running *state, FILE *stream, const frag_row *rows, size_t count)
+{
+    for (size_t first = 0; first < count;) {
+        size_t end = first + 1;
+        while (end < count && rows[end].trace == rows[first].trace)
+            end++;
+        if (first > 0 || state->first_source > 0)
+            fputc('\n', stream);
+        print_tables(state, stream, rows + first, end - first);
+        first = end;
+    }
+}
+
+static void print_data(const running *state, FILE *stream, const frag_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (state->columns != NULL)
+            frag_stats_columns_add(state->columns, &rows[i]);
+        else
+            frag_result_write(state->result_format, stream, &rows[i]);
+        if (i > 0 && rows[i].gpu != NULL && rows[i - 1].gpu == NULL &&
+            rows[i].trace == rows[i - 1].trace && strcmp(rows[i].label, rows[i - 1].label) == 0)
+            frag_result_write_comparison(state->result_format, stream, &rows[i - 1], &rows[i]);
+    }
+}
+
 static void print_rows(running *state, size_t count, FILE *stream)
 {
     frag_row *rows = frag_alloc(count, sizeof *rows);
@@ -285,24 +434,19 @@ static void print_rows(running *state, size_t count, FILE *stream)
         state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
         fill_row(state, task, &rows[done++]);
     }
-    bool is_table =
-        state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN;
     frag_progress_hide(state->progress);
-    if (is_table && done > 0) {
-        if (state->first_source > 0)
-            fputc('\n', stream);
-        frag_result_table(state->result_format, stream, rows, done);
-    }
-    for (size_t i = 0; !is_table && i < done; i++)
-        if (state->columns != NULL)
-            frag_stats_columns_add(state->columns, &rows[i]);
-        else
-            frag_result_write(state->result_format, stream, &rows[i]);
+    if (state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN)
+        print_all_tables(state, stream, rows, done);
+    else
+        print_data(state, stream, rows, done);
     fflush(stream);
-    for (size_t i = 0; i < done; i++)
+    for (size_t i = 0; i < done; i++) {
         if (rows[i].result->replay.oom.message[0] != '\0')
             frag_say(state->arguments, "%s: %s: %s", rows[i].trace_name, rows[i].label,
                      rows[i].result->replay.oom.message);
+        if (rows[i].gpu != NULL)
+            warn_of_others(state, &rows[i]);
+    }
     free(rows);
 }
 
@@ -315,6 +459,9 @@ static int run_block(running *state, size_t count, FILE *stream)
         if (state->sources[i].is_loaded)
             frag_inputs_recorded_by(&state->sources[i].recording, state->sources[i].recorded_by);
     size_t job_count = list_jobs(state, count);
+    for (size_t i = 0; i < job_count; i++)
+        if (state->jobs[i].is_gpu)
+            run_on_gpu(state, &state->jobs[i]);
     frag_for_each((uint32_t)state->threads, job_count, run_job, state);
     if (state->snapshot != NULL)
         write_snapshot(state, job_count);
@@ -328,6 +475,7 @@ static int run_block(running *state, size_t count, FILE *stream)
         if (!is_shared)
             frag_policy_spec_destroy(&state->jobs[i].spec);
         frag_stats_destroy(&state->jobs[i].stats.values);
+        frag_gpu_run_destroy(&state->jobs[i].gpu);
     }
     free(state->jobs);
     for (size_t i = 0; i < count; i++)
@@ -359,6 +507,25 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
     return true;
 }
 
+/* The log and the snapshot are of one run. */
+static bool check_one_device(const running *state, frag_error *error)
+{
+    static const char *const outputs[] = {"driver-log", "snapshot"};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
+        if (state->devices.has_sim && state->devices.has_gpu &&
+            frag_arguments_has(state->arguments, outputs[i]))
+            return frag_fail(error, FRAG_E_USAGE, "--%s holds one run; name one device",
+                             outputs[i]);
+    return true;
+}
+
+/* A card that is not there is said once, and before anything is written. */
+static bool check_gpu(const running *state, frag_error *error)
+{
+    frag_gpu_facts facts;
+    return !state->devices.has_gpu || frag_gpu_look(&state->devices.gpu, &facts, error);
+}
+
 static bool open_driver_log(running *state, frag_output **log, frag_error *error)
 {
     const char *path = frag_arguments_value(state->arguments, "driver-log");
@@ -373,7 +540,8 @@ static bool open_driver_log(running *state, frag_output **log, frag_error *error
     if (*log == NULL)
         return false;
     state->device.driver_log = frag_output_stream(*log);
-    fputs("event\tcall\taddress\tbytes\tresult\n", state->device.driver_log);
+    fprintf(state->device.driver_log, "event\tcall\taddress\tbytes\tresult%s\n",
+            state->devices.has_gpu ? "\tns" : "");
     return true;
 }
 
@@ -398,6 +566,7 @@ static int run_command(const frag_arguments *arguments)
     frag_output *output = NULL;
     int code = 0;
     if (!read_options(arguments, &state, &error) || !check_places(arguments, &error) ||
+        !check_one_device(&state, &error) || !check_gpu(&state, &error) ||
         !open_driver_log(&state, &log, &error) ||
         !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
@@ -406,7 +575,9 @@ static int run_command(const frag_arguments *arguments)
         FILE *stream = frag_output_stream(output);
         size_t count = frag_arguments_operand_count(arguments);
         state.progress =
-            frag_progress_start(arguments, "replaying", "runs", count * state.policies.count);
+            frag_progress_start(arguments, "replaying", "runs",
+                                count * state.policies.count *
+                                    (state.devices.has_sim && state.devices.has_gpu ? 2 : 1));
         if (state.stats_at != NULL && state.result_format == FRAG_RESULT_CSV)
             state.columns = frag_stats_columns_create();
         else
