@@ -86,8 +86,9 @@ struct frag_footprint;
 
 /* What a device answered to one call, beside what was asked. */
 typedef enum frag_answer_kind {
-    FRAG_ANSWER_CALL, /* one of the counted calls */
-    FRAG_ANSWER_ADOPT /* frag_device_adopt */
+    FRAG_ANSWER_CALL,  /* one of the counted calls */
+    FRAG_ANSWER_ADOPT, /* frag_device_adopt */
+    FRAG_ANSWER_GRANT  /* what the policy made of it: kept by those who compare whole runs */
 } frag_answer_kind;
 
 typedef struct frag_device_answer {

@@ -88,30 +88,35 @@ static bool refuse_without_gpu(const frag_arguments *arguments, const frag_gpu_d
     return true;
 }
 
+bool frag_gpu_choice_read(const frag_arguments *arguments, frag_gpu_choice *choice,
+                          frag_error *error)
+{
+    choice->has_ballast = frag_arguments_has(arguments, "ballast");
+    choice->is_touched = frag_arguments_has(arguments, "touch");
+    choice->cudart = frag_arguments_value(arguments, "cudart");
+    if (choice->has_ballast && !frag_arguments_has(arguments, "capacity"))
+        return frag_fail(error, FRAG_E_USAGE,
+                         "--ballast leaves a capacity; say which with --capacity");
+    return true;
+}
+
 bool frag_gpu_devices_read(const frag_arguments *arguments, frag_gpu_devices *devices,
                            frag_error *error)
 {
     *devices = (frag_gpu_devices){0};
     const char *list = frag_arguments_value(arguments, "device");
+    const char *rule = frag_arguments_value(arguments, "address-rule");
+    devices->gpu.has_driver_addresses = rule != NULL && strcmp(rule, "driver") == 0;
     if (!read_device_list(list != NULL ? list : "sim", devices, error))
         return false;
-    const char *rule = frag_arguments_value(arguments, "address-rule");
-    frag_gpu_choice *gpu = &devices->gpu;
-    gpu->has_driver_addresses = rule != NULL && strcmp(rule, "driver") == 0;
-    gpu->has_ballast = frag_arguments_has(arguments, "ballast");
-    gpu->is_touched = frag_arguments_has(arguments, "touch");
-    gpu->cudart = frag_arguments_value(arguments, "cudart");
     if (!devices->has_gpu)
         return refuse_without_gpu(arguments, devices, error);
-    bool has_capacity = frag_arguments_has(arguments, "capacity");
-    if (gpu->has_ballast && !has_capacity)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "--ballast leaves a capacity; say which with --capacity");
-    if (!has_capacity && frag_arguments_has(arguments, "used-by-others"))
+    if (frag_arguments_has(arguments, "used-by-others") &&
+        !frag_arguments_has(arguments, "capacity"))
         return frag_fail(error, FRAG_E_USAGE,
                          "what others use of a card is as it is; give --capacity too, or leave "
                          "--used-by-others out");
-    return true;
+    return frag_gpu_choice_read(arguments, &devices->gpu, error);
 }
 
 /* ---- in the child */
@@ -178,10 +183,24 @@ static void close_device(void *context, frag_device *device)
     frag_device_destroy(device);
 }
 
-static void touch_grant(void *context, const frag_request *request, const frag_grant *grant)
+void frag_gpu_keep_grant(frag_answer_list *answers, const frag_request *request,
+                         const frag_grant *grant)
 {
-    const replaying *state = context;
-    if (grant != NULL)
+    frag_device_answer answer = {
+        .kind = FRAG_ANSWER_GRANT,
+        .result = grant != NULL ? FRAG_DEVICE_OK : FRAG_DEVICE_OUT_OF_MEMORY,
+        .address = grant != NULL ? grant->address : 0,
+        .bytes = grant != NULL ? grant->block_bytes : request->bytes,
+    };
+    frag_answer_list_keep(answers, &answer);
+}
+
+static void see_grant(void *context, const frag_request *request, const frag_grant *grant)
+{
+    replaying *state = context;
+    if (state->choice->keeps_grants)
+        frag_gpu_keep_grant(&state->message.run.answers, request, grant);
+    if (state->choice->is_touched && grant != NULL)
         frag_device_touch(state->device, grant->address, request->bytes, request->stream);
 }
 
@@ -199,8 +218,8 @@ static bool replay(replaying *state)
     frag_device_spec spec = *state->spec;
     spec.opener = &opener;
     frag_run_options options = *state->options;
-    if (choice->is_touched) {
-        options.on_grant = touch_grant;
+    if (choice->is_touched || choice->keeps_grants) {
+        options.on_grant = see_grant;
         options.on_grant_context = state;
     }
     bool ok = state->module->facts(state->gpu, &to->run.facts, &to->error) &&

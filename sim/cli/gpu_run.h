@@ -29,6 +29,7 @@ typedef struct frag_gpu_choice {
     bool has_ballast;
     bool is_touched;
     bool has_driver_addresses; /* but for traces that begin with something held */
+    bool keeps_grants;         /* among the answers */
 } frag_gpu_choice;
 
 /* What came back beside the result of a run. */
@@ -41,7 +42,11 @@ typedef struct frag_gpu_run {
     frag_answer_list answers;
 } frag_gpu_run;
 
-/* --device, and what goes with a card: --ballast, --touch, --cudart, --address-rule driver. */
+/* The options above. */
+bool frag_gpu_choice_read(const frag_arguments *arguments, frag_gpu_choice *choice,
+                          frag_error *error);
+
+/* --device, and what goes with a card. */
 typedef struct frag_gpu_devices {
     bool has_sim;
     bool has_gpu;
@@ -61,6 +66,10 @@ bool frag_gpu_run_count(const frag_gpu_choice *choice, const frag_recording *rec
                         const frag_run_options *options, frag_run_result *result, frag_gpu_run *run,
                         frag_error *error);
 void frag_gpu_run_destroy(frag_gpu_run *run);
+
+/* Keeps a request and what it was granted (NULL: nothing) among the answers. */
+void frag_gpu_keep_grant(frag_answer_list *answers, const frag_request *request,
+                         const frag_grant *grant);
 
 /* The device on which the same run can be repeated with no card: for the layout at the peak,
  * statistics and snapshots. opener and run outlive the spec. */

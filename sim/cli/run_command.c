@@ -81,6 +81,7 @@ typedef struct running {
     frag_device_spec device;
     frag_device_description gpu;
     frag_gpu_devices devices;
+    frag_device_spec beside_gpu; /* simulated, as the card was before the first run */
     frag_run_options run;
     frag_trace_format format;
     frag_result_format result_format;
@@ -265,7 +266,7 @@ static size_t list_jobs(running *state, size_t source_count)
                     .recording = recording,
                     .trace = &recording->traces[t],
                     .spec = state->policies.specs[p],
-                    .device = state->device,
+                    .device = state->devices.has_gpu ? state->beside_gpu : state->device,
                 };
                 add_jobs(state, &like, &count, &capacity);
             }
@@ -344,7 +345,10 @@ static int report_problems(const running *state, size_t source_count, size_t job
             if (task->is_ok || task->error.code == FRAG_E_NONE || is_said(state, next))
                 continue;
             frag_error problem = task->error;
-            frag_error_in(&problem, task->recording->name);
+            char where[256];
+            snprintf(where, sizeof where, task->is_gpu ? "%s: %s on cuda" : "%s",
+                     task->recording->name, task->spec.text);
+            frag_error_in(&problem, where);
             int failure = frag_report(&problem);
             code = code != 0 ? code : failure;
         }
@@ -519,11 +523,19 @@ static bool check_one_device(const running *state, frag_error *error)
     return true;
 }
 
-/* A card that is not there is said once, and before anything is written. */
-static bool check_gpu(const running *state, frag_error *error)
+/* A card that is not there is said once, and before anything is written. What it has in all is what
+ * the simulated device beside it has. */
+static bool check_gpu(running *state, frag_error *error)
 {
-    frag_gpu_facts facts;
-    return !state->devices.has_gpu || frag_gpu_look(&state->devices.gpu, &facts, error);
+    frag_gpu_run before = {0};
+    if (!state->devices.has_gpu)
+        return true;
+    if (!frag_gpu_look(&state->devices.gpu, &before.facts, error))
+        return false;
+    before.page_bytes = before.facts.granularity_bytes;
+    before.report.free_before_bytes = before.facts.free_bytes;
+    state->beside_gpu = frag_gpu_run_twin(&before, &state->device);
+    return true;
 }
 
 static bool open_driver_log(running *state, frag_output **log, frag_error *error)

@@ -7,8 +7,10 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/cli/gpu_run.h"
 #include "sim/cli/inputs.h"
 #include "sim/cli/verify_golden.h"
+#include "sim/cli/verify_gpu.h"
 #include "sim/cli/verify_infer.h"
 #include "sim/verify.h"
 
@@ -16,14 +18,20 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     {.name = "capacity",
      .argument = "SIZE",
-     .help = "memory of the recorded device; only settings that are a share of it need it"},
+     .help = "memory of the recorded device; only settings that are a share of it need it. With "
+             "--against cuda: of the card"},
     FRAG_LOAD_OPTIONS,
     {.name = "against",
      .argument = "WHAT",
-     .choices = "recording|golden",
+     .choices = "recording|golden|cuda",
      .help = "compare with what the recording observed (default), or, request by request, with "
              "golden logs of the real library: addresses, OOM messages, device calls, trace "
-             "events, statistics, segments. Folders of logs may be named"},
+             "events, statistics, segments (folders of logs may be named), or the simulated device "
+             "with a real card, call by call"},
+    {.name = "device",
+     .argument = "cuda[:N]",
+     .help = "with --against cuda: the card of that number (default: 0)"},
+    FRAG_GPU_OPTIONS,
     {.name = "check",
      .argument = "N",
      .help = "with --against golden: audit the policy's structures every N events (slow)"},
@@ -271,7 +279,8 @@ static void verify_file(void *context, uint64_t index)
 /* Golden logs hold their settings, capacity and format; what would contradict them is refused. */
 static int verify_golden(const frag_arguments *arguments, const checking *state, uint32_t threads)
 {
-    static const char *const foreign[] = {"capacity", "from", "count"};
+    static const char *const foreign[] = {"capacity", "from",  "count", "device",
+                                          "ballast",  "touch", "cudart"};
     frag_error error = {0};
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
         if (frag_arguments_has(arguments, foreign[i])) {
@@ -284,6 +293,16 @@ static int verify_golden(const frag_arguments *arguments, const checking *state,
         return frag_report(&error);
     }
     return frag_verify_golden(arguments, &state->policies.specs[0], state->is_json, threads);
+}
+
+static bool refuse_gpu_options(const frag_arguments *arguments, frag_error *error)
+{
+    static const char *const foreign[] = {"device", "ballast", "touch", "cudart"};
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (frag_arguments_has(arguments, foreign[i]))
+            return frag_fail(error, FRAG_E_USAGE, "--%s goes with --against cuda; leave it out",
+                             foreign[i]);
+    return true;
 }
 
 static int verify_command(const frag_arguments *arguments)
@@ -306,6 +325,16 @@ static int verify_command(const frag_arguments *arguments)
         int golden_code = verify_golden(arguments, &state, (uint32_t)threads);
         frag_inputs_policies_destroy(&state.policies);
         return golden_code;
+    }
+    if (against != NULL && strcmp(against, "cuda") == 0) {
+        int gpu_code = frag_verify_gpu(arguments, &state.policies, state.capacity_bytes,
+                                       state.format, state.is_json);
+        frag_inputs_policies_destroy(&state.policies);
+        return gpu_code;
+    }
+    if (!refuse_gpu_options(arguments, &error)) {
+        frag_inputs_policies_destroy(&state.policies);
+        return frag_report(&error);
     }
     if (frag_arguments_has(arguments, "check")) {
         frag_inputs_policies_destroy(&state.policies);
@@ -341,20 +370,25 @@ const frag_command frag_command_verify = {
     .name = "verify",
     .operands = "TRACE...",
     .summary = "does the policy do what the recording did, event by event?",
-    .description = "Replays the requests of a recording on a device that answers as the recorded "
-                   "one did, and compares every "
-                   "address, every segment event and every OOM with what was recorded. Prints one "
-                   "line if all is identical, "
-                   "else the first difference, the events around it and the likely reason. The "
-                   "policy is pytorch:recorded "
-                   "unless others are named.\n\n"
-                   "A snapshot holds neither the capacity nor a memory limit, though expandable "
-                   "segments depend on the one and garbage collection on the other. Without "
-                   "--capacity a value is looked for under which all is identical, and named.\n\n"
-                   "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input.",
+    .description =
+        "Replays the requests of a recording on a device that answers as the recorded "
+        "one did, and compares every "
+        "address, every segment event and every OOM with what was recorded. Prints one "
+        "line if all is identical, "
+        "else the first difference, the events around it and the likely reason. The "
+        "policy is pytorch:recorded "
+        "unless others are named.\n\n"
+        "A snapshot holds neither the capacity nor a memory limit, though expandable "
+        "segments depend on the one and garbage collection on the other. Without "
+        "--capacity a value is looked for under which all is identical, and named.\n\n"
+        "--against cuda replays on a real card, with the addresses that the driver gives, "
+        "then on the simulated device with the same addresses, and compares every device "
+        "call, its result and every block that was granted.\n\n"
+        "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input; 4 the card refused.",
     .examples =
         "fraglab verify train.pickle\n"
         "fraglab verify --against golden tests/data/golden  # the real library's logs\n"
+        "fraglab verify --against cuda train.pickle --policy best-fit --capacity 8GiB --ballast\n"
         "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
     .options = options,
     .operand_min = 1,
