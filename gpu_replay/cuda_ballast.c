@@ -75,13 +75,12 @@ static bool warm_up_pool(const frag_gpu *gpu, uint64_t bytes, frag_error *error)
            check(cuda, "cudaMemPoolTrimTo", cuda->cudaMemPoolTrimTo(pool, 0), error);
 }
 
-bool frag_cuda_warm_up(frag_gpu *gpu, uint64_t page_bytes, frag_error *error)
+bool frag_cuda_warm_up(frag_gpu *gpu, const frag_gpu_facts *facts, uint64_t page_bytes,
+                       frag_error *error)
 {
-    frag_gpu_facts facts;
-    return frag_gpu_facts_read(gpu, &facts, error) &&
-           warm_up_malloc(&gpu->cuda, page_bytes, error) &&
-           (!facts.has_virtual_memory || warm_up_mapping(gpu, page_bytes, error)) &&
-           (!facts.has_pools || warm_up_pool(gpu, page_bytes, error));
+    return warm_up_malloc(&gpu->cuda, page_bytes, error) &&
+           (!facts->has_virtual_memory || warm_up_mapping(gpu, page_bytes, error)) &&
+           (!facts->has_pools || warm_up_pool(gpu, page_bytes, error));
 }
 
 bool frag_cuda_free_bytes(frag_gpu *gpu, uint64_t *free_bytes, frag_error *error)

@@ -14,7 +14,8 @@ typedef struct frag_cuda_ballast {
 
 /* Allocates, maps, writes and frees one page, in each way the card offers. A full card is no
  * failure. false: the card is of no use. */
-bool frag_cuda_warm_up(frag_gpu *gpu, uint64_t page_bytes, frag_error *error);
+bool frag_cuda_warm_up(frag_gpu *gpu, const frag_gpu_facts *facts, uint64_t page_bytes,
+                       frag_error *error);
 
 /* Allocates until as many whole pages are free as fit into capacity_bytes, largest pieces first.
  * false: the card has less free, or refused. The caller empties the ballast either way. */

@@ -27,8 +27,7 @@ typedef struct cuda_device {
     frag_cuda_mapper mapper;
     frag_cuda_streams streams;
     frag_cuda_ballast ballast;
-    frag_cuda_pool pool; /* the driver's default pool, once used */
-    bool has_unwaited;   /* touched since the last wait for everything */
+    bool has_unwaited; /* touched since the last wait for everything */
     bool is_finished;
     frag_gpu_report report;
 } cuda_device;
@@ -554,14 +553,15 @@ static bool set_up_pool(cuda_device *cuda, frag_error *error)
     const frag_cuda_runtime *runtime = cuda->cuda;
     uint64_t keep = UINT64_MAX;
     uint64_t zero = 0;
-    int code = runtime->cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->gpu->ordinal);
+    frag_cuda_pool pool = NULL;
+    int code = runtime->cudaDeviceGetDefaultMemPool(&pool, cuda->gpu->ordinal);
     if (code != FRAG_CUDA_OK)
         return frag_cuda_fail(runtime, "cudaDeviceGetDefaultMemPool", code, error);
-    code = runtime->cudaMemPoolSetAttribute(cuda->pool, FRAG_CUDA_POOL_RELEASE_THRESHOLD, &keep);
+    code = runtime->cudaMemPoolSetAttribute(pool, FRAG_CUDA_POOL_RELEASE_THRESHOLD, &keep);
     if (code == FRAG_CUDA_OK)
-        code = runtime->cudaMemPoolSetAttribute(cuda->pool, FRAG_CUDA_POOL_RESERVED_HIGH, &zero);
+        code = runtime->cudaMemPoolSetAttribute(pool, FRAG_CUDA_POOL_RESERVED_HIGH, &zero);
     if (code == FRAG_CUDA_OK)
-        code = runtime->cudaMemPoolSetAttribute(cuda->pool, FRAG_CUDA_POOL_USED_HIGH, &zero);
+        code = runtime->cudaMemPoolSetAttribute(pool, FRAG_CUDA_POOL_USED_HIGH, &zero);
     return code == FRAG_CUDA_OK || frag_cuda_fail(runtime, "cudaMemPoolSetAttribute", code, error);
 }
 
@@ -569,7 +569,7 @@ static bool prepare(cuda_device *cuda, frag_error *error)
 {
     const frag_gpu_device_options *options = &cuda->options;
     if (!options->has_program_streams &&
-        !frag_cuda_warm_up(cuda->gpu, cuda->base.page_bytes, error))
+        !frag_cuda_warm_up(cuda->gpu, &cuda->facts, cuda->base.page_bytes, error))
         return false;
     if (cuda->facts.has_pools && !options->has_program_streams && !set_up_pool(cuda, error))
         return false;

@@ -252,7 +252,7 @@ void frag_result_compare_table(frag_result_format format, FILE *stream, const fr
         add_difference(&columns[1], a->replay.peak.reserved_bytes, b->replay.peak.reserved_bytes,
                        true);
         add_difference(&columns[2], frag_run_memory_calls(a), frag_run_memory_calls(b), false);
-        frag_text_add(&columns[3], "%.3f s", (double)frag_run_measured_ns(b) / 1e9);
+        frag_text_add(&columns[3], "%.3f ms", (double)frag_run_measured_ns(b) / 1e6);
         add_ooms(&columns[4], &a->replay.oom, &b->replay.oom);
     }
     fputc('\n', stream);

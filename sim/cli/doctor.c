@@ -12,6 +12,7 @@
 #include "sim/base/json.h"
 #include "sim/base/yaml.h"
 #include "sim/cli/doctor_gpu.h"
+#include "sim/cli/gpu_run.h"
 #include "sim/version.h"
 
 static void print_fact(const char *name, const char *value)
@@ -60,6 +61,37 @@ static void print_gpu(void)
                line[0] != '\0' ? line : "none found; the simulated device needs none");
 }
 
+/* Every card that the CUDA runtime shows, or why there is none. */
+static void print_cards(const char *cudart)
+{
+    frag_gpu_choice choice = {.cudart = cudart};
+    for (;; choice.ordinal++) {
+        char name[16];
+        char text[1024];
+        char total[FRAG_BYTES_TEXT_MAX];
+        char unused[FRAG_BYTES_TEXT_MAX];
+        frag_gpu_facts facts;
+        frag_error error = {0};
+        bool is_there = frag_gpu_look(&choice, &facts, &error);
+        if (!is_there && choice.ordinal > 0)
+            return;
+        snprintf(name, sizeof name, "cuda:%u", choice.ordinal);
+        if (!is_there) {
+            print_fact(name, error.sentence);
+            return;
+        }
+        snprintf(text, sizeof text,
+                 "%s, %s, %s free, compute %d.%d, PCI %s, driver %d.%d, runtime %d.%d (%s)",
+                 facts.name[0] != '\0' ? facts.name : "a card without a name",
+                 frag_bytes_text(facts.total_bytes, total),
+                 frag_bytes_text(facts.free_bytes, unused), facts.capability / 10,
+                 facts.capability % 10, facts.pci, facts.driver_version / 1000,
+                 facts.driver_version / 10 % 100, facts.runtime_version / 1000,
+                 facts.runtime_version / 10 % 100, facts.runtime_path);
+        print_fact(name, text);
+    }
+}
+
 static void print_machine(void)
 {
     char text[256];
@@ -84,6 +116,7 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "table|jsonl",
      .help = "jsonl: only the GPUs, an object for each"},
+    FRAG_CUDART_OPTION,
     {.name = NULL},
 };
 
@@ -112,19 +145,22 @@ static int run_doctor(const frag_arguments *arguments)
     print_machine();
     print_gpu();
     frag_doctor_gpus();
+    print_cards(frag_arguments_value(arguments, "cudart"));
     return 0;
 }
 
 const frag_command frag_command_doctor = {
     .name = "doctor",
     .summary = "print build, libraries, GPU and machine, for a bug report",
-    .description = "Prints what a bug report needs: the build, the libraries with their versions, "
-                   "whether gnuplot "
-                   "and a GPU driver are there, the size of the machine, and for each GPU its "
-                   "memory and the processes that use it: yours or not, with PyTorch's library "
-                   "loaded or not. The GPUs are seen through NVML, which comes with the driver; "
-                   "that takes no memory on them. Within a container the driver may list no "
-                   "process, or those of the host by their numbers there.",
+    .description =
+        "Prints what a bug report needs: the build, the libraries with their versions, "
+        "whether gnuplot "
+        "and a GPU driver are there, the size of the machine, and for each GPU its "
+        "memory and the processes that use it: yours or not, with PyTorch's library "
+        "loaded or not. The GPUs are seen through NVML, which comes with the driver; "
+        "that takes no memory on them. Then the CUDA runtime is asked, in a "
+        "process of its own, whether it drives them. Within a container the driver may list no "
+        "process, or those of the host by their numbers there.",
     .examples = "fraglab doctor\n"
                 "fraglab doctor --watch 2  # while a program runs elsewhere\n"
                 "fraglab doctor --watch 0.5 --format jsonl > memory.jsonl",
