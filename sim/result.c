@@ -175,19 +175,19 @@ static void add_gpu(field_list *list, const frag_row_gpu *gpu)
                                          FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED};
     bool has = gpu != NULL;
     const frag_gpu_report *report = has ? &gpu->report : &none;
-    add_text(list, "device.card", has && gpu->facts.name[0] != '\0' ? gpu->facts.name : NULL);
-    add_number(list, "device.ordinal", has ? gpu->ordinal : FRAG_UNLIMITED);
-    add_text(list, "device.pci", has ? gpu->facts.pci : NULL);
-    add_version(list, "device.runtime_version", has ? gpu->facts.runtime_version : 0);
-    add_version(list, "device.driver_version", has ? gpu->facts.driver_version : 0);
-    add_text(list, "device.limit", has ? gpu->limit : NULL);
-    add_number(list, "device.total_bytes", has ? gpu->facts.total_bytes : FRAG_UNLIMITED);
-    add_number(list, "device.free_before_bytes", report->free_before_bytes);
-    add_number(list, "device.free_after_bytes", report->free_after_bytes);
-    add_number(list, "device.ballast_bytes", report->ballast_bytes);
-    add_number(list, "device.pool_reserved_peak_bytes", report->pool_reserved_peak_bytes);
-    add_number(list, "device.pool_used_peak_bytes", report->pool_used_peak_bytes);
-    add(list, "device.is_touched", has ? FIELD_FLAG : FIELD_NONE)->number =
+    add_text(list, "card.name", has && gpu->facts.name[0] != '\0' ? gpu->facts.name : NULL);
+    add_number(list, "card.ordinal", has ? gpu->ordinal : FRAG_UNLIMITED);
+    add_text(list, "card.pci", has ? gpu->facts.pci : NULL);
+    add_version(list, "card.runtime_version", has ? gpu->facts.runtime_version : 0);
+    add_version(list, "card.driver_version", has ? gpu->facts.driver_version : 0);
+    add_text(list, "card.limit", has ? gpu->limit : NULL);
+    add_number(list, "card.total_bytes", has ? gpu->facts.total_bytes : FRAG_UNLIMITED);
+    add_number(list, "card.free_before_bytes", report->free_before_bytes);
+    add_number(list, "card.free_after_bytes", report->free_after_bytes);
+    add_number(list, "card.ballast_bytes", report->ballast_bytes);
+    add_number(list, "card.pool_reserved_peak_bytes", report->pool_reserved_peak_bytes);
+    add_number(list, "card.pool_used_peak_bytes", report->pool_used_peak_bytes);
+    add(list, "card.is_touched", has ? FIELD_FLAG : FIELD_NONE)->number =
         has && gpu->is_touched ? 1 : 0;
 }
 
@@ -357,6 +357,8 @@ static const char *absent_group(const frag_row *row, const char *path)
 {
     if (!row->result->replay.oom.has_happened && strncmp(path, "oom.", 4) == 0)
         return "oom";
+    if (row->gpu == NULL && strncmp(path, "card.", 5) == 0)
+        return "card";
     if (!row->result->is_time_measured && strncmp(path, "device_times.", 13) == 0)
         return "device_times";
     return NULL;

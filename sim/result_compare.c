@@ -47,7 +47,7 @@ void frag_result_write_comparison(frag_result_format format, FILE *stream, const
     frag_json_number(json, "trace.device", sim->trace->device);
     frag_json_text(json, "policy.name", sim->ops->name);
     frag_json_text(json, "policy.label", sim->label);
-    frag_json_text(json, "device.card", gpu->gpu->facts.name);
+    frag_json_text(json, "card.name", gpu->gpu->facts.name);
     frag_json_flag(json, "is_same", is_same(sim->result, gpu->result));
     add_pair(json, "peak_reserved", "_bytes", sim->result->replay.peak.reserved_bytes,
              gpu->result->replay.peak.reserved_bytes);

@@ -220,7 +220,7 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
     frag_json_number(json, "trace.device", trace->device);
     frag_json_text(json, "policy.name", policy->ops->name);
     frag_json_text(json, "policy.label", policy->text);
-    frag_json_text(json, "device.card", state->gpu->facts.name);
+    frag_json_text(json, "card.name", state->gpu->facts.name);
     frag_json_flag(json, "verify.is_identical", !state->is_different);
     frag_json_number(json, "verify.requests", result->replay.requests);
     frag_json_number(json, "verify.device_calls", count_calls(state));
