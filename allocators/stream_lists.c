@@ -39,7 +39,7 @@ void frag_stream_list_make(frag_stream_lists *lists, uint32_t stream)
 
 static void await(const frag_stream_lists *lists, uint32_t stream, uint32_t other)
 {
-    frag_device_event_await(lists->device, stream, lists->events[other] - 1);
+    frag_device_event_await(lists->device, stream, other, lists->events[other] - 1);
 }
 
 static bool search_others(const frag_stream_lists *lists, uint32_t stream,

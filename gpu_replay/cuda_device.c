@@ -374,6 +374,17 @@ static frag_device_result cuda_event_wait(frag_device *device, uint32_t stream, 
     return must(cuda, cuda->streams.call, code);
 }
 
+static frag_device_result cuda_event_await(frag_device *device, uint32_t stream, uint32_t other,
+                                           uint64_t event)
+{
+    cuda_device *cuda = from_base(device);
+    (void)event;
+    if (device->has_failed)
+        return FRAG_DEVICE_FAILED;
+    int code = frag_cuda_streams_await(&cuda->streams, stream, other);
+    return must(cuda, cuda->streams.call, code);
+}
+
 static frag_device_result cuda_stream_wait(frag_device *device, uint32_t stream)
 {
     cuda_device *cuda = from_base(device);
@@ -540,6 +551,7 @@ static const frag_device_ops cuda_ops = {
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
     .event_wait = cuda_event_wait,
+    .event_await = cuda_event_await,
     .stream_wait = cuda_stream_wait,
     .touch = cuda_touch,
     .adopt = cuda_adopt,

@@ -71,11 +71,32 @@ static const frag_cuda_mark *find_mark(const frag_cuda_queue *queue, uint64_t ma
     return NULL;
 }
 
+/* Marks that nobody asks for would pile up; from so many on those that are done are dropped. */
+#define MARKS_MANY 64
+
+static int drop_old(frag_cuda_streams *streams, frag_cuda_queue *queue)
+{
+    streams->call = "cudaEventQuery";
+    while (queue->end - queue->first >= MARKS_MANY) {
+        int code = streams->cuda->cudaEventQuery(queue->marks[queue->first].event);
+        if (code == FRAG_CUDA_NOT_READY) {
+            streams->cuda->cudaGetLastError();
+            break;
+        }
+        if (code != FRAG_CUDA_OK)
+            return code;
+        drop_done(streams, queue, queue->marks[queue->first].mark);
+    }
+    return FRAG_CUDA_OK;
+}
+
 int frag_cuda_streams_record(frag_cuda_streams *streams, uint32_t stream, uint64_t mark)
 {
     frag_cuda_stream handle = NULL;
     frag_cuda_event event = NULL;
     int code = frag_cuda_streams_get(streams, stream, &handle);
+    if (code == FRAG_CUDA_OK)
+        code = drop_old(streams, queue_of(streams, stream));
     if (code == FRAG_CUDA_OK)
         code = take_event(streams, &event);
     if (code != FRAG_CUDA_OK)
@@ -127,6 +148,18 @@ int frag_cuda_streams_wait(frag_cuda_streams *streams, uint32_t stream, uint64_t
     if (code == FRAG_CUDA_OK)
         drop_done(streams, queue, mark);
     return code;
+}
+
+int frag_cuda_streams_await(frag_cuda_streams *streams, uint32_t stream, uint32_t other)
+{
+    frag_cuda_stream handle = NULL;
+    int code = frag_cuda_streams_get(streams, stream, &handle);
+    const frag_cuda_queue *queue = queue_of(streams, other);
+    /* No mark is left: all the work that it could wait for is done. */
+    if (code != FRAG_CUDA_OK || queue->first == queue->end)
+        return code;
+    streams->call = "cudaStreamWaitEvent";
+    return streams->cuda->cudaStreamWaitEvent(handle, queue->marks[queue->end - 1].event, 0);
 }
 
 int frag_cuda_streams_synchronize(frag_cuda_streams *streams, uint32_t stream)

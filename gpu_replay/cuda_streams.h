@@ -38,6 +38,8 @@ int frag_cuda_streams_record(frag_cuda_streams *streams, uint32_t stream, uint64
 int frag_cuda_streams_query(frag_cuda_streams *streams, uint32_t stream, uint64_t mark,
                             bool *is_done);
 int frag_cuda_streams_wait(frag_cuda_streams *streams, uint32_t stream, uint64_t mark);
+/* The stream waits for the last mark of the other; the program does not. */
+int frag_cuda_streams_await(frag_cuda_streams *streams, uint32_t stream, uint32_t other);
 int frag_cuda_streams_synchronize(frag_cuda_streams *streams, uint32_t stream);
 void frag_cuda_streams_destroy(frag_cuda_streams *streams);
 

@@ -277,10 +277,14 @@ void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event
     account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, result);
 }
 
-void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t event)
+void frag_device_event_await(frag_device *device, uint32_t stream, uint32_t other, uint64_t event)
 {
+    start(device);
     device->for_stream = stream;
-    account(device, FRAG_DEVICE_EVENT_WAIT, event, 0, FRAG_DEVICE_OK);
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->event_await != NULL)
+        result = device->ops->event_await(device, stream, other, event);
+    account(device, FRAG_DEVICE_EVENT_WAIT, event, 0, result);
 }
 
 void frag_device_stream_wait(frag_device *device, uint32_t stream)

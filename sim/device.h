@@ -68,6 +68,9 @@ typedef struct frag_device_ops {
     frag_device_result (*event_query)(frag_device *device, uint32_t stream, uint64_t mark,
                                       bool *is_done);
     frag_device_result (*event_wait)(frag_device *device, uint32_t stream, uint64_t mark);
+    /* The stream waits for the event recorded last on the other; the program does not. */
+    frag_device_result (*event_await)(frag_device *device, uint32_t stream, uint32_t other,
+                                      uint64_t event);
     frag_device_result (*stream_wait)(frag_device *device, uint32_t stream);
     /* Writes to memory that the policy granted, as the program would, on this stream. */
     frag_device_result (*touch)(frag_device *device, uint64_t address, uint64_t bytes,
@@ -187,8 +190,9 @@ frag_device_result frag_device_synchronize(frag_device *device);
 uint64_t frag_device_event_record(frag_device *device, uint32_t stream);
 bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event);
 void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event);
-/* A stream waits for an event, the program does not; event is the policy's number for it. */
-void frag_device_event_await(frag_device *device, uint32_t stream, uint64_t event);
+/* A stream waits for the event recorded last on another, the program does not; event is the
+ * policy's number for it. */
+void frag_device_event_await(frag_device *device, uint32_t stream, uint32_t other, uint64_t event);
 void frag_device_stream_wait(frag_device *device, uint32_t stream);
 /* For the engine: the stream has done its work so far. */
 void frag_device_stream_done(frag_device *device, uint32_t stream);

@@ -186,6 +186,14 @@ static frag_device_result echo_event_wait(frag_device *device, uint32_t stream, 
     return (frag_device_result)answer->result;
 }
 
+static frag_device_result echo_event_await(frag_device *device, uint32_t stream, uint32_t other,
+                                           uint64_t event)
+{
+    (void)stream;
+    (void)other;
+    return change(device, FRAG_ANSWER_CALL, FRAG_DEVICE_EVENT_WAIT, event, 0);
+}
+
 static frag_device_result echo_stream_wait(frag_device *device, uint32_t stream)
 {
     return change(device, FRAG_ANSWER_CALL, FRAG_DEVICE_STREAM_WAIT, stream, 0);
@@ -218,6 +226,7 @@ static const frag_device_ops echo_ops = {
     .synchronize = echo_synchronize,
     .event_record = echo_event_record,
     .event_wait = echo_event_wait,
+    .event_await = echo_event_await,
     .stream_wait = echo_stream_wait,
     .adopt = echo_adopt,
     .destroy = echo_destroy,
