@@ -1,6 +1,7 @@
 /* What the module exports: one table. */
 #include "gpu_replay/cuda_device.h"
 #include "gpu_replay/cuda_gpu.h"
+#include "gpu_replay/cuda_probe.h"
 
 extern const frag_gpu_module frag_gpu_module_table __attribute__((visibility("default")));
 
@@ -12,4 +13,5 @@ const frag_gpu_module frag_gpu_module_table = {
     .facts = frag_gpu_facts_read,
     .device_create = frag_cuda_device_create,
     .device_finish = frag_cuda_device_finish,
+    .probe = frag_cuda_probe,
 };

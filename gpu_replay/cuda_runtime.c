@@ -38,7 +38,8 @@ static bool open_library(const char *path, frag_cuda_runtime *runtime, frag_erro
     size_t tries = path != NULL ? 1 : sizeof names / sizeof names[0];
     for (size_t i = 0; i < tries && runtime->library == NULL; i++) {
         const char *name = path != NULL ? path : names[i];
-        runtime->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        /* It stays loaded: the runtime and its driver have exit handlers of their own. */
+        runtime->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         snprintf(runtime->path, sizeof runtime->path, "%s", name);
     }
     if (runtime->library != NULL)

@@ -397,31 +397,6 @@ bool frag_device_description_load(const char *path, frag_device_description *des
 
 /* ---- writing */
 
-/* In single quotes, where nothing but the quote itself has a meaning. */
-static void write_text(frag_text *text, const char *key, const char *value)
-{
-    if (value[0] == '\0')
-        return;
-    frag_text_add(text, "%s: '", key);
-    for (const char *at = value; *at != '\0'; at++)
-        frag_text_add(text, "%s%c", *at == '\'' ? "'" : "", *at);
-    frag_text_add(text, "'\n");
-}
-
-/* In the largest unit that comes out whole. */
-static void write_bytes(frag_text *text, const char *key, uint64_t bytes)
-{
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {{"GiB", FRAG_GIB}, {"MiB", FRAG_MIB}, {"KiB", FRAG_KIB}, {"", 1}};
-    size_t unit = 0;
-    while (bytes % units[unit].bytes != 0)
-        unit++;
-    unit = bytes == 0 ? sizeof units / sizeof units[0] - 1 : unit;
-    frag_text_add(text, "%s: %" PRIu64 "%s", key, bytes / units[unit].bytes, units[unit].name);
-}
-
 /* A line of a group, with the group's name before its first one. */
 static void open_group(frag_text *text, const char **group)
 {
@@ -436,7 +411,7 @@ static void write_group_bytes(frag_text *text, const char **group, const char *k
     if (bytes == 0)
         return;
     open_group(text, group);
-    write_bytes(text, key, bytes);
+    frag_yaml_write_bytes(text, key, bytes);
     frag_text_add(text, "\n");
 }
 
@@ -462,23 +437,23 @@ static void write_memory(const frag_device_description *description, frag_text *
         frag_text_add(text, "  footprint:\n");
     for (uint32_t i = 0; i < footprint->count; i++) {
         frag_text_add(text, "    - {");
-        write_bytes(text, "up_to", footprint->classes[i].up_to_bytes);
+        frag_yaml_write_bytes(text, "up_to", footprint->classes[i].up_to_bytes);
         frag_text_add(text, ", ");
-        write_bytes(text, "takes", footprint->classes[i].takes_bytes);
+        frag_yaml_write_bytes(text, "takes", footprint->classes[i].takes_bytes);
         frag_text_add(text, "}\n");
     }
 }
 
 void frag_device_description_write(const frag_device_description *description, frag_text *text)
 {
-    write_text(text, "name", description->name);
+    frag_yaml_write_text(text, "name", description->name);
     if (description->origin != FRAG_ORIGIN_UNSTATED)
         frag_text_add(text, "origin: %s\n", origin_names[description->origin]);
-    write_text(text, "source", description->source);
-    write_text(text, "driver", description->driver);
-    write_text(text, "cuda", description->cuda);
-    write_text(text, "date", description->date);
-    write_text(text, "hardware", description->hardware);
+    frag_yaml_write_text(text, "source", description->source);
+    frag_yaml_write_text(text, "driver", description->driver);
+    frag_yaml_write_text(text, "cuda", description->cuda);
+    frag_yaml_write_text(text, "date", description->date);
+    frag_yaml_write_text(text, "hardware", description->hardware);
     write_memory(description, text);
     const char *group = "malloc";
     write_group_bytes(text, &group, "alignment", description->alignment_bytes);

@@ -59,6 +59,22 @@ typedef struct frag_gpu_report {
     uint64_t pool_used_peak_bytes;
 } frag_gpu_report;
 
+/* What a probe needs free: it holds at most a quarter of the free memory or 1 GiB at a time, and
+ * everything for a moment when it may fill the card. */
+#define FRAG_GPU_PROBE_BYTES ((uint64_t)512 << 20)
+
+typedef struct frag_gpu_probe_options {
+    /* To learn whether scattered pages serve a large malloc, all memory must be taken for a moment;
+     * programs beside may fail to get any then. */
+    bool may_fill;
+    /* What the context took of the card, if someone can tell it apart from what others use; NULL or
+     * false: all that is not free. Called once every kind of call was made. */
+    bool (*context_bytes)(void *context, uint64_t *bytes);
+    void *context;
+} frag_gpu_probe_options;
+
+struct frag_device_description;
+
 typedef struct frag_gpu_module {
     uint32_t abi; /* FRAG_GPU_MODULE_ABI */
     const char *name;
@@ -73,6 +89,10 @@ typedef struct frag_gpu_module {
     /* Gives everything back that the device still holds, as far as the context lives. The device
      * serves no call after it. */
     void (*device_finish)(frag_device *device, frag_gpu_report *report);
+    /* Measures the card; nothing is held afterwards, whatever happens. Fills all but driver, date,
+     * hardware and source. false: the driver refused, or too little is free. */
+    bool (*probe)(frag_gpu *gpu, const frag_gpu_probe_options *options,
+                  struct frag_device_description *description, frag_error *error);
 } frag_gpu_module;
 
 #endif

@@ -147,11 +147,11 @@ static void write_call(const frag_latency *latency, const char *name, frag_text 
     frag_text_add(text, "  %s:\n", name);
     for (uint32_t i = 0; i < latency->count; i++) {
         const frag_latency_point *point = &latency->points[i];
-        frag_text_add(text,
-                      "    - {bytes: %" PRIu64 ", median_us: %.10g, p10_us: %.10g, p90_us: %.10g, "
-                      "samples: %" PRIu64 "}\n",
-                      point->bytes, point->median_ns / 1000, point->p10_ns / 1000,
-                      point->p90_ns / 1000, point->samples);
+        frag_text_add(text, "    - {");
+        frag_yaml_write_bytes(text, "bytes", point->bytes);
+        frag_text_add(
+            text, ", median_us: %.10g, p10_us: %.10g, p90_us: %.10g, samples: %" PRIu64 "}\n",
+            point->median_ns / 1000, point->p10_ns / 1000, point->p90_ns / 1000, point->samples);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "sim/base/yaml.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -325,6 +326,28 @@ bool frag_yaml_flag(const frag_yaml_node *node, bool *flag, frag_error *error)
     frag_error cause = {.code = FRAG_E_NONE};
     frag_fail(&cause, FRAG_E_INPUT, "'%s' is neither true nor false", text);
     return fail_value(node, &cause, error);
+}
+
+void frag_yaml_write_text(frag_text *text, const char *key, const char *value)
+{
+    if (value[0] == '\0')
+        return;
+    frag_text_add(text, "%s: '", key);
+    for (const char *at = value; *at != '\0'; at++)
+        frag_text_add(text, "%s%c", *at == '\'' ? "'" : "", *at);
+    frag_text_add(text, "'\n");
+}
+
+void frag_yaml_write_bytes(frag_text *text, const char *key, uint64_t bytes)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {{"GiB", FRAG_GIB}, {"MiB", FRAG_MIB}, {"KiB", FRAG_KIB}, {"", 1}};
+    size_t unit = bytes == 0 ? sizeof units / sizeof units[0] - 1 : 0;
+    while (bytes % units[unit].bytes != 0)
+        unit++;
+    frag_text_add(text, "%s: %" PRIu64 "%s", key, bytes / units[unit].bytes, units[unit].name);
 }
 
 const char *frag_yaml_library_version(void)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "sim/base/error.h"
+#include "sim/base/text.h"
 
 typedef enum frag_yaml_kind {
     FRAG_YAML_SCALAR,
@@ -57,6 +58,13 @@ bool frag_yaml_count(const frag_yaml_node *node, uint64_t min, uint64_t max, uin
 bool frag_yaml_ratio(const frag_yaml_node *node, double min, double max, double *ratio,
                      frag_error *error);
 bool frag_yaml_flag(const frag_yaml_node *node, bool *flag, frag_error *error); /* true or false */
+
+/* ---- writing */
+/* "key: 'value'" and a line's end, quoted so that nothing in it has a meaning; one line of text.
+ * Nothing for "". */
+void frag_yaml_write_text(frag_text *text, const char *key, const char *value);
+/* "key: 2MiB", in the largest unit that comes out whole. */
+void frag_yaml_write_bytes(frag_text *text, const char *key, uint64_t bytes);
 
 /* "0.2.5", as linked. */
 const char *frag_yaml_library_version(void);

@@ -5,5 +5,6 @@
 #include "sim/cli/command.h"
 
 extern const frag_command frag_command_device_list;
+extern const frag_command frag_command_device_probe;
 
 #endif

@@ -51,7 +51,8 @@ static bool start(frag_nvml *nvml, frag_error *error)
 
 frag_nvml *frag_nvml_open(frag_error *error)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    /* It stays loaded: drivers' libraries have threads and exit handlers of their own. */
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL) {
         frag_fail(error, FRAG_E_SYSTEM,
                   "libnvidia-ml.so.1 is not found; it comes with the NVIDIA driver");
@@ -339,6 +340,18 @@ bool frag_nvml_look(frag_nvml *nvml, frag_gpu_view **views, size_t *count, frag_
         *count = 0;
     }
     return ok;
+}
+
+bool frag_nvml_find(const frag_nvml *nvml, const char *pci, uint32_t *index)
+{
+    frag_nvml_device device = NULL;
+    unsigned found = 0;
+    if (nvml->nvmlDeviceGetHandleByPciBusId_v2 == NULL || nvml->nvmlDeviceGetIndex == NULL ||
+        nvml->nvmlDeviceGetHandleByPciBusId_v2(pci, &device) != FRAG_NVML_OK ||
+        nvml->nvmlDeviceGetIndex(device, &found) != FRAG_NVML_OK)
+        return false;
+    *index = found;
+    return true;
 }
 
 void frag_nvml_views_destroy(frag_gpu_view *views, size_t count)

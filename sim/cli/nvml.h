@@ -56,6 +56,9 @@ int frag_nvml_cuda(const frag_nvml *nvml);
 bool frag_nvml_look(frag_nvml *nvml, frag_gpu_view **views, size_t *count, frag_error *error);
 void frag_nvml_views_destroy(frag_gpu_view *views, size_t count);
 
+/* The number of the GPU at that PCI place ("0000:01:00.0"). false: it is not known. */
+bool frag_nvml_find(const frag_nvml *nvml, const char *pci, uint32_t *index);
+
 /* What no listed process accounts for, FRAG_UNLIMITED where that is not known. */
 uint64_t frag_gpu_unlisted_bytes(const frag_gpu_view *view);
 
