@@ -344,14 +344,20 @@ bool frag_nvml_look(frag_nvml *nvml, frag_gpu_view **views, size_t *count, frag_
 
 bool frag_nvml_find(const frag_nvml *nvml, const char *pci, uint32_t *index)
 {
-    frag_nvml_device device = NULL;
-    unsigned found = 0;
-    if (nvml->nvmlDeviceGetHandleByPciBusId_v2 == NULL || nvml->nvmlDeviceGetIndex == NULL ||
-        nvml->nvmlDeviceGetHandleByPciBusId_v2(pci, &device) != FRAG_NVML_OK ||
-        nvml->nvmlDeviceGetIndex(device, &found) != FRAG_NVML_OK)
+    frag_nvml_device wanted = NULL;
+    unsigned gpus = 0;
+    if (nvml->nvmlDeviceGetHandleByPciBusId_v2 == NULL ||
+        nvml->nvmlDeviceGetHandleByPciBusId_v2(pci, &wanted) != FRAG_NVML_OK ||
+        nvml->nvmlDeviceGetCount_v2(&gpus) != FRAG_NVML_OK)
         return false;
-    *index = found;
-    return true;
+    /* A GPU has one handle, however it was asked for. */
+    for (unsigned i = 0; i < gpus && i < GPUS_MAX; i++) {
+        frag_nvml_device device = NULL;
+        *index = i;
+        if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) == FRAG_NVML_OK && device == wanted)
+            return true;
+    }
+    return false;
 }
 
 void frag_nvml_views_destroy(frag_gpu_view *views, size_t count)

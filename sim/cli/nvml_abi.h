@@ -59,7 +59,6 @@ typedef struct frag_nvml_process_old {
     X(nvmlDeviceGetCount_v2, (unsigned *))                                                         \
     X(nvmlDeviceGetHandleByIndex_v2, (unsigned, frag_nvml_device *))                               \
     X(nvmlDeviceGetHandleByPciBusId_v2, (const char *, frag_nvml_device *))                        \
-    X(nvmlDeviceGetIndex, (frag_nvml_device, unsigned *))                                          \
     X(nvmlDeviceGetName, (frag_nvml_device, char *, unsigned))                                     \
     X(nvmlDeviceGetMemoryInfo_v2, (frag_nvml_device, frag_nvml_memory *))                          \
     X(nvmlDeviceGetMemoryInfo, (frag_nvml_device, frag_nvml_memory_old *))                         \
