@@ -187,6 +187,10 @@ bench: setup-test
 	@mkdir -p build
 	build/release/tests/bench
 
+# On a machine with a GPU: docs/real-device.md and the card's description. The script names its variables.
+gpu-report: fraglab
+	@bash gpu_replay/report.sh build/gpu-report
+
 # ---- from a fresh clone to pictures: three recordings, every policy, four kinds of plot
 DEMO = build/demo
 DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
@@ -233,6 +237,7 @@ help:
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
+	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
@@ -245,5 +250,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
-        help-golden bench predictions demo install uninstall clean distclean help FORCE
+        help-golden bench predictions gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:
