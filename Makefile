@@ -182,6 +182,15 @@ predictions: setup-test
 golden: fraglab
 	./fraglab verify --against golden "$(or $(DIR),tests/data/golden)"
 
+# PyTorch's own allocator of any release, over the software CUDA: golden logs of fresh seeds, or of
+# those that come along. Gets the wheel with pip.
+ORACLE_OUT = $(or $(OUT),build/oracle/golden)
+oracle: fraglab software-cuda
+	python3 gpu_replay/oracle/oracle.py --torch "$(or $(TORCH),$(error TORCH= is missing, such as TORCH=2.9.1))" \
+	    --first-seed "$(or $(SEEDS),1)" --out "$(ORACLE_OUT)" --build build/oracle --software "$(SOFTWARE)" \
+	    --only "$(ONLY)" --jobs "$(JOBS)" $(if $(WHEELS),--wheels "$(WHEELS)")
+	./fraglab verify --against golden "$(ORACLE_OUT)"
+
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
@@ -240,6 +249,7 @@ help:
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
+	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
@@ -249,6 +259,6 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden \
+.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
         help-golden bench predictions gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

@@ -244,6 +244,15 @@ static bool set_streams(frag_soft_settings *settings, char *value, frag_error *e
     return true;
 }
 
+static bool set_handles(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    uint32_t place = 0;
+    if (!parse_word(value, (const char *const[]){"posix", "any"}, 2, &place, error))
+        return false;
+    settings->takes_any_handle_type = place == 1;
+    return true;
+}
+
 static bool set_processes(frag_soft_settings *settings, char *value, frag_error *error)
 {
     uint32_t place = 0;
@@ -371,6 +380,7 @@ static const setting table[] = {
     {"lag", true, set_lag},
     {"lag-unit", true, set_lag_unit},
     {"streams", false, set_streams},
+    {"handles", false, set_handles},
     {"fail", true, set_fail},
     {"random", true, set_random},
     {"sticky", true, set_sticky},

@@ -57,7 +57,8 @@ typedef struct frag_soft_settings {
     uint64_t lag;
     bool lag_counts_calls;
     bool takes_any_stream;
-    bool shows_processes; /* to NVML */
+    bool takes_any_handle_type; /* for sharing memory: fabric handles too, not only descriptors */
+    bool shows_processes;       /* to NVML */
     uint32_t driver_version;
     uint32_t compute_capability; /* times ten */
     uint32_t fault_count;

@@ -123,7 +123,7 @@ void frag_soft_create(frag_soft_call *call, uint64_t bytes, const int32_t proper
         frag_soft_fail(call, FRAG_CUDA_INVALID_DEVICE);
         return;
     }
-    if ((properties[1] & ~POSIX_DESCRIPTOR) != 0) {
+    if (!frag_soft.settings.takes_any_handle_type && (properties[1] & ~POSIX_DESCRIPTOR) != 0) {
         frag_soft_fail(call, FRAG_CUDA_NOT_SUPPORTED);
         return;
     }
