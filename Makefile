@@ -156,7 +156,9 @@ debug asan tsan:
 	@echo "build/$@/fraglab"
 
 # ---- tests
-test-programs: $(test_programs)
+test-programs: $(test_programs) software-cuda
+# They load the software CUDA from beside them.
+$(BUILD)/tests/test_cuda_contract $(BUILD)/tests/test_software_cuda: | $(software_libraries)
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test

@@ -146,7 +146,7 @@ def fetch(version, wheels):
     if not os.path.isdir(headers):
         package, inside = CUDA_HEADERS[major]
         download(package, headers, re.escape(inside) + "/", os.path.dirname(inside))
-    return folder, headers, major, b"cxx11" in content
+    return folder, headers, major, re.search(rb"CUDACachingAllocator\w*7__cxx11", content) is not None
 
 
 # ---- building

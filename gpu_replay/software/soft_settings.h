@@ -8,7 +8,7 @@
 #include "gpu_replay/software/soft_calls.h"
 #include "sim/base/error.h"
 
-#define FRAG_SOFT_DEVICES_MAX 16
+#define FRAG_SOFT_DEVICES_MAX 8
 #define FRAG_SOFT_FAULTS_MAX 32
 #define FRAG_SOFT_OTHERS_MAX 32
 #define FRAG_SOFT_PATH_MAX 1024
