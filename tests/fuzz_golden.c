@@ -26,9 +26,23 @@ static void replay(const frag_golden_log *log, const frag_recording *recording, 
 {
     frag_error error = {.code = FRAG_E_NONE};
     frag_policy_spec spec;
-    FRAG_ASSERT(frag_policy_spec_parse("pytorch", &spec, &error));
-    frag_policy_spec_apply(&spec, frag_strings_get(&log->strings, log->conf), &error);
-    frag_sim_device_options options = {.device = device, .capacity_bytes = log->capacity_bytes};
+    bool is_torch = log->library == 0;
+    const char *policy = is_torch ? "pytorch" : frag_strings_get(&log->strings, log->policy);
+    if (!frag_policy_spec_parse(policy, &spec, &error)) {
+        FRAG_ASSERT(!is_torch && error.sentence[0] != '\0');
+        return; /* parameters that the pool does not take */
+    }
+    if (is_torch)
+        frag_policy_spec_apply(&spec, frag_strings_get(&log->strings, log->conf), &error);
+    frag_sim_device_options options = {
+        .device = device,
+        .capacity_bytes = log->capacity_bytes,
+        .page_bytes = log->page_bytes,
+        .address_rule = log->is_bump ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
+        .base_address = log->malloc_base,
+        .gap_bytes = log->gap_bytes,
+        .is_descending = log->is_descending,
+    };
     frag_device *opened = frag_sim_device_create(&options);
     frag_replay *run = frag_replay_create(recording, &recording->traces[device], spec.ops,
                                           spec.values, opened, &error);

@@ -14,11 +14,12 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
     memset(world, 0, sizeof *world);
     if (!frag_policy_spec_parse(policy, &world->spec, error))
         return false;
+    static const uint64_t handles[SMALL_WORLD_STREAMS] = {0, 4096, 8192};
     frag_sim_device_options options = {.capacity_bytes = capacity_bytes};
     world->device = frag_sim_device_create(&options);
     frag_policy_limits limits = {.request_count = 10000,
                                  .live_count_max = 1000,
-                                 .stream_count = 1,
+                                 .stream_count = SMALL_WORLD_STREAMS,
                                  .pool_count = 1,
                                  .requested_bytes_total = 1000 * FRAG_GIB};
     const frag_policy_ops *ops = world->spec.ops;
@@ -28,7 +29,8 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
                                .device = world->device,
                                .arena = &world->arena,
                                .limits = limits,
-                               .recorded_version = ""};
+                               .recorded_version = "",
+                               .stream_handles = handles};
     world->policy = ops->create(&setup, error);
     return world->policy != NULL;
 }
@@ -65,9 +67,9 @@ bool small_world_refuses(const char *policy, const char *words)
     return !is_made && error.code == FRAG_E_USAGE && strstr(error.sentence, words) != NULL;
 }
 
-frag_grant small_world_alloc(small_world *world, uint64_t bytes)
+frag_grant small_world_alloc_on(small_world *world, uint32_t stream, uint64_t bytes)
 {
-    frag_request request = {.bytes = bytes};
+    frag_request request = {.bytes = bytes, .stream = stream};
     frag_grant grant = {0};
     if (!world->spec.ops->alloc(world->policy, &request, &grant))
         fail_msg("%s: out of memory for %llu bytes", world->spec.text, (unsigned long long)bytes);
@@ -75,6 +77,11 @@ frag_grant small_world_alloc(small_world *world, uint64_t bytes)
     if (!world->spec.ops->check(world->policy, &error))
         fail_msg("%s: %s", world->spec.text, error.sentence);
     return grant;
+}
+
+frag_grant small_world_alloc(small_world *world, uint64_t bytes)
+{
+    return small_world_alloc_on(world, 0, bytes);
 }
 
 bool small_world_has_room(small_world *world, uint64_t bytes)
@@ -87,9 +94,14 @@ bool small_world_has_room(small_world *world, uint64_t bytes)
     return true;
 }
 
+void small_world_free_on(small_world *world, uint32_t stream, frag_grant grant)
+{
+    world->spec.ops->free(world->policy, grant.handle, stream);
+}
+
 void small_world_free(small_world *world, frag_grant grant)
 {
-    world->spec.ops->free(world->policy, grant.handle, 0);
+    small_world_free_on(world, 0, grant);
 }
 
 void small_world_empty_cache(small_world *world)

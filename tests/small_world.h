@@ -16,6 +16,8 @@ typedef struct small_world {
     frag_policy *policy;
 } small_world;
 
+enum { SMALL_WORLD_STREAMS = 3 };
+
 /* policy as after --policy. Up to 1000 blocks at once of up to 1 GiB. Fails the test when refused.
  */
 void small_world_open(small_world *world, const char *policy, uint64_t capacity_bytes);
@@ -28,6 +30,9 @@ bool small_world_refuses(const char *policy, const char *words);
 frag_grant small_world_alloc(small_world *world, uint64_t bytes);
 bool small_world_has_room(small_world *world, uint64_t bytes);
 void small_world_free(small_world *world, frag_grant grant);
+/* The same on a stream; those above are on stream 0. */
+frag_grant small_world_alloc_on(small_world *world, uint32_t stream, uint64_t bytes);
+void small_world_free_on(small_world *world, uint32_t stream, frag_grant grant);
 void small_world_empty_cache(small_world *world);
 
 /* Holes inside segments. */

@@ -1,5 +1,5 @@
-/* The pytorch policy against logs of the real library, in every build; all of them, and what is
- * printed: tests/golden.bats. */
+/* Policies against logs of the real libraries, in every build; all of them, and what is printed:
+ * tests/golden.bats, tests/golden_peers.bats. */
 #include "sim/cli/golden_compare.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "sim/cli/inputs.h"
 
-#define FOLDER "tests/data/golden/"
+#define FOLDER "tests/data/"
 
 typedef struct loaded {
     frag_golden_log log;
@@ -22,18 +22,21 @@ typedef struct loaded {
     frag_policy_spec spec;
 } loaded;
 
-static void load(const char *name, loaded *all)
+static void load(const char *folder, const char *name, loaded *all)
 {
     char path[256];
     frag_error error = {0};
     frag_policy_spec spec;
-    snprintf(path, sizeof path, FOLDER "%s.jsonl.zst", name);
+    snprintf(path, sizeof path, FOLDER "%s/%s.jsonl.zst", folder, name);
     frag_input *input = frag_input_open(path, &error);
     if (input == NULL || !frag_golden_log_read(input, &all->log, &error) ||
         !frag_golden_log_record(&all->log, name, &all->recording, &all->ends, &error))
         fail_msg("%s: %s", path, error.sentence);
     frag_input_close(input);
-    assert_true(frag_policy_spec_parse("pytorch:recorded", &spec, &error));
+    const char *policy = all->log.library == 0
+                             ? "pytorch:recorded"
+                             : frag_strings_get(&all->log.strings, all->log.policy);
+    assert_true(frag_policy_spec_parse(policy, &spec, &error));
     assert_true(frag_inputs_resolve(&spec, &all->recording, &all->spec, &error));
     frag_policy_spec_destroy(&spec);
 }
@@ -55,6 +58,15 @@ static void compare(const loaded *all, frag_golden_result *result)
         fail_msg("%s: %s", all->recording.name, error.sentence);
 }
 
+static void compare_whole(const loaded *all, const char *name, frag_golden_result *result)
+{
+    compare(all, result);
+    if (!result->is_identical)
+        fail_msg("%s:%llu: %s: the library has %s; the policy has %s", name,
+                 (unsigned long long)result->line, result->kind, result->library.bytes,
+                 result->policy.bytes);
+}
+
 static void follows_the_real_library(void **state)
 {
     (void)state;
@@ -68,14 +80,31 @@ static void follows_the_real_library(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         loaded all;
         frag_golden_result result;
-        load(names[i], &all);
-        compare(&all, &result);
-        if (!result.is_identical)
-            fail_msg("%s:%llu: %s: the library has %s; the policy has %s", names[i],
-                     (unsigned long long)result.line, result.kind, result.library.bytes,
-                     result.policy.bytes);
+        load("golden", names[i], &all);
+        compare_whole(&all, names[i], &result);
         assert_true(result.requests > 50);
         assert_true(result.device_events > 0);
+        frag_golden_result_destroy(&result);
+        unload(&all);
+    }
+}
+
+static void follows_the_pools_of_other_frameworks(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "rmm-pool-streams4-evdown", "rmm-pool-max-odd",     "rmm-binning-pool",
+        "rmm-fixed-64K-32",         "rmm-arena-bound-oom",  "tf-bfc-coalesce-down",
+        "tf-bfc-refuse-2",          "ort-bfc-shrink-ph-s1", "ort-bfc-huge-s0",
+        "cupy-limit-train",         "cupy-streams4",        "paddle-down",
+        "paddle-idle-chunk",        "paddle-small-train",   "paddle-trim",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        loaded all;
+        frag_golden_result result;
+        load("golden-peers", names[i], &all);
+        compare_whole(&all, names[i], &result);
+        assert_true(result.requests > 2000);
         frag_golden_result_destroy(&result);
         unload(&all);
     }
@@ -107,7 +136,7 @@ static void finds_what_was_changed_in_a_log(void **state)
 {
     (void)state;
     loaded all;
-    load("2.9.1-tight-exp-ms64-1", &all);
+    load("golden", "2.9.1-tight-exp-ms64-1", &all);
     frag_golden_log *log = &all.log;
     uint32_t at = find_line(log, FRAG_GOLDEN_ALLOC, 500);
     log->lines[at].address ^= 512;
@@ -165,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_the_real_library),
+        cmocka_unit_test(follows_the_pools_of_other_frameworks),
         cmocka_unit_test(finds_what_was_changed_in_a_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

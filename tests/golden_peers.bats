@@ -1,0 +1,136 @@
+# fraglab verify --against golden: the policies that model other frameworks' pools against logs of the real
+# libraries, request by request.
+
+D=tests/data/golden-peers
+
+setup() {
+    out=$BATS_TEST_TMPDIR
+}
+
+# A pool on two streams: a block that is stolen, lists that are merged, growth, and a free elsewhere.
+small_log() {
+    cat <<'LOG'
+{"golden":"rmm-pool","version":"25.10.0","params":{"initial":4096,"maximum":null,"event_order":"up"},"capacity":8388608,"va":"up","va_base":123145302310912,"gran":2097152,"gap":2097152,"profile":"small","seed":1,"drv":[["malloc",123145302310912,4096,0]]}
+{"op":"alloc","id":0,"size":1000,"stream":0,"addr":123145302310912}
+{"op":"alloc","id":1,"size":1024,"stream":1,"addr":123145302311936,"drv":[["wait",4096,6291472]]}
+{"op":"free","id":1,"stream":1}
+{"op":"alloc","id":2,"size":4000,"stream":0,"addr":123145306505216,"drv":[["wait",1,6291488],["malloc",123145306505216,4096,0]]}
+{"op":"alloc","id":3,"size":0,"stream":0,"addr":0}
+{"op":"alloc","id":4,"size":100000000,"stream":0,"oom":true,"drv":[["malloc",0,100000000,2]]}
+{"op":"free","id":0,"stream":1}
+{"summary":{"requests":6,"allocs":5,"frees":2,"ooms":1,"driver_mallocs":3,"driver_refusals":1,"driver_frees":0,"reserved_end":8192,"peak_reserved":8192,"event_records":2,"stream_waits":2,"syncs":0}}
+LOG
+}
+
+@test "every log of the real libraries is followed request by request" {
+    run ./fraglab verify --against golden --check 500 $D
+    [ "$status" -eq 0 ]
+    [ "$(ls $D/*.zst | wc -l)" -ge 56 ]
+    [[ "${lines[0]}" =~ ^"identical: "[0-9,]+" requests, "[0-9,]+" device events, "[0-9,]+" OOM in $(ls $D/*.zst | wc -l) logs"$ ]]
+    [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
+}
+
+@test "logs of several libraries stand side by side" {
+    run ./fraglab verify --against golden $D/cupy-limit.jsonl.zst tests/data/golden/2.9.1-tiny-def-1.jsonl.zst $D/tf-bfc-oom-g1.jsonl.zst
+    [ "$status" -eq 0 ]
+    [ "$(grep -c ': identical: ' <<<"$output")" -eq 3 ]
+}
+
+@test "a small log is compared whole" {
+    small_log >"$out/small.jsonl"
+    run ./fraglab verify --against golden --check 1 "$out/small.jsonl"
+    [ "$status" -eq 0 ]
+    [ "$output" = "identical: 7 requests, 5 device events, 1 OOM" ]
+    run ./fraglab verify --against golden --format jsonl "$out/small.jsonl"
+    [[ "$output" == *'"trace":{"name":"small.jsonl","torch":null,"conf":null,"library":"rmm-pool 25.10.0"},'* ]]
+    [[ "$output" == *'"policy":{"name":"rmm-pool","label":"rmm-pool:initial_pool_size=4096,event_order=up"},'* ]]
+}
+
+@test "every kind of difference is seen" {
+    differs() { # kind, line, sed expression
+        small_log | sed "$3" >"$out/log.jsonl"
+        run ./fraglab verify --against golden "$out/log.jsonl"
+        [ "$status" -eq 1 ]
+        [[ "${lines[1]}" == "log.jsonl:$2: different in $1, after "* ]]
+    }
+    differs "device calls" 1 '1s/912,4096,0/912,8192,0/'
+    differs address 2 '2s/310912/311168/'
+    differs oom 5 '5s/"addr":[0-9]*/"oom":true/'
+    differs oom 7 '7s/"oom":true/"addr":123145302310912/'
+    differs "device calls" 3 '3s/"wait",4096/"wait",8192/'
+    differs "device calls" 3 '3s/6291472/6291488/'
+    differs "device calls" 3 '3s/,"drv.*]]//'
+    differs "device calls" 5 '5s/"wait",1,/"wait",0,/'
+    differs "device calls" 8 '8s/}$/,"drv":[["sync",4096,0]]}/'
+    differs end 9 '9s/"event_records":2/"event_records":3/'
+    differs end 9 '9s/"stream_waits":2/"stream_waits":1/'
+    differs end 9 '9s/"peak_reserved":8192/"peak_reserved":8193/'
+}
+
+@test "another policy can be held against a log" {
+    run ./fraglab verify --against golden --policy best-fit:space=segments $D/rmm-pool-train-i0.jsonl.zst
+    [ "$status" -eq 1 ]
+    [[ "${lines[1]}" == *": different in device calls, after 0 identical requests" ]]
+    run ./fraglab verify --against golden --policy rmm-pool:event_order=down $D/rmm-pool-streams3-train.jsonl.zst
+    [ "$status" -eq 1 ]
+}
+
+@test "a log that ends where the library did not return is followed up to there" {
+    head='{"golden":"tf-bfc","version":"2.21.0","params":{"memory_limit":1073741824,"allow_growth":true},"capacity":2097152,"va":"up","va_base":123145302310912,"gran":2097152,"gap":2097152}'
+    first='{"op":"alloc","id":0,"size":2097152,"stream":0,"addr":123145302310912,"drv":[["malloc",123145302310912,2097152,0]]}'
+    hang=$(printf '["malloc",0,%s,2],' 4194304 3774976 3397632 3057920 2752256 2477056 2229504 2006784 1806336 1625856 1463296 1317120 1185536 \
+        1067008 960512 864512 778240 700416 630528 567552 510976 460032 414208 372992 335872 302336 272128 244992 \
+        220672 198656 178944 161280 145152 130816 117760 105984 95488 86016 77568 69888 62976 56832 51200 46080 \
+        41472 37376 33792 30464 27648 25088 22784 20736 18688 16896 15360 13824 12544 11520 10496 9472 8704 7936 \
+        7168 6656 6144 5632 5120 4608 4352 4096 3840 3584 3328 3072 2816 2560 2304 2304 2304)
+    printf '%s\n%s\n{"op":"alloc","id":1,"size":2000,"stream":0,"hang":true,"drv":[%s]}\n' "$head" "$first" "${hang%,}" >"$out/hang.jsonl"
+    run ./fraglab verify --against golden "$out/hang.jsonl"
+    [ "$status" -eq 0 ]
+    [ "$output" = "identical: 2 requests, 78 device events, 1 OOM (the log ends where the library failed)" ]
+    sed 's/,2560,2\]/,2559,2]/' "$out/hang.jsonl" >"$out/other.jsonl"
+    run ./fraglab verify --against golden "$out/other.jsonl"
+    [ "$status" -eq 1 ]
+    printf '{"op":"free","id":0,"stream":0}\n' >>"$out/hang.jsonl"
+    run ./fraglab verify --against golden "$out/hang.jsonl"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"hang.jsonl:4: a request follows one that has no answer"* ]]
+}
+
+@test "a bad log is exit 3 with its line" {
+    refused() { # line, words, sed expression
+        small_log | sed "$3" >"$out/bad.jsonl"
+        run ./fraglab verify --against golden "$out/bad.jsonl"
+        [ "$status" -eq 3 ]
+        [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
+    }
+    refused 1 "log of 'jemalloc', for which there is no policy" '1s/rmm-pool/jemalloc/'
+    refused 1 "rmm-pool has no parameter 'bogus'" '1s/"initial"/"bogus"/'
+    refused 1 "parameter 'initial' is neither a number, a flag nor a word" '1s/4096,"max/[],"max/'
+    refused 1 '"params" will not do; expected an object' '1s/"params":{[^}]*}/"params":5/'
+    refused 1 '"va" will not do; expected "up" or "down"' '1s/"va":"up"/"va":"left"/'
+    refused 1 '"gran" will not do; expected 1 or more' '1s/"gran":2097152/"gran":0/'
+    refused 3 "stream" '3s/"stream":1/"stream":-1/'
+    refused 3 "entry 1 of \"drv\" is no device call known here" '3s/"wait"/"map"/'
+    refused 4 "id 9 is not in use" '4s/"id":1/"id":9/'
+    refused 4 "op 'fre' is not known; expected alloc, free or trim" '4s/"free"/"fre"/'
+    refused 9 'the log stops without its "summary" line; it was cut short' '9d'
+    small_log | sed '1s/4096,"max/4097,"max/' >"$out/bad.jsonl"
+    run ./fraglab verify --against golden "$out/bad.jsonl"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"must be multiples of 256"* ]]
+}
+
+@test "such a log is a recording like others" {
+    for log in rmm-pool-streams4 cupy-limit paddle-trim rmm-arena-oom; do
+        ./fraglab trace check $D/$log.jsonl.zst
+        ./fraglab trace convert $D/$log.jsonl.zst "$out/a.fgt" -f
+        ./fraglab trace convert "$out/a.fgt" "$out/a.txt" --to text -f
+        ./fraglab trace convert $D/$log.jsonl.zst "$out/b.txt" --to text -f
+        cmp "$out/a.txt" "$out/b.txt"
+    done
+    run ./fraglab trace info $D/rmm-pool-streams4.jsonl.zst
+    [[ "$output" == *"golden.policy = rmm-pool:initial_pool_size=1073741824,event_order=up"* ]]
+    # The policy of the log reserves what the library reserved.
+    run ./fraglab run $D/rmm-pool-streams4.jsonl.zst --policy rmm-pool:initial_pool_size=1GiB --format csv
+    [[ "$output" == *",8589934592,"* ]]
+}
