@@ -323,6 +323,12 @@ static frag_device_result cuda_unmap(frag_device *device, uint64_t address, uint
 
 /* ---- the rest */
 
+static uint64_t ballast_leaves(const frag_gpu_device_options *options)
+{
+    uint64_t others = options->used_by_others_bytes;
+    return options->capacity_bytes > others ? options->capacity_bytes - others : 0;
+}
+
 static frag_device_result cuda_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {
@@ -336,8 +342,11 @@ static frag_device_result cuda_memory_info(frag_device *device, uint64_t *free_b
     size_t total = 0;
     frag_device_result result =
         must(cuda, "cudaMemGetInfo", cuda->cuda->cudaMemGetInfo(&free_now, &total));
-    *free_bytes = free_now;
     *total_bytes = device->capacity_bytes;
+    /* A ballast is of whole pages; what it leaves beside the capacity is nobody's. */
+    uint64_t start = cuda->report.free_start_bytes;
+    uint64_t sum = free_now + (cuda->options.has_ballast ? ballast_leaves(&cuda->options) : start);
+    *free_bytes = sum > start ? sum - start : 0;
     return result;
 }
 
@@ -590,11 +599,9 @@ static bool prepare(cuda_device *cuda, frag_error *error)
     cuda->report.free_start_bytes = cuda->report.free_before_bytes;
     if (!options->has_ballast)
         return true;
-    uint64_t others = options->used_by_others_bytes;
-    uint64_t left = options->capacity_bytes > others ? options->capacity_bytes - others : 0;
-    bool ok =
-        frag_cuda_ballast_fill(&cuda->ballast, cuda->gpu, left, cuda->base.page_bytes, error) &&
-        frag_cuda_free_bytes(cuda->gpu, &cuda->report.free_start_bytes, error);
+    bool ok = frag_cuda_ballast_fill(&cuda->ballast, cuda->gpu, ballast_leaves(options),
+                                     cuda->base.page_bytes, error) &&
+              frag_cuda_free_bytes(cuda->gpu, &cuda->report.free_start_bytes, error);
     cuda->report.ballast_bytes = cuda->ballast.bytes;
     return ok;
 }

@@ -129,8 +129,11 @@ int frag_cuda_mapper_unmap(frag_cuda_mapper *mapper, frag_cuda_place *range, uin
 
 void frag_cuda_mapper_empty(frag_cuda_mapper *mapper)
 {
-    for (size_t i = 0; i < mapper->mappings.count; i++)
-        take_off(mapper, &mapper->mappings.items[i]);
+    for (size_t i = 0; i < mapper->mappings.count; i++) {
+        const frag_cuda_place *mapping = &mapper->mappings.items[i];
+        mapper->cuda->cuMemUnmap(mapping->real, (size_t)mapping->bytes);
+        mapper->cuda->cuMemRelease(mapping->handle);
+    }
     mapper->mappings.count = 0;
 }
 
