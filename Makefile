@@ -39,6 +39,11 @@ $(error CUDA=yes, but no cuda_runtime_api.h is found; name the toolkit with CUDA
 endif
 cuda_check = $(if $(CUDA_INCLUDE),$(BUILD)/cuda_abi.stamp)
 gpu_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/fraglab_cuda.so)
+# The recorder that is preloaded needs no toolkit either; the one that CUPTI carries needs cupti.h.
+cupti_homes = $(CUDA_INCLUDE) $(CUDA_INCLUDE:%/include=%/extras/CUPTI/include)
+CUPTI_INCLUDE := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(cupti_homes:%=%/cupti.h))))
+CUPTI_LIBRARIES := $(patsubst %/libcupti.so,%,$(firstword $(wildcard $(foreach place,lib64 lib lib/x86_64-linux-gnu,$(CUPTI_INCLUDE:%/include=%/$(place)/libcupti.so)))))
+record_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/libfraglab_record.so $(if $(CUPTI_LIBRARIES),$(BUILD)/libfraglab_cupti.so))
 
 CORE = $(wildcard sim/base/*.c sim/*.c allocators/*.c traces/*.c)
 CLI = $(wildcard sim/cli/*.c)
@@ -56,7 +61,7 @@ test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libfraglab.a
 
 all: fraglab
 
-fraglab: $(BUILD)/fraglab $(gpu_targets)
+fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
 	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
 
@@ -70,6 +75,17 @@ $(BUILD)/fraglab_cuda.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(GPU)) $(cuda_chec
 $(BUILD)/cuda_abi.stamp: gpu_replay/cuda_abi_check.c gpu_replay/cuda_abi.h
 	@mkdir -p $(@D)
 	$(call quiet,CHECK)$(CC) $(ALL_CFLAGS) $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -fsyntax-only $< && touch $@
+# Recorders go into other people's programs: always optimised (a call of theirs must stay a jump), never
+# with a sanitizer.
+RECORD_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) -O2 -g -fPIC -fvisibility=hidden -MMD -MP
+$(BUILD)/libfraglab_record.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_cupti.c,$(wildcard gpu_replay/recorder/*.c)))
+	$(call quiet,LINK)$(CC) -shared -o $@ $^ -ldl -lpthread
+$(BUILD)/libfraglab_cupti.so: $(BUILD)/gpu_replay/recorder/record_cupti.o $(BUILD)/gpu_replay/recorder/record_log.o
+	$(call quiet,LINK)$(CC) -shared -o $@ $^ -L$(CUPTI_LIBRARIES) -Wl,-rpath,$(CUPTI_LIBRARIES) -lcupti -lpthread
+$(BUILD)/gpu_replay/recorder/%.o: gpu_replay/recorder/%.c | setup
+	@mkdir -p $(@D)
+	$(call quiet,CC  )$(CC) $(RECORD_CFLAGS) $(if $(findstring cupti,$<),-isystem $(CUPTI_INCLUDE) -isystem $(CUDA_INCLUDE)) -c -o $@ $<
+
 # Objects for shared objects.
 $(BUILD)/shared/%.o: %.c | setup
 	@mkdir -p $(@D)
@@ -225,6 +241,8 @@ install: fraglab
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so "$(MODULEDIR)/"; }
+	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
+	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
@@ -240,7 +258,7 @@ uninstall:
 clean:
 	rm -rf build
 distclean: clean
-	rm -f fraglab fraglab_cuda.so *.tmp
+	rm -f fraglab fraglab_cuda.so libfraglab_record.so libfraglab_cupti.so *.tmp
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/memory.h"
+#include "sim/device_log.h"
 #include "traces/fgt.h"
 
 /* ---- findings */
@@ -44,9 +45,13 @@ uint64_t frag_findings_inconsistencies(const frag_findings *findings)
 
 /* ---- formats */
 static const char *const format_names[FRAG_FORMAT_COUNT] = {
-    [FRAG_FORMAT_AUTO] = "auto",     [FRAG_FORMAT_FGT] = "fgt",
-    [FRAG_FORMAT_TEXT] = "text",     [FRAG_FORMAT_SNAPSHOT] = "snapshot",
+    [FRAG_FORMAT_AUTO] = "auto",
+    [FRAG_FORMAT_FGT] = "fgt",
+    [FRAG_FORMAT_TEXT] = "text",
+    [FRAG_FORMAT_SNAPSHOT] = "snapshot",
     [FRAG_FORMAT_GOLDEN] = "golden",
+    [FRAG_FORMAT_DEVICE_LOG] = "device-log",
+    [FRAG_FORMAT_DEVICE_SEGMENTS] = "device-segments",
 };
 
 bool frag_trace_format_find(const char *name, frag_trace_format *format)
@@ -73,6 +78,9 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         return false;
     if (count >= FRAG_FGT_MAGIC_BYTES && memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0)
         *format = FRAG_FORMAT_FGT;
+    else if (count >= FRAG_DEVICE_LOG_MAGIC_BYTES &&
+             memcmp(bytes, FRAG_DEVICE_LOG_MAGIC, FRAG_DEVICE_LOG_MAGIC_BYTES) == 0)
+        *format = FRAG_FORMAT_DEVICE_LOG;
     else if (starts_with(bytes, count, "# fraglab trace "))
         *format = FRAG_FORMAT_TEXT;
     else if (count > 0 && bytes[0] == 0x80)
@@ -95,7 +103,7 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         return frag_fail_at(
             error, 0,
             "the format is not known; expected a .fgt, a text trace (its first line is "
-            "'# fraglab trace 1'), a pickled torch snapshot or a golden log");
+            "'# fraglab trace 1'), a pickled torch snapshot, a device log or a golden log");
     return true;
 }
 
@@ -168,6 +176,9 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
         ok = frag_text_read(input, options, recording, error);
     else if (ok && format == FRAG_FORMAT_GOLDEN)
         ok = frag_golden_read(input, recording, error);
+    else if (ok && (format == FRAG_FORMAT_DEVICE_LOG || format == FRAG_FORMAT_DEVICE_SEGMENTS))
+        ok = frag_device_log_load(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording, findings,
+                                  error);
     else if (ok)
         ok = frag_snapshot_read(input, options, recording, findings, error);
     if (!ok)

@@ -8,10 +8,12 @@
 
 typedef enum frag_trace_format {
     FRAG_FORMAT_AUTO,
-    FRAG_FORMAT_FGT,      /* our binary columns */
-    FRAG_FORMAT_TEXT,     /* our text form */
-    FRAG_FORMAT_SNAPSHOT, /* torch.cuda.memory._snapshot, pickled */
-    FRAG_FORMAT_GOLDEN,   /* log of a real allocator library under a random script, JSON Lines */
+    FRAG_FORMAT_FGT,        /* our binary columns */
+    FRAG_FORMAT_TEXT,       /* our text form */
+    FRAG_FORMAT_SNAPSHOT,   /* torch.cuda.memory._snapshot, pickled */
+    FRAG_FORMAT_GOLDEN,     /* log of a real allocator library under a random script, JSON Lines */
+    FRAG_FORMAT_DEVICE_LOG, /* a recorder's log of device calls, taken as requests */
+    FRAG_FORMAT_DEVICE_SEGMENTS, /* the same, taken as what an allocator asked: observed segments */
     FRAG_FORMAT_COUNT
 } frag_trace_format;
 
@@ -63,5 +65,7 @@ bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *
 bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
                         frag_recording *recording, frag_findings *findings, frag_error *error);
 bool frag_golden_read(frag_input *input, frag_recording *recording, frag_error *error);
+bool frag_device_log_load(frag_input *input, bool as_segments, frag_recording *recording,
+                          frag_findings *findings, frag_error *error);
 
 #endif

@@ -70,7 +70,7 @@
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the traces, instead of by content",                                     \
-        .choices = "fgt|text|snapshot|golden"                                                      \
+        .choices = "fgt|text|snapshot|golden|device-log|device-segments"                           \
     }
 
 typedef struct frag_policy_list {

@@ -16,7 +16,7 @@ extern const frag_command frag_command_trace_cut;
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the input, instead of by content",                                      \
-        .choices = "fgt|text|snapshot|golden"                                                      \
+        .choices = "fgt|text|snapshot|golden|device-log|device-segments"                           \
     }
 
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
