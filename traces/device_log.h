@@ -7,7 +7,7 @@
 #define FRAG_TRACES_DEVICE_LOG_H
 
 #include "sim/base/file.h"
-#include "sim/device_log.h"
+#include "sim/device_log_format.h"
 #include "sim/trace.h"
 #include "traces/load.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sim/base/memory.h"
-#include "sim/device_log.h"
+#include "sim/device_log_format.h"
 #include "traces/fgt.h"
 
 /* ---- findings */

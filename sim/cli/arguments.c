@@ -191,12 +191,14 @@ static bool find_command(frag_arguments *arguments, int argc, char **argv, int *
 }
 
 /* getopt's tables, made from ours. */
-static void fill_tables(const option_list *list, struct option long_options[OPTIONS_MAX + 1],
+static void fill_tables(const option_list *list, bool stops_at_operand,
+                        struct option long_options[OPTIONS_MAX + 1],
                         char letters[OPTIONS_MAX * 2 + 3])
 {
     size_t used = 0;
-    /* '-': operands come in order, as arguments of code 1; ':': a missing value is told apart. */
-    letters[used++] = '-';
+    /* '-': operands come in order, as arguments of code 1; '+': the first one ends the options;
+     * ':': a missing value is told apart. */
+    letters[used++] = stops_at_operand ? '+' : '-';
     letters[used++] = ':';
     for (size_t i = 0; i < list->count; i++) {
         const frag_command_option *option = list->items[i];
@@ -291,7 +293,7 @@ static bool parse_options(frag_arguments *arguments, int argc, char **argv, frag
     collect_options(&list, frag_global_options);
     struct option long_options[OPTIONS_MAX + 1];
     char letters[OPTIONS_MAX * 2 + 3];
-    fill_tables(&list, long_options, letters);
+    fill_tables(&list, last_command(arguments)->takes_command, long_options, letters);
     arguments->operands = frag_alloc((size_t)argc, sizeof *arguments->operands);
     opterr = 0;
     optind = 0;

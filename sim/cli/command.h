@@ -28,7 +28,8 @@ typedef struct frag_command {
     const frag_command_option *options; /* ends with name NULL; may be NULL */
     const struct frag_command *const *subcommands; /* ends with NULL; NULL: none */
     uint32_t operand_min;
-    uint32_t operand_max;                        /* UINT32_MAX: any number */
+    uint32_t operand_max; /* UINT32_MAX: any number */
+    bool takes_command;   /* the operands are a command: options behind the first are not ours */
     int (*run)(const frag_arguments *arguments); /* exit code */
 } frag_command;
 
@@ -38,6 +39,7 @@ extern const frag_command frag_command_min_capacity;
 extern const frag_command frag_command_compare;
 extern const frag_command frag_command_plot;
 extern const frag_command frag_command_trace;
+extern const frag_command frag_command_record;
 extern const frag_command frag_command_policies;
 extern const frag_command frag_command_device;
 extern const frag_command frag_command_doctor;

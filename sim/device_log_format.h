@@ -5,8 +5,8 @@
  * Numbers are little-endian. Layout: a header of FRAG_DEVICE_LOG_HEADER_BYTES, then records of
  * FRAG_DEVICE_LOG_RECORD_BYTES. The header counts the records that were begun, so that a reader
  * knows how much of a log is missing, whatever ended its program. */
-#ifndef FRAG_SIM_DEVICE_LOG_H
-#define FRAG_SIM_DEVICE_LOG_H
+#ifndef FRAG_SIM_DEVICE_LOG_FORMAT_H
+#define FRAG_SIM_DEVICE_LOG_FORMAT_H
 
 #include <stdint.h>
 
