@@ -151,6 +151,14 @@ $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
+# ---- programs that tests/record.bats records, on both software CUDAs, and what prints a device log
+record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines
+record-programs: fraglab $(record_programs) $(software_libraries)
+$(BUILD)/tests/programs/recorded-%: $(BUILD)/tests/programs/recorded.o $(software_libraries)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(SOFTWARE)/$* -l:libcudart.so.$* -l:libcuda.so.1 -Wl,-rpath-link,$(SOFTWARE) -lpthread -ldl
+$(BUILD)/tests/programs/device_log_lines: $(BUILD)/tests/programs/device_log_lines.o $(BUILD)/libfraglab.a
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 # Version and commit reach one file, which is compiled anew when they change.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
 version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shell cat $(BUILD)/version.stamp | cut -d" " -f2)"' \
