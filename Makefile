@@ -152,10 +152,19 @@ $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
 # ---- programs that tests/record.bats records, on both software CUDAs, and what prints a device log
-record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines
+cupti_soname = $(notdir $(firstword $(wildcard $(CUPTI_LIBRARIES)/libcupti.so.[0-9][0-9])))
+record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines \
+                  $(if $(CUPTI_LIBRARIES),$(BUILD)/tests/programs/injected $(BUILD)/tests/programs/$(cupti_soname))
 record-programs: fraglab $(record_programs) $(software_libraries)
 $(BUILD)/tests/programs/recorded-%: $(BUILD)/tests/programs/recorded.o $(software_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(SOFTWARE)/$* -l:libcudart.so.$* -l:libcuda.so.1 -Wl,-rpath-link,$(SOFTWARE) -lpthread -ldl
+# Where CUPTI is, a stand-in for it calls the other recorder back.
+$(BUILD)/tests/programs/cupti_stand_in.o $(BUILD)/tests/programs/injected.o: ALL_CFLAGS += -fPIC -isystem $(CUPTI_INCLUDE) -isystem $(CUDA_INCLUDE)
+$(BUILD)/tests/programs/$(cupti_soname): $(BUILD)/tests/programs/cupti_stand_in.o
+	@echo '$(cupti_soname) { *; };' > $@.map
+	$(call quiet,LINK)$(CC) -shared -Wl,-soname,$(cupti_soname) -Wl,--version-script=$@.map -o $@ $<
+$(BUILD)/tests/programs/injected: $(BUILD)/tests/programs/injected.o
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 $(BUILD)/tests/programs/device_log_lines: $(BUILD)/tests/programs/device_log_lines.o $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 

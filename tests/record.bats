@@ -179,3 +179,43 @@ typed" ]
     LD_LIBRARY_PATH=$PWD/build/release/software-cuda/12 ./fraglab record -o "$out/y.fgt" "$programs/recorded-12" plain 2>"$out/said" || true
     grep -qE '^fraglab: recording by (cupti|preload), as ' "$out/said"
 }
+
+has_cupti() { [ -e libfraglab_cupti.so ] || skip "built without CUPTI"; }
+
+@test "the recorder in CUPTI follows every kind of driver call" {
+    has_cupti
+    mkdir "$out/logs"
+    FRAGLAB_RECORD=$out/logs LD_LIBRARY_PATH=$programs "$programs/injected" ./libfraglab_cupti.so
+    diff - <("$programs/device_log_lines" "$out"/logs/*) <<'END'
+cuMemAlloc_v2 bytes=3145728 address=0x1000 = 0
+cuMemAllocAsync bytes=2097152 stream=0x70 address=0x2000 = 0
+cuMemAlloc_v2 bytes=943718400 address=0x0 = 2
+cuMemFree_v2 address=0x1000 = 0
+cuMemFreeAsync address=0x2000 stream=0x2 = 0
+cuMemAddressReserve bytes=8388608 alignment=0 address=0x600000000000 = 0
+cuMemCreate bytes=2097152 device=1 handle=0x10 = 0
+cuMemMap address=0x600000000000 bytes=2097152 handle=0x10 = 0
+cuMemSetAccess address=0x600000000000 bytes=2097152 = 0
+cuMemUnmap address=0x600000000000 bytes=2097152 = 0
+cuMemRelease handle=0x10 = 0
+cuMemAddressFree address=0x600000000000 bytes=8388608 = 0
+cuMemPoolCreate pool=0x5500 = 0
+cuMemPoolSetAttribute pool=0x5500 attribute=4 = 0
+cuMemAllocFromPoolAsync bytes=1048576 pool=0x5500 stream=0x2 address=0x3000 = 0
+cuMemPoolTrimTo pool=0x5500 bytes=5 = 0
+cuMemPoolDestroy pool=0x5500 = 0
+activity_alloc
+END
+    ./fraglab trace check "$out"/logs/*
+    ./fraglab trace convert "$out"/logs/* - --to text | grep -qx 'meta "record.by" "cupti"'
+}
+
+@test "the recorder in CUPTI does no harm where there is no driver" {
+    has_cupti
+    [ ! -e /dev/nvidiactl ] || skip "a GPU driver is here"
+    mkdir "$out/logs"
+    FRAGLAB_RECORD=$out/logs run "$programs/injected" ./libfraglab_cupti.so
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"nothing is recorded, as CUPTI refuses"* ]]
+    [ -z "$(ls "$out/logs")" ]
+}

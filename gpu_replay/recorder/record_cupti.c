@@ -399,6 +399,11 @@ static bool subscribe(CUptiResult *result)
     return *result == CUPTI_SUCCESS;
 }
 
+/* The oldest driver that this CUPTI works with, as cuDriverGetVersion counts: `fraglab record`
+ * looks before it relies on it. */
+__attribute__((visibility("default"))) extern const int frag_cupti_needs_version;
+const int frag_cupti_needs_version = CUDA_VERSION / 1000 * 1000;
+
 /* What the driver calls when it starts. Whatever happens here, the program goes on: 1 is the answer
  * that it expects. */
 __attribute__((visibility("default"))) int InitializeInjection(void);

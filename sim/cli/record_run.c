@@ -1,5 +1,6 @@
 #include "sim/cli/record_run.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,45 +33,55 @@ static bool find_library(const char *file, char path[8192])
     return false;
 }
 
-static bool has_driver(void)
-{
-    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
-}
+/* Answers without starting the driver, so that this process may still make others. */
+typedef int get_version(int *version);
 
-static bool choose_cupti(frag_record_choice *choice)
+/* What stands against CUPTI; NULL: nothing. Whatever would go wrong only in the program, hours
+ * before anybody looks, is looked at here. */
+static const char *find_hindrance(const char *library)
 {
-    choice->is_cupti = true;
-    return find_library(CUPTI_FILE, choice->library);
-}
-
-static bool choose_preload(frag_record_choice *choice)
-{
-    choice->is_cupti = false;
-    return find_library(PRELOAD_FILE, choice->library);
+    const char *other = getenv(INJECTION_VARIABLE);
+    if (access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0)
+        return "CUPTI needs a GPU driver, and none is here";
+    if (other != NULL && other[0] != '\0')
+        return INJECTION_VARIABLE " names another library already";
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver == NULL)
+        return "CUPTI needs a GPU driver, and libcuda.so.1 is not found";
+    if (dlsym(driver, "frag_software_reset") != NULL)
+        return "the driver is a software CUDA";
+    void *recorder = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    const int *needed = recorder != NULL ? dlsym(recorder, "frag_cupti_needs_version") : NULL;
+    if (needed == NULL)
+        return "CUPTI cannot be loaded";
+    void *found = dlsym(driver, "cuDriverGetVersion");
+    get_version *get;
+    memcpy(&get, &found, sizeof get);
+    int version = 0;
+    if (get == NULL || get(&version) != 0 || version < *needed)
+        return "the GPU driver is older than CUPTI";
+    return NULL;
 }
 
 bool frag_record_choose(const char *by, frag_record_choice *choice, frag_error *error)
 {
     choice->reason = "it was asked for";
-    if (by != NULL && strcmp(by, "cupti") == 0)
-        return choose_cupti(choice) ||
+    choice->is_cupti = by == NULL || strcmp(by, "cupti") == 0;
+    bool has_cupti = choice->is_cupti && find_library(CUPTI_FILE, choice->library);
+    if (by != NULL && choice->is_cupti)
+        return has_cupti ||
                frag_fail(error, FRAG_E_SYSTEM,
                          "there is no " CUPTI_FILE " beside this fraglab; it is built where the "
                          "CUDA toolkit with cupti.h is found; use --by preload");
     if (by == NULL) {
-        const char *other = getenv(INJECTION_VARIABLE);
-        if (!choose_cupti(choice))
-            choice->reason = "this fraglab was built without CUPTI";
-        else if (!has_driver())
-            choice->reason = "CUPTI needs a GPU driver, and none is here";
-        else if (other != NULL && other[0] != '\0')
-            choice->reason = INJECTION_VARIABLE " names another library already";
-        else
-            choice->reason = "CUPTI and a GPU driver are here";
-        if (strcmp(choice->reason, "CUPTI and a GPU driver are here") == 0)
+        const char *hindrance =
+            has_cupti ? find_hindrance(choice->library) : "this fraglab was built without CUPTI";
+        choice->is_cupti = hindrance == NULL;
+        choice->reason = choice->is_cupti ? "CUPTI and a GPU driver are here" : hindrance;
+        if (choice->is_cupti)
             return true;
     }
-    return choose_preload(choice) ||
+    return find_library(PRELOAD_FILE, choice->library) ||
            frag_fail(error, FRAG_E_SYSTEM,
                      "there is no " PRELOAD_FILE " beside this fraglab: it was built with CUDA=no");
 }
