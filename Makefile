@@ -155,6 +155,7 @@ $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 cupti_soname = $(notdir $(firstword $(wildcard $(CUPTI_LIBRARIES)/libcupti.so.[0-9][0-9])))
 record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines \
                   $(if $(CUPTI_LIBRARIES),$(BUILD)/tests/programs/injected $(BUILD)/tests/programs/$(cupti_soname))
+.PHONY: record-programs record-cost
 record-programs: fraglab $(record_programs) $(software_libraries)
 $(BUILD)/tests/programs/recorded-%: $(BUILD)/tests/programs/recorded.o $(software_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(SOFTWARE)/$* -l:libcudart.so.$* -l:libcuda.so.1 -Wl,-rpath-link,$(SOFTWARE) -lpthread -ldl
@@ -167,6 +168,15 @@ $(BUILD)/tests/programs/injected: $(BUILD)/tests/programs/injected.o
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 $(BUILD)/tests/programs/device_log_lines: $(BUILD)/tests/programs/device_log_lines.o $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# What the recorder costs a program, per call.
+record-cost: $(BUILD)/tests/programs/call_cost $(BUILD)/libfraglab_record.so
+	@bash tests/record_cost.sh $(BUILD)/tests/programs
+$(BUILD)/tests/programs/null/libcudart.so.12: tests/programs/null_cudart.c
+	@mkdir -p $(@D)
+	$(call quiet,LINK)$(CC) $(RECORD_CFLAGS) -fvisibility=default -shared -Wl,-soname,libcudart.so.12 -o $@ $<
+$(BUILD)/tests/programs/call_cost: $(BUILD)/tests/programs/call_cost.o $(BUILD)/libfraglab.a $(BUILD)/tests/programs/null/libcudart.so.12
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Version and commit reach one file, which is compiled anew when they change.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
@@ -284,6 +294,7 @@ help:
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
+	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
