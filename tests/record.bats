@@ -4,6 +4,7 @@
 bats_require_minimum_version 1.5.0
 
 setup_file() {
+    [ -e libfraglab_record.so ] || skip "built with CUDA=no"
     make --no-print-directory -s record-programs >/dev/null
 }
 

@@ -262,7 +262,7 @@ static int finish(recording_run *run, const frag_record_choice *choice, frag_out
         frag_report(&error);
         run->has_failed = true;
     }
-    if (run->keeps_logs || run->has_failed)
+    if ((run->keeps_logs && run->log_count > 0) || run->has_failed)
         tell(run, "the logs are in %s", run->folder);
     else
         remove_folder(run);
