@@ -69,7 +69,8 @@
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
-        .help = "format of the traces, instead of by content",                                     \
+        .help = "format of the traces, instead of by content: fgt, text, snapshot, golden, "       \
+                "device-log or device-segments (docs/recording.md)",                               \
         .choices = "fgt|text|snapshot|golden|device-log|device-segments"                           \
     }
 

@@ -15,7 +15,8 @@ extern const frag_command frag_command_trace_cut;
 #define FRAG_TRACE_FROM_OPTION                                                                     \
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
-        .help = "format of the input, instead of by content",                                      \
+        .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
+                "device-log or device-segments (docs/recording.md)",                               \
         .choices = "fgt|text|snapshot|golden|device-log|device-segments"                           \
     }
 

@@ -1,10 +1,10 @@
 /* Stands in for libcupti where no GPU is: it keeps the callback that the recorder subscribes, and
  * stand_in_call makes calls of the driver happen. One activity waits to be flushed. */
+#include "tests/programs/cupti_stand_in.h"
+
 #include <cupti.h>
 #include <stdbool.h>
 #include <string.h>
-
-#include "tests/programs/cupti_stand_in.h"
 
 static CUpti_CallbackFunc callback;
 static bool is_enabled[1024];
