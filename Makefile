@@ -153,12 +153,17 @@ $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 
 # ---- programs that tests/record.bats records, on both software CUDAs, and what prints a device log
 cupti_soname = $(notdir $(firstword $(wildcard $(CUPTI_LIBRARIES)/libcupti.so.[0-9][0-9])))
-record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines \
+record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines $(BUILD)/tests/programs/layered \
                   $(if $(CUPTI_LIBRARIES),$(BUILD)/tests/programs/injected $(BUILD)/tests/programs/$(cupti_soname))
 .PHONY: record-programs record-cost
 record-programs: fraglab $(record_programs) $(software_libraries)
 $(BUILD)/tests/programs/recorded-%: $(BUILD)/tests/programs/recorded.o $(software_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(SOFTWARE)/$* -l:libcudart.so.$* -l:libcuda.so.1 -Wl,-rpath-link,$(SOFTWARE) -lpthread -ldl
+$(BUILD)/tests/programs/layers/lib%.so: tests/programs/%.c tests/programs/layers.h
+	@mkdir -p $(@D)
+	$(call quiet,LINK)$(CC) $(RECORD_CFLAGS) -fvisibility=default -shared -o $@ $<
+$(BUILD)/tests/programs/layered: $(BUILD)/tests/programs/layered.o $(BUILD)/tests/programs/layers/libouter.so $(BUILD)/tests/programs/layers/libinner.so
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(@D)/layers -Wl,--no-as-needed -louter -linner '-Wl,-rpath,$$ORIGIN/layers' -ldl
 # Where CUPTI is, a stand-in for it calls the other recorder back.
 $(BUILD)/tests/programs/cupti_stand_in.o $(BUILD)/tests/programs/injected.o: ALL_CFLAGS += -fPIC -isystem $(CUPTI_INCLUDE) -isystem $(CUDA_INCLUDE)
 $(BUILD)/tests/programs/$(cupti_soname): $(BUILD)/tests/programs/cupti_stand_in.o

@@ -173,14 +173,6 @@ static void virtual_by_link(void)
     use_virtual(&calls);
 }
 
-/* What dlsym finds next must be counted from this program, recorded or not. */
-static void next(void)
-{
-    check(dlsym(RTLD_NEXT, "malloc") == NULL, 0, "dlsym(RTLD_NEXT)");
-    check(dlsym(RTLD_DEFAULT, "no such name") != NULL, 0, "dlsym(RTLD_DEFAULT)");
-    check(dlsym(RTLD_NEXT, "dlsym") == NULL, 0, "dlsym(RTLD_NEXT)");
-}
-
 static void *run_thread(void *context)
 {
     (void)context;
@@ -257,7 +249,6 @@ static const struct {
     {"virtual-by-entry", virtual_by_entry},
     {"virtual-by-dlsym", virtual_by_dlsym},
     {"virtual-by-link", virtual_by_link},
-    {"next", next},
     {"threads", threads},
     {"fork", fork_child},
     {"exec", exec_self},
