@@ -168,6 +168,18 @@ typed" ]
     [ "$(grep -c 'recording of process' <<<"$output")" -eq 1 ]
 }
 
+@test "a log that cannot grow ends, and says so" {
+    mkdir "$out/logs"
+    unset FRAGLAB_SOFTWARE_CUDA
+    LD_LIBRARY_PATH=$PWD/build/release/software-cuda/12 LD_PRELOAD=$PWD/libfraglab_record.so FRAGLAB_RECORD=$out/logs \
+        run bash -c 'ulimit -f 300; exec "$1" threads exit-7' - "$programs/recorded-12"
+    [ "$status" -eq 7 ]
+    [[ "$output" == *"recording of process "*"File too large"* ]]
+    ./fraglab trace check -v "$out"/logs/* >"$out/checked"
+    grep -q 'stopped: the log could not grow' "$out/checked"
+    [ "$("$programs/device_log_lines" "$out"/logs/* | wc -l)" -eq 4096 ]
+}
+
 @test "by hand: the preloaded library alone writes a log" {
     mkdir "$out/by-hand"
     LD_LIBRARY_PATH=$PWD/build/release/software-cuda/12 LD_PRELOAD=$PWD/libfraglab_record.so FRAGLAB_RECORD=$out/by-hand \

@@ -2,8 +2,10 @@
 #include "gpu_replay/recorder/record_calls.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gpu_replay/recorder/record_log.h"
@@ -49,43 +51,50 @@ static int answer_unknown(void)
     return FRAG_CUDA_UNKNOWN;
 }
 
-typedef struct library_search {
-    const char *start; /* of the file's name */
-    frag_real_id id;
-    frag_code found;
-} library_search;
+#define LIBRARIES_MAX 4
 
-/* Python loads its modules and what they need out of sight of everybody else, and packages rename
- * their copy of the runtime: only the list of what is loaded finds it for certain. */
-static int search_library(struct dl_phdr_info *info, size_t bytes, void *context)
+typedef struct library_list {
+    const char *start; /* of the file's name */
+    char paths[LIBRARIES_MAX][PATH_MAX];
+    uint32_t count;
+} library_list;
+
+static int add_library(struct dl_phdr_info *info, size_t bytes, void *context)
 {
     (void)bytes;
-    library_search *search = context;
+    library_list *list = context;
     const char *slash = strrchr(info->dlpi_name, '/');
     const char *name = slash != NULL ? slash + 1 : info->dlpi_name;
-    if (strncmp(name, search->start, strlen(search->start)) != 0)
-        return 0;
-    void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library == NULL)
-        return 0;
-    const known_call *known = &known_calls[search->id];
-    frag_code found = code_of(frag_lookup_real(library, known->name));
-    dlclose(library);
-    if (found != NULL && found != known->ours)
-        search->found = found;
-    return search->found != NULL;
+    if (strncmp(name, list->start, strlen(list->start)) == 0 && list->count < LIBRARIES_MAX)
+        snprintf(list->paths[list->count++], PATH_MAX, "%s", info->dlpi_name);
+    return 0;
+}
+
+/* Python loads its modules and what they need out of sight of everybody else, and packages rename
+ * their copy of the runtime: only the list of what is loaded finds it for certain. Libraries are
+ * opened only when the list is complete, as the loader's locks are held until then. */
+static frag_code find_loaded(const known_call *known)
+{
+    library_list list = {.start =
+                             strncmp(known->name, "cuda", 4) == 0 ? "libcudart" : "libcuda.so"};
+    dl_iterate_phdr(add_library, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        void *library = dlopen(list.paths[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library == NULL)
+            continue;
+        frag_code found = code_of(frag_lookup_real(library, known->name));
+        dlclose(library);
+        if (found != NULL && found != known->ours)
+            return found;
+    }
+    return NULL;
 }
 
 static frag_code find_real(frag_real_id id)
 {
     const known_call *known = &known_calls[id];
     frag_code found = code_of(frag_lookup_real(RTLD_NEXT, known->name));
-    if (found != NULL && found != known->ours)
-        return found;
-    library_search search = {
-        .start = strncmp(known->name, "cuda", 4) == 0 ? "libcudart" : "libcuda.so", .id = id};
-    dl_iterate_phdr(search_library, &search);
-    return search.found;
+    return found != NULL && found != known->ours ? found : find_loaded(known);
 }
 
 static frag_code known_real(frag_real_id id)

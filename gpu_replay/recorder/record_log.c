@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +69,13 @@ static void stop(const char *what, int code)
  * any descriptor that it did not open. NULL with errno. */
 static void *map_part(off_t offset, size_t bytes)
 {
+    /* Beyond this limit the kernel would end the program instead of answering. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (rlim_t)offset + bytes > limit.rlim_cur) {
+        errno = EFBIG;
+        return NULL;
+    }
     int descriptor = open(recorder.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0)
         return NULL;
