@@ -57,7 +57,7 @@ test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
 fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
 # libFuzzer brings its own main: `make fuzz` empties this.
 fuzz_main = $(BUILD)/tests/fuzz_main.o
-test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libfraglab.a
+test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libgpu.a $(BUILD)/libfraglab.a
 
 all: fraglab
 
@@ -94,6 +94,9 @@ $(BUILD)/shared/%.o: %.c | setup
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
 $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
+# For tests alone: the program opens the module.
+$(BUILD)/libgpu.a: $(call objects,$(GPU))
+$(call objects,$(GPU)): ALL_CFLAGS += -D_GNU_SOURCE
 $(BUILD)/lib%.a:
 	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $(filter %.o,$^)
 
@@ -206,7 +209,7 @@ debug asan tsan:
 # ---- tests
 test-programs: $(test_programs) software-cuda
 # They load the software CUDA from beside them.
-$(BUILD)/tests/test_cuda_contract $(BUILD)/tests/test_software_cuda: | $(software_libraries)
+$(BUILD)/tests/test_cuda_contract $(BUILD)/tests/test_cuda_device $(BUILD)/tests/test_software_cuda: | $(software_libraries)
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test
