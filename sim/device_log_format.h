@@ -14,6 +14,9 @@
     "\x89"                                                                                         \
     "FDL\r\n\x1a\n"
 #define FRAG_DEVICE_LOG_MAGIC_BYTES 8
+/* Environment variable that names the folder for logs, and how their names end. */
+#define FRAG_DEVICE_LOG_FOLDER_VARIABLE "FRAGLAB_RECORD"
+#define FRAG_DEVICE_LOG_ENDING ".devlog"
 #define FRAG_DEVICE_LOG_MAJOR 1
 #define FRAG_DEVICE_LOG_HEADER_BYTES 4096
 #define FRAG_DEVICE_LOG_RECORD_BYTES 64

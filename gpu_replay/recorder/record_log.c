@@ -108,8 +108,8 @@ static void fill_command(char *command)
 static bool create_file(void)
 {
     for (uint32_t i = 0; i < 10000; i++) {
-        snprintf(recorder.path, sizeof recorder.path, "%s/%d-%u.devlog", recorder.folder,
-                 (int)getpid(), i);
+        snprintf(recorder.path, sizeof recorder.path, "%s/%d-%u" FRAG_DEVICE_LOG_ENDING,
+                 recorder.folder, (int)getpid(), i);
         int descriptor =
             open(recorder.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (descriptor >= 0) {
@@ -187,7 +187,7 @@ static void begin_anew_in_child(void)
 
 void frag_record_start(uint32_t recorded_by)
 {
-    const char *folder = getenv(FRAG_RECORD_FOLDER_VARIABLE);
+    const char *folder = getenv(FRAG_DEVICE_LOG_FOLDER_VARIABLE);
     if (folder == NULL || folder[0] == '\0')
         folder = ".";
     /* The program may change its folder before its first call. */

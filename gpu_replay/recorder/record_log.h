@@ -16,7 +16,6 @@
 
 #include "sim/device_log_format.h"
 
-#define FRAG_RECORD_FOLDER_VARIABLE "FRAGLAB_RECORD"
 #define FRAG_RECORD_NONE UINT64_MAX
 
 /* Once, before anything else. recorded_by: FRAG_RECORDED_BY_... */

@@ -15,8 +15,6 @@
 #include "sim/cli/trace_tools.h"
 #include "traces/device_log.h"
 
-#define LOG_ENDING ".devlog"
-
 /* A log that a process left. */
 typedef struct left_log {
     char *name; /* without folder and ending: "4242-0" */
@@ -72,7 +70,7 @@ static bool make_folder(recording_run *run, frag_error *error)
 static char *log_path(const recording_run *run, const char *name)
 {
     frag_text path = {0};
-    frag_text_add(&path, "%s/%s" LOG_ENDING, run->folder, name);
+    frag_text_add(&path, "%s/%s" FRAG_DEVICE_LOG_ENDING, run->folder, name);
     return path.bytes;
 }
 
@@ -111,8 +109,8 @@ static bool read_log(const char *path, frag_device_log *log, frag_error *error)
 static void add_log(recording_run *run, const char *file)
 {
     size_t length = strlen(file);
-    size_t ending = strlen(LOG_ENDING);
-    if (length <= ending || strcmp(file + length - ending, LOG_ENDING) != 0)
+    size_t ending = strlen(FRAG_DEVICE_LOG_ENDING);
+    if (length <= ending || strcmp(file + length - ending, FRAG_DEVICE_LOG_ENDING) != 0)
         return;
     run->logs = frag_grow(run->logs, &run->log_capacity, run->log_count + 1, sizeof *run->logs);
     left_log *added = &run->logs[run->log_count];

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/device_log_format.h"
+
 #define PRELOAD_FILE "libfraglab_record.so"
 #define CUPTI_FILE "libfraglab_cupti.so"
 #define INJECTION_VARIABLE "CUDA_INJECTION64_PATH"
@@ -95,7 +97,7 @@ bool frag_record_choose(const char *by, frag_record_choice *choice, frag_error *
 
 static void set_surroundings(const frag_record_choice *choice, const char *folder)
 {
-    setenv("FRAGLAB_RECORD", folder, 1);
+    setenv(FRAG_DEVICE_LOG_FOLDER_VARIABLE, folder, 1);
     if (choice->is_cupti) {
         setenv(INJECTION_VARIABLE, choice->library, 1);
         return;
