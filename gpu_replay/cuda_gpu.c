@@ -38,16 +38,42 @@ static bool make_context(frag_gpu *gpu, frag_error *error)
     return true;
 }
 
+static bool open_with(const char *path, frag_gpu *gpu, frag_error *error)
+{
+    if (!frag_cuda_runtime_open(path, &gpu->cuda, error))
+        return false;
+    if (make_context(gpu, error))
+        return true;
+    frag_cuda_runtime_close(&gpu->cuda);
+    return false;
+}
+
+/* The newest runtime of a machine may be newer than its driver: then an older one serves. Of what
+ * stands in the way the newest one's word is the one to hear. */
+static bool open_any(frag_gpu *gpu, frag_error *error)
+{
+    frag_error first = {0};
+    for (size_t i = 0; frag_cuda_runtime_names[i] != NULL; i++) {
+        frag_error problem = {0};
+        if (!frag_cuda_runtime_open(frag_cuda_runtime_names[i], &gpu->cuda, &problem))
+            continue;
+        if (make_context(gpu, &problem))
+            return true;
+        frag_cuda_runtime_close(&gpu->cuda);
+        first = first.code == FRAG_E_NONE ? problem : first;
+    }
+    if (first.code == FRAG_E_NONE)
+        return frag_cuda_runtime_fail_missing(error);
+    *error = first;
+    return false;
+}
+
 frag_gpu *frag_gpu_open(const char *runtime_path, uint32_t ordinal, frag_error *error)
 {
     frag_gpu *gpu = frag_alloc(1, sizeof *gpu);
     *gpu = (frag_gpu){.ordinal = (int)ordinal};
-    if (!frag_cuda_runtime_open(runtime_path, &gpu->cuda, error)) {
-        free(gpu);
-        return NULL;
-    }
-    if (!make_context(gpu, error)) {
-        frag_cuda_runtime_close(&gpu->cuda);
+    bool ok = runtime_path != NULL ? open_with(runtime_path, gpu, error) : open_any(gpu, error);
+    if (!ok) {
         free(gpu);
         return NULL;
     }

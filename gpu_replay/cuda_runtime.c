@@ -32,23 +32,21 @@ bool frag_cuda_fail(const frag_cuda_runtime *runtime, const char *call, int code
     return frag_fail(error, FRAG_E_SYSTEM, "%s", words);
 }
 
-static bool open_library(const char *path, frag_cuda_runtime *runtime, frag_error *error)
+const char *const frag_cuda_runtime_names[] = {"libcudart.so.13", "libcudart.so.12", NULL};
+
+bool frag_cuda_runtime_fail_missing(frag_error *error)
 {
-    static const char *const names[] = {"libcudart.so.13", "libcudart.so.12"};
-    size_t tries = path != NULL ? 1 : sizeof names / sizeof names[0];
-    for (size_t i = 0; i < tries && runtime->library == NULL; i++) {
-        const char *name = path != NULL ? path : names[i];
-        /* It stays loaded: the runtime and its driver have exit handlers of their own. */
-        runtime->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        snprintf(runtime->path, sizeof runtime->path, "%s", name);
-    }
-    if (runtime->library != NULL)
-        return true;
-    if (path != NULL)
-        return frag_fail(error, FRAG_E_SYSTEM, "the CUDA runtime cannot be opened: %s", dlerror());
     return frag_fail(error, FRAG_E_SYSTEM,
                      "no CUDA runtime is found (libcudart.so.13, libcudart.so.12); install one, or "
                      "name its file with --cudart");
+}
+
+static bool open_library(const char *path, frag_cuda_runtime *runtime, frag_error *error)
+{
+    runtime->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    snprintf(runtime->path, sizeof runtime->path, "%s", path);
+    return runtime->library != NULL ||
+           frag_fail(error, FRAG_E_SYSTEM, "the CUDA runtime cannot be opened: %s", dlerror());
 }
 
 static bool find_functions(frag_cuda_runtime *runtime, frag_error *error)

@@ -26,8 +26,14 @@ typedef struct frag_cuda_runtime {
 #undef FRAG_CUDA_POINTER
 } frag_cuda_runtime;
 
-/* path NULL: libcudart.so.13, then .12, as the loader finds them. No context is made. false:
- * FRAG_E_SYSTEM with what was tried. The caller closes. */
+/* By which the loader finds a runtime, the newest first; ends with NULL. */
+extern const char *const frag_cuda_runtime_names[];
+
+/* The loader finds none. Returns false. */
+bool frag_cuda_runtime_fail_missing(frag_error *error);
+
+/* A file, or a name that the loader finds. No context is made. false: FRAG_E_SYSTEM. The caller
+ * closes. */
 bool frag_cuda_runtime_open(const char *path, frag_cuda_runtime *runtime, frag_error *error);
 
 /* Looks up the driver functions; needs a context (cudaSetDevice). false: one is missing. */

@@ -246,6 +246,12 @@ both() { # VERSION SETTINGS OPTION...: every policy and recording on both device
     on 12 devices=2 ./fraglab doctor | grep -q '^cuda:1  *Software GPU, .*runtime 12'
 }
 
+@test "where the newest runtime does not serve, an older one does" {
+    export LD_LIBRARY_PATH=$SOFTWARE/12 FRAGLAB_SOFTWARE_CUDA="leaks=$LEAKS"
+    ./fraglab run --device cuda "$SMALL" --policy best-fit --format jsonl >"$BATS_TEST_TMPDIR/row"
+    grep -q '"runtime_version":"12\.' "$BATS_TEST_TMPDIR/row"
+}
+
 @test "what is missing is said, before anything is written" {
     run -4 ./fraglab run --device cuda --cudart /nowhere/libcudart.so.13 "$SMALL" --policy best-fit -o "$BATS_TEST_TMPDIR/out"
     [[ $output == "fraglab: the CUDA runtime cannot be opened: "*"/nowhere/libcudart.so.13"* ]]
