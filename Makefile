@@ -120,7 +120,7 @@ software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c a
                 sim/base/error.c sim/base/bytes.c sim/base/memory.c
 software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
-software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $(filter %.o %.so.1,$^)
+software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
 software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libnvidia-ml.so.1))
 
@@ -209,7 +209,7 @@ debug asan tsan:
 # ---- tests
 test-programs: $(test_programs) software-cuda
 # They load the software CUDA from beside them.
-$(BUILD)/tests/test_cuda_contract $(BUILD)/tests/test_cuda_device $(BUILD)/tests/test_software_cuda: | $(software_libraries)
+$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device software_cuda software_streams): | $(software_libraries)
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test

@@ -10,109 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gpu_replay/software/software_cuda.h"
-#include "tests/cuda_entries.h"
-
-#define MIB ((size_t)1 << 20)
-#define PAGE (2 * MIB)
-
-enum { NOT_READY = 600, NOT_INITIALIZED = 3, OUT_OF_MEMORY = 2 };
-
-static cuda_entries cuda; /* of version 13 */
-static cuda_entries cuda12;
-
-/* The control interface, found as a program would find it. */
-static struct {
-    bool (*reset)(const char *, char *, size_t);
-    bool (*set)(const char *, char *, size_t);
-    void (*complete)(uint64_t);
-    void (*set_capturing)(int);
-    uint64_t (*call_count)(const char *);
-    uint64_t (*failure_count)(const char *);
-    void (*get_held)(frag_software_held *);
-    bool (*get_usage)(int, frag_software_usage *);
-    void (*flush)(void);
-    void (*observe)(frag_software_observer *, void *);
-} software;
-
-static char folder[4096];
-
-static void find(void *library, const char *name, void *field)
-{
-    void *found = dlsym(library, name);
-    assert_non_null(found);
-    memcpy(field, &found, sizeof found);
-}
-
-static void load(cuda_entries *entries, int major)
-{
-    char path[4200];
-    const char *missing = NULL;
-    snprintf(path, sizeof path, "%s/%d/libcudart.so.%d", folder, major, major);
-    if (!cuda_entries_load(entries, path, &missing))
-        fail_msg("%s: %s", path, missing != NULL ? missing : dlerror());
-    if (!cuda_entries_load_driver(entries, &missing))
-        fail_msg("%s has no %s", path, missing);
-}
-
-static int load_all(void **state)
-{
-    (void)state;
-    load(&cuda, 13);
-    load(&cuda12, 12);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    assert_non_null(driver);
-    find(driver, "frag_software_reset", &software.reset);
-    find(driver, "frag_software_set", &software.set);
-    find(driver, "frag_software_complete", &software.complete);
-    find(driver, "frag_software_set_capturing", &software.set_capturing);
-    find(driver, "frag_software_call_count", &software.call_count);
-    find(driver, "frag_software_failure_count", &software.failure_count);
-    find(driver, "frag_software_get_held", &software.get_held);
-    find(driver, "frag_software_get_usage", &software.get_usage);
-    find(driver, "frag_software_flush", &software.flush);
-    find(driver, "frag_software_observe", &software.observe);
-    return 0;
-}
-
-static void reset(const char *settings)
-{
-    char sentence[256] = "";
-    if (!software.reset(settings, sentence, sizeof sentence))
-        fail_msg("%s: %s", settings, sentence);
-    cuda.get_last_error();
-    cuda12.get_last_error();
-    cuda.set_device(0);
-}
-
-static uint64_t take(size_t bytes)
-{
-    void *address = NULL;
-    assert_int_equal(cuda.malloc(&address, bytes), 0);
-    return (uint64_t)(uintptr_t)address;
-}
-
-static void give(uint64_t address)
-{
-    void *memory = NULL;
-    memcpy(&memory, &address, sizeof memory);
-    assert_int_equal(cuda.free(memory), 0);
-}
-
-static size_t free_bytes(void)
-{
-    size_t left = 0;
-    size_t total = 0;
-    assert_int_equal(cuda.get_info(&left, &total), 0);
-    return left;
-}
-
-static void *stream_new(void)
-{
-    void *stream = NULL;
-    assert_int_equal(cuda.stream_create(&stream, 1), 0);
-    return stream;
-}
+#include "tests/software_device.h"
 
 /* ---- settings */
 
@@ -165,37 +63,37 @@ static void refuses_settings_that_are_wrong(void **state)
         assert_true(strlen(sentence) > 10);
         assert_int_equal(cuda.malloc(&address, 1), NOT_INITIALIZED);
     }
-    reset("");
-    assert_int_equal(free_bytes(), 80 * 1024 * MIB);
+    software_start("");
+    assert_int_equal(software_free_bytes(), 80 * 1024 * MIB);
 }
 
 static void changes_only_what_may_change_in_use(void **state)
 {
     char sentence[256] = "";
     (void)state;
-    reset("capacity=8MiB");
-    take(8 * MIB);
+    software_start("capacity=8MiB");
+    software_take(8 * MIB);
     assert_true(software.set("capacity=12MiB", sentence, sizeof sentence));
-    assert_int_equal(free_bytes(), 4 * MIB);
+    assert_int_equal(software_free_bytes(), 4 * MIB);
     assert_false(software.set("devices=2", sentence, sizeof sentence));
     assert_non_null(strstr(sentence, "devices"));
     assert_false(software.set("capacity=16MiB,addresses=bump", sentence, sizeof sentence));
-    assert_int_equal(free_bytes(), 4 * MIB);
+    assert_int_equal(software_free_bytes(), 4 * MIB);
 }
 
 static void has_as_many_devices_as_set(void **state)
 {
     int count = 0;
     (void)state;
-    reset("devices=3,capacity=8MiB,capacity=16MiB/2");
+    software_start("devices=3,capacity=8MiB,capacity=16MiB/2");
     assert_int_equal(cuda.get_device_count(&count), 0);
     assert_int_equal(count, 3);
     assert_int_equal(cuda.set_device(3), 101);
     assert_int_equal(cuda.set_device(2), 0);
-    assert_int_equal(free_bytes(), 16 * MIB);
-    take(16 * MIB);
+    assert_int_equal(software_free_bytes(), 16 * MIB);
+    software_take(16 * MIB);
     assert_int_equal(cuda.set_device(1), 0);
-    assert_int_equal(free_bytes(), 8 * MIB);
+    assert_int_equal(software_free_bytes(), 8 * MIB);
     assert_true(software.reset("devices=0", NULL, 0));
     assert_int_equal(cuda.get_device_count(&count), 100);
     assert_int_equal(count, 0);
@@ -211,8 +109,8 @@ static void both_runtimes_share_one_state(void **state)
     size_t total = 0;
     void *address = NULL;
     (void)state;
-    reset("capacity=8MiB");
-    take(6 * MIB);
+    software_start("capacity=8MiB");
+    software_take(6 * MIB);
     assert_int_equal(cuda12.get_info(&left, &total), 0);
     assert_int_equal(left, 2 * MIB);
     assert_int_equal(total, 8 * MIB);
@@ -224,40 +122,40 @@ static void both_runtimes_share_one_state(void **state)
 static void gives_the_lowest_gap_again(void **state)
 {
     (void)state;
-    reset("devices=2");
-    uint64_t first = take(1);
-    uint64_t second = take(3 * MIB);
-    uint64_t third = take(PAGE);
+    software_start("devices=2");
+    uint64_t first = software_take(1);
+    uint64_t second = software_take(3 * MIB);
+    uint64_t third = software_take(PAGE);
     assert_int_equal(first, 0x700000000000);
     assert_int_equal(second, first + PAGE);
     assert_int_equal(third, second + 2 * PAGE);
-    give(second);
-    assert_int_equal(take(3 * PAGE), third + PAGE);
-    assert_int_equal(take(2 * PAGE), second);
+    software_give(second);
+    assert_int_equal(software_take(3 * PAGE), third + PAGE);
+    assert_int_equal(software_take(2 * PAGE), second);
     assert_int_equal(cuda.set_device(1), 0);
-    assert_int_equal(take(1), 0x710000000000);
+    assert_int_equal(software_take(1), 0x710000000000);
 }
 
 static void gives_no_address_twice_when_bumping(void **state)
 {
     (void)state;
-    reset("addresses=bump");
-    uint64_t first = take(PAGE);
-    give(first);
-    assert_int_equal(take(PAGE), first + PAGE);
-    reset("addresses=snapshot");
-    assert_int_equal(take(PAGE), 0x200000000000);
+    software_start("addresses=bump");
+    uint64_t first = software_take(PAGE);
+    software_give(first);
+    assert_int_equal(software_take(PAGE), first + PAGE);
+    software_start("addresses=snapshot");
+    assert_int_equal(software_take(PAGE), 0x200000000000);
 }
 
 static void charges_whole_pages_to_the_last(void **state)
 {
     void *address = NULL;
     (void)state;
-    reset("capacity=5MiB");
-    take(1);
-    assert_int_equal(free_bytes(), 3 * MIB);
-    take(PAGE);
-    assert_int_equal(free_bytes(), MIB);
+    software_start("capacity=5MiB");
+    software_take(1);
+    assert_int_equal(software_free_bytes(), 3 * MIB);
+    software_take(PAGE);
+    assert_int_equal(software_free_bytes(), MIB);
     assert_int_equal(cuda.malloc(&address, 1), OUT_OF_MEMORY);
 }
 
@@ -269,13 +167,13 @@ static void charges_by_class_when_asked_to(void **state)
         {3 << 20, 4 << 20},
     };
     (void)state;
-    reset("footprint=classes");
+    software_start("footprint=classes");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t before = free_bytes();
-        uint64_t address = take(rows[i][0]);
-        assert_int_equal(before - free_bytes(), rows[i][1]);
-        give(address);
-        assert_int_equal(free_bytes(), before);
+        size_t before = software_free_bytes();
+        uint64_t address = software_take(rows[i][0]);
+        assert_int_equal(before - software_free_bytes(), rows[i][1]);
+        software_give(address);
+        assert_int_equal(software_free_bytes(), before);
     }
 }
 
@@ -287,7 +185,7 @@ static void charges_a_context_at_first_use(void **state)
     assert_true(software.get_usage(1, &usage));
     assert_int_equal(usage.used_bytes, 0);
     assert_int_equal(cuda.set_device(1), 0);
-    assert_int_equal(free_bytes(), 924 * MIB);
+    assert_int_equal(software_free_bytes(), 924 * MIB);
     assert_true(software.get_usage(1, &usage));
     assert_int_equal(usage.used_bytes, 100 * MIB);
     assert_false(software.get_usage(2, &usage));
@@ -298,11 +196,11 @@ static void other_processes_come_and_go(void **state)
     void *address = NULL;
     (void)state;
     /* The first call is that of reset: cudaGetLastError twice, cudaSetDevice. */
-    reset("capacity=8MiB,others=6MiB@5,others=0@7");
-    assert_int_equal(free_bytes(), 8 * MIB);
+    software_start("capacity=8MiB,others=6MiB@5,others=0@7");
+    assert_int_equal(software_free_bytes(), 8 * MIB);
     assert_int_equal(cuda.malloc(&address, 4 * MIB), OUT_OF_MEMORY);
-    assert_int_equal(free_bytes(), 2 * MIB);
-    assert_int_equal(free_bytes(), 8 * MIB);
+    assert_int_equal(software_free_bytes(), 2 * MIB);
+    assert_int_equal(software_free_bytes(), 8 * MIB);
 }
 
 /* ---- faults */
@@ -315,7 +213,7 @@ static void the_call_named_fails(void **state)
         char settings[64];
         void *address = NULL;
         snprintf(settings, sizeof settings, "fail=%s:2:2:2", names[i]);
-        reset(settings);
+        software_start(settings);
         assert_int_equal(cuda.malloc(&address, 1), 0);
         assert_int_equal(cuda.malloc(&address, 1), OUT_OF_MEMORY);
         assert_int_equal(cuda.malloc(&address, 1), OUT_OF_MEMORY);
@@ -330,7 +228,7 @@ static void driver_calls_fail_too(void **state)
     static const int properties[8] = {1, 0, 1, 0, 0, 0, 0, 0};
     uint64_t handle = 0;
     (void)state;
-    reset("fail=create:1:2,fail=cuMemAddressReserve:1:1");
+    software_start("fail=create:1:2,fail=cuMemAddressReserve:1:1");
     assert_int_equal(cuda.create(&handle, PAGE, properties, 0), OUT_OF_MEMORY);
     assert_int_equal(cuda.create(&handle, PAGE, properties, 0), 0);
     assert_int_equal(cuda.reserve(&handle, PAGE, 0, 0, 0), 1);
@@ -339,7 +237,7 @@ static void driver_calls_fail_too(void **state)
 static uint64_t failures_of_random(const char *settings)
 {
     uint64_t pattern = 0;
-    reset(settings);
+    software_start(settings);
     for (int i = 0; i < 64; i++) {
         void *address = NULL;
         pattern = pattern << 1 | (cuda.malloc(&address, 1) != 0);
@@ -362,7 +260,7 @@ static void a_sticky_error_stays(void **state)
     void *address = NULL;
     int device = -1;
     (void)state;
-    reset("sticky=700@5");
+    software_start("sticky=700@5");
     assert_int_equal(cuda.malloc(&address, 1), 0);
     assert_int_equal(cuda.free(address), 700);
     assert_int_equal(cuda.device_synchronize(), 700);
@@ -371,198 +269,7 @@ static void a_sticky_error_stays(void **state)
     assert_int_equal(cuda.get_device(&device), 0);
 }
 
-/* ---- streams, events, pools */
-
-static void an_event_lags_behind_work(void **state)
-{
-    void *event = NULL;
-    void *address = NULL;
-    (void)state;
-    reset("lag=2");
-    take(PAGE);
-    cuda.event_create(&event, 2);
-    cuda.malloc(&address, PAGE);
-    cuda.event_record(event, NULL);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    cuda.memset(address, 0, 1);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    cuda.memset(address, 0, 1);
-    assert_int_equal(cuda.event_query(event), 0);
-    cuda.event_record(event, NULL);
-    assert_int_equal(cuda.stream_query(NULL), NOT_READY);
-    cuda.event_synchronize(event);
-    assert_int_equal(cuda.event_query(event), 0);
-    assert_int_equal(cuda.stream_query(NULL), 0);
-}
-
-static void a_lag_may_count_calls(void **state)
-{
-    void *event = NULL;
-    (void)state;
-    reset("lag=3,lag-unit=calls");
-    cuda.event_create(&event, 2);
-    cuda.event_record(event, NULL);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    take(1);
-    assert_int_equal(cuda.event_query(event), 0);
-}
-
-static void an_event_waits_until_told(void **state)
-{
-    void *event = NULL;
-    (void)state;
-    reset("lag=told");
-    void *stream = stream_new();
-    void *other = stream_new();
-    cuda.event_create(&event, 2);
-    cuda.event_record(event, stream);
-    cuda.stream_synchronize(other);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    software.complete((uint64_t)(uintptr_t)stream);
-    assert_int_equal(cuda.event_query(event), 0);
-    cuda.event_record(event, stream);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    cuda.device_synchronize();
-    assert_int_equal(cuda.event_query(event), 0);
-}
-
-static void waiting_for_a_stream_waits_for_what_it_waits_for(void **state)
-{
-    void *first = NULL;
-    void *second = NULL;
-    (void)state;
-    reset("lag=told");
-    void *stream = stream_new();
-    void *other = stream_new();
-    cuda.event_create(&first, 2);
-    cuda.event_create(&second, 2);
-    cuda.event_record(first, stream);
-    cuda.stream_wait(other, first, 0);
-    cuda.event_record(second, other);
-    cuda.event_synchronize(second);
-    assert_int_equal(cuda.event_query(first), 0);
-}
-
-static void destroyed_handles_are_known(void **state)
-{
-    void *event = NULL;
-    void *next = NULL;
-    (void)state;
-    reset("");
-    cuda.event_create(&event, 2);
-    assert_int_equal(cuda.event_destroy(event), 0);
-    assert_int_equal(cuda.event_destroy(event), 400);
-    cuda.event_create(&next, 2);
-    assert_int_equal(cuda.event_query(event), 400);
-    void *stream = stream_new();
-    assert_int_equal(cuda.stream_destroy(stream), 0);
-    assert_int_equal(cuda.stream_destroy(stream), 400);
-    assert_int_equal(cuda.event_record(next, stream), 400);
-}
-
-static uint64_t take_async(size_t bytes, void *stream)
-{
-    void *address = NULL;
-    assert_int_equal(cuda.malloc_async(&address, bytes, stream), 0);
-    return (uint64_t)(uintptr_t)address;
-}
-
-static void give_async(uint64_t address, void *stream)
-{
-    void *memory = NULL;
-    memcpy(&memory, &address, sizeof memory);
-    assert_int_equal(cuda.free_async(memory, stream), 0);
-}
-
-static void a_pool_reuses_at_once_on_the_same_stream(void **state)
-{
-    (void)state;
-    reset("lag=told");
-    void *stream = stream_new();
-    void *other = stream_new();
-    uint64_t first = take_async(MIB, stream);
-    give_async(first, stream);
-    assert_int_equal(take_async(MIB, stream), first);
-    give_async(first, stream);
-    assert_int_not_equal(take_async(MIB, other), first);
-}
-
-static void a_pool_reuses_behind_an_event(void **state)
-{
-    void *event = NULL;
-    (void)state;
-    reset("lag=told");
-    void *stream = stream_new();
-    void *other = stream_new();
-    uint64_t first = take_async(32 * MIB, stream);
-    give_async(first, stream);
-    cuda.event_create(&event, 2);
-    cuda.event_record(event, stream);
-    uint64_t unordered = take_async(32 * MIB, other);
-    assert_int_not_equal(unordered, first);
-    cuda.stream_wait(other, event, 0);
-    assert_int_equal(take_async(32 * MIB, other), first);
-}
-
-static void a_pool_waits_rather_than_fail(void **state)
-{
-    void *pool = NULL;
-    void *address = NULL;
-    int off = 0;
-    (void)state;
-    reset("lag=told,capacity=32MiB");
-    void *stream = stream_new();
-    void *other = stream_new();
-    uint64_t first = take_async(20 * MIB, stream);
-    give_async(first, stream);
-    assert_int_equal(take_async(20 * MIB, other), first);
-    give_async(first, other);
-    assert_int_equal(cuda.default_pool(&pool, 0), 0);
-    assert_int_equal(cuda.pool_set(pool, 3, &off), 0);
-    assert_int_equal(cuda.malloc_async(&address, 20 * MIB, stream), OUT_OF_MEMORY);
-    software.complete(UINT64_MAX);
-    assert_int_equal(take_async(20 * MIB, stream), first);
-}
-
-static void a_pool_grows_in_steps_and_gives_back_whole_ones(void **state)
-{
-    (void)state;
-    reset("capacity=128MiB,pool-growth=32MiB");
-    void *stream = stream_new();
-    uint64_t first = take_async(20 * MIB, stream);
-    assert_int_equal(free_bytes(), 96 * MIB);
-    uint64_t second = take_async(20 * MIB, stream);
-    assert_int_equal(free_bytes(), 64 * MIB);
-    give_async(first, stream);
-    assert_int_equal(free_bytes(), 64 * MIB);
-    cuda.stream_synchronize(stream);
-    assert_int_equal(free_bytes(), 96 * MIB);
-    give_async(second, stream);
-    cuda.stream_synchronize(stream);
-    assert_int_equal(free_bytes(), 128 * MIB);
-}
-
-static void a_current_pool_serves_requests(void **state)
-{
-    const int properties[22] = {1, 0, 1, 0};
-    void *pool = NULL;
-    void *found = NULL;
-    (void)state;
-    reset("");
-    assert_int_equal(cuda.pool_create(&pool, properties), 0);
-    assert_int_equal(cuda.set_pool(0, pool), 0);
-    assert_int_equal(cuda.get_pool(&found, 0), 0);
-    assert_ptr_equal(found, pool);
-    uint64_t address = take_async(MIB, NULL);
-    uint64_t used = 0;
-    assert_int_equal(cuda.pool_get(pool, 7, &used), 0);
-    assert_int_equal(used, MIB);
-    assert_int_equal(cuda.pool_destroy(pool), 0);
-    assert_int_equal(cuda.pool_get(pool, 7, &used), 1);
-    give_async(address, NULL);
-    cuda.device_synchronize();
-    assert_int_equal(free_bytes(), 80 * 1024 * MIB);
-}
+/* ---- what may be reached */
 
 static void mappings_have_a_limit_when_set(void **state)
 {
@@ -571,7 +278,7 @@ static void mappings_have_a_limit_when_set(void **state)
     uint64_t address = 0;
     uint64_t handle = 0;
     (void)state;
-    reset("max-mappings=2");
+    software_start("max-mappings=2");
     assert_int_equal(cuda.reserve(&address, 3 * PAGE, 0, 0, 0), 0);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(cuda.create(&handle, PAGE, properties, 0), 0);
@@ -586,7 +293,7 @@ static void copies_reach_only_what_is_held(void **state)
     char bytes[4] = "abc";
     void *address = NULL;
     (void)state;
-    reset("");
+    software_start("");
     assert_int_equal(cuda.malloc(&address, PAGE), 0);
     assert_int_equal(cuda.memcpy(address, bytes, 4, 1), 0);
     assert_int_equal(cuda.memcpy(bytes, address, 4, 2), 0);
@@ -600,31 +307,14 @@ static void a_capture_can_be_pretended(void **state)
 {
     int status = -1;
     (void)state;
-    reset("");
+    software_start("");
     software.set_capturing(1);
     assert_int_equal(cuda.is_capturing(NULL, &status), 0);
     assert_int_equal(status, 1);
-    take(1);
+    software_take(1);
     software.set_capturing(0);
     assert_int_equal(cuda.is_capturing(NULL, &status), 0);
     assert_int_equal(status, 0);
-}
-
-static void any_number_is_a_stream_when_asked_to(void **state)
-{
-    void *event = NULL;
-    void *numbered = NULL;
-    uint64_t number = 4096;
-    memcpy(&numbered, &number, sizeof number);
-    (void)state;
-    reset("");
-    assert_int_equal(cuda.stream_query(numbered), 400);
-    reset("streams=any,lag=told");
-    cuda.event_create(&event, 2);
-    assert_int_equal(cuda.event_record(event, numbered), 0);
-    assert_int_equal(cuda.event_query(event), NOT_READY);
-    software.complete(number);
-    assert_int_equal(cuda.event_query(event), 0);
 }
 
 /* ---- what it tells */
@@ -637,10 +327,10 @@ static void counts_what_is_held(void **state)
     uint64_t handle = 0;
     void *event = NULL;
     (void)state;
-    reset("");
-    take(5);
-    take_async(7, NULL);
-    stream_new();
+    software_start("");
+    software_take(5);
+    software_take_async(7, NULL);
+    software_stream();
     cuda.event_create(&event, 0);
     assert_int_equal(cuda.reserve(&address, 2 * PAGE, 0, 0, 0), 0);
     assert_int_equal(cuda.create(&handle, PAGE, properties, 0), 0);
@@ -689,9 +379,9 @@ static void writes_a_line_for_each_call(void **state)
     (void)state;
     make_path(path);
     snprintf(settings, sizeof settings, "log=%s,log-calls=memory,fail=malloc:2:2", path);
-    reset(settings);
+    software_start(settings);
     void *address = NULL;
-    give(take(5));
+    software_give(software_take(5));
     cuda.malloc(&address, 6);
     software.flush();
     read_file(path, text, sizeof text);
@@ -710,15 +400,15 @@ static void an_observer_sees_each_call(void **state)
 {
     frag_software_call seen = {0};
     (void)state;
-    reset("");
+    software_start("");
     software.observe(remember, &seen);
-    uint64_t address = take(12345);
+    uint64_t address = software_take(12345);
     assert_string_equal(seen.name, "cudaMalloc");
     assert_int_equal(seen.result, 0);
     assert_int_equal(seen.arguments[0].value, 12345);
     assert_int_equal(seen.arguments[1].value, address);
     software.observe(NULL, NULL);
-    give(address);
+    software_give(address);
     assert_string_equal(seen.name, "cudaMalloc");
 }
 
@@ -739,7 +429,7 @@ static void threads_share_the_device(void **state)
 {
     pthread_t threads[THREADS];
     (void)state;
-    reset("");
+    software_start("");
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, threads), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -748,11 +438,12 @@ static void threads_share_the_device(void **state)
         assert_null(failed);
     }
     assert_int_equal(software.call_count("malloc"), THREADS * ROUNDS);
-    assert_int_equal(free_bytes(), 80 * 1024 * MIB);
+    assert_int_equal(software_free_bytes(), 80 * 1024 * MIB);
 }
 
 static void management_library_tells_the_same(void **state)
 {
+    char folder[4096];
     char path[4200];
     unsigned long long memory[3] = {0};
     void *device = NULL;
@@ -760,14 +451,15 @@ static void management_library_tells_the_same(void **state)
     int (*by_index)(unsigned, void **) = NULL;
     int (*info)(void *, unsigned long long *) = NULL;
     (void)state;
-    reset("capacity=1GiB,reserved=100MiB,others=200MiB");
-    take(300 * MIB);
+    software_start("capacity=1GiB,reserved=100MiB,others=200MiB");
+    software_take(300 * MIB);
+    cuda_entries_software_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/12/libnvidia-ml.so.1", folder);
     void *library = dlopen(path, RTLD_NOW);
     assert_non_null(library);
-    find(library, "nvmlInit_v2", &init);
-    find(library, "nvmlDeviceGetHandleByIndex_v2", &by_index);
-    find(library, "nvmlDeviceGetMemoryInfo", &info);
+    software_find(library, "nvmlInit_v2", &init);
+    software_find(library, "nvmlDeviceGetHandleByIndex_v2", &by_index);
+    software_find(library, "nvmlDeviceGetMemoryInfo", &info);
     assert_int_equal(init(), 0);
     assert_int_equal(by_index(0, &device), 0);
     assert_int_equal(info(device, memory), 0);
@@ -797,10 +489,10 @@ static int leave_something(void)
     void *address = NULL;
     snprintf(settings, sizeof settings, "leaks=%s", report_path);
     setenv("FRAGLAB_SOFTWARE_CUDA", settings, 1);
-    load(&cuda, 12);
+    software_load(&cuda, 12);
     cuda.malloc(&address, 5);
     cuda.malloc(&address, 6);
-    stream_new();
+    software_stream();
     return 0;
 }
 
@@ -834,7 +526,7 @@ static int code_in_child(void)
 static int fork_after_use(void)
 {
     void *address = NULL;
-    load(&cuda, 13);
+    software_load(&cuda, 13);
     cuda.malloc(&address, 1);
     return exit_code_of(code_in_child);
 }
@@ -842,7 +534,7 @@ static int fork_after_use(void)
 static int fork_before_use(void)
 {
     int count = 0;
-    load(&cuda, 13);
+    software_load(&cuda, 13);
     cuda.get_device_count(&count);
     return exit_code_of(code_in_child);
 }
@@ -860,7 +552,7 @@ static int call_under_wrong_settings(void)
     setenv("FRAGLAB_SOFTWARE_CUDA", "capacity=lots", 1);
     if (freopen(report_path, "w", stderr) == NULL)
         return -1;
-    load(&cuda, 13);
+    software_load(&cuda, 13);
     return cuda.malloc(&address, 1);
 }
 
@@ -873,6 +565,13 @@ static void says_what_is_wrong_with_the_environment(void **state)
     read_file(report_path, text, sizeof text);
     assert_non_null(strstr(text, "software CUDA: FRAGLAB_SOFTWARE_CUDA: capacity: 'lots'"));
     unlink(report_path);
+}
+
+static int load_all(void **state)
+{
+    (void)state;
+    software_load_all();
+    return 0;
 }
 
 int main(void)
@@ -897,27 +596,15 @@ int main(void)
         cmocka_unit_test(driver_calls_fail_too),
         cmocka_unit_test(random_failures_follow_their_seed),
         cmocka_unit_test(a_sticky_error_stays),
-        cmocka_unit_test(an_event_lags_behind_work),
-        cmocka_unit_test(a_lag_may_count_calls),
-        cmocka_unit_test(an_event_waits_until_told),
-        cmocka_unit_test(waiting_for_a_stream_waits_for_what_it_waits_for),
-        cmocka_unit_test(destroyed_handles_are_known),
-        cmocka_unit_test(a_pool_reuses_at_once_on_the_same_stream),
-        cmocka_unit_test(a_pool_reuses_behind_an_event),
-        cmocka_unit_test(a_pool_waits_rather_than_fail),
-        cmocka_unit_test(a_pool_grows_in_steps_and_gives_back_whole_ones),
-        cmocka_unit_test(a_current_pool_serves_requests),
         cmocka_unit_test(mappings_have_a_limit_when_set),
         cmocka_unit_test(copies_reach_only_what_is_held),
         cmocka_unit_test(a_capture_can_be_pretended),
-        cmocka_unit_test(any_number_is_a_stream_when_asked_to),
         cmocka_unit_test(counts_what_is_held),
         cmocka_unit_test(writes_a_line_for_each_call),
         cmocka_unit_test(an_observer_sees_each_call),
         cmocka_unit_test(threads_share_the_device),
         cmocka_unit_test(management_library_tells_the_same),
     };
-    cuda_entries_software_folder(folder, sizeof folder);
     int failed = cmocka_run_group_tests_name("processes", processes, NULL, NULL);
     return failed + cmocka_run_group_tests_name("software CUDA", tests, load_all, NULL);
 }
