@@ -5,6 +5,8 @@ setup_file() {
     mkdir -p build
     # The object that docs/adding-a-policy.md speaks of.
     ${CC:-gcc} -std=c11 -O2 -fPIC -shared -I. -o build/example-policy.so docs/example-policy.c
+    # The libraries that docs/software-cuda.md speaks of.
+    MAKEFLAGS= make -s software-cuda >/dev/null
 }
 
 pages() { ls README.md allocators/README.md traces/samples/README.md docs/*.md; }
