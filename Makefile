@@ -116,7 +116,7 @@ $(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
-software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c) \
+software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c driver_code.c) \
                 sim/base/error.c sim/base/bytes.c sim/base/memory.c
 software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
@@ -139,7 +139,7 @@ $(SOFTWARE)/runtime13/%.o: %.c | setup
 	$(call software_compile,-DFRAG_CUDART=13)
 
 $(SOFTWARE)/libcuda.so.1: $(call software_objects,core,$(software_core)) gpu_replay/software/cuda.map
-	$(software_link) -Wl,--version-script=gpu_replay/software/cuda.map -lm -lpthread -ldl
+	$(software_link) -Wl,--version-script=gpu_replay/software/cuda.map -Wl,-z,nodelete -lm -lpthread -ldl
 $(SOFTWARE)/libnvidia-ml.so.1: $(call software_objects,core,gpu_replay/software/soft_nvml.c) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/nvml.map
 	$(software_link) -Wl,--version-script=gpu_replay/software/nvml.map '-Wl,-rpath,$$ORIGIN'
 $(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/cudart12.map

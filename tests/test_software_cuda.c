@@ -188,6 +188,8 @@ static void charges_a_context_at_first_use(void **state)
     assert_int_equal(software_free_bytes(), 924 * MIB);
     assert_true(software.get_usage(1, &usage));
     assert_int_equal(usage.used_bytes, 100 * MIB);
+    assert_true(software.get_usage(0, &usage));
+    assert_int_equal(usage.used_bytes, 0);
     assert_false(software.get_usage(2, &usage));
 }
 
@@ -352,6 +354,7 @@ static void counts_what_is_held(void **state)
     assert_int_equal(held.malloc_count, 0);
     assert_int_equal(held.pool_count, 0);
     assert_int_equal(held.stream_count, 0);
+    assert_int_equal(held.event_count, 0);
 }
 
 static void read_file(const char *path, char *text, size_t text_bytes)

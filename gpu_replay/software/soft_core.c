@@ -373,7 +373,8 @@ bool frag_soft_begin(frag_soft_call *call, frag_soft_call_id id)
     int32_t code = state_code(about == FRAG_ABOUT_QUERY);
     if (code == FRAG_CUDA_OK && about != FRAG_ABOUT_QUERY) {
         frag_soft.is_used = true;
-        frag_soft_device_touch(frag_soft_device_current());
+        if (id != FRAG_CALL_cudaSetDevice && id != FRAG_CALL_cudaInitDevice)
+            frag_soft_device_touch(frag_soft_device_current());
     }
     if (code == FRAG_CUDA_OK)
         code = injected_code(id);

@@ -66,6 +66,14 @@ FRAG_ENTRY(int32_t, cuDeviceGetName, (char *name, int32_t bytes, int32_t device)
     return result;
 }
 
+FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
+{
+    enum { BYTES = 16 };
+    memcpy(uuid, "software-device", BYTES - 1); /* as in the runtime's properties */
+    uuid[BYTES - 1] = (unsigned char)device;
+    return FRAG_CUDA_OK;
+}
+
 FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 {
     int32_t result = 0;
@@ -493,7 +501,7 @@ FRAG_ENTRY(int32_t, cuMemImportFromShareableHandle, (void))
     return refuse(FRAG_CALL_cuMemImportFromShareableHandle);
 }
 
-/* ---- streams, kernels, modules */
+/* ---- streams */
 
 FRAG_ENTRY(int32_t, cuStreamCreate, (void **stream, unsigned flags))
 {
@@ -535,6 +543,20 @@ FRAG_ENTRY(int32_t, cuStreamSynchronize, (void *stream))
     return frag_soft_end(&call);
 }
 
+FRAG_ENTRY(int32_t, cuStreamGetCtx, (void *stream, void **context))
+{
+    int32_t result = 0;
+    uint32_t on = 0;
+    if (frag_soft_enter(&result)) {
+        if (frag_soft_stream_find(frag_soft_number(stream), &on))
+            *context = frag_soft_pointer(CONTEXT_BASE + frag_soft.streams[on].device);
+        else
+            result = FRAG_CUDA_INVALID_HANDLE;
+    }
+    frag_soft_leave();
+    return result;
+}
+
 static int32_t work(frag_soft_call_id id, const void *stream)
 {
     frag_soft_call call;
@@ -553,63 +575,6 @@ FRAG_ENTRY(int32_t, cuStreamWriteValue32_v2,
 {
     (void)address, (void)value, (void)flags;
     return work(FRAG_CALL_cuStreamWriteValue32, stream);
-}
-
-FRAG_ENTRY(int32_t, cuLaunchKernel,
-           (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-            unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream))
-{
-    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
-    (void)block_z, (void)shared_bytes;
-    return work(FRAG_CALL_cuLaunchKernel, stream);
-}
-
-/* A module is never looked into: every one loads, and has every function. */
-#define MODULE_NUMBER 0x2000u
-#define FUNCTION_NUMBER 0x3000u
-
-FRAG_ENTRY(int32_t, cuModuleLoadData, (void **module, const void *image))
-{
-    (void)image;
-    *module = frag_soft_pointer(MODULE_NUMBER);
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuModuleLoadDataEx, (void **module, const void *image))
-{
-    return cuModuleLoadData(module, image);
-}
-
-FRAG_ENTRY(int32_t, cuModuleUnload, (void *module))
-{
-    (void)module;
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuModuleGetFunction, (void **function, void *module, const char *name))
-{
-    (void)module, (void)name;
-    *function = frag_soft_pointer(FUNCTION_NUMBER);
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuFuncGetAttribute, (int32_t * value, int32_t attribute, void *function))
-{
-    (void)attribute, (void)function;
-    *value = 32;
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuFuncSetAttribute, (void *function, int32_t attribute, int32_t value))
-{
-    (void)function, (void)attribute, (void)value;
-    return FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int32_t * count))
-{
-    *count = 2;
-    return FRAG_CUDA_OK;
 }
 
 FRAG_ENTRY(int32_t, cuPointerGetAttribute, (void *data, int32_t attribute, uint64_t address))

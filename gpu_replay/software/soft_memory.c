@@ -212,6 +212,9 @@ void frag_soft_device_reset(uint32_t device)
     for (uint32_t s = FRAG_SOFT_DEVICES_MAX; s < frag_soft.stream_count; s++)
         if (frag_soft.streams[s].is_live && frag_soft.streams[s].device == device)
             frag_soft_stream_give(s);
+    for (uint32_t e = 0; e < frag_soft.event_handles.count; e++)
+        if (frag_soft.event_handles.slots[e].is_live && frag_soft.events[e].device == device)
+            frag_soft_handle_give(&frag_soft.event_handles, e);
     if (gone->has_context)
         frag_soft_uncharge(device, frag_soft.settings.context_bytes);
     gone->has_context = false;

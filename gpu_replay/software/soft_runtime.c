@@ -36,7 +36,7 @@ static int32_t ask_error(frag_soft_call_id id, bool clears)
     frag_soft_call call;
     if (frag_soft_begin(&call, id)) {
         bool is_stuck = frag_soft.settings.sticky_from != 0 &&
-                        frag_soft.sequence > frag_soft.settings.sticky_from;
+                        frag_soft.sequence >= frag_soft.settings.sticky_from;
         frag_soft_fail(&call, is_stuck ? frag_soft.settings.sticky_code : last_error);
     }
     if (clears)
@@ -145,7 +145,7 @@ FRAG_ENTRY(int32_t, cudaGetDevice, (int32_t * device))
     return frag_runtime_end(&call);
 }
 
-/* Checked before the context of the device that was current so far would be made. */
+/* Makes the context of the chosen device, and of no other. */
 static int32_t choose(frag_soft_call_id id, int32_t device)
 {
     frag_soft_call call;

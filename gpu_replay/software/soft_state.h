@@ -72,6 +72,7 @@ typedef struct frag_soft_stream {
 
 typedef struct frag_soft_event {
     bool is_recorded;
+    uint32_t device;
     uint32_t flags;
     uint32_t capture; /* recorded inside one */
     frag_soft_point point;
@@ -174,6 +175,7 @@ typedef struct frag_soft_state {
     frag_soft_capture *captures;
     size_t capture_count;
     size_t capture_capacity;
+    size_t open_capture_count;
     frag_soft_host *hosts; /* by address */
     size_t host_count;
     size_t host_capacity;

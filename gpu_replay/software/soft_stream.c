@@ -197,7 +197,8 @@ uint64_t frag_soft_event_new(uint32_t flags)
     uint32_t place = frag_soft_handle_take(&frag_soft.event_handles);
     frag_soft.events = frag_grow(frag_soft.events, &frag_soft.event_capacity, (size_t)place + 1,
                                  sizeof frag_soft.events[0]);
-    frag_soft.events[place] = (frag_soft_event){.flags = flags, .capture = FRAG_SOFT_NO_CAPTURE};
+    frag_soft.events[place] = (frag_soft_event){
+        .device = frag_soft_device_current(), .flags = flags, .capture = FRAG_SOFT_NO_CAPTURE};
     return frag_soft_handle_number(&frag_soft.event_handles, place);
 }
 
@@ -214,12 +215,14 @@ uint32_t frag_soft_capture_new(uint32_t stream, int32_t mode)
                                    frag_soft.capture_count + 1, sizeof frag_soft.captures[0]);
     frag_soft.captures[frag_soft.capture_count] =
         (frag_soft_capture){.mode = mode, .is_open = true, .origin = stream};
+    frag_soft.open_capture_count++;
     return (uint32_t)frag_soft.capture_count++;
 }
 
 void frag_soft_capture_end(uint32_t capture)
 {
     frag_soft.captures[capture].is_open = false;
+    frag_soft.open_capture_count--;
     for (size_t i = 0; i < frag_soft.stream_count; i++)
         if (frag_soft.streams[i].capture == capture)
             frag_soft.streams[i].capture = FRAG_SOFT_NO_CAPTURE;
@@ -237,7 +240,7 @@ int32_t frag_soft_capture_status(uint32_t stream)
  * mode alone. */
 bool frag_soft_capture_forbids(frag_soft_call *call)
 {
-    if (capture_mode == 2)
+    if (capture_mode == 2 || frag_soft.open_capture_count == 0)
         return false;
     bool is_forbidden = false;
     for (size_t i = 0; i < frag_soft.capture_count; i++) {

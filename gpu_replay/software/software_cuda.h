@@ -65,8 +65,9 @@ typedef struct frag_software_usage {
  * sentence (of sentence_bytes) says why, every call fails until a reset with a right one. */
 bool frag_software_reset(const char *settings, char *sentence, size_t sentence_bytes);
 
-/* Adds settings to those in force, from the next call on: capacity, others, lag, fail, random,
- * sticky, log and leaks; the rest only with a reset. false as above, then nothing is changed. */
+/* Adds settings to those in force, from the next call on: capacity, others, lag, lag-unit, fail,
+ * random, sticky, max-mappings, processes, log-calls and leaks; the rest only with a reset. false
+ * as above, then nothing is changed. */
 bool frag_software_set(const char *settings, char *sentence, size_t sentence_bytes);
 
 /* Everything put so far on streams of this handle, on all devices, is done; UINT64_MAX: on every
