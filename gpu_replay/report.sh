@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The report on a real card, docs/real-device.md: `make gpu-report` calls this from the root of the tree.
 #
-#   gpu_replay/report.sh FOLDER
+#   gpu_replay/report.sh FOLDER           measures, writes FOLDER/report.md and, of a real card, publishes it
+#   gpu_replay/report.sh publish FOLDER   puts the report into docs/real-device.md, the card into devices/
 #
-# Everything it makes lies in FOLDER; report.md there is the report. On a real card it takes the place of
-# the one in docs/real-device.md, and the card's description goes to devices/. What is missing here (Python
-# with CUDA, the recorder, a part that was not built) is named in the report as skipped.
+# Everything it makes on the way lies in FOLDER. What is missing here (Python with CUDA, the recorder, a part
+# that was not built) is named in the report as skipped.
 #
 #   DEVICE=cuda:1        the card (cuda:0)
 #   CUDART=FILE          the CUDA runtime (as the loader finds it)
@@ -14,6 +14,11 @@
 #   DOCS=FILE            instead of docs/real-device.md; DEVICES=FOLDER instead of devices
 set -u
 export LC_ALL=C.UTF-8
+what=measure
+if [ "${1:-}" = publish ]; then
+    what=publish
+    shift
+fi
 folder=${1:?expected the folder to write to}
 device=${DEVICE:-cuda:0}
 docs=${DOCS:-docs/real-device.md}
@@ -97,19 +102,22 @@ capacities_of() {
 
 # compare RECORDING CAPACITY: a line of the table for each policy and device of the recording.
 compare() {
-    local recording=$1 capacity=$2 arguments=() policy row sim real
+    local recording=$1 capacity=$2 arguments=() policy row sim real name
     for policy in $policies; do arguments+=(--policy "$policy"); done
     if ! "$fraglab" run "$recording" --device "sim,$device" "${cudart[@]}" "${arguments[@]}" --capacity "$capacity" --ballast \
         --latency "$card" --format jsonl >"$folder/rows.jsonl" 2>"$folder/rows.err"; then
         echo "| $(basename "$recording" .pickle.zst) | $(mib "$capacity") | failed: $(head -n 1 "$folder/rows.err") | | | | | | | | |"
     fi
     cat "$folder/rows.jsonl" >>"$folder/all.jsonl"
+    name=$(basename "$recording" .pickle.zst)
     while read -r row; do
         case $row in
         *'"device":{"name":"sim"'*) sim=$row ;;
         *'"device":{"name":"cuda"'*) real=$row ;;
         *fraglab.comparison/*)
-            echo "| $(basename "$recording" .pickle.zst) | $(mib "$capacity") | $(value label "$row") |" \
+            # Of several devices each has a line.
+            [ "$(value device "$row")" = 0 ] || name=$(basename "$recording" .pickle.zst)/$(value device "$row")
+            echo "| $name | $(mib "$capacity") | $(value label "$row") |" \
                 "$(mib "$(value sim_bytes "$row")") | $(mib "$(value cuda_bytes "$row")") |" \
                 "$(mib "$(value difference_bytes "$row")") | $(value sim "$row") | $(value cuda "$row") |" \
                 "$(event "$(value sim_event "$row")") | $(event "$(value cuda_event "$row")") |" \
@@ -228,7 +236,7 @@ print_recorder() {
 }
 
 # Puts the report between its marks in the page.
-publish() {
+insert_report() {
     awk -v report="$report" '
         /^<!-- gpu-report: end -->$/ { skipping = 0 }
         !skipping { print }
@@ -241,21 +249,29 @@ file_name() {
     fact name | tr '[:upper:]' '[:lower:]' | sed 's/^nvidia *//; s/geforce *//; s/^\(rtx\|gtx\) /\1/; s/[^a-z0-9]/-/g; s/--*/-/g; s/^-//; s/-$//'
 }
 
-measure_card || exit 4
-say "$(fact name), driver $(fact driver)"
-{
-    echo "Measured by \`make gpu-report\` of $("$fraglab" --version) on $(fact date)."
-    echo
-    print_card
-    print_comparison
-    print_verify
-    print_torch
-    print_recorder
-} >"$report"
-if [ "$(fact origin)" = measured ]; then
-    cp "$card" "$devices/$(file_name).yaml"
-    publish || exit 4
+publish() {
+    if [ "$(fact origin)" != measured ]; then
+        say "the figures in $folder are of a software CUDA: $docs stays as it is"
+        return
+    fi
+    cp "$card" "$devices/$(file_name).yaml" && insert_report || exit 4
     say "written into $docs, and $devices/$(file_name).yaml"
-else
-    say "this is a software CUDA: $docs stays as it is, the report is $report"
-fi
+}
+
+measure() {
+    measure_card || exit 4
+    say "$(fact name), driver $(fact driver)"
+    {
+        echo "Measured by \`make gpu-report\` of $("$fraglab" --version) on $(fact date)."
+        echo
+        print_card
+        print_comparison
+        print_verify
+        print_torch
+        print_recorder
+    } >"$report"
+    say "the report is $report"
+    publish
+}
+
+"$what"
