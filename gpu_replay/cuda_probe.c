@@ -10,6 +10,7 @@
 #include "sim/base/memory.h"
 
 #define SMALL_BYTES_MAX (4 * FRAG_MIB) /* above, mallocs are taken to have whole pages */
+enum { TRIES = 3 };
 #define LARGE_BYTES (2 * FRAG_MIB)
 #define PAGE_PROBE_BYTES (64 * FRAG_MIB)
 #define MANY_BYTES (32 * FRAG_MIB) /* of small mallocs that are counted together */
@@ -109,16 +110,25 @@ static bool measure(frag_cuda_probing *probing, uint64_t bytes, uint32_t count, 
     return ok;
 }
 
-/* What one byte more than a round size takes more. */
+static bool is_page(uint64_t bytes)
+{
+    return bytes >= 512 && bytes <= FRAG_DEVICE_PAGE_BYTES && (bytes & (bytes - 1)) == 0;
+}
+
+/* What one byte more than a round size takes more. Another program that takes or gives back memory
+ * just then spoils the difference, so it is looked at more than once. */
 static bool find_page(frag_cuda_probing *probing, uint64_t *page)
 {
-    uint64_t round = 0;
-    uint64_t more = 0;
-    if (!measure(probing, PAGE_PROBE_BYTES, 1, &round) ||
-        !measure(probing, PAGE_PROBE_BYTES + 1, 1, &more))
-        return false;
-    *page = more > round ? more - round : 0;
-    if (*page >= 512 && *page <= FRAG_DEVICE_PAGE_BYTES && (*page & (*page - 1)) == 0)
+    *page = 0;
+    for (int i = 0; i < TRIES && !is_page(*page); i++) {
+        uint64_t round = 0;
+        uint64_t more = 0;
+        if (!measure(probing, PAGE_PROBE_BYTES, 1, &round) ||
+            !measure(probing, PAGE_PROBE_BYTES + 1, 1, &more))
+            return false;
+        *page = more > round ? more - round : 0;
+    }
+    if (is_page(*page))
         return true;
     char text[FRAG_BYTES_TEXT_MAX];
     return frag_fail(probing->error, FRAG_E_SYSTEM,
@@ -312,27 +322,32 @@ static bool find_reuse(frag_cuda_probing *probing, frag_device_description *desc
 
 #define SCATTERED_BYTES (512 * FRAG_MIB)
 
-/* Fills the card: one block that leaves SCATTERED_BYTES, then pages until no more are served. */
+/* Fills the card: large blocks that leave SCATTERED_BYTES, largest first, then pages until no more
+ * are served. */
 static bool fill(frag_cuda_probing *probing, uint64_t page, size_t *first_page)
 {
     uint64_t free_bytes = 0;
-    uint64_t address = 0;
     bool is_served = true;
+    size_t block = 0;
     if (!frag_cuda_probing_free_bytes(probing, &free_bytes, NULL))
         return false;
-    if (free_bytes > SCATTERED_BYTES + page &&
-        !take(probing, (free_bytes - SCATTERED_BYTES) / page * page, &address))
-        return false;
+    uint64_t limit = UINT64_MAX;
+    while (free_bytes >= SCATTERED_BYTES + page && limit >= page) {
+        uint64_t rest = free_bytes - SCATTERED_BYTES;
+        uint64_t bytes = (rest < limit ? rest : limit) / page * page;
+        if (!frag_cuda_probing_take(probing, bytes, &block, &is_served) ||
+            !frag_cuda_probing_free_bytes(probing, &free_bytes, NULL))
+            return false;
+        if (!is_served)
+            limit = bytes / 2;
+    }
     *first_page = probing->block_count;
-    while (is_served) {
-        size_t block = 0;
+    for (is_served = true; is_served;)
         if (!frag_cuda_probing_take(probing, page, &block, &is_served))
             return false;
-    }
     return true;
 }
 
-/* Gives back every second page by address, which leaves no two free ones side by side. */
 static int compare_addresses(const void *left, const void *right)
 {
     uintptr_t a = (uintptr_t) * (void *const *)left;
@@ -340,6 +355,8 @@ static int compare_addresses(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+/* Gives back every second page by address, which leaves no two free ones side by side, and asks for
+ * half of what is free then in one piece. */
 static bool find_scattered(frag_cuda_probing *probing, frag_device_description *description)
 {
     uint64_t page = FRAG_DEVICE_PAGE_BYTES;
@@ -352,7 +369,7 @@ static bool find_scattered(frag_cuda_probing *probing, frag_device_description *
         ok = frag_cuda_probing_give(probing, first + i);
     uint64_t free_bytes = 0;
     ok = ok && frag_cuda_probing_free_bytes(probing, &free_bytes, NULL);
-    /* Half of what is free, so that a page lost elsewhere does not decide. */
+    /* Not for all of it: a page lost elsewhere must not decide. */
     uint64_t wanted = free_bytes / 2 / page * page;
     if (ok && count >= 32 && wanted >= 8 * page) {
         size_t block = 0;

@@ -73,6 +73,27 @@ value() {
     [ "$(value modelled_time_ns "$got")" -gt 0 ]
 }
 
+@test "the card and its simulation by the measured description agree, where memory runs out too" {
+    settings=capacity=6GiB,context=400MiB,footprint=classes,granularity=64KiB
+    probe $settings 13
+    for arguments in "" "--capacity 401MiB" "--capacity 380MiB --ballast"; do
+        # shellcheck disable=SC2086
+        FRAGLAB_SOFTWARE_CUDA=$settings LD_LIBRARY_PATH=$SOFTWARE/13 ./fraglab run traces/samples/pr193400.pickle.zst \
+            --device sim,cuda --gpu "$BATS_TEST_TMPDIR/card.yaml" --policy pytorch,best-fit,direct,rmm-pool $arguments \
+            --format jsonl >"$BATS_TEST_TMPDIR/rows"
+        grep -o '"label.*' "$BATS_TEST_TMPDIR/rows" | grep is_same || true
+        [ "$(grep -c '"is_same":true' "$BATS_TEST_TMPDIR/rows")" -eq 4 ]
+    done
+    [ "$(grep -c '"sim_event":[0-9]' "$BATS_TEST_TMPDIR/rows")" -ge 2 ]
+}
+
+@test "doctor sees the software GPU, and who uses it" {
+    FRAGLAB_SOFTWARE_CUDA=capacity=8GiB,others=1GiB LD_LIBRARY_PATH=$SOFTWARE/13 ./fraglab doctor >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -qx "nvml         driver software, CUDA up to 13.0" "$BATS_TEST_TMPDIR/out"
+    grep -q "^gpu 0        Software GPU, 8.00 GiB, 1.00 GiB used, .*, 7.00 GiB free$" "$BATS_TEST_TMPDIR/out"
+}
+
 @test "with --no-fill all memory is never taken, and the question stays open" {
     probe capacity=8GiB,log="$BATS_TEST_TMPDIR/log" 13 --no-fill
     ! grep -q serves_scattered "$BATS_TEST_TMPDIR/card.yaml" || false
