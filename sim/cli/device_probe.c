@@ -63,13 +63,12 @@ static bool context_bytes(void *context, uint64_t *bytes)
     if (state->nvml == NULL || !frag_nvml_find(state->nvml, state->pci, &index) ||
         !frag_nvml_look(state->nvml, &now, &count, &unused))
         return false;
-    const frag_gpu_view *old = find_view(state->before, state->before_count, index);
-    const frag_gpu_view *new = find_view(now, count, index);
-    bool ok = old != NULL && new != NULL &&
-              old->used_bytes != FRAG_UNLIMITED &&new->used_bytes !=
-                  FRAG_UNLIMITED &&new->used_bytes > old->used_bytes;
+    const frag_gpu_view *was = find_view(state->before, state->before_count, index);
+    const frag_gpu_view *is = find_view(now, count, index);
+    bool ok = was != NULL && is != NULL && was->used_bytes != FRAG_UNLIMITED &&
+              is->used_bytes != FRAG_UNLIMITED && is->used_bytes > was->used_bytes;
     if (ok)
-        *bytes = new->used_bytes - old->used_bytes;
+        *bytes = is->used_bytes - was->used_bytes;
     frag_nvml_views_destroy(now, count);
     return ok;
 }
