@@ -30,7 +30,7 @@ size_t frag_composed_bytes(const frag_composed_scale *scale)
     uint32_t lists = list_count_max(scale);
     return (size_t)records * (sizeof(frag_block) + sizeof(frag_idle_segment)) +
            (size_t)lists * sizeof(frag_free_index) +
-           frag_free_index_store_bytes(records, lists, false) +
+           frag_free_index_store_bytes(records, lists, false) + frag_exact_lists_bytes(records) +
            frag_stream_lists_bytes(scale->stream_count) + 4 * 64;
 }
 
@@ -45,7 +45,6 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
         .growth = *growth,
         .list_count = lists,
         .first_segment = FRAG_BLOCK_NONE,
-        .age = UINT64_MAX / 2,
         .counter = counter,
     };
     frag_block_space_create_bare(&composed->space, setup, records);
@@ -54,6 +53,11 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
     frag_free_index_store_create(&composed->store, setup->arena, records, lists, false);
     for (uint32_t i = 0; i < lists; i++)
         composed->lists[i].store = &composed->store;
+    if (rules->pick == FRAG_PICK_EXACT) {
+        FRAG_ASSERT(rules->lists == FRAG_LISTS_ONE && rules->split == FRAG_SPLIT_NEVER &&
+                    rules->merge == FRAG_MERGE_NEVER);
+        frag_exact_lists_create(&composed->exact, setup->arena, records);
+    }
     if (rules->lists == FRAG_LISTS_SHARED)
         frag_stream_lists_create(&composed->streams, setup->arena, setup->device, counter,
                                  scale->stream_count);
@@ -111,23 +115,22 @@ static inline bool is_cut(const frag_composition *rules, uint64_t held, uint64_t
 
 /* ---- free blocks */
 
-/* What orders blocks of one size; the index wants it to differ. */
-static inline uint64_t next_tie(frag_composed *composed, const frag_block *block)
-{
-    return composed->rules.pick == FRAG_PICK_EXACT ? composed->age-- : block->address;
-}
-
 static inline void insert(frag_composed *composed, uint32_t hole)
 {
     const frag_block *block = &composed->space.blocks[hole];
-    frag_free_index_insert(&composed->lists[block->link], hole, block->bytes,
-                           next_tie(composed, block));
+    if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
+        frag_exact_insert(&composed->exact, hole, block->bytes);
+    else
+        frag_free_index_insert(&composed->lists[block->link], hole, block->bytes, block->address);
 }
 
 static inline void take_out(frag_composed *composed, uint32_t hole)
 {
     const frag_block *block = &composed->space.blocks[hole];
-    frag_free_index_remove(&composed->lists[block->link], hole, block->bytes);
+    if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
+        frag_exact_remove(&composed->exact, hole, block->bytes);
+    else
+        frag_free_index_remove(&composed->lists[block->link], hole, block->bytes);
 }
 
 /* A free block that is in the index gets another start and size. */
@@ -284,12 +287,14 @@ static void take_preferred(const frag_composed *composed, const frag_free_index 
 static inline bool find(const frag_composed *composed, uint32_t list, uint64_t bytes,
                         uint32_t *hole)
 {
+    if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
+        return frag_exact_newest(&composed->exact, bytes, hole);
     const frag_free_index *index = &composed->lists[list];
     if (!frag_free_index_best(index, bytes, hole))
         return false;
     if (FRAG_UNLIKELY(composed->preferred != 0))
         take_preferred(composed, index, hole);
-    return composed->rules.pick == FRAG_PICK_BEST || composed->space.blocks[*hole].bytes == bytes;
+    return true;
 }
 
 static bool find_in_list(void *context, uint32_t list)
@@ -409,14 +414,20 @@ typedef struct entry_check {
     bool is_right;
 } entry_check;
 
+static void check_exact(void *context, uint32_t id, uint64_t bytes)
+{
+    entry_check *check = context;
+    const frag_block *block = &check->composed->space.blocks[id];
+    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE && block->bytes == bytes;
+    check->count++;
+}
+
 static void check_entry(void *context, const frag_free_entry *entry)
 {
     entry_check *check = context;
     const frag_block *block = &check->composed->space.blocks[entry->id];
-    bool is_placed = check->composed->rules.pick == FRAG_PICK_EXACT || block->address == entry->tie;
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE && is_placed &&
-                      block->bytes == entry->size && block->link == check->list;
-    check->count++;
+    check_exact(context, entry->id, entry->size);
+    check->is_right = check->is_right && block->address == entry->tie && block->link == check->list;
 }
 
 static bool check_neighbours(const frag_composed *composed, frag_error *error)
@@ -456,6 +467,8 @@ bool frag_composed_check(const frag_composed *composed, frag_error *error)
             return false;
         frag_free_index_visit(index, check_entry, &entries);
     }
+    if (composed->rules.pick == FRAG_PICK_EXACT)
+        frag_exact_visit(&composed->exact, check_exact, &entries);
     return (entries.is_right && entries.count == hole_count) ||
            frag_fail(error, FRAG_E_INPUT, "the lists and the %llu free blocks differ",
                      (unsigned long long)hole_count);

@@ -11,12 +11,13 @@
  *              instead
  *
  * Blocks lie in segments, one device malloc each, and know their neighbours; free blocks lie in one
- * index per list (free_index.h). The presets and their sources: tf_bfc.c, ort_arena.c, rmm_pool.c,
- * cupy.c, paddle.c, mxnet.c. */
+ * index per list (free_index.h), or by exact size (exact_lists.h). The presets and their sources:
+ * tf_bfc.c, ort_arena.c, rmm_pool.c, cupy.c, paddle.c, mxnet.c. */
 #ifndef FRAG_ALLOCATORS_COMPOSED_H
 #define FRAG_ALLOCATORS_COMPOSED_H
 
 #include "allocators/block_space.h"
+#include "allocators/exact_lists.h"
 #include "allocators/free_index.h"
 #include "allocators/stream_lists.h"
 #include "sim/policy.h"
@@ -34,7 +35,10 @@ typedef enum frag_lists {
     FRAG_LISTS_SHARED     /* a block goes to the stream that freed it; streams take from others */
 } frag_lists;
 
-typedef enum frag_pick { FRAG_PICK_BEST, FRAG_PICK_EXACT } frag_pick;
+typedef enum frag_pick {
+    FRAG_PICK_BEST,
+    FRAG_PICK_EXACT /* for one list of blocks that are neither cut nor joined */
+} frag_pick;
 
 typedef enum frag_split {
     FRAG_SPLIT_LOW,   /* always; the low end is handed out */
@@ -107,8 +111,8 @@ struct frag_composed {
     uint32_t list_count;
     uint32_t first_segment;    /* header of the first one ever made, for keeps_first */
     uint64_t held_bytes;       /* of all segments */
-    uint64_t age;              /* counts down: exact picks take the newest */
     uint64_t preferred;        /* address to take among equals; 0: the lowest */
+    frag_exact_lists exact;    /* PICK_EXACT: instead of lists */
     frag_stream_lists streams; /* LISTS_SHARED */
     frag_event_counter *counter;
     frag_growth_state growth;
