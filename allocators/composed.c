@@ -210,13 +210,14 @@ uint32_t frag_composed_add(frag_composed *composed, uint32_t list, uint64_t addr
     return put(composed, hole, list);
 }
 
-/* A segment without a block is one free block: with merging, and where blocks are never cut. */
+/* Has a segment no busy block? Its free ones are one, or lie side by side where not all join. */
 static bool is_idle(const frag_composed *composed, uint32_t header)
 {
     const frag_block *blocks = composed->space.blocks;
-    uint32_t only = blocks[header].next;
-    return blocks[only].state == FRAG_BLOCK_HOLE && blocks[only].next == header &&
-           !(composed->rules.keeps_first && header == composed->first_segment);
+    uint32_t at = blocks[header].next;
+    while (blocks[at].state == FRAG_BLOCK_HOLE)
+        at = blocks[at].next;
+    return at == header && !(composed->rules.keeps_first && header == composed->first_segment);
 }
 
 uint64_t frag_composed_idle_bytes(const frag_composed *composed)
@@ -243,8 +244,10 @@ static void release(frag_composed *composed, uint32_t header)
     if (frag_device_free(space->device, segment->address, segment->bytes) != FRAG_DEVICE_OK)
         return;
     composed->held_bytes -= segment->bytes;
-    take_out(composed, segment->next);
-    frag_block_give_record(space, segment->next);
+    while (segment->next != header) {
+        take_out(composed, segment->next);
+        frag_block_unlink(space, segment->next);
+    }
     segment->state = FRAG_BLOCK_UNUSED;
 }
 

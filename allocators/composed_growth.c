@@ -3,6 +3,8 @@
 #include "sim/base/bytes.h"
 
 #define REGION_UNIT 256u
+/* What RMM rounds the rest of a limit to. */
+#define LIMIT_UNIT 256u
 /* A step that has grown to this is as good as any larger one. */
 #define STEP_MAX ((uint64_t)1 << 60)
 
@@ -36,10 +38,9 @@ bool frag_grow_doubling(frag_composed *composed, const frag_shortage *shortage, 
     uint64_t wanted = shortage->bytes;
     uint64_t bytes = larger(wanted, growth->step_bytes);
     if (growth->limit_bytes != FRAG_UNLIMITED) {
-        uint64_t left =
-            growth->step_bytes < growth->limit_bytes
-                ? frag_align_up(growth->limit_bytes - growth->step_bytes, composed->rules.unit)
-                : 0;
+        uint64_t left = growth->step_bytes < growth->limit_bytes
+                            ? frag_align_up(growth->limit_bytes - growth->step_bytes, LIMIT_UNIT)
+                            : 0;
         if (wanted > left)
             return false;
         bytes = larger(wanted, left / 2);
@@ -158,7 +159,8 @@ bool frag_grow_within_limit(frag_composed *composed, const frag_shortage *shorta
 bool frag_grow_chunk(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole)
 {
     const frag_growth_state *growth = &composed->growth;
-    uint64_t bytes = larger(shortage->bytes, growth->chunk_bytes[shortage->list]);
+    uint32_t list = composed->rules.lists == FRAG_LISTS_BY_SIZE ? shortage->list : 0;
+    uint64_t bytes = larger(shortage->bytes, growth->chunk_bytes[list]);
     if (growth->empties_first)
         frag_composed_give_back(composed);
     if (ask(composed, shortage->list, bytes, hole))

@@ -39,7 +39,8 @@ static const frag_option tf_bfc_options[] = {
     {.key = "sub_allocator_coalesces",
      .type = FRAG_OPTION_FLAG,
      .default_text = "false",
-     .help = "a region that begins where another ends becomes part of it"},
+     .help = "a region that begins where another ends becomes part of it, for devices that free "
+             "them as one"},
     {.key = NULL},
 };
 

@@ -120,6 +120,24 @@ ADDS_UP='{
     }'
 }
 
+# What a preset does is what its choices do: rows that differ in name and options only.
+@test "the presets are compositions of five choices" {
+    composed() { # preset, options of composed
+        for policy in "$1" "composed:$2"; do
+            ./fraglab run traces/samples/gpt-varlen.pickle.zst traces/samples/prefetch-streams.pickle.zst \
+                --policy "$policy" --capacity 9GiB --label same --format jsonl | sed 's/.*"device":{/"device":{/'
+        done >"$BATS_TEST_TMPDIR/rows"
+        [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq 4 ]
+        [ "$(sort -u "$BATS_TEST_TMPDIR/rows" | wc -l)" -eq 2 ]
+    }
+    composed cupy unit=512,lists=by-stream
+    composed paddle-auto-growth:chunk_size=8MiB split=high,grow=chunk,grow_bytes=8MiB,lists=by-size,small=0
+    composed rmm-pool lists=shared,grow=double
+    composed tf-bfc:garbage_collection=true split=twice,grow=region
+    composed mxnet-naive rounding=least,unit=4KiB,pick=exact,split=never,merge=never,grow=reserve
+    composed mxnet-round rounding=power,unit=4KiB,pick=exact,split=never,merge=never,grow=reserve
+}
+
 # The recording says what PyTorch itself reserved. gpt-varlen-oom was recorded on a device that was
 # full: that limit is part of what is replayed below.
 @test "pytorch reserves what PyTorch reserved when the recording was made" {
