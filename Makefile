@@ -231,9 +231,9 @@ predictions: setup-test
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_predictions >&2
 	@build/release/tests/test_predictions "$(or $(FOLDER),$(error FOLDER= is missing))"
 
-# The pytorch policy against logs of the real library: those that come along, or any folder of them.
+# Policies against logs of the real libraries: those that come along, or any folder of them.
 golden: fraglab
-	./fraglab verify --against golden "$(or $(DIR),tests/data/golden)"
+	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
 
 # PyTorch's own allocator of any release, over the software CUDA: golden logs of fresh seeds, or of
 # those that come along. Gets the wheel with pip.
@@ -304,7 +304,7 @@ help:
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
-	@echo 'make golden     compare with logs of the real library, DIR=folder of them (tests/data/golden)'
+	@echo 'make golden     compare with logs of the real libraries, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'

@@ -26,8 +26,9 @@ static const frag_command_option options[] = {
      .choices = "recording|golden|cuda",
      .help = "compare with what the recording observed (default), or, request by request, with "
              "golden logs of the real library: addresses, OOM messages, device calls, trace "
-             "events, statistics, segments (folders of logs may be named), or the simulated device "
-             "with a real card, call by call"},
+             "events, statistics, segments (folders of logs may be named; the log of another "
+             "framework's pool names its policy), or the simulated device with a real card, call "
+             "by call"},
     {.name = "device",
      .argument = "cuda[:N]",
      .help = "with --against cuda: the card of that number (default: 0)"},
@@ -388,6 +389,7 @@ const frag_command frag_command_verify = {
     .examples =
         "fraglab verify train.pickle\n"
         "fraglab verify --against golden tests/data/golden  # the real library's logs\n"
+        "fraglab verify --against golden tests/data/golden-peers  # those of other frameworks\n"
         "fraglab verify --against cuda train.pickle --policy best-fit --capacity 8GiB --ballast\n"
         "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",
     .options = options,
