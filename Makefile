@@ -64,6 +64,7 @@ all: fraglab
 fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
 	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
+	$(if $(gpu_targets),,@rm -f fraglab_cuda.so)
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)

@@ -132,7 +132,10 @@ static frag_device_result cuda_malloc(frag_device *device, uint64_t bytes, uint6
 static frag_device_result cuda_malloc_async(frag_device *device, uint64_t bytes, uint32_t stream,
                                             uint64_t *address)
 {
-    from_base(device)->stream = stream;
+    cuda_device *cuda = from_base(device);
+    if (!device->has_failed && !cuda->facts.has_pools)
+        return refuse(device, "the card or its driver offers no memory pools");
+    cuda->stream = stream;
     return malloc_any(device, bytes, true, address);
 }
 

@@ -122,13 +122,6 @@ elif step build-clang build CC=clang MODE=release build/release-clang/fraglab te
     fi
 fi
 
-group "real device"
-if [ -e /dev/nvidia0 ] && ls gpu_replay/*.c >/dev/null 2>&1; then
-    skip "real device" "no test for it is here"
-else
-    skip "real device" "no GPU here"
-fi
-
 # What a test skipped inside itself is a skip too.
 inner=$(grep -hE '^ok .* # skip|\[  SKIPPED \] [a-z]' "$logs"/*.log | sed 's/^/  /')
 [ -z "$inner" ] || skipped="$skipped

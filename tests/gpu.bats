@@ -275,6 +275,24 @@ both() { # VERSION SETTINGS OPTION...: every policy and recording on both device
     ./fraglab doctor | grep -q '^cuda:0 '
 }
 
+@test "the machine's own card does what the simulated device does" {
+    [ -e /dev/nvidia0 ] || skip "no GPU here"
+    # shellcheck disable=SC2086
+    ./fraglab run --device sim,cuda traces/samples/*.zst $POLICIES --capacity 1GiB --ballast --touch --format jsonl \
+        >"$BATS_TEST_TMPDIR/rows"
+    agree "$BATS_TEST_TMPDIR/rows"
+    # shellcheck disable=SC2086
+    ./fraglab verify --against cuda traces/samples/*.zst $POLICIES --capacity 1GiB
+}
+
+@test "the module is found where make install puts it" {
+    mkdir -p "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/lib/fraglab"
+    cp fraglab "$BATS_TEST_TMPDIR/bin/"
+    cp fraglab_cuda.so "$BATS_TEST_TMPDIR/lib/fraglab/"
+    on 13 "" "$BATS_TEST_TMPDIR/bin/fraglab" run --device cuda "$SMALL" --policy best-fit | grep -q 'Software GPU'
+    held_nothing
+}
+
 @test "without the module all but the card works" {
     cp fraglab "$BATS_TEST_TMPDIR/"
     "$BATS_TEST_TMPDIR/fraglab" run "$SMALL" --policy best-fit >/dev/null

@@ -356,6 +356,9 @@ static int report_problems(const running *state, size_t source_count, size_t job
     return code;
 }
 
+/* The driver may keep a few MiB of its own after a run. */
+#define OTHERS_BYTES_MIN (16 * FRAG_MIB)
+
 /* The card's free memory before and after, all of ours given back: what differs is others'. */
 static void warn_of_others(const running *state, const frag_row *row)
 {
@@ -363,7 +366,7 @@ static void warn_of_others(const running *state, const frag_row *row)
     uint64_t before = row->gpu->report.free_before_bytes;
     uint64_t after = row->gpu->report.free_after_bytes;
     uint64_t by = before > after ? before - after : after - before;
-    if (by >= FRAG_DEVICE_PAGE_BYTES)
+    if (by >= OTHERS_BYTES_MIN)
         frag_warn(state->arguments,
                   "%s: %s: %s %s of the card's memory while it ran; what was measured may be due "
                   "to that",
