@@ -46,7 +46,7 @@ typedef struct frag_gpu_device_options {
     /* Which addresses the policy sees: those of the rule, kept apart from where the memory really
      * is, so that ties fall as on the simulated device; or the driver's own. */
     bool has_driver_addresses;
-    frag_sim_device_options rule; /* address_rule, recorded segments and fail_call are used */
+    frag_sim_device_options rule; /* all but capacity, others, page and backing is used */
 } frag_gpu_device_options;
 
 /* What a run on the card left to say. Bytes. */

@@ -238,6 +238,16 @@ both() { # VERSION SETTINGS OPTION...: every policy and recording on both device
     grep -qE '^best-fit  +same  +same  +[0-9.]+ ms  +same, event [0-9,]+$' "$BATS_TEST_TMPDIR/table"
 }
 
+@test "rows of cards can be compared and drawn like others" {
+    for name in base new; do
+        on 13 capacity=8GiB ./fraglab run --device sim,cuda "$SMALL" --policy best-fit --format jsonl >"$BATS_TEST_TMPDIR/$name"
+    done
+    ./fraglab compare "$BATS_TEST_TMPDIR/base" "$BATS_TEST_TMPDIR/new" | tee "$BATS_TEST_TMPDIR/text"
+    grep -q '^0 of [0-9]* metrics worse, 0 better; 2 rows compared$' "$BATS_TEST_TMPDIR/text"
+    ./fraglab plot bars "$BATS_TEST_TMPDIR/new" --format csv -o "$BATS_TEST_TMPDIR/bars.csv"
+    [ "$(grep -c 'best-fit' "$BATS_TEST_TMPDIR/bars.csv")" -ge 2 ]
+}
+
 @test "cards are told apart by number" {
     on 13 devices=2,capacity=5GiB/1 ./fraglab run --device cuda:1 "$SMALL" --policy best-fit --format jsonl |
         grep -q '"card":{"name":"Software GPU","ordinal":1,.*"total_bytes":5368709120'
