@@ -1,0 +1,450 @@
+#include "explain/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/message_size.h"
+#include "explain/message_text.h"
+#include "explain/wordings.h"
+#include "sim/base/memory.h"
+
+enum {
+    GAP_MAX = 60,     /* what * may pass over */
+    REACH_MAX = 4096, /* a field this far behind the last is of no message */
+    HINT_REACH = 48,  /* from a hint to the setting that it names */
+    HOST_REACH = 200, /* from the mark of a host message to its size */
+    CAPTURES_MAX = 4,
+    TELLING_FIGURES = 3, /* so many make a message without its head */
+    FIRST_BYTES = 256
+};
+
+const char *frag_framework_name(frag_framework framework)
+{
+    static const char *const names[] = {
+#define FRAG_FRAMEWORK_NAME(name, text, person) [FRAG_FRAMEWORK_##name] = text,
+        FRAG_FRAMEWORKS(FRAG_FRAMEWORK_NAME)
+#undef FRAG_FRAMEWORK_NAME
+    };
+    return names[framework];
+}
+
+const char *frag_framework_title(frag_framework framework)
+{
+    static const char *const titles[] = {
+#define FRAG_FRAMEWORK_TITLE(name, text, person) [FRAG_FRAMEWORK_##name] = person,
+        FRAG_FRAMEWORKS(FRAG_FRAMEWORK_TITLE)
+#undef FRAG_FRAMEWORK_TITLE
+    };
+    return titles[framework];
+}
+
+const char *frag_figure_field(frag_figure figure)
+{
+    static const char *const fields[] = {
+#define FRAG_FIGURE_FIELD(name, field) [FRAG_FIGURE_##name] = field,
+        FRAG_FIGURES(FRAG_FIGURE_FIELD)
+#undef FRAG_FIGURE_FIELD
+    };
+    return fields[figure];
+}
+
+/* ---- matching one pattern */
+typedef struct match {
+    size_t bytes; /* of the text, 0: none */
+    frag_amount captures[CAPTURES_MAX];
+    size_t capture_count;
+} match;
+
+static size_t capture(char kind, const char *text, frag_amount *amount)
+{
+    return kind == '%'   ? frag_message_size(text, amount)
+           : kind == '#' ? frag_message_number(text, amount)
+                         : frag_message_shape(text, amount);
+}
+
+/* At text, without regard to line ends. At most one level deep: a pattern has one *. */
+static bool match_pattern(const char *pattern, const char *text, match *found)
+{
+    size_t at = 0;
+    for (; *pattern != '\0'; pattern++) {
+        if (at > 0 && text[at] == '\n')
+            at++;
+        if (*pattern == '*') {
+            for (size_t gap = 0; gap <= GAP_MAX && text[at + gap] != '\0'; gap++) {
+                match rest = *found;
+                if (match_pattern(pattern + 1, text + at + gap, &rest)) {
+                    *found = rest;
+                    found->bytes = at + gap + rest.bytes;
+                    return true;
+                }
+            }
+            return false;
+        }
+        if (*pattern == '%' || *pattern == '#' || *pattern == '&') {
+            FRAG_ASSERT(found->capture_count < CAPTURES_MAX);
+            size_t taken = capture(*pattern, text + at, &found->captures[found->capture_count]);
+            if (taken == 0)
+                return false;
+            found->capture_count++;
+            at += taken;
+        } else if (text[at] == *pattern) {
+            at++;
+        } else {
+            return false;
+        }
+    }
+    found->bytes = at;
+    return true;
+}
+
+/* ---- the text and where the table may match in it */
+typedef struct reader {
+    frag_message_text text;
+    frag_messages *messages;
+    const frag_wording **wordings[FIRST_BYTES]; /* by the first byte of the pattern */
+    size_t wording_counts[FIRST_BYTES];
+    frag_message *current; /* NULL: none is open */
+    size_t current_at;     /* where it begins */
+    size_t last_at;        /* behind the last thing that belongs to it */
+    const frag_wording *opener;
+    bool is_vague; /* nothing but "tried to allocate" so far */
+    bool is_cut;   /* begun by a field */
+    bool has_hint;
+    size_t hint_at;
+} reader;
+
+static void add_wording(reader *state, unsigned char first, const frag_wording *wording)
+{
+    size_t count = state->wording_counts[first]++;
+    state->wordings[first] =
+        frag_realloc(state->wordings[first], count + 1, sizeof *state->wordings[first]);
+    state->wordings[first][count] = wording;
+}
+
+static void index_wordings(reader *state)
+{
+    for (size_t i = 0; i < frag_wording_count; i++) {
+        char first = frag_wordings[i].pattern[0];
+        if (first == '%' || first == '#')
+            for (unsigned char digit = '0'; digit <= '9'; digit++)
+                add_wording(state, digit, &frag_wordings[i]);
+        else
+            add_wording(state, (unsigned char)first, &frag_wordings[i]);
+    }
+}
+
+static bool is_at_start(const reader *state, size_t at)
+{
+    return at == 0 || strchr("\n:'\"`]})!-*#=>", state->text.bytes[at - 1]) != NULL;
+}
+
+static bool is_at_end(const reader *state, size_t at)
+{
+    return state->text.bytes[at] == '\0' || strchr("\n.,;:!?'\"`)]*<", state->text.bytes[at]);
+}
+
+static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
+{
+    return ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
+           ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end));
+}
+
+/* ---- messages in the making */
+static size_t figure_count(const frag_message *message)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
+        count += message->figures[i].is_known;
+    return count;
+}
+
+/* Does the text say "out of memory" shortly before the message begins? */
+static bool is_named_before(const reader *state)
+{
+    static const char named[] = "outofmemory";
+    size_t from = state->current_at > HOST_REACH ? state->current_at - HOST_REACH : 0;
+    for (size_t at = from; at + sizeof named - 1 <= state->current_at; at++)
+        if (memcmp(state->text.bytes + at, named, sizeof named - 1) == 0)
+            return true;
+    return false;
+}
+
+static void close_message(reader *state)
+{
+    frag_message *message = state->current;
+    state->current = NULL;
+    if (message == NULL || message->kind != FRAG_MESSAGE_OOM)
+        return;
+    size_t figures = figure_count(message);
+    if ((state->is_vague && figures < 2 && !is_named_before(state)) ||
+        (state->is_cut && figures < TELLING_FIGURES))
+        state->messages->count--;
+    else if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
+        message->framework = FRAG_FRAMEWORK_PYTORCH;
+}
+
+static void open_message(reader *state, frag_message_kind kind, size_t at)
+{
+    close_message(state);
+    frag_messages *messages = state->messages;
+    messages->items = frag_grow(messages->items, &messages->capacity, messages->count + 1,
+                                sizeof *messages->items);
+    state->current = &messages->items[messages->count++];
+    *state->current =
+        (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at)};
+    state->current_at = at;
+    state->last_at = at;
+    state->opener = NULL;
+    state->is_vague = false;
+    state->is_cut = false;
+}
+
+static bool is_in_reach(const reader *state, size_t at)
+{
+    return state->current != NULL && (at - state->last_at <= REACH_MAX ||
+                                      state->current->framework == FRAG_FRAMEWORK_TENSORFLOW);
+}
+
+static bool is_just_before(const reader *state, size_t at)
+{
+    return state->current != NULL && at - state->last_at <= HOST_REACH;
+}
+
+static void set_figure(frag_message *message, signed char figure, const frag_amount *amount)
+{
+    if (figure == FRAG_CAPTURE_NOTHING || !amount->is_known)
+        return;
+    if (figure == FRAG_CAPTURE_DEVICE) {
+        message->has_device = true;
+        message->device = amount->bytes;
+    } else if (figure == FRAG_CAPTURE_PROCESS) {
+        if (message->process_count < FRAG_MESSAGE_PROCESSES)
+            message->processes[message->process_count++] = amount->bytes;
+    } else {
+        frag_amount *known =
+            &message->figures[figure == FRAG_CAPTURE_CACHED ? FRAG_FIGURE_IDLE : figure];
+        if (!known->is_known)
+            *known = *amount;
+    }
+}
+
+static void take_facts(reader *state, const frag_wording *wording, const match *found, size_t end)
+{
+    frag_message *message = state->current;
+    for (size_t i = 0; i < found->capture_count; i++)
+        set_figure(message, wording->figures[i], &found->captures[i]);
+    message->says |= wording->says;
+    if (wording->release != NULL)
+        message->release = wording->release;
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN)
+        message->framework = wording->framework;
+    state->last_at = end;
+}
+
+static bool brings_request(const frag_wording *wording)
+{
+    size_t captures = 0;
+    for (const char *at = wording->pattern; (at = strpbrk(at, "%#&")) != NULL; at++)
+        if (wording->figures[captures++] == FRAG_FIGURE_REQUESTED)
+            return true;
+    return false;
+}
+
+/* An opener goes on with the message that has just begun, unless that knows its request. One that
+ * names its framework does so on the same line only: on the next it is a message of its own. */
+static bool continues(const reader *state, const frag_wording *wording, size_t at)
+{
+    const frag_message *message = state->current;
+    if (!is_in_reach(state, at) || at - state->last_at > REACH_MAX ||
+        message->kind != FRAG_MESSAGE_OOM || state->opener == wording)
+        return false;
+    bool is_same_line =
+        memchr(state->text.bytes + state->last_at, '\n', at - state->last_at) == NULL;
+    bool is_same = wording->framework == FRAG_FRAMEWORK_UNKNOWN ||
+                   (is_same_line && (message->framework == FRAG_FRAMEWORK_UNKNOWN ||
+                                     message->framework == wording->framework));
+    bool has_request = message->figures[FRAG_FIGURE_REQUESTED].is_known;
+    return is_same && !(has_request && brings_request(wording));
+}
+
+static void take_opener(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
+    if (is_vague && state->current != NULL && state->current->kind == FRAG_MESSAGE_HOST &&
+        at - state->last_at <= HOST_REACH)
+        return;
+    if (!continues(state, wording, at)) {
+        open_message(state, FRAG_MESSAGE_OOM, at);
+        state->opener = wording;
+        state->is_vague = is_vague && strcmp(wording->pattern, "triedtoallocate%") == 0;
+    }
+    state->is_vague = state->is_vague && is_vague;
+    state->is_cut = false;
+    take_facts(state, wording, found, at + found->bytes);
+}
+
+static void take_field(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    if (!is_in_reach(state, at) || state->current->kind != FRAG_MESSAGE_OOM) {
+        if ((wording->place & FRAG_WORDING_TELLING) == 0)
+            return;
+        open_message(state, FRAG_MESSAGE_OOM, at);
+        state->is_cut = true;
+    }
+    if (wording->framework != FRAG_FRAMEWORK_UNKNOWN &&
+        wording->framework != state->current->framework)
+        return;
+    take_facts(state, wording, found, at + found->bytes);
+}
+
+static void take(reader *state, const frag_wording *wording, const match *found, size_t at)
+{
+    switch (wording->role) {
+    case FRAG_WORDING_OPENS:
+        take_opener(state, wording, found, at);
+        break;
+    case FRAG_WORDING_FIELD:
+        take_field(state, wording, found, at);
+        break;
+    case FRAG_WORDING_ELSE:
+        if (is_just_before(state, at) && state->opener != NULL) {
+            state->messages->count--;
+            state->current = NULL;
+        }
+        break;
+    case FRAG_WORDING_HARMLESS:
+        if (is_just_before(state, at))
+            state->current->kind = FRAG_MESSAGE_HARMLESS;
+        else
+            open_message(state, FRAG_MESSAGE_HARMLESS, at);
+        break;
+    case FRAG_WORDING_HOST:
+        if (is_just_before(state, at) && at - state->current_at <= HOST_REACH &&
+            state->current->framework != FRAG_FRAMEWORK_PYTORCH)
+            state->current->kind = FRAG_MESSAGE_HOST;
+        else
+            open_message(state, FRAG_MESSAGE_HOST, at);
+        state->last_at = at + found->bytes;
+        break;
+    case FRAG_WORDING_HINT:
+        state->has_hint = true;
+        state->hint_at = at + found->bytes;
+        if (is_in_reach(state, at) && wording->release != NULL)
+            state->current->release = wording->release;
+        break;
+    case FRAG_WORDING_SETTING:
+        if (!state->has_hint || at - state->hint_at > HINT_REACH)
+            state->messages->is_on[wording->setting] = true;
+        break;
+    }
+}
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* Is this digit not the first of its number? */
+static bool is_inside_number(const char *text, size_t at)
+{
+    return at > 0 && is_digit(text[at]) &&
+           (is_digit(text[at - 1]) ||
+            (at > 1 && (text[at - 1] == '.' || text[at - 1] == ',') && is_digit(text[at - 2])));
+}
+
+/* Most of the table is ruled out by the second byte. */
+static bool may_match(const char *pattern, const char *text)
+{
+    return strchr("%#&*", pattern[0]) != NULL || strchr("%#&*\n", text[1]) != NULL ||
+           strchr("%#&*", pattern[1]) != NULL || pattern[1] == text[1];
+}
+
+/* The first wording of the table that fits here. Returns how many bytes it covers, 0: none. */
+static size_t read_at(reader *state, size_t at)
+{
+    unsigned char first = (unsigned char)state->text.bytes[at];
+    if (is_inside_number(state->text.bytes, at))
+        return 0;
+    for (size_t i = 0; i < state->wording_counts[first]; i++) {
+        const frag_wording *wording = state->wordings[first][i];
+        if (!may_match(wording->pattern, state->text.bytes + at))
+            continue;
+        match found = {0};
+        if (!match_pattern(wording->pattern, state->text.bytes + at, &found) ||
+            !is_in_place(state, wording, at, at + found.bytes))
+            continue;
+        take(state, wording, &found, at);
+        return found.bytes;
+    }
+    return 0;
+}
+
+/* "C:\Users": a letter, a colon, a backslash and a name. */
+static bool has_windows_path(const char *text, size_t length)
+{
+    for (size_t i = 0; i + 3 < length; i++)
+        if (text[i + 1] == ':' && text[i + 2] == '\\' && text[i] >= 'A' && text[i] <= 'Z' &&
+            (i == 0 || text[i - 1] < '0' || (text[i - 1] > '9' && text[i - 1] < 'A')))
+            return true;
+    return false;
+}
+
+/* The allocator is TensorFlow's, but what says so in the same text is JAX. */
+static void name_jax(frag_messages *messages)
+{
+    bool is_jax = false;
+    for (size_t i = 0; i < messages->count; i++)
+        is_jax |= messages->items[i].framework == FRAG_FRAMEWORK_JAX;
+    for (size_t i = 0; i < messages->count && is_jax; i++)
+        if (messages->items[i].framework == FRAG_FRAMEWORK_TENSORFLOW)
+            messages->items[i].framework = FRAG_FRAMEWORK_JAX;
+}
+
+void frag_messages_read(frag_messages *messages, const char *text, size_t length)
+{
+    *messages = (frag_messages){0};
+    reader state = {.messages = messages};
+    index_wordings(&state);
+    frag_message_text_make(&state.text, text, length);
+    for (size_t at = 0; at < state.text.length;) {
+        size_t bytes = read_at(&state, at);
+        at += bytes > 0 ? bytes : 1;
+    }
+    close_message(&state);
+    messages->is_windows = has_windows_path(text, length);
+    name_jax(messages);
+    frag_message_text_destroy(&state.text);
+    for (size_t i = 0; i < FIRST_BYTES; i++)
+        free(state.wordings[i]);
+}
+
+void frag_messages_destroy(frag_messages *messages)
+{
+    free(messages->items);
+    *messages = (frag_messages){0};
+}
+
+static size_t telling(const frag_message *message)
+{
+    return 2 * figure_count(message) + (message->says != 0);
+}
+
+const frag_message *frag_messages_best(const frag_messages *messages)
+{
+    const frag_message *best = NULL;
+    for (size_t i = 0; i < messages->count; i++) {
+        const frag_message *message = &messages->items[i];
+        if (best == NULL || message->kind > best->kind ||
+            (message->kind == best->kind && telling(message) > telling(best)))
+            best = message;
+    }
+    return best;
+}
+
+size_t frag_messages_count(const frag_messages *messages, frag_message_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < messages->count; i++)
+        count += messages->items[i].kind == kind;
+    return count;
+}

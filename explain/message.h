@@ -1,0 +1,138 @@
+/* Reads out-of-memory messages of the frameworks out of any text: a pasted line, a traceback, a
+ * whole log.
+ *
+ * Nothing is concluded here: a message is what was found and the figures that stand in it. What
+ * they mean is explain/verdict.h's. */
+#ifndef FRAG_EXPLAIN_MESSAGE_H
+#define FRAG_EXPLAIN_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(enumerator, name in JSON, name for people) */
+#define FRAG_FRAMEWORKS(X)                                                                         \
+    X(UNKNOWN, "unknown", "CUDA")                                                                  \
+    X(PYTORCH, "pytorch", "PyTorch")                                                               \
+    X(PYTORCH_ASYNC, "pytorch-async", "PyTorch with cudaMallocAsync")                              \
+    X(PYTORCH_HIP, "pytorch-hip", "PyTorch on ROCm")                                               \
+    X(PYTORCH_XPU, "pytorch-xpu", "PyTorch on XPU")                                                \
+    X(PYTORCH_MPS, "pytorch-mps", "PyTorch on MPS")                                                \
+    X(TENSORFLOW, "tensorflow", "TensorFlow")                                                      \
+    X(JAX, "jax", "JAX or XLA")                                                                    \
+    X(CUPY, "cupy", "CuPy")                                                                        \
+    X(RMM, "rmm", "RMM")                                                                           \
+    X(GGML, "ggml", "ggml")                                                                        \
+    X(ONNXRUNTIME, "onnxruntime", "ONNX Runtime")                                                  \
+    X(PADDLE, "paddle", "PaddlePaddle")                                                            \
+    X(VLLM, "vllm", "vLLM")
+
+typedef enum frag_framework {
+#define FRAG_FRAMEWORK_ENUM(name, text, person) FRAG_FRAMEWORK_##name,
+    FRAG_FRAMEWORKS(FRAG_FRAMEWORK_ENUM)
+#undef FRAG_FRAMEWORK_ENUM
+        FRAG_FRAMEWORK_COUNT
+} frag_framework;
+
+const char *frag_framework_name(frag_framework framework);
+const char *frag_framework_title(frag_framework framework);
+
+/* What a figure of a message is about. X(enumerator, JSON field) */
+#define FRAG_FIGURES(X)                                                                            \
+    X(REQUESTED, "requested_bytes")                                                                \
+    X(TOTAL, "total_bytes")                                                                        \
+    X(FREE, "free_bytes")            /* by the driver */                                           \
+    X(ALLOCATED, "allocated_bytes")  /* in use by the program */                                   \
+    X(RESERVED, "reserved_bytes")    /* held by the allocator, in use or not */                    \
+    X(IDLE, "idle_bytes")            /* held by the allocator, not in use */                       \
+    X(PRIVATE, "private_idle_bytes") /* idle in pools of CUDA graphs */                            \
+    X(LIMIT, "limit_bytes")          /* what the program allowed itself */                         \
+    X(PROCESS, "process_bytes")      /* all of this process, as the driver sees it */              \
+    X(OTHERS, "others_bytes")        /* other programs, as far as the message names them */        \
+    X(LARGEST, "largest_hole_bytes") /* largest free piece in the allocator's hands */             \
+    X(EXCESS, "excess_bytes")        /* by which the message says that it was too much */
+
+typedef enum frag_figure {
+#define FRAG_FIGURE_ENUM(name, field) FRAG_FIGURE_##name,
+    FRAG_FIGURES(FRAG_FIGURE_ENUM)
+#undef FRAG_FIGURE_ENUM
+        FRAG_FIGURE_COUNT
+} frag_figure;
+
+const char *frag_figure_field(frag_figure figure);
+
+/* A figure as printed: "1.39 GiB" is only known to half of its last digit. */
+typedef struct frag_amount {
+    bool is_known;
+    uint64_t bytes;
+    uint64_t slack_bytes;
+} frag_amount;
+
+/* Settings that a text can show to be in force, so that nobody is told to set them. */
+typedef enum frag_setting {
+    FRAG_SETTING_NONE,
+    FRAG_SETTING_EXPANDABLE,
+    FRAG_SETTING_MAX_SPLIT,
+    FRAG_SETTING_GARBAGE_COLLECTION,
+    FRAG_SETTING_ROUNDUP,
+    FRAG_SETTING_ASYNC,
+    FRAG_SETTING_MPS_WATERMARK,
+    FRAG_SETTING_XLA_NO_PREALLOCATE,
+    FRAG_SETTING_XLA_FRACTION,
+    FRAG_SETTING_TF_ASYNC,
+    FRAG_SETTING_TF_GROWTH,
+    FRAG_SETTING_COUNT
+} frag_setting;
+
+typedef enum frag_message_kind {
+    FRAG_MESSAGE_NONE,     /* nothing about memory running out */
+    FRAG_MESSAGE_HARMLESS, /* a warning: the program went on */
+    FRAG_MESSAGE_HOST,     /* the computer's memory ran out, not a GPU's */
+    FRAG_MESSAGE_OOM
+} frag_message_kind;
+
+/* What a wording says besides its figures. */
+enum {
+    FRAG_SAYS_POOL_FULL = 1,   /* a pool reached the most it may grow to */
+    FRAG_SAYS_HUGE = 2,        /* the request is beyond anything */
+    FRAG_SAYS_BLOCK_MAX = 4,   /* the platform refuses single blocks of that size */
+    FRAG_SAYS_WHOLE = 8,       /* the figures are of a whole program, not of one request */
+    FRAG_SAYS_LIBRARY = 16,    /* a library beside the framework asked */
+    FRAG_SAYS_CACHED = 32,     /* old wording: what is cached is idle */
+    FRAG_SAYS_UTILISATION = 64 /* a share of the card that was wanted is not free */
+};
+
+enum { FRAG_MESSAGE_PROCESSES = 16 };
+
+typedef struct frag_message {
+    frag_message_kind kind;
+    frag_framework framework;
+    frag_amount figures[FRAG_FIGURE_COUNT];
+    uint64_t processes[FRAG_MESSAGE_PROCESSES]; /* bytes of "Process N has ..." */
+    uint32_t process_count;
+    uint32_t says;       /* FRAG_SAYS_* */
+    const char *release; /* "PyTorch 2.1", as the wording tells; NULL: it does not */
+    bool has_device;
+    uint64_t device;
+    uint64_t line; /* where it begins, from 1 */
+} frag_message;
+
+typedef struct frag_messages {
+    frag_message *items;
+    size_t count;
+    size_t capacity;
+    bool is_on[FRAG_SETTING_COUNT];
+    bool is_windows; /* paths of Windows stand in the text */
+} frag_messages;
+
+/* Finds every message of a text, in order; any bytes are welcome. Time is linear in length. */
+void frag_messages_read(frag_messages *messages, const char *text, size_t length);
+void frag_messages_destroy(frag_messages *messages);
+
+/* The one that says most: an OOM before anything else, of those the one with most figures, of
+ * those the first. NULL: there is none. */
+const frag_message *frag_messages_best(const frag_messages *messages);
+/* How many are of that kind. */
+size_t frag_messages_count(const frag_messages *messages, frag_message_kind kind);
+
+#endif

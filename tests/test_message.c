@@ -1,0 +1,209 @@
+#include "explain/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "explain/message_size.h"
+#include "explain/message_text.h"
+#include "sim/base/bytes.h"
+
+static const frag_message *read_best(frag_messages *messages, const char *text)
+{
+    frag_messages_read(messages, text, strlen(text));
+    return frag_messages_best(messages);
+}
+
+static void assert_figure(const frag_message *message, frag_figure figure, uint64_t bytes)
+{
+    assert_true(message->figures[figure].is_known);
+    assert_int_equal(message->figures[figure].bytes, bytes);
+}
+
+static void assert_size(const char *text, uint64_t bytes, size_t taken)
+{
+    frag_amount amount = {0};
+    assert_int_equal(frag_message_size(text, &amount), taken);
+    assert_true(amount.is_known);
+    assert_int_equal(amount.bytes, bytes);
+}
+
+static void sizes_are_read_as_frameworks_print_them(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    assert_size("0bytesfree", 0, 6);
+    assert_size("512.00kib", 512 * FRAG_KIB, 9);
+    assert_size("1.50gibof", 3 * FRAG_GIB / 2, 7);
+    assert_size("3.125000gbmemory", 3 * FRAG_GIB + FRAG_GIB / 8, 10);
+    assert_size("25,600,000bytes", 25600000, 15);
+    assert_size("1900,50mib", 1900 * FRAG_MIB + FRAG_MIB / 2, 10);
+    assert_size("21.5gof", 21 * FRAG_GIB + FRAG_GIB / 2, 5);
+    assert_size("22.\n50gib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_size("22.50\ngib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_size("22.50g\nib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_int_equal(frag_message_size("17179869184.00gib", &amount), 17);
+    assert_false(amount.is_known);
+    assert_int_equal(frag_message_size("12", &amount), 0);
+    assert_int_equal(frag_message_size("12.5", &amount), 0);
+    assert_int_equal(frag_message_size("gib", &amount), 0);
+    assert_int_equal(frag_message_size("99999999999999999999999999999999999999bytes", &amount), 0);
+}
+
+static void a_rounded_size_knows_how_exact_it_is(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    frag_message_size("1.39gib", &amount);
+    assert_int_equal(amount.slack_bytes, FRAG_GIB / 200);
+    frag_message_size("12bytes", &amount);
+    assert_int_equal(amount.slack_bytes, 0);
+}
+
+static void the_size_of_a_tensor_follows_from_its_shape(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    assert_true(frag_message_shape("[2,3,4]andtypefloaton", &amount) > 0);
+    assert_int_equal(amount.bytes, 96);
+    assert_true(frag_message_shape("[7]andtypehalf", &amount) > 0);
+    assert_int_equal(amount.bytes, 14);
+    assert_true(frag_message_shape("[4294967296,4294967296,2]andtypefloat", &amount) > 0);
+    assert_false(amount.is_known);
+    assert_int_equal(frag_message_shape("[]andtypefloat", &amount), 0);
+    assert_int_equal(frag_message_shape("[2,]andtypefloat", &amount), 0);
+    assert_int_equal(frag_message_shape("[2,3", &amount), 0);
+}
+
+static void every_figure_of_a_message_is_found(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *best = read_best(
+        &messages,
+        "first line\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 3 "
+        "has a total capacity of 16.00 GiB of which 8.00 MiB is free. Process 12 has 2.00 GiB "
+        "memory in use. Including non-PyTorch memory, this process has 13.50 GiB memory in use. "
+        "12.00 GiB allowed; Of the allocated memory 11.00 GiB is allocated by PyTorch, with 64.00 "
+        "MiB allocated in private pools (e.g., CUDA Graphs), and 2.00 GiB is reserved by PyTorch "
+        "but unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.");
+    assert_non_null(best);
+    assert_int_equal(messages.count, 1);
+    assert_int_equal(best->kind, FRAG_MESSAGE_OOM);
+    assert_int_equal(best->framework, FRAG_FRAMEWORK_PYTORCH);
+    assert_string_equal(best->release, "PyTorch 2.9 or 2.10");
+    assert_int_equal(best->line, 2);
+    assert_int_equal(best->device, 3);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_TOTAL, 16 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_FREE, 8 * FRAG_MIB);
+    assert_figure(best, FRAG_FIGURE_PROCESS, 27 * FRAG_GIB / 2);
+    assert_figure(best, FRAG_FIGURE_LIMIT, 12 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_ALLOCATED, 11 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_PRIVATE, 64 * FRAG_MIB);
+    assert_figure(best, FRAG_FIGURE_IDLE, 2 * FRAG_GIB);
+    assert_int_equal(best->process_count, 1);
+    assert_int_equal(best->processes[0], 2 * FRAG_GIB);
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+}
+
+static void a_log_gives_up_all_its_messages(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *best = read_best(
+        &messages, "RuntimeError: CUDA error: out of memory\n"
+                   "step 1\n"
+                   "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 8.00 GiB total "
+                   "capacity; 6.00 GiB already allocated; 1.00 GiB free; 6.50 GiB "
+                   "reserved in total by PyTorch)\n"
+                   "retry\n"
+                   "CUDA out of memory. Tried to allocate 3.00 GiB (GPU 1; 8.00 GiB total "
+                   "capacity; 6.00 GiB already allocated; 1.00 GiB free; 6.50 GiB "
+                   "reserved in total by PyTorch)\n");
+    assert_int_equal(frag_messages_count(&messages, FRAG_MESSAGE_OOM), 3);
+    assert_int_equal(best->line, 3);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, 2 * FRAG_GIB);
+    assert_false(messages.items[0].figures[FRAG_FIGURE_REQUESTED].is_known);
+    frag_messages_destroy(&messages);
+}
+
+static void settings_count_unless_a_hint_names_them(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages, "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid");
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "{'PYTORCH_CUDA_ALLOC_CONF': 'expandable_segments:True'}");
+    assert_true(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_split_size_mb:64");
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    assert_true(messages.is_on[FRAG_SETTING_MAX_SPLIT]);
+    frag_messages_destroy(&messages);
+}
+
+static void a_path_of_windows_is_seen(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages, "  File \"C:\\Users\\me\\a.py\", line 3");
+    assert_true(messages.is_windows);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "RuntimeError:\\nnothing");
+    assert_false(messages.is_windows);
+    frag_messages_destroy(&messages);
+}
+
+static void lines_are_counted_through_what_is_taken_away(void **state)
+{
+    (void)state;
+    frag_message_text text;
+    static const char pasted[] = "> one\n\n \n\x1b[31m\x1b[0m\n| two\\nthree\n";
+    frag_message_text_make(&text, pasted, sizeof pasted - 1);
+    assert_string_equal(text.bytes, "one\ntwo\nthree\n");
+    assert_int_equal(frag_message_text_line(&text, 0), 1);
+    assert_int_equal(frag_message_text_line(&text, 4), 5);
+    assert_int_equal(frag_message_text_line(&text, 9), 5);
+    frag_message_text_destroy(&text);
+}
+
+static void bytes_that_are_no_text_are_welcome(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    char bytes[512];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7);
+    frag_messages_read(&messages, bytes, sizeof bytes);
+    assert_int_equal(messages.count, 0);
+    frag_messages_destroy(&messages);
+    frag_messages_read(&messages, "", 0);
+    assert_null(frag_messages_best(&messages));
+    frag_messages_destroy(&messages);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_read_as_frameworks_print_them),
+        cmocka_unit_test(a_rounded_size_knows_how_exact_it_is),
+        cmocka_unit_test(the_size_of_a_tensor_follows_from_its_shape),
+        cmocka_unit_test(every_figure_of_a_message_is_found),
+        cmocka_unit_test(a_log_gives_up_all_its_messages),
+        cmocka_unit_test(settings_count_unless_a_hint_names_them),
+        cmocka_unit_test(a_path_of_windows_is_seen),
+        cmocka_unit_test(lines_are_counted_through_what_is_taken_away),
+        cmocka_unit_test(bytes_that_are_no_text_are_welcome),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Real and made-up out-of-memory messages, each with the verdicts that are right for it:
+ *
+ *   test_oom_messages           the committed ones
+ *   test_oom_messages FILE...   those of files of the same form (tests/data/oom-messages/README.md)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "explain/advice.h"
+
+#define FOLDER "tests/data/oom-messages/"
+
+typedef struct judged {
+    size_t count;
+    size_t wrong;
+} judged;
+
+static bool has_text(const json_t *array, const char *text)
+{
+    size_t i = 0;
+    json_t *item = NULL;
+    json_array_foreach(array, i, item) if (strcmp(json_string_value(item), text) == 0) return true;
+    return false;
+}
+
+/* The setting that an advice names although the message shows it in force, or NULL. */
+static const char *forbidden(const json_t *never, const frag_advice *advice)
+{
+    size_t i = 0;
+    json_t *item = NULL;
+    json_array_foreach(never, i, item)
+    {
+        const char *name = json_string_value(item);
+        for (size_t j = 0; j < advice->count; j++)
+            if ((advice->steps[j].setting != NULL && strstr(advice->steps[j].setting, name)) ||
+                strstr(advice->steps[j].text.bytes, name) != NULL)
+                return name;
+    }
+    return NULL;
+}
+
+static bool judge(const json_t *row, const char *where)
+{
+    const char *text = json_string_value(json_object_get(row, "message"));
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, text, strlen(text));
+    const frag_message *best = frag_messages_best(&messages);
+    frag_diagnose(best, &diagnosis);
+    frag_advise(&messages, best, &diagnosis, &advice);
+    const char *verdict = frag_oom_verdict_name(diagnosis.verdict);
+    const char *named = forbidden(json_object_get(row, "never"), &advice);
+    bool is_right = has_text(json_object_get(row, "verdict_accepted"), verdict);
+    bool is_helpful = diagnosis.verdict == FRAG_OOM_VERDICT_NOT_AN_OOM || advice.count > 0;
+    if (!is_right)
+        fprintf(stderr, "%s: %s: %s\n  %.120s\n", where, verdict, diagnosis.because.bytes, text);
+    if (named != NULL)
+        fprintf(stderr, "%s: advises %s, which is in force\n", where, named);
+    if (!is_helpful)
+        fprintf(stderr, "%s: %s without advice\n", where, verdict);
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+    return is_right && named == NULL && is_helpful;
+}
+
+static bool judge_file(const char *path, judged *sum)
+{
+    FILE *stream = fopen(path, "r");
+    char *line = NULL;
+    size_t capacity = 0;
+    if (stream == NULL)
+        return false;
+    for (unsigned number = 1; getline(&line, &capacity, stream) > 0; number++) {
+        char where[512];
+        json_error_t reason;
+        json_t *row = json_loads(line, 0, &reason);
+        snprintf(where, sizeof where, "%s:%u", path, number);
+        sum->count++;
+        sum->wrong += row == NULL || !judge(row, where);
+        json_decref(row);
+    }
+    free(line);
+    fclose(stream);
+    return true;
+}
+
+static void messages_of_threads_get_an_accepted_verdict(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "threads.jsonl", &sum));
+    assert_true(sum.count >= 120);
+    assert_int_equal(sum.wrong, 0);
+}
+
+static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "made.jsonl", &sum));
+    assert_true(sum.count >= 30);
+    assert_int_equal(sum.wrong, 0);
+}
+
+int main(int argc, char **argv)
+{
+    judged sum = {0};
+    for (int i = 1; i < argc; i++)
+        if (!judge_file(argv[i], &sum)) {
+            fprintf(stderr, "test_oom_messages: %s cannot be opened\n", argv[i]);
+            return 3;
+        }
+    if (argc > 1) {
+        printf("%zu of %zu messages have an accepted verdict\n", sum.count - sum.wrong, sum.count);
+        return sum.wrong > 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_of_threads_get_an_accepted_verdict),
+        cmocka_unit_test(damaged_and_rare_messages_get_an_accepted_verdict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
