@@ -182,16 +182,18 @@ print_verify() {
 
 # ---- a running PyTorch, and the recorder
 print_torch() {
-    local library=libfraglab_torch.so runner=gpu_replay/torch/fraglab_torch.py policy
+    local library=libfraglab_torch.so policy
     echo "## In a running PyTorch"
     echo
-    if [ ! -e "$library" ] || [ ! -e "$runner" ]; then
+    if [ ! -e "$library" ]; then
         echo "Skipped: \`$library\` is not built."
     elif ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
         echo "Skipped: there is no PyTorch with CUDA here."
     else
         cat >"$folder/train.py" <<'PYTHON'
-import torch
+import os, torch
+allocator = torch.cuda.memory.CUDAPluggableAllocator(os.path.abspath("libfraglab_torch.so"), "fraglab_alloc", "fraglab_free")
+torch.cuda.memory.change_current_allocator(allocator)
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
@@ -203,13 +205,11 @@ for step in range(20):
 torch.cuda.synchronize()
 print(f"torch {torch.__version__}, loss after 20 steps {loss.item():.6f}")
 PYTHON
-        echo "Twenty steps of training, served by PyTorch's own allocator and by \`$library\`:"
+        echo "Twenty steps of training, served by \`$library\`:"
         echo
         echo '```'
-        echo "PyTorch itself: $(python3 "$folder/train.py" 2>&1 | tail -n 1)"
         for policy in pytorch best-fit; do
-            rm -f "$folder/torch-$policy.fgt"
-            echo "$policy: $(FRAGLAB_RECORD=$folder/torch-$policy.fgt python3 "$runner" --policy "$policy" "$folder/train.py" 2>&1 | tail -n 1)"
+            echo "$policy: $(FRAGLAB_POLICY=$policy FRAGLAB_RECORD=$folder/torch-$policy.fgt python3 "$folder/train.py" 2>&1 | tail -n 1)"
             [ ! -e "$folder/torch-$policy.fgt" ] || "$fraglab" trace check "$folder/torch-$policy.fgt" 2>&1
         done
         echo '```'

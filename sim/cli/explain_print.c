@@ -1,0 +1,177 @@
+#include "sim/cli/explain_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/version.h"
+
+enum { COLUMNS = 96, LABEL_COLUMNS = 11 };
+
+void frag_explain_wrap(FILE *stream, const char *text, unsigned indent)
+{
+    size_t column = indent;
+    while (*text != '\0') {
+        size_t word = strcspn(text, " ");
+        if (column > indent && column + 1 + word > COLUMNS) {
+            fprintf(stream, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            fputc(' ', stream);
+            column++;
+        }
+        fwrite(text, 1, word, stream);
+        column += word;
+        text += word;
+        text += *text == ' ';
+    }
+    fputc('\n', stream);
+}
+
+static const char *sure_text(frag_confidence confidence)
+{
+    return confidence == FRAG_CONFIDENCE_HIGH     ? "clear"
+           : confidence == FRAG_CONFIDENCE_MEDIUM ? "likely"
+                                                  : "a guess";
+}
+
+static void print_label(FILE *stream, const char *label)
+{
+    fprintf(stream, "%-*s", LABEL_COLUMNS, label);
+}
+
+void frag_explain_print_verdict(FILE *stream, const frag_diagnosis *diagnosis)
+{
+    print_label(stream, "verdict");
+    fprintf(stream, "%s (%s): %s\n", frag_oom_verdict_name(diagnosis->verdict),
+            sure_text(diagnosis->confidence), frag_oom_verdict_meaning(diagnosis->verdict));
+    print_label(stream, "why");
+    frag_explain_wrap(stream, diagnosis->because.bytes, LABEL_COLUMNS);
+}
+
+void frag_explain_print_steps(FILE *stream, const frag_advice *advice)
+{
+    if (advice->count == 0)
+        return;
+    fprintf(stream, "\nwhat to do\n");
+    for (size_t i = 0; i < advice->count; i++) {
+        fprintf(stream, "%3zu. ", i + 1);
+        frag_explain_wrap(stream, advice->steps[i].text.bytes, 5);
+    }
+}
+
+static void print_source(FILE *stream, const frag_explained *explained)
+{
+    const frag_message *best = explained->best;
+    size_t count = frag_messages_count(explained->messages, FRAG_MESSAGE_OOM);
+    if (best == NULL)
+        return;
+    print_label(stream, "message");
+    fprintf(stream, "%s",
+            best->release != NULL ? best->release : frag_framework_title(best->framework));
+    if (best->release != NULL && best->framework != FRAG_FRAMEWORK_PYTORCH)
+        fprintf(stream, " (%s)", frag_framework_title(best->framework));
+    if (best->has_device)
+        fprintf(stream, ", GPU %" PRIu64, best->device);
+    fprintf(stream, ", line %" PRIu64, best->line);
+    if (count > 1)
+        fprintf(stream, "; %zu messages in all, this one says most", count);
+    fputc('\n', stream);
+}
+
+static void print_figure(FILE *stream, const char *label, frag_amount amount, const char *rest)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    if (!amount.is_known)
+        return;
+    print_label(stream, label);
+    fprintf(stream, "%10s  %s\n", frag_bytes_text(amount.bytes, text), rest);
+}
+
+static void print_figures(FILE *stream, const frag_explained *explained)
+{
+    const frag_diagnosis *diagnosis = explained->diagnosis;
+    const frag_amount *figures = diagnosis->figures;
+    const frag_message *best = explained->best;
+    bool is_whole = best != NULL && (best->says & FRAG_SAYS_WHOLE) != 0;
+    print_figure(stream, "asked", figures[FRAG_FIGURE_REQUESTED], "in one request");
+    print_figure(stream, "device", figures[FRAG_FIGURE_TOTAL], "in all");
+    print_figure(stream, "allowed", figures[FRAG_FIGURE_LIMIT], "by a limit");
+    print_figure(stream, "in use", figures[FRAG_FIGURE_ALLOCATED],
+                 is_whole ? "needed by the program" : "by the program's own data");
+    print_figure(stream, "idle", figures[FRAG_FIGURE_IDLE], "in the allocator's cache");
+    print_figure(stream, "private", figures[FRAG_FIGURE_PRIVATE], "idle in pools of CUDA graphs");
+    print_figure(stream, "free", figures[FRAG_FIGURE_FREE], "on the device");
+    if (figures[FRAG_FIGURE_OTHERS].bytes > 0)
+        print_figure(stream, "others", figures[FRAG_FIGURE_OTHERS], "held by other programs");
+    print_figure(stream, "elsewhere", diagnosis->outside,
+                 "neither free nor the allocator's: driver, libraries, other programs");
+}
+
+void frag_explain_print_text(FILE *stream, const frag_explained *explained)
+{
+    frag_explain_print_verdict(stream, explained->diagnosis);
+    print_source(stream, explained);
+    print_figures(stream, explained);
+    frag_explain_print_steps(stream, explained->advice);
+}
+
+/* ---- JSON */
+frag_json *frag_explain_begin_json(const char *kind, const frag_diagnosis *diagnosis)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "schema", "fraglab.explain/1");
+    frag_json_text(json, "tool.version", frag_version());
+    frag_json_text(json, "tool.commit", frag_commit());
+    frag_json_text(json, "source.kind", kind);
+    frag_json_text(json, "verdict", frag_oom_verdict_name(diagnosis->verdict));
+    frag_json_text(json, "confidence", frag_confidence_name(diagnosis->confidence));
+    frag_json_text(json, "because", diagnosis->because.bytes);
+    return json;
+}
+
+static void add_amount(frag_json *json, const char *path, frag_amount amount)
+{
+    frag_json_number(json, path, amount.is_known ? amount.bytes : FRAG_UNLIMITED);
+}
+
+void frag_explain_add_advice(frag_json *json, const frag_advice *advice)
+{
+    frag_json_array(json, "advice");
+    for (size_t i = 0; i < advice->count; i++) {
+        const frag_advice_step *step = &advice->steps[i];
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "action", step->action);
+        frag_json_text(item, "setting", step->setting);
+        add_amount(item, "gain_bytes", step->gain);
+        frag_json_text(item, "text", step->text.bytes);
+        frag_json_append(json, "advice", item);
+    }
+}
+
+void frag_explain_print_json(FILE *stream, const frag_explained *explained)
+{
+    const frag_message *best = explained->best;
+    const frag_diagnosis *diagnosis = explained->diagnosis;
+    frag_json *json = frag_explain_begin_json("message", diagnosis);
+    frag_json_number(json, "source.messages",
+                     frag_messages_count(explained->messages, FRAG_MESSAGE_OOM));
+    frag_json_number(json, "source.line", best != NULL ? best->line : FRAG_UNLIMITED);
+    frag_json_text(json, "source.framework",
+                   best != NULL ? frag_framework_name(best->framework) : NULL);
+    frag_json_text(json, "source.release", best != NULL ? best->release : NULL);
+    frag_json_number(json, "source.device",
+                     best != NULL && best->has_device ? best->device : FRAG_UNLIMITED);
+    frag_text path = {0};
+    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++) {
+        frag_text_clear(&path);
+        frag_text_add(&path, "figures.%s", frag_figure_field(i));
+        add_amount(json, path.bytes, diagnosis->figures[i]);
+    }
+    frag_text_destroy(&path);
+    add_amount(json, "figures.outside_bytes", diagnosis->outside);
+    add_amount(json, "figures.missing_bytes", diagnosis->missing);
+    frag_explain_add_advice(json, explained->advice);
+    frag_json_write(json, stream, false);
+}

@@ -1,0 +1,108 @@
+# fraglab explain: a message alone, in a log, in quotes; recordings with and without the rest.
+
+bats_require_minimum_version 1.5.0
+S=traces/samples
+
+setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
+
+message='torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Process 562167 has 15.25 GiB memory in use. Of the allocated memory 13.73 GiB is allocated by PyTorch, and 736.86 MiB is reserved by PyTorch but unallocated.'
+
+verdict() { grep -o '"verdict": *"[a-z-]*"' | cut -d'"' -f4; }
+
+# Of a segment of 60 MiB 20 are idle, and of 90 MiB 30 are free, when 40 are asked for.
+broken_up() {
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 62914560' 'free 0' 'alloc 0 20971520' 'alloc 1 20971520' \
+        'alloc 2 41943040' >"$1"
+}
+
+@test "a message is read from stdin, from a file and from the command line" {
+    [ "$(./fraglab explain --format jsonl - <<<"$message" | verdict)" = fragmentation ]
+    printf 'step 1\nstep 2\n%s\nstep 3\n' "$message" >"$out/log"
+    [ "$(./fraglab explain --format jsonl "$out/log" | verdict)" = fragmentation ]
+    [ "$(./fraglab explain --format jsonl "$message" | verdict)" = fragmentation ]
+    gzip "$out/log"
+    [ "$(./fraglab explain --format jsonl "$out/log.gz" | verdict)" = fragmentation ]
+}
+
+@test "the line of the message is told" {
+    printf 'one\n\ntwo\n%s\n' "$message" | ./fraglab explain - | grep -q '^message .* line 4$'
+}
+
+@test "one object is printed, with bytes and advice" {
+    ./fraglab explain --format jsonl "$message" >"$out/row"
+    [ "$(wc -l <"$out/row")" = 1 ]
+    grep -q '"requested_bytes":572522496,' "$out/row"
+    grep -q '"limit_bytes":null,' "$out/row"
+    grep -q '"advice":\[{"action":"expandable-segments","setting":"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"' "$out/row"
+}
+
+@test "text about nothing is no out of memory" {
+    [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
+    [ "$(./fraglab explain --format jsonl README.md | verdict)" = not-an-oom ]
+    [ "$(head -c 100000 /dev/urandom | tr -d '\200\211' | ./fraglab explain --format jsonl - | verdict)" = not-an-oom ]
+}
+
+@test "a file that is not there is told from a message" {
+    run ./fraglab explain "$out/nothing.log"
+    [ "$status" = 3 ]
+    [[ $output == *"nothing.log"* ]]
+    [ "$(./fraglab explain --format jsonl "nothing there" | verdict)" = not-an-oom ]
+}
+
+@test "a recording that ran out says what would have got past it" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst >"$out/text"
+    grep -q '^verdict    fragmentation' "$out/text"
+    grep -q '^when       event 3,056, where the recorded run failed too$' "$out/text"
+    grep -q 'as recorded  *fails at event 3,056' "$out/text"
+    grep -q 'expandable_segments:True  *gets past it, .* to spare' "$out/text"
+    grep -q 'is the least on which the recorded settings get past it' "$out/text"
+    ! grep -q ' fits, ' "$out/text"
+}
+
+@test "the rest of a program comes from another recording of it" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/gpt-varlen.pickle.zst >"$out/text"
+    grep -q 'would these have fitted? (to the end of the other recording)' "$out/text"
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --format jsonl | grep -q '"fits":null'
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/gpt-varlen.pickle.zst --format jsonl >"$out/row"
+    ! grep -q '"fits":null' "$out/row"
+}
+
+@test "a recording of another program cannot be the rest" {
+    run ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/unet.pickle.zst
+    [ "$status" = 3 ]
+    [[ $output == *"unet.pickle.zst: its request "*" is not that of the recording to explain"* ]]
+    run ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/gpt-varlen-oom.pickle.zst
+    [ "$status" = 3 ]
+    [[ $output == *"it ran out of memory itself"* ]]
+}
+
+@test "a recording that did not run out needs a capacity" {
+    run ./fraglab explain $S/gpt-varlen.pickle.zst
+    [ "$status" = 2 ]
+    [[ $output == *"say with --capacity"* ]]
+    ./fraglab explain $S/gpt-varlen.pickle.zst --capacity 6500MiB >"$out/text"
+    grep -q 'expandable_segments:True  *fits, ' "$out/text"
+    [ "$(./fraglab explain $S/gpt-varlen.pickle.zst --capacity 80GiB --format jsonl | verdict)" = not-an-oom ]
+}
+
+@test "a text trace of a few events is explained" {
+    broken_up "$out/trace"
+    ./fraglab explain "$out/trace" --capacity 90MiB >"$out/text"
+    grep -q '^verdict    fragmentation' "$out/text"
+    grep -q '^idle        20.00 MiB  in 1 hole of 1 segment in use, the largest 20.00 MiB$' "$out/text"
+    grep -q ' 20.00 MiB held open by  40.00 MiB  blocks of 20.00 MiB$' "$out/text"
+    grep -q 'expandable_segments:True  *fits, 10.00 MiB to spare$' "$out/text"
+    grep -q 'a device of 100.00 MiB is the least on which the recorded settings fit: 10.00 MiB more$' "$out/text"
+}
+
+@test "policies of one's own are tried too" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst -p buddy -p pytorch:max_split_size_mb=256 >"$out/text"
+    grep -q '^  buddy ' "$out/text"
+    grep -q '^  pytorch:max_split_size_mb=256 ' "$out/text"
+}
+
+@test "the output is the same for any number of threads" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --format jsonl -j 1 >"$out/one"
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --format jsonl -j 4 >"$out/four"
+    cmp "$out/one" "$out/four"
+}
