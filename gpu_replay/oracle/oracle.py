@@ -134,7 +134,7 @@ def download(package, folder, members, prefix=""):
 def fetch(version, wheels):
     folder = os.path.join(wheels, version)
     if not os.path.isdir(folder):
-        say(f"getting torch {version}: the wheel is large, 20 MB of it are kept")
+        say(f"getting torch {version}: the wheel is large, 5 MB of it are kept")
         download(f"torch=={version}", folder, r"torch/(lib/libc10[^/]*\.so|include/(c10|torch/headeronly)/)")
     library = os.path.join(folder, "torch/lib/libc10_cuda.so")
     if not os.path.exists(library):
