@@ -3,7 +3,7 @@
 #include "sim/base/bytes.h"
 
 /* Address space asked for when nothing else limits it; what would need more is out of memory. */
-#define RANGE_BYTES_MAX ((uint64_t)1 << 45)
+#define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 
 /* Holes have a busy block below them or are the first of their segment; segments are never more
  * than the requests that made them. Each segment needs a header too. */

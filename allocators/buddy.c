@@ -11,7 +11,7 @@ enum { OPTION_MIN_BLOCK, OPTION_GROW };
 
 /* What an unlimited device is asked for: more than any of today, and far from the end of addresses.
  */
-#define RANGE_BYTES_MAX ((uint64_t)1 << 45)
+#define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 
 static const frag_option buddy_options[] = {
     {.key = "min_block",

@@ -1,0 +1,128 @@
+# fraglab sweep: its rows are those of run, however it was interrupted; bad experiments are refused.
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/.."
+    SAMPLES=$PWD/traces/samples
+    EXPERIMENT=$BATS_TEST_TMPDIR/experiment.yaml
+    cat >"$EXPERIMENT" <<END
+name: caps
+traces: [$SAMPLES/pr193400.pickle.zst, $SAMPLES/unet.pickle.zst]
+policies:
+  - best-fit
+  - policy: pytorch
+    options:
+      max_split_size_mb: [unlimited, {from: 64, to: 256, factor: 2}]
+      garbage_collection_threshold: [0, 0.8]
+  - policy: tlsf:align=256
+    label: mine
+    options: {sli: {from: 2, to: 6, step: 1}}
+    random: {count: 3, seed: 1}
+capacities: [unlimited, 300MiB, {from: 4GiB, to: 6GiB, step: 512MiB}]
+END
+}
+
+@test "every combination has a row, and each is the row of fraglab run" {
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq $((2 * (1 + 8 + 3) * 7)) ]
+    for capacity in unlimited 300MiB 4GiB 5GiB; do
+        for policy in best-fit pytorch:max_split_size_mb=128,garbage_collection_threshold=0.8 \
+            pytorch:max_split_size_mb=unlimited,garbage_collection_threshold=0; do
+            ./fraglab run "$SAMPLES/unet.pickle.zst" --policy "$policy" --capacity "$capacity" --format jsonl >"$BATS_TEST_TMPDIR/one"
+            grep -qxF -f "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/rows" || { cat "$BATS_TEST_TMPDIR/one"; false; }
+        done
+    done
+    [ "$(grep -c '"label":"mine:sli=' "$BATS_TEST_TMPDIR/rows")" -eq $((2 * 3 * 7)) ]
+}
+
+@test "the number of threads changes nothing" {
+    ./fraglab sweep "$EXPERIMENT" -j 1 >"$BATS_TEST_TMPDIR/one"
+    ./fraglab sweep "$EXPERIMENT" -j 7 >"$BATS_TEST_TMPDIR/seven"
+    cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/seven"
+}
+
+@test "a sweep that was cut anywhere goes on, and ends up with the same bytes" {
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/whole"
+    bytes=$(stat -c %s "$BATS_TEST_TMPDIR/whole")
+    first=$(head -n 1 "$BATS_TEST_TMPDIR/whole" | wc -c)
+    for cut in 0 1 $((first - 1)) "$first" $((first + 1)) $((bytes / 3)) $((bytes - 1)) "$bytes"; do
+        head -c "$cut" "$BATS_TEST_TMPDIR/whole" >"$BATS_TEST_TMPDIR/cut"
+        ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/cut"
+        cmp "$BATS_TEST_TMPDIR/whole" "$BATS_TEST_TMPDIR/cut"
+    done
+}
+
+@test "a sweep that is killed again and again ends up with the same bytes" {
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/whole"
+    for delay in 0.01 0.02 0.03 0.05 0.08; do
+        ./fraglab sweep "$EXPERIMENT" -j 1 -o "$BATS_TEST_TMPDIR/killed" &
+        sleep "$delay"
+        kill -9 $! 2>/dev/null || true
+        wait $! 2>/dev/null || true
+    done
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/killed"
+    cmp "$BATS_TEST_TMPDIR/whole" "$BATS_TEST_TMPDIR/killed"
+}
+
+@test "rows of something else are not mixed in" {
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    cp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"
+    sed -i 's/300MiB/301MiB/' "$EXPERIMENT"
+    run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 3 ]
+    [[ "$output" =~ "rows:2: is the row of another experiment" ]]
+    run ./fraglab sweep "$EXPERIMENT" --counts-only -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 3 ]
+    [[ "$output" =~ "rows:1: was written without --counts-only" ]]
+    sed -i 's/301MiB, {from: 4GiB.*/300MiB]/' "$EXPERIMENT"
+    echo '{"a":1}' >"$BATS_TEST_TMPDIR/else"
+    run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/else"
+    [ "$status" -eq 3 ]
+    [ "$(cat "$BATS_TEST_TMPDIR/else")" = '{"a":1}' ]
+    cmp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/kept"
+    ./fraglab sweep "$EXPERIMENT" -f -o "$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq $((2 * 12 * 2)) ]
+}
+
+@test "two sweeps do not write one file" {
+    exec 9>>"$BATS_TEST_TMPDIR/rows"
+    flock -x 9
+    run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 4 ]
+    [[ "$output" =~ "is being written by another sweep" ]]
+}
+
+@test "a combination that the policy refuses is a row that says why" {
+    printf 'traces: [%s]\npolicies:\n  - {policy: best-fit, options: {align: [512, 768]}}\n' \
+        "$SAMPLES/pr193400.pickle.zst" >"$EXPERIMENT"
+    run ./fraglab sweep "$EXPERIMENT"
+    [ "$status" -eq 0 ]
+    [[ "${lines[1]}" =~ ^'{"schema":"fraglab.refused/1"'.*'"problem":"align=768 is not a power of two"}'$ ]]
+}
+
+@test "paths start where the experiment lies" {
+    cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/here.zst"
+    printf 'traces: here.zst\npolicies: [direct]\n' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" | grep -q '"name":"here.zst"'
+}
+
+# refused LINE:COLUMN TEXT: the experiment on stdin is bad there.
+refused() {
+    cat >"$EXPERIMENT"
+    run ./fraglab sweep "$EXPERIMENT"
+    echo "$output"
+    [ "$status" -eq 3 ]
+    [[ "$output" =~ "experiment.yaml:$1: ".*"$2" ]]
+}
+
+@test "bad experiments are refused at their place" {
+    refused 1:1 "has no policies" <<<'traces: [a]'
+    refused 1:1 "did you mean policies" <<<'policy: [a]'
+    refused 2:12 "there is no policy 'bestfit'" <<<$'traces: [a]\npolicies: [bestfit]'
+    refused 2:13 "policies is empty" <<<$'traces: [a]\npolicies:   []'
+    refused 2:51 "no option 'aling'; did you mean 'align'" <<<$'traces: [a]\npolicies: [{policy: best-fit, options: {   aling: 1}}]'
+    refused 3:13 "24G" <<<$'traces: [a]\npolicies: [direct]\ncapacities: 24G'
+    refused 3:13 "does not ascend" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 2GiB, to: 1GiB, step: 1MiB}'
+    refused 3:13 "more than 100000 values" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 1, to: 1TiB, step: 1}'
+    refused 3:13 "needs from, to, and either step or factor" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 1, to: 2}'
+    refused 3:9 "expected stop or skip" <<<$'traces: [a]\npolicies: [direct]\non_oom: go'
+}
