@@ -8,7 +8,7 @@
 
 frag_composed_scale frag_composed_scale_of(const frag_policy_limits *limits)
 {
-    return (frag_composed_scale){limits->request_count, limits->stream_count};
+    return (frag_composed_scale){limits->request_count, limits->stream_count + 1};
 }
 
 /* A request cuts one block off at most, and makes one segment at most, with its header and its free

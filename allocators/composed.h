@@ -123,7 +123,7 @@ struct frag_composed {
 /* How many requests it serves; for another policy that stands on it: more than the program's. */
 typedef struct frag_composed_scale {
     uint64_t request_count;
-    uint32_t stream_count;
+    uint32_t stream_count; /* with one more, for a default stream that the program never names */
 } frag_composed_scale;
 
 frag_composed_scale frag_composed_scale_of(const frag_policy_limits *limits);

@@ -54,10 +54,10 @@ bool frag_grow_doubling(frag_composed *composed, const frag_shortage *shortage, 
     return true;
 }
 
-void frag_grow_initial(frag_composed *composed, uint64_t bytes)
+void frag_grow_initial(frag_composed *composed, uint32_t list, uint64_t bytes)
 {
     uint32_t hole = 0;
-    composed->has_failed = !ask(composed, 0, bytes, &hole);
+    composed->has_failed = !ask(composed, list, bytes, &hole);
     composed->growth.step_bytes = bytes;
 }
 

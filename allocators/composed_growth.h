@@ -12,9 +12,9 @@ bool frag_grow_plain(frag_composed *composed, const frag_shortage *shortage, uin
  * leaves. Halved while the device refuses, down to the request. Source: RMM's pool. */
 bool frag_grow_doubling(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole);
 
-/* The first segment at construction, asked for once: a free block of list 0. A refusal leaves an
+/* The first segment at construction, asked for once: a free block of the list. A refusal leaves an
  * allocator that serves nothing. */
-void frag_grow_initial(frag_composed *composed, uint64_t bytes);
+void frag_grow_initial(frag_composed *composed, uint32_t list, uint64_t bytes);
 
 /* The region of the BFC allocators: step_bytes, which doubles, within the limit; nine tenths of it,
  * again and again, while the device refuses. Source: TensorFlow, ONNX Runtime. */

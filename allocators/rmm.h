@@ -7,8 +7,9 @@
 #define FRAG_RMM_UNIT 256u
 /* What a resource asks of the one below it is rounded to this. */
 #define FRAG_RMM_ASK_UNIT 16u
-/* The default stream, which construction works on. */
-#define FRAG_RMM_STREAM 0u
+/* The number of the default stream, whose raw handle is 0 and which construction works on. Where
+ * the program never names it, it is one behind the program's. */
+uint32_t frag_rmm_default_stream(const frag_policy_setup *setup);
 
 #define FRAG_RMM_INITIAL_OPTION                                                                    \
     {                                                                                              \

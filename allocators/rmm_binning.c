@@ -159,7 +159,7 @@ static bool add_slab(frag_policy *policy, uint32_t number, uint32_t stream)
 
 static void make_bin(frag_policy *policy, const frag_policy_setup *setup, uint64_t block_bytes)
 {
-    uint32_t streams = setup->limits.stream_count;
+    uint32_t streams = frag_composed_scale_of(&setup->limits).stream_count;
     uint32_t number = policy->bin_count++;
     fixed_bin *bin = &policy->bins[number];
     bin->block_bytes = frag_align_up(block_bytes, FRAG_RMM_UNIT);
@@ -167,7 +167,8 @@ static void make_bin(frag_policy *policy, const frag_policy_setup *setup, uint64
     for (uint32_t i = 0; i < streams; i++)
         bin->queues[i].first = NONE;
     frag_stream_lists_create(&bin->streams, setup->arena, setup->device, &policy->events, streams);
-    policy->has_failed = policy->has_failed || !add_slab(policy, number, FRAG_RMM_STREAM);
+    policy->has_failed =
+        policy->has_failed || !add_slab(policy, number, frag_rmm_default_stream(setup));
 }
 
 /* Everything but the upstream and the bins. */

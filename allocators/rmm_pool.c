@@ -10,6 +10,15 @@ enum { OPTION_INITIAL, OPTION_MAXIMUM, OPTION_ORDER };
 static const frag_option rmm_pool_options[] = {
     FRAG_RMM_INITIAL_OPTION, FRAG_RMM_MAXIMUM_OPTION, FRAG_RMM_ORDER_OPTION, {.key = NULL}};
 
+uint32_t frag_rmm_default_stream(const frag_policy_setup *setup)
+{
+    uint32_t stream = 0;
+    while (stream < setup->limits.stream_count && setup->stream_handles != NULL &&
+           setup->stream_handles[stream] != 0)
+        stream++;
+    return stream;
+}
+
 static bool is_multiple(const frag_option_value *value)
 {
     return value->number == FRAG_UNLIMITED || value->number % FRAG_RMM_UNIT == 0;
@@ -42,8 +51,9 @@ void frag_rmm_pool_create(frag_composed *pool, const frag_policy_setup *setup,
     pool->space.tail_max = FRAG_RMM_ASK_UNIT - 1;
     if (initial == 0)
         return;
-    frag_grow_initial(pool, initial);
-    frag_stream_list_open(&pool->streams, 0);
+    uint32_t stream = frag_rmm_default_stream(setup);
+    frag_grow_initial(pool, stream, initial);
+    frag_stream_list_open(&pool->streams, stream);
 }
 
 static frag_policy *rmm_pool_create(const frag_policy_setup *setup, frag_error *error)

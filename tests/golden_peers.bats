@@ -134,3 +134,13 @@ LOG
     run ./fraglab run $D/rmm-pool-streams4.jsonl.zst --policy rmm-pool:initial_pool_size=1GiB --format csv
     [[ "$output" == *",8589934592,"* ]]
 }
+
+@test "a default stream that the program never names owns what construction took" {
+    printf '# fraglab trace 1\nalloc 0 1000 stream=0x1000\nfree 0\nalloc 0 1000 stream=0x1000\n' >"$out/trace.txt"
+    for policy in rmm-pool:initial_pool_size=1MiB rmm-fixed-size rmm-binning:upstream=cuda; do
+        run ./fraglab run "$out/trace.txt" --policy "$policy" --check 1 --format jsonl
+        [ "$status" -eq 0 ]
+        # The block is the default stream's at first, and the program's own when it is freed.
+        [[ "$output" == *'"event_record":1,'*'"event_wait":1,'* ]]
+    done
+}

@@ -347,6 +347,9 @@ static void option_values_that_do_not_fit_together_are_refused(void **state)
     assert_true(small_world_refuses("rmm-binning:min_size_exponent=20,max_size_exponent=19",
                                     "is above max_size_exponent"));
     assert_true(small_world_refuses("paddle-auto-growth:alignment=3", "not a power of two"));
+    assert_true(small_world_refuses("composed:pick=exact", "needs lists=one, split=never"));
+    assert_true(small_world_refuses("composed:unit=3", "must be powers of two"));
+    assert_true(small_world_refuses("composed:unit=32MiB", "is above linear"));
     assert_true(small_world_refuses("mxnet-round:round_linear_cutoff=12,page_size=8KiB",
                                     "is above two to the"));
 }

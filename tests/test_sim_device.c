@@ -96,6 +96,45 @@ static void never_reuses_an_address_when_told_so(void **state)
     frag_device_destroy(device);
 }
 
+static void counts_up_or_down_from_a_base_with_gaps(void **state)
+{
+    (void)state;
+    for (int is_down = 0; is_down < 2; is_down++) {
+        frag_sim_device_options options = {.capacity_bytes = 10000,
+                                           .address_rule = FRAG_ADDRESS_BUMP,
+                                           .page_bytes = 256,
+                                           .base_address = 100000,
+                                           .gap_bytes = 1000,
+                                           .is_descending = is_down != 0};
+        frag_device *device = frag_sim_device_create(&options);
+        uint64_t first = 0;
+        uint64_t second = 0;
+        uint64_t third = 0;
+        assert_int_equal(frag_device_malloc(device, 300, &first), FRAG_DEVICE_OK);
+        assert_int_equal(frag_device_malloc(device, 512, &second), FRAG_DEVICE_OK);
+        assert_int_equal(first, is_down ? 100000 - 1512 : 100000);
+        assert_int_equal(second, is_down ? first - 1512 : first + 1512);
+        assert_int_equal(frag_device_free(device, first, 300), FRAG_DEVICE_OK);
+        assert_int_equal(frag_device_malloc(device, 1, &third), FRAG_DEVICE_OK);
+        assert_int_equal(third, is_down ? second - 1256 : second + 1512);
+        assert_int_equal(frag_device_malloc(device, 10000 - 768 + 1, &third),
+                         FRAG_DEVICE_OUT_OF_MEMORY);
+        frag_device_destroy(device);
+    }
+    /* Downwards there is an end. */
+    frag_sim_device_options options = {.capacity_bytes = FRAG_UNLIMITED,
+                                       .address_rule = FRAG_ADDRESS_BUMP,
+                                       .page_bytes = 1,
+                                       .base_address = 1000,
+                                       .is_descending = true};
+    frag_device *device = frag_sim_device_create(&options);
+    uint64_t address = 1;
+    assert_int_equal(frag_device_malloc(device, 1001, &address), FRAG_DEVICE_OUT_OF_MEMORY);
+    assert_int_equal(frag_device_malloc(device, 1000, &address), FRAG_DEVICE_OK);
+    assert_int_equal(address, 0);
+    frag_device_destroy(device);
+}
+
 static void follows_recorded_addresses_size_by_size(void **state)
 {
     (void)state;
@@ -286,6 +325,7 @@ int main(void)
         cmocka_unit_test(charges_what_the_footprint_says),
         cmocka_unit_test(places_at_the_lowest_range_that_is_large_enough),
         cmocka_unit_test(never_reuses_an_address_when_told_so),
+        cmocka_unit_test(counts_up_or_down_from_a_base_with_gaps),
         cmocka_unit_test(follows_recorded_addresses_size_by_size),
         cmocka_unit_test(ascends_where_the_recorded_driver_did),
         cmocka_unit_test(new_addresses_keep_clear_of_what_was_there_before),

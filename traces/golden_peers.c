@@ -323,13 +323,14 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
         return false;
     /* A request that has no answer is one from which the library did not return. */
     const frag_json_value *address = frag_json_at(reader->json, "addr");
-    line->is_hang = line->is_hang || (!is_oom && address == NULL);
+    if (!frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes))
+        return false;
+    line->is_hang = line->is_hang || (!is_oom && address == NULL && line->bytes > 0);
     line->is_oom = is_oom || line->is_hang;
-    if (!line->is_oom && !frag_json_is_null(address) &&
+    if (!line->is_oom && address != NULL && !frag_json_is_null(address) &&
         !frag_golden_read_count(reader, "addr", ADDRESS_MAX, &line->address))
         return false;
-    return frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes) &&
-           read_stream(reader, line) && frag_golden_take_id(reader, line);
+    return read_stream(reader, line) && frag_golden_take_id(reader, line);
 }
 
 typedef struct figure_scan {
