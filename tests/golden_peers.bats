@@ -144,3 +144,14 @@ LOG
         [[ "$output" == *'"event_record":1,'*'"event_wait":1,'* ]]
     done
 }
+
+@test "a policy's page says what it is checked against, and from which version" {
+    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth; do
+        run ./fraglab policies "$policy"
+        [[ "$output" =~ source\ \ [A-Za-z\ ]+[0-9]+\.[0-9]+ ]]
+        folder=$(sed -n 's/^checked against .*(\(tests[^*]*\)\*)$/\1/p' <<<"$output")
+        ls "$folder"*.zst >/dev/null
+    done
+    run ./fraglab policies mxnet-naive
+    [[ "$output" != *"checked against"* ]]
+}

@@ -338,11 +338,15 @@ typedef struct figure_scan {
     size_t count;
 } figure_scan;
 
-/* Whole numbers are figures; a pool's own statistics lie one level below and have names apart. */
+/* Whole numbers are figures; a pool's own statistics lie one level below and have names apart. The
+ * flag "hang" says that the library did not return, and that what was counted is no end. */
 static bool take_figure(void *context, const char *key, const frag_json_value *value)
 {
     figure_scan *scan = context;
     int64_t number = 0;
+    bool has_hung = false;
+    if (strcmp(key, "hang") == 0 && frag_json_read_flag(value, &has_hung))
+        scan->reader->log->has_hung = scan->reader->log->has_hung || has_hung;
     if (frag_json_read_signed(value, &number)) {
         frag_golden_keep_figure(scan->reader, key, number);
         scan->count++;
@@ -357,6 +361,7 @@ static bool read_summary(frag_golden_reader *reader, frag_golden_line *line)
     line->items.first = reader->log->figure_count;
     if (!frag_json_each_in(frag_json_at(reader->json, "summary"), take_figure, &scan))
         return frag_golden_fail_member(reader, "summary", "an object");
+    (void)take_figure(&scan, "hang", frag_json_at(reader->json, "hang"));
     line->items.count = scan.count;
     return true;
 }
