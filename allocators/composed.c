@@ -45,7 +45,6 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
         .growth = *growth,
         .list_count = lists,
         .first_segment = FRAG_BLOCK_NONE,
-        .counter = counter,
     };
     frag_block_space_create_bare(&composed->space, setup, records);
     composed->idle = frag_arena_take(setup->arena, records, sizeof *composed->idle);

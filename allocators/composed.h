@@ -73,10 +73,10 @@ typedef struct frag_composition {
     frag_split split;
     frag_merge merge;
     frag_growth *grow;
-    uint64_t unit;
-    uint64_t linear;
-    uint64_t small_bytes;
-    uint64_t surplus_max;
+    uint64_t unit;              /* bytes; of rounding */
+    uint64_t linear;            /* bytes; a power of two, ROUND_POWER */
+    uint64_t small_bytes;       /* LISTS_BY_SIZE */
+    uint64_t surplus_max;       /* bytes; SPLIT_TWICE */
     bool gives_back_by_address; /* idle segments go back by address, not in order of creation */
     bool gives_back_at_once;    /* a segment goes back when its last block is freed */
     bool keeps_first;           /* the first segment ever made never goes back */
@@ -84,18 +84,18 @@ typedef struct frag_composition {
 
 /* What the growth rules know and remember (composed_growth.h). */
 typedef struct frag_growth_state {
-    uint64_t limit_bytes;  /* of all segments; FRAG_UNLIMITED: none */
-    uint64_t step_bytes;   /* the size of the next segment, or what the pool counts as its own */
-    uint64_t step_max;     /* bfc: doubling ends here */
-    uint64_t step_restart; /* bfc: the step after idle segments were given back */
-    uint64_t ask_unit;     /* the device is asked for multiples of it */
-    uint64_t chunk_bytes[2];
-    uint64_t reserve_percent;
-    uint64_t give_up_below; /* bfc: smaller segments are not worth asking for */
-    bool is_exact;          /* bfc: segments have the size of the request */
-    bool steps_early;       /* bfc: the step grows before the device answers */
-    bool collects;          /* bfc: idle segments are given back when the device refuses */
-    bool empties_first;     /* idle segments are given back before the device is asked */
+    uint64_t limit_bytes;     /* of all segments; FRAG_UNLIMITED: none */
+    uint64_t step_bytes;      /* the size of the next segment, or what the pool counts as its own */
+    uint64_t step_max;        /* bfc: doubling ends here */
+    uint64_t step_restart;    /* bfc: the step after idle segments were given back */
+    uint64_t ask_unit;        /* the device is asked for multiples of it */
+    uint64_t chunk_bytes[2];  /* by list: least size of a segment */
+    uint64_t reserve_percent; /* of the device's capacity */
+    uint64_t give_up_below;   /* bfc: smaller segments are not worth asking for */
+    bool is_exact;            /* bfc: segments have the size of the request */
+    bool steps_early;         /* bfc: the step grows before the device answers */
+    bool collects;            /* bfc: idle segments are given back when the device refuses */
+    bool empties_first;       /* idle segments are given back before the device is asked */
 } frag_growth_state;
 
 typedef struct frag_idle_segment {
@@ -114,7 +114,6 @@ struct frag_composed {
     uint64_t preferred;        /* address to take among equals; 0: the lowest */
     frag_exact_lists exact;    /* PICK_EXACT: instead of lists */
     frag_stream_lists streams; /* LISTS_SHARED */
-    frag_event_counter *counter;
     frag_growth_state growth;
     frag_idle_segment *idle;
     bool has_failed; /* what was needed at construction was refused: nothing is ever served */
@@ -135,6 +134,7 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
                           const frag_composed_scale *scale, const frag_composition *rules,
                           const frag_growth_state *growth, frag_event_counter *counter);
 
+/* As those of a policy (sim/policy.h); the handle is a record. */
 bool frag_composed_alloc(frag_composed *composed, const frag_request *request, frag_grant *grant);
 void frag_composed_free(frag_composed *composed, frag_handle handle, uint32_t stream);
 uint64_t frag_composed_rounded(const frag_composed *composed, uint64_t bytes);
@@ -149,7 +149,7 @@ uint64_t frag_composed_idle_bytes(const frag_composed *composed);
 /* Gives every segment without a block back. */
 void frag_composed_give_back(frag_composed *composed);
 
-/* ---- looking */
+/* ---- looking, as those of a policy */
 void frag_composed_walk(const frag_composed *composed, frag_span_visitor *visit, void *context);
 bool frag_composed_check(const frag_composed *composed, frag_error *error);
 

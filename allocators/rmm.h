@@ -4,6 +4,7 @@
 
 #include "allocators/composed.h"
 
+/* What the pool, fixed size and arena round requests to. */
 #define FRAG_RMM_UNIT 256u
 /* What a resource asks of the one below it is rounded to this. */
 #define FRAG_RMM_ASK_UNIT 16u

@@ -155,7 +155,7 @@ typedef struct frag_golden_log {
     uint32_t policy;            /* string: "tf-bfc:memory_limit=1073741824,..."; 0: PyTorch */
     uint64_t page_bytes;        /* what a malloc is charged and placed in multiples of */
     uint64_t gap_bytes;         /* left free between one malloc and the next */
-    uint64_t malloc_base;       /* where addresses begin */
+    uint64_t malloc_base;       /* where addresses begin; 0: PyTorch, see docs/trace-format.md */
     bool is_descending;         /* each malloc lies below the one before */
     bool are_events_descending; /* each new event has a lower handle */
     bool has_hung;              /* the last request is one from which the library did not return */
