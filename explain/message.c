@@ -169,18 +169,47 @@ static bool is_named_before(const reader *state)
     return false;
 }
 
+static size_t telling(const frag_message *message)
+{
+    return 2 * figure_count(message) + (message->says != 0);
+}
+
+/* The last message is whole: is it the one that says most? Is there room to keep it? */
+static void keep_last(frag_messages *messages)
+{
+    frag_message *items = messages->items;
+    size_t last = messages->count - 1;
+    const frag_message *best = &items[messages->best];
+    bool is_better = last == 0 || items[last].kind > best->kind ||
+                     (items[last].kind == best->kind && telling(&items[last]) > telling(best));
+    messages->oom_count += items[last].kind == FRAG_MESSAGE_OOM;
+    if (is_better)
+        messages->best = last;
+    if (messages->count <= FRAG_MESSAGES_KEPT_MAX)
+        return;
+    messages->count--;
+    if (is_better) {
+        items[last - 1] = items[last];
+        messages->best = last - 1;
+    }
+}
+
 static void close_message(reader *state)
 {
     frag_message *message = state->current;
     state->current = NULL;
-    if (message == NULL || message->kind != FRAG_MESSAGE_OOM)
+    if (message == NULL)
         return;
     size_t figures = figure_count(message);
-    if ((state->is_vague && figures < 2 && !is_named_before(state)) ||
-        (state->is_cut && figures < TELLING_FIGURES))
+    if (message->kind == FRAG_MESSAGE_OOM &&
+        ((state->is_vague && figures < 2 && !is_named_before(state)) ||
+         (state->is_cut && figures < TELLING_FIGURES))) {
         state->messages->count--;
-    else if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
+        return;
+    }
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
         message->framework = FRAG_FRAMEWORK_PYTORCH;
+    keep_last(state->messages);
 }
 
 static void open_message(reader *state, frag_message_kind kind, size_t at)
@@ -424,27 +453,7 @@ void frag_messages_destroy(frag_messages *messages)
     *messages = (frag_messages){0};
 }
 
-static size_t telling(const frag_message *message)
-{
-    return 2 * figure_count(message) + (message->says != 0);
-}
-
 const frag_message *frag_messages_best(const frag_messages *messages)
 {
-    const frag_message *best = NULL;
-    for (size_t i = 0; i < messages->count; i++) {
-        const frag_message *message = &messages->items[i];
-        if (best == NULL || message->kind > best->kind ||
-            (message->kind == best->kind && telling(message) > telling(best)))
-            best = message;
-    }
-    return best;
-}
-
-size_t frag_messages_count(const frag_messages *messages, frag_message_kind kind)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < messages->count; i++)
-        count += messages->items[i].kind == kind;
-    return count;
+    return messages->count > 0 ? &messages->items[messages->best] : NULL;
 }

@@ -117,10 +117,15 @@ typedef struct frag_message {
     uint64_t line; /* where it begins, from 1 */
 } frag_message;
 
+/* A log can hold millions; so many are kept, the one that says most among them. */
+enum { FRAG_MESSAGES_KEPT_MAX = 1024 };
+
 typedef struct frag_messages {
-    frag_message *items;
+    frag_message *items; /* those kept, in order */
     size_t count;
     size_t capacity;
+    size_t best;      /* index of the one that says most */
+    size_t oom_count; /* messages of an OOM, kept or not */
     bool is_on[FRAG_SETTING_COUNT];
     bool is_windows; /* paths of Windows stand in the text */
 } frag_messages;
@@ -132,7 +137,5 @@ void frag_messages_destroy(frag_messages *messages);
 /* The one that says most: an OOM before anything else, of those the one with most figures, of
  * those the first. NULL: there is none. */
 const frag_message *frag_messages_best(const frag_messages *messages);
-/* How many are of that kind. */
-size_t frag_messages_count(const frag_messages *messages, frag_message_kind kind);
 
 #endif

@@ -92,6 +92,7 @@ broken_up() {
     grep -q '^idle        20.00 MiB  in 1 hole of 1 segment in use, the largest 20.00 MiB$' "$out/text"
     grep -q ' 20.00 MiB held open by  40.00 MiB  blocks of 20.00 MiB$' "$out/text"
     grep -q 'expandable_segments:True  *fits, 10.00 MiB to spare$' "$out/text"
+    grep -q 'if the 1 biggest size above asked for half: fits, 30.00 MiB to spare$' "$out/text"
     grep -q 'a device of 100.00 MiB is the least on which the recorded settings fit: 10.00 MiB more$' "$out/text"
 }
 

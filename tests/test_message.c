@@ -13,6 +13,7 @@
 #include "explain/message_size.h"
 #include "explain/message_text.h"
 #include "sim/base/bytes.h"
+#include "sim/base/text.h"
 
 static const frag_message *read_best(frag_messages *messages, const char *text)
 {
@@ -129,11 +130,32 @@ static void a_log_gives_up_all_its_messages(void **state)
                    "CUDA out of memory. Tried to allocate 3.00 GiB (GPU 1; 8.00 GiB total "
                    "capacity; 6.00 GiB already allocated; 1.00 GiB free; 6.50 GiB "
                    "reserved in total by PyTorch)\n");
-    assert_int_equal(frag_messages_count(&messages, FRAG_MESSAGE_OOM), 3);
+    assert_int_equal(messages.oom_count, 3);
     assert_int_equal(best->line, 3);
     assert_figure(best, FRAG_FIGURE_REQUESTED, 2 * FRAG_GIB);
     assert_false(messages.items[0].figures[FRAG_FIGURE_REQUESTED].is_known);
     frag_messages_destroy(&messages);
+}
+
+static void of_a_flood_of_messages_the_best_is_kept(void **state)
+{
+    (void)state;
+    enum { FLOOD = 3 * FRAG_MESSAGES_KEPT_MAX };
+    frag_text text = {0};
+    for (unsigned i = 0; i < FLOOD; i++)
+        frag_text_add(&text, "%s",
+                      i == FLOOD - 7
+                          ? "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 8.00 "
+                            "GiB total capacity; 6.00 GiB already allocated)\n"
+                          : "RuntimeError: CUDA error: out of memory\n");
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, text.bytes);
+    assert_int_equal(messages.oom_count, FLOOD);
+    assert_int_equal(messages.count, FRAG_MESSAGES_KEPT_MAX);
+    assert_int_equal(best->line, FLOOD - 6);
+    assert_figure(best, FRAG_FIGURE_TOTAL, 8 * FRAG_GIB);
+    frag_messages_destroy(&messages);
+    frag_text_destroy(&text);
 }
 
 static void settings_count_unless_a_hint_names_them(void **state)
@@ -200,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_size_of_a_tensor_follows_from_its_shape),
         cmocka_unit_test(every_figure_of_a_message_is_found),
         cmocka_unit_test(a_log_gives_up_all_its_messages),
+        cmocka_unit_test(of_a_flood_of_messages_the_best_is_kept),
         cmocka_unit_test(settings_count_unless_a_hint_names_them),
         cmocka_unit_test(a_path_of_windows_is_seen),
         cmocka_unit_test(lines_are_counted_through_what_is_taken_away),

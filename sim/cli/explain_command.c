@@ -8,6 +8,8 @@
 #include "sim/cli/explain_print.h"
 #include "sim/cli/explain_trace.h"
 #include "sim/cli/inputs.h"
+#include "sim/device_log_format.h"
+#include "traces/fgt.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
 #define TEXT_BYTES_MAX (64 * FRAG_MIB)
@@ -30,6 +32,7 @@ static const frag_command_option options[] = {
      .letter = 'p',
      .argument = "NAME[:KEY=VALUE,...]",
      .help = "recordings: try this one too; repeat it for several"},
+    FRAG_LOAD_OPTIONS,
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
     {.name = NULL},
@@ -78,9 +81,8 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
 /* A recording tells itself by its first bytes; all else is text. */
 static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
 {
-    static const char *const starts[] = {"\x89"
-                                         "FGT",
-                                         "# fraglab trace ", "\x80", "{\"golden\""};
+    static const char *const starts[] = {FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ",
+                                         "\x80", "{\"golden\""};
     const unsigned char *bytes = NULL;
     size_t count = 0;
     *is_one = false;
@@ -97,7 +99,7 @@ static int explain_recording(frag_input *input, const frag_explain_options *give
 {
     frag_recording recording;
     frag_findings findings = {0};
-    frag_load_options load = {.with_sites = true, .with_columns = true};
+    frag_load_options load = {.format = given->format, .with_sites = true, .with_columns = true};
     frag_error error = {0};
     if (!frag_recording_load_input(input, &load, &recording, &findings, &error))
         return frag_report(&error);
@@ -111,8 +113,8 @@ static int explain_input(frag_input *input, const frag_explain_options *given, F
 {
     frag_error error = {0};
     frag_text text = {0};
-    bool is_one = false;
-    if (!is_recording(input, &is_one, &error))
+    bool is_one = given->format != FRAG_FORMAT_AUTO;
+    if (!is_one && !is_recording(input, &is_one, &error))
         return frag_report(&error);
     if (is_one)
         return explain_recording(input, given, stream, is_json);
@@ -161,7 +163,8 @@ static bool read_options(const frag_arguments *arguments, frag_explain_options *
         if (!frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i),
                                      &given->extra.specs, &given->extra.count, error))
             return frag_error_in(error, "--policy");
-    if (!frag_arguments_bytes(arguments, "capacity", &given->capacity_bytes, error) ||
+    if (!frag_inputs_format(arguments, &given->format, error) ||
+        !frag_arguments_bytes(arguments, "capacity", &given->capacity_bytes, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error))
         return false;
     given->threads = (uint32_t)threads;

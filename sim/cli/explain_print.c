@@ -64,7 +64,7 @@ void frag_explain_print_steps(FILE *stream, const frag_advice *advice)
 static void print_source(FILE *stream, const frag_explained *explained)
 {
     const frag_message *best = explained->best;
-    size_t count = frag_messages_count(explained->messages, FRAG_MESSAGE_OOM);
+    size_t count = explained->messages->oom_count;
     if (best == NULL)
         return;
     print_label(stream, "message");
@@ -155,8 +155,7 @@ void frag_explain_print_json(FILE *stream, const frag_explained *explained)
     const frag_message *best = explained->best;
     const frag_diagnosis *diagnosis = explained->diagnosis;
     frag_json *json = frag_explain_begin_json("message", diagnosis);
-    frag_json_number(json, "source.messages",
-                     frag_messages_count(explained->messages, FRAG_MESSAGE_OOM));
+    frag_json_number(json, "source.messages", explained->messages->oom_count);
     frag_json_number(json, "source.line", best != NULL ? best->line : FRAG_UNLIMITED);
     frag_json_text(json, "source.framework",
                    best != NULL ? frag_framework_name(best->framework) : NULL);

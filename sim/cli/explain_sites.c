@@ -8,8 +8,6 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 
-enum { SEGMENT_BLOCKS_FIRST = 64 };
-
 /* One live block of the segment that is being looked at. */
 typedef struct held_block {
     uint64_t key;
@@ -160,10 +158,9 @@ static size_t pick(const frag_sites *sites, bool is_pinning, frag_live_site *pic
     return count;
 }
 
-void frag_sites_look(frag_sites *sites, const frag_recording *recording, const frag_trace *trace,
-                     const frag_replay *replay, uint64_t event)
+void frag_sites_look(frag_sites *sites, const frag_trace *trace, const frag_replay *replay,
+                     uint64_t event)
 {
-    (void)recording;
     *sites = (frag_sites){.is_by_size = !has_sites(trace)};
     uint64_t *keys = keys_of_slots(trace, event, sites->is_by_size);
     looking state = {.sites = sites, .key_of_slot = keys, .slot_count = trace->slot_count};

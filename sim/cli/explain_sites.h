@@ -30,8 +30,8 @@ typedef struct frag_sites {
 } frag_sites;
 
 /* What the replay holds now; event is the last that was replayed. */
-void frag_sites_look(frag_sites *sites, const frag_recording *recording, const frag_trace *trace,
-                     const frag_replay *replay, uint64_t event);
+void frag_sites_look(frag_sites *sites, const frag_trace *trace, const frag_replay *replay,
+                     uint64_t event);
 void frag_sites_destroy(frag_sites *sites);
 
 /* "model.py:12 forward", or "blocks of 1.50 MiB". The text is the caller's. */

@@ -152,7 +152,7 @@ static void look(void *context, const frag_replay *replay, const frag_replay_res
     if (state->explanation != NULL) {
         frag_trace_explanation *explanation = state->explanation;
         frag_replay_decompose(replay, &explanation->layout);
-        frag_sites_look(&explanation->sites, explanation->recording, explanation->trace, replay,
+        frag_sites_look(&explanation->sites, explanation->trace, replay,
                         result->oom.has_happened ? result->oom.event
                                                  : explanation->trace->event_count);
     }
@@ -312,7 +312,8 @@ static void fill_message(const explaining *state)
             exactly(limit_of(state->fraction, explanation->capacity_bytes));
     else if (free >= oom->requested_bytes && reserves_ranges(explanation->recording))
         message->says |= FRAG_SAYS_POOL_FULL;
-    else if (explanation->is_recorded && !explanation->is_reproduced)
+    else if (explanation->is_recorded && !explanation->is_capacity_given &&
+             !explanation->is_reproduced)
         message->figures[FRAG_FIGURE_LIMIT] = exactly(layout->reserved_bytes);
 }
 
@@ -396,7 +397,9 @@ static bool look_at_failure(explaining *state, frag_error *error)
     looking looker = {.candidate = recorded};
     if (!run(state, explanation->recording, explanation->trace, recorded, &looker, error))
         return false;
-    if (explanation->is_recorded && !recorded->oom.has_happened && state->fraction == NULL &&
+    /* On a device of another size the recorded failure proves nothing. */
+    bool must_fail = explanation->is_recorded && !explanation->is_capacity_given;
+    if (must_fail && !recorded->oom.has_happened && state->fraction == NULL &&
         !find_fraction(state, error))
         return false;
     frag_trace before = *explanation->trace;
@@ -406,7 +409,7 @@ static bool look_at_failure(explaining *state, frag_error *error)
     bool ok = run(state, explanation->recording, &before, &again, &looker, error);
     explanation->oom = again.oom;
     explanation->is_reproduced = is_reproduced(explanation, &again);
-    if (ok && explanation->is_recorded && !explanation->is_reproduced) {
+    if (ok && must_fail && !explanation->is_reproduced) {
         uint64_t failed = --before.event_count;
         uint64_t asked = explanation->trace->events[failed].bytes;
         frag_sites_destroy(&explanation->sites);
@@ -500,8 +503,10 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
     frag_diagnose(NULL, &explanation->diagnosis);
     frag_text_clear(&explanation->diagnosis.because);
     frag_text_add(&explanation->diagnosis.because,
-                  "On a device of %s nothing fails with these settings; at most %s are reserved.",
+                  "On a device of %s %s with these settings; at most %s are reserved.",
                   frag_bytes_text(explanation->capacity_bytes, capacity),
+                  explanation->is_recorded ? "the request that failed when recorded is served"
+                                           : "nothing fails",
                   frag_bytes_text(explanation->candidates[0].peak_reserved_bytes, peak));
 }
 
@@ -581,6 +586,14 @@ static int explain_device(frag_recording *recording, const frag_trace *trace,
     return code;
 }
 
+static bool has_failed(const frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (failed_event(&recording->traces[i]) < recording->traces[i].event_count)
+            return true;
+    return false;
+}
+
 int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
                            FILE *stream, bool is_json)
 {
@@ -597,7 +610,9 @@ int frag_explain_recording(frag_recording *recording, const frag_explain_options
         return code;
     frag_error error = {0};
     frag_fail(&error, FRAG_E_USAGE,
-              "it did not run out of memory; say with --capacity on what device it is to");
+              has_failed(recording)
+                  ? "it does not tell how large its device was; say so with --capacity"
+                  : "it did not run out of memory; say with --capacity on what device it is to");
     frag_error_in(&error, recording->name);
     return frag_report(&error);
 }

@@ -8,11 +8,12 @@
 #define FRAG_CLI_EXPLAIN_TRACE_H
 
 #include "explain/advice.h"
-#include "sim/cli/inputs.h"
 #include "sim/cli/explain_sites.h"
+#include "sim/cli/inputs.h"
 
 /* What is asked for on the command line. */
 typedef struct frag_explain_options {
+    frag_trace_format format;
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: as the recording shows */
     const char *fraction;    /* set_per_process_memory_fraction; NULL: not called */
     frag_policy_list extra;  /* policies to try beside our own list */

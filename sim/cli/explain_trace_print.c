@@ -167,8 +167,10 @@ void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explana
     frag_explain_print_verdict(stream, &explanation->diagnosis);
     fprintf(stream, "recording  %s%s%s, device %" PRIu32, explanation->recording->name,
             by != NULL ? ", " : "", by != NULL ? by : "", explanation->trace->device);
-    fprintf(stream, ", %s%s\n", conf != NULL && *conf != '\0' ? "with " : "default settings",
-            conf != NULL ? conf : "");
+    if (conf == NULL)
+        fprintf(stream, ", taken as PyTorch's, default settings\n");
+    else
+        fprintf(stream, ", %s%s\n", *conf != '\0' ? "with " : "default settings", conf);
     if (!explanation->oom.has_happened)
         return;
     print_state(stream, explanation);
