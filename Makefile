@@ -232,6 +232,11 @@ predictions: setup-test
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_predictions >&2
 	@build/release/tests/test_predictions "$(or $(FOLDER),$(error FOLDER= is missing))"
 
+# Of recordings that ran out of memory: are the settings that explain says would have fitted those that did?
+explain-truth: setup-test
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_explain_truth >&2
+	@build/release/tests/test_explain_truth "$(or $(FOLDER),$(error FOLDER= is missing))"
+
 # Policies against logs of the real libraries: those that come along, or any folder of them.
 golden: fraglab
 	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
@@ -302,6 +307,7 @@ help:
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
+	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
@@ -317,5 +323,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
-        help-golden bench predictions gpu-report demo install uninstall clean distclean help FORCE
+        help-golden bench predictions explain-truth gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

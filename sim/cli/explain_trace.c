@@ -187,11 +187,10 @@ static bool run(const explaining *state, const frag_recording *recording, const 
     if (!frag_run_look(recording, trace, candidate->spec.ops, candidate->spec.values, &device,
                        &replay, look, looker, error))
         return false;
-    uint64_t capacity = device.capacity_bytes;
     candidate->is_run = true;
     candidate->gets_past = !candidate->oom.has_happened;
     candidate->spare_bytes =
-        candidate->peak_reserved_bytes < capacity ? capacity - candidate->peak_reserved_bytes : 0;
+        candidate->peak_reserved_bytes < allowed ? allowed - candidate->peak_reserved_bytes : 0;
     return true;
 }
 
@@ -319,9 +318,13 @@ static void fill_message(const explaining *state)
 
 /* ---- one device */
 
+/* With a memory fraction every page of capacity can behave differently, which takes too long to
+ * search; and it is the fraction that has to change. */
 static bool find_least(explaining *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
+    if (state->fraction != NULL)
+        return true;
     const frag_candidate *recorded = &explanation->candidates[0];
     frag_device_spec device = {0};
     const frag_recording *recording =

@@ -104,18 +104,26 @@ static void print_outcome(FILE *stream, const frag_trace_explanation *explanatio
                 bytes_text(candidate->oom.requested_bytes, b));
 }
 
+static const char *candidates_head(frag_rest rest)
+{
+    switch (rest) {
+    case FRAG_REST_HERE:
+        return "would these have fitted?";
+    case FRAG_REST_GIVEN:
+        return "would these have fitted? (to the end of the other recording)";
+    case FRAG_REST_UNKNOWN:
+        break;
+    }
+    return "would these have got past it? (what the program would have asked after it is not "
+           "recorded)";
+}
+
 static void print_candidates(FILE *stream, const frag_trace_explanation *explanation)
 {
-    static const char *const heads[] = {
-        [FRAG_REST_UNKNOWN] = "would these have got past it? (what the program would have asked "
-                              "after it is not recorded)",
-        [FRAG_REST_HERE] = "would these have fitted?",
-        [FRAG_REST_GIVEN] = "would these have fitted? (to the end of the other recording)",
-    };
     size_t width = 0;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1)
-            fprintf(stream, "\n%s\n", heads[explanation->rest]);
+            fprintf(stream, "\n%s\n", candidates_head(explanation->rest));
         for (size_t i = 0; i < explanation->candidate_count; i++) {
             const frag_candidate *candidate = &explanation->candidates[i];
             frag_text name = {0};
