@@ -266,32 +266,42 @@ static bool decide_limit(const case_file *file)
     return true;
 }
 
-/* Enough is free by the figures, but it is the last few percent of the device, of which the driver
- * keeps some for itself. */
+/* Enough is free by the figures, but only just, and it is the last few percent of the device, of
+ * which the driver keeps some for itself. */
 static bool is_full(const case_file *file)
 {
     return knows(file, FRAG_FIGURE_FREE) && knows(file, FRAG_FIGURE_TOTAL) &&
            file->free >= file->segment && file->free < file->total / 20 &&
-           (file->held >= file->total / 5 * 4 || file->outside >= file->total / 10 * 3);
+           (file->free / 4 <= file->segment || file->free < FRAG_GIB / 4);
+}
+
+/* Where a hundredth or so of a device is idle, it is as full as a device gets. */
+static bool is_crumbs(const case_file *file)
+{
+    return knows(file, FRAG_FIGURE_TOTAL) && file->idle < file->total / 200 * 3;
 }
 
 static void decide_full(const case_file *file)
 {
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
-    bool is_others = file->outside >= file->total / 10 * 3;
-    decide(file, is_others ? FRAG_OOM_VERDICT_OTHER_MEMORY : FRAG_OOM_VERDICT_SHORTAGE,
-           is_others ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_LOW);
-    frag_text_add(&file->diagnosis->because,
+    frag_text *because = &file->diagnosis->because;
+    frag_text_add(because,
                   "%s were still free for %s asked, but the device is full to the last few "
                   "percent, of which the driver keeps some",
                   text_of(file->free, a), text_of(file->requested, b));
-    if (is_others)
-        frag_text_add(&file->diagnosis->because,
-                      "; %s of it are neither free nor held by this program's allocator",
-                      text_of(file->outside, c));
-    frag_text_add(&file->diagnosis->because, ".");
+    if (file->outside >= file->total / 10 * 3) {
+        decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY, FRAG_CONFIDENCE_MEDIUM);
+        frag_text_add(because, "; %s of it are neither free nor held by this program's allocator.",
+                      text_of(file->outside, a));
+    } else if (file->idle >= file->requested && !is_crumbs(file)) {
+        decide(file, FRAG_OOM_VERDICT_FRAGMENTATION, FRAG_CONFIDENCE_LOW);
+        frag_text_add(because, "; %s lie idle in the allocator's cache, in pieces.",
+                      text_of(file->idle, a));
+    } else {
+        decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_LOW);
+        frag_text_add(because, ".");
+    }
 }
 
 /* Figures that cannot be, or that leave nothing to complain about. Returns whether they are. */
@@ -345,11 +355,9 @@ static bool decide_fragmentation(const case_file *file)
     char c[FRAG_BYTES_TEXT_MAX];
     uint64_t reach = more(file->idle, file->free);
     uint64_t slack = file->figures[FRAG_FIGURE_IDLE].slack_bytes;
-    /* Where a hundredth or so of a device is idle, it is as full as a device gets. */
-    bool is_crumbs = knows(file, FRAG_FIGURE_TOTAL) && file->idle < file->total / 200 * 3;
     if (!knows(file, FRAG_FIGURE_IDLE) || reach < file->requested)
         return false;
-    if (is_crumbs && (file->idle >= file->requested || reach < file->total / 200 * 3)) {
+    if (is_crumbs(file) && (file->idle >= file->requested || reach < file->total / 200 * 3)) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE,
                slack > file->idle / 8 ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH);
         frag_text_add(because,
@@ -359,8 +367,9 @@ static bool decide_fragmentation(const case_file *file)
                       text_of(file->total, b), text_of(file->idle, c));
         return true;
     }
-    if (file->idle < file->requested && file->outside > file->held &&
-        file->outside > file->total / 3)
+    /* Where others hold most of the device, what is idle here is not what is missing. */
+    bool is_little = file->idle < file->requested || file->idle < file->total / 10;
+    if (is_little && file->outside > file->held && file->outside > file->total / 3)
         return false;
     decide(file, FRAG_OOM_VERDICT_FRAGMENTATION,
            file->idle / 8 * 7 >= file->requested ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
