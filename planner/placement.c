@@ -1,0 +1,121 @@
+#include "planner/placement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+
+typedef struct turn {
+    uint64_t time;
+    uint32_t buffer;
+    bool begins;
+} turn;
+
+/* Ends come before beginnings at the same time. */
+static int compare_turns(const void *one, const void *other)
+{
+    const turn *a = one;
+    const turn *b = other;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return (int)a->begins - (int)b->begins;
+}
+
+typedef struct judge {
+    const frag_buffer *buffers;
+    const uint64_t *offsets;
+    uint32_t *live; /* by offset */
+    size_t live_count;
+} judge;
+
+/* The first live buffer at or above the offset. */
+static size_t find_place(const judge *at, uint64_t offset)
+{
+    size_t low = 0;
+    size_t high = at->live_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (at->offsets[at->live[middle]] < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool overlaps(const judge *at, uint32_t lower, uint32_t upper, frag_error *error)
+{
+    uint64_t end = at->offsets[lower] + at->buffers[lower].size;
+    if (end <= at->offsets[upper])
+        return false;
+    frag_fail(error, FRAG_E_INPUT,
+              "buffers %u and %u are live at the same time and share bytes from %llu on", lower,
+              upper, (unsigned long long)at->offsets[upper]);
+    return true;
+}
+
+static bool begin(judge *at, uint32_t buffer, frag_error *error)
+{
+    size_t place = find_place(at, at->offsets[buffer]);
+    if ((place > 0 && overlaps(at, at->live[place - 1], buffer, error)) ||
+        (place < at->live_count && overlaps(at, buffer, at->live[place], error)))
+        return false;
+    memmove(at->live + place + 1, at->live + place, (at->live_count - place) * sizeof *at->live);
+    at->live[place] = buffer;
+    at->live_count++;
+    return true;
+}
+
+static void end(judge *at, uint32_t buffer)
+{
+    size_t place = find_place(at, at->offsets[buffer]);
+    FRAG_ASSERT(place < at->live_count && at->live[place] == buffer);
+    at->live_count--;
+    memmove(at->live + place, at->live + place + 1, (at->live_count - place) * sizeof *at->live);
+}
+
+/* Each buffer on its own. */
+static bool check_alone(const frag_buffer *buffer, uint32_t number, uint64_t offset,
+                        uint64_t capacity, frag_error *error)
+{
+    if (buffer->lower >= buffer->upper || buffer->size == 0)
+        return frag_fail(error, FRAG_E_INPUT, "buffer %u is live at no time or has no bytes",
+                         number);
+    if (offset % buffer->alignment != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "buffer %u is at %llu; expected a multiple of its alignment, %llu", number,
+                         (unsigned long long)offset, (unsigned long long)buffer->alignment);
+    if (buffer->size > capacity || offset > capacity - buffer->size)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "buffer %u of %llu bytes is at %llu; it ends above the capacity, %llu",
+                         number, (unsigned long long)buffer->size, (unsigned long long)offset,
+                         (unsigned long long)capacity);
+    return true;
+}
+
+bool frag_placement_check(const frag_buffer *buffers, const uint64_t *offsets, uint32_t count,
+                          uint64_t capacity, uint64_t *height, frag_error *error)
+{
+    judge at = {buffers, offsets, frag_alloc((size_t)count + 1, sizeof *at.live), 0};
+    turn *turns = frag_alloc((size_t)count * 2 + 1, sizeof *turns);
+    bool ok = true;
+    *height = 0;
+    for (uint32_t i = 0; ok && i < count; i++) {
+        ok = check_alone(&buffers[i], i, offsets[i], capacity, error);
+        uint64_t top = offsets[i] + buffers[i].size;
+        *height = top > *height ? top : *height;
+        turns[(size_t)i * 2] = (turn){buffers[i].lower, i, true};
+        turns[(size_t)i * 2 + 1] = (turn){buffers[i].upper, i, false};
+    }
+    if (ok)
+        qsort(turns, (size_t)count * 2, sizeof *turns, compare_turns);
+    for (size_t i = 0; ok && i < (size_t)count * 2; i++) {
+        if (turns[i].begins)
+            ok = begin(&at, turns[i].buffer, error);
+        else
+            end(&at, turns[i].buffer);
+    }
+    free(turns);
+    free(at.live);
+    return ok;
+}
