@@ -16,6 +16,7 @@ typedef struct searching {
     const frag_trace *trace;
     const frag_policy_ops *ops;
     const frag_option_value *values;
+    const frag_policy_plan *plan; /* the same at every capacity */
     frag_device_spec spec;
     uint64_t page_bytes;
     bool (*is_interrupted)(void);
@@ -25,8 +26,8 @@ typedef struct searching {
 static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *run,
                          frag_error *error)
 {
-    frag_run_options options = {.is_layout_skipped = true,
-                                .is_interrupted = search->is_interrupted};
+    frag_run_options options = {
+        .is_layout_skipped = true, .plan = search->plan, .is_interrupted = search->is_interrupted};
     search->spec.capacity_bytes = capacity;
     search->result->runs++;
     return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec,
@@ -47,36 +48,23 @@ static uint64_t next_capacity(const searching *search, uint64_t capacity,
 /* The number of single-page steps after which a search gives up on being exact above the answer. */
 #define STEPS_MAX 4096u
 
-bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
-                        const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, bool (*is_interrupted)(void),
-                        frag_capacity_result *result, frag_error *error)
+static bool search_capacity(searching *search, frag_error *error)
 {
-    *result = (frag_capacity_result){.is_monotone = true};
-    searching search = {
-        .recording = recording,
-        .trace = trace,
-        .ops = ops,
-        .values = values,
-        .spec = *device,
-        .page_bytes = device->page_bytes != 0 ? device->page_bytes : FRAG_DEVICE_PAGE_BYTES,
-        .is_interrupted = is_interrupted,
-        .result = result,
-    };
+    frag_capacity_result *result = search->result;
     frag_run_result run;
     /* Where nothing is ever refused: the most an unlimited device was asked to hold. A policy that
      * needs a capacity to work at all is given one that no run can reach. */
     uint64_t plenty = (uint64_t)1 << 45;
-    if (!try_capacity(&search, plenty, &run, error))
+    if (!try_capacity(search, plenty, &run, error))
         return false;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
-    uint64_t enough = frag_round_up(run.need_max_bytes, search.page_bytes);
+    uint64_t enough = frag_round_up(run.need_max_bytes, search->page_bytes);
     result->enough_bytes = enough;
-    uint64_t least = trace->stats.peak_requested_bytes + device->used_by_others_bytes;
-    uint64_t capacity = frag_round_up(least > 0 ? least : 1, search.page_bytes);
+    uint64_t least = search->trace->stats.peak_requested_bytes + search->spec.used_by_others_bytes;
+    uint64_t capacity = frag_round_up(least > 0 ? least : 1, search->page_bytes);
     for (uint64_t steps = 0; capacity <= enough || !result->is_found; steps++) {
-        if (!try_capacity(&search, capacity, &run, error))
+        if (!try_capacity(search, capacity, &run, error))
             return false;
         if (run.replay.is_interrupted)
             return true;
@@ -90,15 +78,42 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
         }
         if (result->is_found && run.is_capacity_read && steps > STEPS_MAX)
             break;
-        capacity = next_capacity(&search, capacity, &run);
-        if (fails && result->is_found && capacity - search.page_bytes > result->failing_above_bytes)
-            result->failing_above_bytes = capacity - search.page_bytes;
+        capacity = next_capacity(search, capacity, &run);
+        if (fails && result->is_found &&
+            capacity - search->page_bytes > result->failing_above_bytes)
+            result->failing_above_bytes = capacity - search->page_bytes;
     }
-    if (!result->is_found || result->capacity_bytes <= search.page_bytes)
+    if (!result->is_found || result->capacity_bytes <= search->page_bytes)
         return true;
-    if (!try_capacity(&search, result->capacity_bytes - search.page_bytes, &run, error))
+    if (!try_capacity(search, result->capacity_bytes - search->page_bytes, &run, error))
         return false;
     result->below = run.replay.oom;
     result->has_below = run.replay.oom.has_happened;
     return true;
+}
+
+bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
+                        const frag_policy_ops *ops, const frag_option_value *values,
+                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        frag_capacity_result *result, frag_error *error)
+{
+    *result = (frag_capacity_result){.is_monotone = true};
+    frag_policy_plan *plan = NULL;
+    if (!frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, &plan, error))
+        return false;
+    searching search = {
+        .recording = recording,
+        .trace = trace,
+        .ops = ops,
+        .values = values,
+        .plan = plan,
+        .spec = *device,
+        .page_bytes = frag_device_page(device, trace),
+        .is_interrupted = is_interrupted,
+        .result = result,
+    };
+    bool ok = search_capacity(&search, error);
+    if (plan != NULL)
+        ops->plan_destroy(plan);
+    return ok;
 }

@@ -74,6 +74,36 @@ typedef struct frag_policy_limits {
     uint64_t use_count;             /* uses of blocks by other streams */
 } frag_policy_limits;
 
+/* ---- plans: what a policy makes of a whole trace before it is run */
+
+/* From when to when one request holds memory, in order of the policy's alloc calls. */
+typedef struct frag_lifetime {
+    /* Held in [lower, upper): a release at a time comes before requests then. A request that failed
+     * when recorded is held at no time: upper is lower. */
+    uint64_t lower;
+    uint64_t upper;
+    uint64_t bytes;     /* as requested */
+    uint64_t alignment; /* that the trace asks for; 0: it does not say */
+} frag_lifetime;
+
+typedef struct frag_policy_plan frag_policy_plan; /* each policy defines its own behind this name */
+
+typedef struct frag_policy_plan_setup {
+    const frag_option_value *values;
+    const frag_lifetime *lifetimes;
+    uint64_t lifetime_count;
+    /* Memory that the plan should do with, and need not be better than; FRAG_UNLIMITED: as little
+     * as can be. */
+    uint64_t capacity_bytes;
+} frag_policy_plan_setup;
+
+typedef struct frag_policy_plan_facts {
+    const char *answer;   /* "optimal", "found", "infeasible", "exhausted" */
+    uint64_t peak_bytes;  /* of the plan */
+    uint64_t bound_bytes; /* proved: no plan has a lower one */
+    uint64_t load_bytes;  /* largest sum of live blocks */
+} frag_policy_plan_facts;
+
 typedef struct frag_policy_setup {
     const frag_option_value *values; /* in the order of the options table */
     frag_device *device;
@@ -90,6 +120,9 @@ typedef struct frag_policy_setup {
      * been freed since, is free and safe to reuse: once for each. */
     void (*on_complete)(void *context, frag_handle handle);
     void *on_complete_context;
+    /* What `plan` made of this trace; outlives the policy. NULL: no trace is known in advance, and
+     * the policy serves requests as they come. */
+    const frag_policy_plan *plan;
 } frag_policy_setup;
 
 /* ---- private pools: what the program does with one */
@@ -200,6 +233,12 @@ typedef struct frag_policy_ops {
     /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is
      * broken. */
     bool (*check)(const frag_policy *policy, frag_error *error);
+    /* Sees the whole trace before it is run: all three, or none. A plan is a function of its setup;
+     * several runs may share one. NULL: FRAG_E_USAGE for an option value that does not fit,
+     * FRAG_E_INPUT for a trace that cannot be planned. */
+    frag_policy_plan *(*plan)(const frag_policy_plan_setup *setup, frag_error *error);
+    void (*plan_facts)(const frag_policy_plan *plan, frag_policy_plan_facts *facts);
+    void (*plan_destroy)(frag_policy_plan *plan);
 } frag_policy_ops;
 
 #define FRAG_POOL_ALL UINT32_MAX

@@ -447,11 +447,13 @@ static void name_streams_and_pools(const frag_trace *trace, frag_policy_setup *s
     setup->pool_ids = trace->pool_count > 0 ? trace->pool_ids : &default_pool;
 }
 
-frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
-                                const frag_policy_ops *ops, const frag_option_value *values,
-                                frag_device *device, frag_error *error)
+frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
+                                        const frag_policy_ops *ops, const frag_option_value *values,
+                                        const frag_policy_plan *plan, frag_device *device,
+                                        frag_error *error)
 {
-    frag_policy_setup setup = {.values = values, .device = device, .recorded_version = ""};
+    frag_policy_setup setup = {
+        .values = values, .device = device, .recorded_version = "", .plan = plan};
     count_limits(trace, ops, &setup.limits);
     const char *version = frag_recording_get(recording, "torch.version_hint");
     if (version != NULL)
@@ -484,10 +486,28 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     return replay;
 }
 
+frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
+                                const frag_policy_ops *ops, const frag_option_value *values,
+                                frag_device *device, frag_error *error)
+{
+    frag_policy_plan *plan = NULL;
+    if (!frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, &plan, error))
+        return NULL;
+    frag_replay *replay =
+        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
+    if (replay != NULL)
+        replay->own_plan = plan;
+    else if (plan != NULL)
+        ops->plan_destroy(plan);
+    return replay;
+}
+
 void frag_replay_destroy(frag_replay *replay)
 {
     if (replay == NULL)
         return;
+    if (replay->own_plan != NULL)
+        replay->ops->plan_destroy(replay->own_plan);
     replay->device->on_synchronize = NULL;
     frag_notes_end(replay);
     frag_use_destroy(replay->uses);

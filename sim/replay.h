@@ -123,6 +123,16 @@ typedef struct frag_replay_options {
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
                                 const frag_policy_ops *ops, const frag_option_value *values,
                                 frag_device *device, frag_error *error);
+/* What a policy that plans makes of the trace; NULL in *plan where it does not plan. false: as the
+ * policy's plan, or the state at the start does not fit together. */
+bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
+                      const frag_policy_ops *ops, const frag_option_value *values,
+                      uint64_t capacity_bytes, frag_policy_plan **plan, frag_error *error);
+/* As frag_replay_create, by a plan that is there already and outlives the replay. */
+frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
+                                        const frag_policy_ops *ops, const frag_option_value *values,
+                                        const frag_policy_plan *plan, frag_device *device,
+                                        frag_error *error);
 /* Runs from the start (call once). false: a check failed, which is a bug of the policy. */
 bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
                      frag_replay_result *result, frag_error *error);

@@ -37,6 +37,7 @@ struct frag_replay {
     const frag_trace *trace;
     const frag_policy_ops *ops;
     frag_policy *policy;
+    frag_policy_plan *own_plan; /* made for this replay alone; NULL: none */
     /* What answers requests: the policy, or a step between that shows answers to an observer. */
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
     /* What takes frees, in the same way. */

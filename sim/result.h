@@ -39,6 +39,12 @@ typedef struct frag_row_gpu {
     bool is_touched;
 } frag_row_gpu;
 
+/* The best packing of a trace that was found: what a policy that knows the future needs. */
+typedef struct frag_row_packing {
+    uint64_t bytes;
+    bool is_proved; /* no packing is lower */
+} frag_row_packing;
+
 /* What a row says besides what the run gave. Texts are borrowed for the life of the row. */
 typedef struct frag_row {
     const char *tool_version;
@@ -53,7 +59,8 @@ typedef struct frag_row {
     const frag_row_gpu *gpu; /* NULL: the simulated device */
     const frag_run_result *result;
     bool has_timing; /* false: wall time is left out, so that equal commands print equal bytes */
-    const frag_row_stats *stats; /* NULL: not asked for; the row has no fields for them */
+    const frag_row_packing *packing; /* NULL: not asked for */
+    const frag_row_stats *stats;     /* NULL: not asked for; the row has no fields for them */
 } frag_row;
 
 /* Before the first row: the CSV header. */

@@ -42,6 +42,13 @@ static frag_address_rule rule_of(const frag_device_spec *spec, bool has_recorded
                                                                      : FRAG_ADDRESS_LOWEST;
 }
 
+uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace)
+{
+    if (spec->page_bytes != 0)
+        return spec->page_bytes;
+    return trace->page_bytes != 0 ? trace->page_bytes : FRAG_DEVICE_PAGE_BYTES;
+}
+
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
                               frag_recorded_segment **segments, frag_error *error)
 {
@@ -49,7 +56,7 @@ frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *s
         .device = trace->device,
         .capacity_bytes = spec->capacity_bytes,
         .used_by_others_bytes = spec->used_by_others_bytes,
-        .page_bytes = spec->page_bytes,
+        .page_bytes = frag_device_page(spec, trace),
         .fail_call = spec->fail_call,
         .footprint = spec->gpu != NULL ? &spec->gpu->footprint : NULL,
     };
@@ -87,12 +94,12 @@ static void keep_device(frag_run_result *result, const frag_device *device,
     result->address_rule = rule_of(spec, has_recorded);
 }
 
-bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
-                    const frag_policy_ops *ops, const frag_option_value *values,
-                    const frag_device_spec *spec, const frag_run_options *options,
-                    frag_run_result *result, frag_error *error)
+static bool count_planned(const frag_recording *recording, const frag_trace *trace,
+                          const frag_policy_ops *ops, const frag_option_value *values,
+                          const frag_policy_plan *plan, const frag_device_spec *spec,
+                          const frag_run_options *options, frag_run_result *result,
+                          frag_error *error)
 {
-    *result = (frag_run_result){0};
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments, error);
     if (device == NULL) {
@@ -100,7 +107,8 @@ bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
         return false;
     }
     device->log = spec->driver_log;
-    frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
+    frag_replay *replay =
+        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
     bool ok = replay != NULL;
     if (ok) {
         frag_replay_options replay_options = {
@@ -124,10 +132,49 @@ bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
     return ok;
 }
 
-bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
-                   const frag_policy_ops *ops, const frag_option_value *values,
-                   const frag_device_spec *spec, const frag_replay_options *options,
-                   frag_run_looker *look, void *context, frag_error *error)
+/* The plan of the options, or one made now, which *own is for the caller to drop. */
+static bool find_plan(const frag_recording *recording, const frag_trace *trace,
+                      const frag_policy_ops *ops, const frag_option_value *values,
+                      const frag_run_options *options, const frag_policy_plan **plan,
+                      frag_policy_plan **own, frag_error *error)
+{
+    *own = NULL;
+    if (options->plan == NULL &&
+        !frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, own, error))
+        return false;
+    *plan = options->plan != NULL ? options->plan : *own;
+    return true;
+}
+
+static void drop_plan(const frag_policy_ops *ops, frag_policy_plan *own)
+{
+    if (own != NULL)
+        ops->plan_destroy(own);
+}
+
+bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
+                    const frag_policy_ops *ops, const frag_option_value *values,
+                    const frag_device_spec *spec, const frag_run_options *options,
+                    frag_run_result *result, frag_error *error)
+{
+    *result = (frag_run_result){0};
+    const frag_policy_plan *plan = NULL;
+    frag_policy_plan *own = NULL;
+    if (!find_plan(recording, trace, ops, values, options, &plan, &own, error))
+        return false;
+    result->has_plan = plan != NULL;
+    if (plan != NULL)
+        ops->plan_facts(plan, &result->plan);
+    bool ok = count_planned(recording, trace, ops, values, plan, spec, options, result, error);
+    drop_plan(ops, own);
+    return ok;
+}
+
+bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
+                           const frag_policy_ops *ops, const frag_option_value *values,
+                           const frag_policy_plan *plan, const frag_device_spec *spec,
+                           const frag_replay_options *options, frag_run_looker *look, void *context,
+                           frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments, error);
@@ -135,7 +182,8 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
         free(segments);
         return false;
     }
-    frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
+    frag_replay *replay =
+        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
     frag_replay_result result;
     bool ok = replay != NULL && frag_replay_run(replay, options, &result, error);
     if (ok && look != NULL)
@@ -143,6 +191,22 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
     frag_replay_destroy(replay);
     frag_device_close(spec, device);
     free(segments);
+    return ok;
+}
+
+bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
+                   const frag_policy_ops *ops, const frag_option_value *values,
+                   const frag_device_spec *spec, const frag_replay_options *options,
+                   frag_run_looker *look, void *context, frag_error *error)
+{
+    const frag_policy_plan *plan = NULL;
+    frag_policy_plan *own = NULL;
+    frag_run_options none = {0};
+    if (!find_plan(recording, trace, ops, values, &none, &plan, &own, error))
+        return false;
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, spec, options, look,
+                                    context, error);
+    drop_plan(ops, own);
     return ok;
 }
 
@@ -183,14 +247,27 @@ bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
         .is_oom_skipped = options->is_oom_skipped,
         .is_attempt_kept = true,
     };
-    return frag_run_look(recording, trace, ops, values, device, &again, look_decomposition,
-                         &result->at_peak, error);
+    const frag_policy_plan *plan = NULL;
+    frag_policy_plan *own = NULL;
+    if (!find_plan(recording, trace, ops, values, options, &plan, &own, error))
+        return false;
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, device, &again,
+                                    look_decomposition, &result->at_peak, error);
+    drop_plan(ops, own);
+    return ok;
 }
 
 bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
               const frag_option_value *values, const frag_device_spec *device,
               const frag_run_options *options, frag_run_result *result, frag_error *error)
 {
-    return frag_run_count(recording, trace, ops, values, device, options, result, error) &&
-           frag_run_layout(recording, trace, ops, values, device, options, result, error);
+    *result = (frag_run_result){0};
+    frag_policy_plan *own = NULL;
+    frag_run_options planned = *options;
+    if (!find_plan(recording, trace, ops, values, options, &planned.plan, &own, error))
+        return false;
+    bool ok = frag_run_count(recording, trace, ops, values, device, &planned, result, error) &&
+              frag_run_layout(recording, trace, ops, values, device, &planned, result, error);
+    drop_plan(ops, own);
+    return ok;
 }

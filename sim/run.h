@@ -45,6 +45,9 @@ typedef struct frag_run_options {
     /* Of the counting pass; NULL: none. */
     frag_grant_observer *on_grant;
     void *on_grant_context;
+    /* Of a policy that plans: a plan made before (borrowed); NULL: one is made, for as little
+     * memory as can be. */
+    const frag_policy_plan *plan;
 } frag_run_options;
 
 typedef struct frag_run_result {
@@ -66,6 +69,8 @@ typedef struct frag_run_result {
     uint64_t refused_need_min_bytes;
     bool is_capacity_read;
     uint64_t wall_ns; /* of the counting pass */
+    bool has_plan;
+    frag_policy_plan_facts plan;
 } frag_run_result;
 
 /* Calls that asked for memory or address space, or gave some back. */
@@ -99,6 +104,16 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
                    const frag_policy_ops *ops, const frag_option_value *values,
                    const frag_device_spec *device, const frag_replay_options *options,
                    frag_run_looker *look, void *context, frag_error *error);
+
+/* As frag_run_look, by a plan that is there already (NULL: the policy does not plan). */
+bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
+                           const frag_policy_ops *ops, const frag_option_value *values,
+                           const frag_policy_plan *plan, const frag_device_spec *device,
+                           const frag_replay_options *options, frag_run_looker *look, void *context,
+                           frag_error *error);
+
+/* What a device of the spec gives memory in, for the trace. */
+uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace);
 
 /* A fresh device as the spec says, with the addresses of the trace. The caller closes it, then
  * frees *segments. NULL: the opener of the spec failed. */

@@ -84,6 +84,17 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
     return NULL;
 }
 
+bool frag_recording_is_problem(const frag_recording *recording)
+{
+    uint32_t id = 0;
+    if (!frag_strings_find(&recording->strings, FRAG_PROBLEM_KEY, strlen(FRAG_PROBLEM_KEY), &id))
+        return false;
+    for (uint32_t i = 0; i < recording->metadata_count; i++)
+        if (recording->metadata[i][0] == id)
+            return true;
+    return false;
+}
+
 /* ---- checking and measuring, in one pass over the events */
 typedef struct scan_state {
     const frag_recording *recording;

@@ -118,6 +118,7 @@ typedef struct frag_trace {
     uint32_t stream_count;
     frag_pool_id *pool_ids; /* [0] is the default pool */
     uint32_t pool_count;
+    uint64_t page_bytes; /* of the device that it was made for; 0: as devices have it */
     frag_trace_stats stats;
     char digest[FRAG_DIGEST_TEXT_BYTES];
 } frag_trace;
@@ -164,6 +165,12 @@ uint8_t frag_op_flags(uint32_t op);
 /* The value of a metadata key, or NULL. The string lives as long as the recording is not changed.
  */
 const char *frag_recording_get(const frag_recording *recording, const char *key);
+
+/* Metadata of a recording that is a packing problem: where it comes from. Its times are the
+ * problem's own, and each alloc has a note: the name of the buffer and, where it is not 1,
+ * " alignment=N". Loading keeps both whatever else is dropped. */
+#define FRAG_PROBLEM_KEY "problem"
+bool frag_recording_is_problem(const frag_recording *recording);
 
 /* Validates a whole trace: ops, flags, slots in their life cycle, streams, pools, strings, sites,
  * sizes. On failure the sentence names the event. */
