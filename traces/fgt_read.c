@@ -181,6 +181,12 @@ static bool read_strings(fgt_reader *reader, const unsigned char *in, size_t lef
     return true;
 }
 
+/* A packing problem is nothing without its times and names. */
+static bool keeps_columns(const fgt_reader *reader)
+{
+    return reader->options->with_columns || frag_recording_is_problem(reader->recording);
+}
+
 static bool read_metadata(fgt_reader *reader, const unsigned char *in, size_t left)
 {
     frag_recording *recording = reader->recording;
@@ -414,7 +420,7 @@ static bool decode_optional(fgt_reader *reader, const column_place *columns, fra
                   &trace->addresses);
     if (ok && reader->options->with_sites)
         ok = decode_32(reader, columns, FRAG_FGT_COLUMN_SITE, state, first, count, &trace->sites);
-    if (!ok || !reader->options->with_columns)
+    if (!ok || !keeps_columns(reader))
         return ok;
     for (uint32_t i = 0; i < count; i++)
         reader->slots[i] = trace->events[first + i].slot;
@@ -574,14 +580,14 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
     drop_zero_columns(trace);
     if (!frag_trace_accept(reader->recording, trace, reader->error))
         return false;
-    if (trace->times_ns == NULL && !reader->options->with_columns) {
+    if (trace->times_ns == NULL && !keeps_columns(reader)) {
         trace->stats.time_first_ns = state->stats.time_first_ns;
         trace->stats.time_last_ns = state->stats.time_last_ns;
     }
     if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 ||
         trace->slot_count != state->slot_count)
         return fail(reader, "the events of a trace do not add up to its summary");
-    if (!reader->options->with_columns)
+    if (!keeps_columns(reader))
         return true;
     char promised[FRAG_DIGEST_TEXT_BYTES];
     memcpy(promised, trace->digest, sizeof promised);

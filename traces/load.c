@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
+#include "traces/minimalloc_csv.h"
+
+#define PROBLEM_PAGE_BYTES_MAX 512u
 
 /* ---- findings */
 void frag_findings_add(frag_findings *findings, const char *kind, const char *meaning,
@@ -50,6 +54,7 @@ static const char *const format_names[FRAG_FORMAT_COUNT] = {
     [FRAG_FORMAT_TEXT] = "text",
     [FRAG_FORMAT_SNAPSHOT] = "snapshot",
     [FRAG_FORMAT_GOLDEN] = "golden",
+    [FRAG_FORMAT_MINIMALLOC] = "minimalloc",
     [FRAG_FORMAT_DEVICE_LOG] = "device-log",
     [FRAG_FORMAT_DEVICE_SEGMENTS] = "device-segments",
 };
@@ -74,7 +79,7 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
 {
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    if (!frag_input_peek(input, 64, &bytes, &count, error))
+    if (!frag_input_peek(input, FRAG_MINIMALLOC_LOOK_BYTES, &bytes, &count, error))
         return false;
     if (count >= FRAG_FGT_MAGIC_BYTES && memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0)
         *format = FRAG_FORMAT_FGT;
@@ -87,6 +92,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         *format = FRAG_FORMAT_SNAPSHOT;
     else if (count > 0 && bytes[0] == '{')
         *format = FRAG_FORMAT_GOLDEN;
+    else if (frag_minimalloc_is_like(bytes, count))
+        *format = FRAG_FORMAT_MINIMALLOC;
     else if (count == 0)
         return frag_fail_at(error, 0, "the file is empty; expected a recording");
     else if (starts_with(bytes, count,
@@ -103,7 +110,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         return frag_fail_at(
             error, 0,
             "the format is not known; expected a .fgt, a text trace (its first line is "
-            "'# fraglab trace 1'), a pickled torch snapshot, a device log or a golden log");
+            "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log or a "
+            "packing problem (CSV with columns id, lower, upper, size)");
     return true;
 }
 
@@ -128,9 +136,10 @@ static void keep_held_addresses(frag_trace *trace)
 static void drop_unwanted(frag_recording *recording, const frag_load_options *options,
                           frag_trace_format format)
 {
+    bool keeps_columns = options->with_columns || frag_recording_is_problem(recording);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         frag_trace *trace = &recording->traces[i];
-        if (!options->with_columns) {
+        if (!keeps_columns) {
             if (format != FRAG_FORMAT_FGT) /* whose reader kept no others */
                 keep_held_addresses(trace);
             free(trace->times_ns);
@@ -153,6 +162,27 @@ static void drop_unwanted(frag_recording *recording, const frag_load_options *op
         recording->site_count = recording->site_count > 0 ? 1 : 0;
         if (recording->site_count > 0)
             recording->sites[0] = (frag_site){0};
+    }
+}
+
+/* A packing problem counts every byte: its device gives pages that all sizes are multiples of, but
+ * no larger ones than what policies round to. */
+static void set_pages(frag_recording *recording)
+{
+    for (uint32_t i = 0; frag_recording_is_problem(recording) && i < recording->trace_count; i++) {
+        frag_trace *trace = &recording->traces[i];
+        uint64_t bits = PROBLEM_PAGE_BYTES_MAX;
+        for (uint64_t event = 0; event < trace->event_count; event++) {
+            if (trace->events[event].op != FRAG_OP_ALLOC)
+                continue;
+            const char *note = trace->notes != NULL
+                                   ? frag_strings_get(&recording->strings, trace->notes[event])
+                                   : "";
+            size_t name_bytes = 0;
+            uint64_t alignment = frag_problem_alignment(note, &name_bytes);
+            bits |= trace->events[event].bytes | (alignment > 1 ? alignment : 0);
+        }
+        trace->page_bytes = (uint64_t)1 << frag_bit_low(bits);
     }
 }
 
@@ -179,11 +209,14 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
     else if (ok && (format == FRAG_FORMAT_DEVICE_LOG || format == FRAG_FORMAT_DEVICE_SEGMENTS))
         ok = frag_device_log_load(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording, findings,
                                   error);
+    else if (ok && format == FRAG_FORMAT_MINIMALLOC)
+        ok = frag_minimalloc_read(input, recording, error);
     else if (ok)
         ok = frag_snapshot_read(input, options, recording, findings, error);
     if (!ok)
         return frag_error_in(error, frag_input_name(input));
     drop_unwanted(recording, options, format);
+    set_pages(recording);
     name_recording(recording, frag_input_name(input));
     return true;
 }
