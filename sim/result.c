@@ -197,8 +197,7 @@ static void add_device(field_list *list, const frag_row *row)
     add_text(list, "device.name", row->gpu != NULL ? "cuda" : "sim");
     add_number(list, "device.capacity_bytes", device->capacity_bytes);
     add_number(list, "device.used_by_others_bytes", device->used_by_others_bytes);
-    add_number(list, "device.page_bytes",
-               device->page_bytes != 0 ? device->page_bytes : FRAG_DEVICE_PAGE_BYTES);
+    add_number(list, "device.page_bytes", frag_device_page(device, row->trace));
     add_text(list, "device.address_rule", rule_names[row->result->address_rule]);
     add_number(list, "device.fail_call",
                device->fail_call > 0 ? device->fail_call : FRAG_UNLIMITED);
@@ -329,8 +328,15 @@ static void fill(field_list *list, const frag_row *row)
     add_calls(list, result);
     add_times(list, result);
     add_number(list, "bounds.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
-    add_number(list, "bounds.packing_bytes", FRAG_UNLIMITED);
-    add(list, "bounds.packing_proved", FIELD_NONE);
+    const frag_row_packing *packing = row->packing;
+    add_number(list, "bounds.packing_bytes", packing != NULL ? packing->bytes : FRAG_UNLIMITED);
+    add(list, "bounds.packing_proved", packing != NULL ? FIELD_FLAG : FIELD_NONE)->number =
+        packing != NULL && packing->is_proved;
+    add_text(list, "plan.answer", result->has_plan ? result->plan.answer : NULL);
+    add_number(list, "plan.peak_bytes",
+               result->has_plan ? result->plan.peak_bytes : FRAG_UNLIMITED);
+    add_number(list, "plan.bound_bytes",
+               result->has_plan ? result->plan.bound_bytes : FRAG_UNLIMITED);
     add_replay(list, row);
     /* Text with commas in it comes last, for those who cut CSV at commas. */
     const frag_oom *oom = &result->replay.oom;

@@ -51,6 +51,21 @@ static void fill_cells(cells *line, const frag_row *row)
         frag_text_add(&line->columns[5], "–");
 }
 
+/* The last line: what a policy needs that knows the future. */
+static void fill_packing(cells *line, const frag_row *row)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    uint64_t bound = row->trace->stats.peak_requested_bytes;
+    frag_text_add(&line->columns[0], "bound: offline packing%s",
+                  row->packing->is_proved ? " (optimal)" : "");
+    frag_text_add(&line->columns[1], "%s", frag_bytes_text(row->packing->bytes, text));
+    if (bound > 0)
+        frag_text_add(&line->columns[2], "%+.1f%%",
+                      ((double)row->packing->bytes / (double)bound - 1) * 100);
+    for (int i = bound > 0 ? 3 : 2; i < COLUMN_COUNT; i++)
+        frag_text_add(&line->columns[i], "–");
+}
+
 /* Columns of a terminal: UTF-8 continuation bytes take none. */
 static int width_of(const char *text)
 {
@@ -148,7 +163,9 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
 
 static void print_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count)
 {
-    size_t line_count = count + 2; /* the header above, the bound below */
+    const frag_row_packing *packing = rows[0].packing;
+    /* The header above, the bounds below. */
+    size_t line_count = count + 2 + (packing != NULL ? 1 : 0);
     cells *lines = frag_alloc(line_count, sizeof *lines);
     for (int i = 0; i < COLUMN_COUNT; i++)
         frag_text_add(&lines[0].columns[i], "%s", headers[i]);
@@ -161,6 +178,8 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
                       i == 0   ? "bound: peak requested"
                       : i == 1 ? bound
                                : "–");
+    if (packing != NULL)
+        fill_packing(&lines[count + 2], &rows[0]);
     print_head(format, stream, &rows[0]);
     print_lines(format, stream, lines, line_count, COLUMN_COUNT);
     free(lines);

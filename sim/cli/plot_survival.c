@@ -205,8 +205,7 @@ static bool fill(surviving *state, frag_error *error)
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
         return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     }
-    state->page_bytes =
-        state->device.page_bytes != 0 ? state->device.page_bytes : FRAG_DEVICE_PAGE_BYTES;
+    state->page_bytes = frag_device_page(&state->device, state->trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
     state->progress =

@@ -4,8 +4,10 @@
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
+#include "sim/cli/bounds.h"
 #include "sim/cli/gpu_run.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/run_placement.h"
 #include "sim/cli/run_point.h"
 #include "sim/cli/run_snapshot.h"
 #include "sim/result.h"
@@ -47,6 +49,8 @@ static const frag_command_option options[] = {
      .argument = "FILE",
      .help = "write every device call of the run there (one trace, one policy)"},
     FRAG_SNAPSHOT_OPTIONS,
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLACEMENT_OPTION,
     {.name = NULL},
 };
 
@@ -55,6 +59,7 @@ typedef struct job {
     const frag_recording *recording;
     const frag_trace *trace;
     frag_policy_spec spec;
+    frag_policy_plan *plan; /* NULL: the policy does not plan */
     bool is_gpu;
     bool has_twin; /* the next job is the same on the card, this one is compared with it */
     frag_device_spec device; /* of the row: with what a card turned out to have */
@@ -62,6 +67,9 @@ typedef struct job {
     bool is_counted; /* is_gpu: it has run on the card */
     frag_row_gpu row_gpu;
     frag_run_result result;
+    frag_row_packing packing; /* with --bounds: of the trace, in its first job */
+    frag_error packing_error;
+    bool has_packing;
     frag_row_stats stats; /* with --stats-at */
     frag_error stats_error;
     frag_error error;
@@ -93,7 +101,8 @@ typedef struct running {
     size_t first_source;
     job *jobs;
     frag_progress *progress;
-    frag_run_snapshot *snapshot; /* NULL: none wanted */
+    frag_run_snapshot *snapshot;   /* NULL: none wanted */
+    frag_run_placement *placement; /* NULL: none wanted */
     bool has_oom;
 } running;
 
@@ -174,12 +183,24 @@ static bool take_stats(const running *state, job *task, const frag_device_spec *
         !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
                              &task->stats_error))
         return true;
-    return frag_run_look(task->recording, task->trace, task->spec.ops, task->spec.values, device,
-                         &replay, look_at_stats, &task->stats, &task->error) &&
+    return frag_run_look_planned(task->recording, task->trace, task->spec.ops, task->spec.values,
+                                 task->plan, device, &replay, look_at_stats, &task->stats,
+                                 &task->error) &&
            !frag_is_interrupted();
 }
 
-/* The policy becomes the job's own, as it is for this recording. */
+/* The bytes that a plan may use: what the device has for the policy, in whole pages. */
+static uint64_t plan_capacity(const frag_device_spec *device, const frag_trace *trace)
+{
+    if (device->capacity_bytes == FRAG_UNLIMITED)
+        return FRAG_UNLIMITED;
+    if (device->capacity_bytes <= device->used_by_others_bytes)
+        return 0;
+    uint64_t bytes = device->capacity_bytes - device->used_by_others_bytes;
+    return bytes - bytes % frag_device_page(device, trace);
+}
+
+/* The policy becomes the job's own, as it is for this recording, with its plan. */
 static bool begin_job(const running *state, job *task)
 {
     frag_policy_spec resolved = {0};
@@ -187,7 +208,15 @@ static bool begin_job(const running *state, job *task)
         !frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error))
         return false;
     task->spec = resolved;
-    return true;
+    return frag_replay_plan(task->recording, task->trace, resolved.ops, resolved.values,
+                            plan_capacity(&task->device, task->trace), &task->plan, &task->error);
+}
+
+static frag_run_options options_of(const running *state, const job *task)
+{
+    frag_run_options run = state->run;
+    run.plan = task->plan;
+    return run;
 }
 
 /* One after the other: jobs beside each other would share the card's memory. */
@@ -196,9 +225,10 @@ static void run_on_gpu(running *state, job *task)
     const frag_gpu_choice *gpu = &state->devices.gpu;
     if (!begin_job(state, task))
         return;
+    frag_run_options run = options_of(state, task);
     task->is_counted =
         frag_gpu_run_count(gpu, task->recording, task->trace, task->spec.ops, task->spec.values,
-                           &state->device, &state->run, &task->result, &task->gpu, &task->error);
+                           &state->device, &run, &task->result, &task->gpu, &task->error);
     if (!task->is_counted)
         return;
     task->device = frag_gpu_run_twin(&task->gpu, &state->device);
@@ -218,8 +248,9 @@ static bool finish_on_echo(const running *state, job *task)
 {
     frag_device_opener opener;
     frag_device_spec echo = frag_gpu_run_echo(&task->gpu, &state->device, &opener);
+    frag_run_options run = options_of(state, task);
     return frag_run_layout(task->recording, task->trace, task->spec.ops, task->spec.values, &echo,
-                           &state->run, &task->result, &task->error) &&
+                           &run, &task->result, &task->error) &&
            take_stats(state, task, &echo);
 }
 
@@ -232,11 +263,23 @@ static void run_job(void *context, uint64_t index)
     } else if (begin_job(state, task)) {
         if (task->has_twin && state->jobs[index + 1].is_counted)
             task->device = state->jobs[index + 1].device;
+        frag_run_options run = options_of(state, task);
         task->is_ok = frag_run(task->recording, task->trace, task->spec.ops, task->spec.values,
-                               &task->device, &state->run, &task->result, &task->error) &&
+                               &task->device, &run, &task->result, &task->error) &&
                       take_stats(state, task, &task->device);
     }
     frag_progress_add(state->progress, 1);
+}
+
+/* The first job of a trace bounds it for all. */
+static void bound_job(void *context, uint64_t index)
+{
+    running *state = context;
+    job *task = &state->jobs[index];
+    bool is_first = index == 0 || state->jobs[index - 1].trace != task->trace;
+    if (is_first && !frag_is_interrupted())
+        task->has_packing =
+            frag_bounds_find(task->recording, task->trace, &task->packing, &task->packing_error);
 }
 
 static void add_jobs(running *state, const job *like, size_t *count, size_t *capacity)
@@ -279,7 +322,11 @@ static void fill_row(const running *state, const job *task, frag_row *row)
     const source *from = state->sources;
     while (&from->recording != task->recording)
         from++;
+    const job *first = task;
+    while (first > state->jobs && first[-1].trace == task->trace)
+        first--;
     *row = (frag_row){
+        .packing = first->has_packing ? &first->packing : NULL,
         .tool_version = frag_version(),
         .tool_commit = frag_commit(),
         .trace_name = task->recording->name,
@@ -328,6 +375,22 @@ static void write_snapshot(running *state, size_t count)
     }
 }
 
+/* As write_snapshot. */
+static void write_placement(running *state, size_t count)
+{
+    job *task = &state->jobs[0];
+    if (count == 0 || !task->is_ok || task->result.replay.is_interrupted)
+        return;
+    if (count > 1)
+        task->is_ok =
+            frag_fail(&task->error, FRAG_E_USAGE,
+                      "the recording holds %zu traces; the placement is that of one", count);
+    else
+        task->is_ok =
+            frag_run_placement_add(state->placement, task->recording, task->trace, &task->spec,
+                                   task->plan, &task->device, &task->result, &task->error);
+}
+
 /* What went wrong, in the order of the command line, so that threads change nothing; the exit code
  * of the first failure, else 0. */
 static int report_problems(const running *state, size_t source_count, size_t job_count)
@@ -342,6 +405,12 @@ static int report_problems(const running *state, size_t source_count, size_t job
         }
         for (; next < job_count && state->jobs[next].recording == &from->recording; next++) {
             const job *task = &state->jobs[next];
+            if (task->packing_error.code != FRAG_E_NONE && task->is_ok) {
+                frag_error problem = task->packing_error;
+                frag_error_in(&problem, task->recording->name);
+                int failure = frag_report(&problem);
+                code = code != 0 ? code : failure;
+            }
             if (task->is_ok || task->error.code == FRAG_E_NONE || is_said(state, next))
                 continue;
             frag_error problem = task->error;
@@ -430,6 +499,30 @@ static void print_data(const running *state, FILE *stream, const frag_row *rows,
     }
 }
 
+/* What is known of a plan, where memory ran out for it or a person asks. */
+static void say_plan(const running *state, const frag_row *row)
+{
+    const frag_policy_plan_facts *plan = &row->result->plan;
+    char peak[FRAG_BYTES_TEXT_MAX];
+    char bound[FRAG_BYTES_TEXT_MAX];
+    if (!row->result->has_plan)
+        return;
+    frag_count_text(plan->peak_bytes, peak);
+    frag_count_text(plan->bound_bytes, bound);
+    if (strcmp(plan->answer, "infeasible") == 0)
+        frag_warn(state->arguments,
+                  "%s: %s: proved: every packing needs at least %s bytes; give more capacity",
+                  row->trace_name, row->label, bound);
+    else if (strcmp(plan->answer, "exhausted") == 0)
+        frag_warn(state->arguments,
+                  "%s: %s: no packing under the capacity was found (best %s bytes, proved only "
+                  "that %s are needed); give more capacity, or more steps",
+                  row->trace_name, row->label, peak, bound);
+    else
+        frag_say(state->arguments, "%s: %s: %s packing of %s bytes; at least %s are needed",
+                 row->trace_name, row->label, plan->answer, peak, bound);
+}
+
 static void print_rows(running *state, size_t count, FILE *stream)
 {
     frag_row *rows = frag_alloc(count, sizeof *rows);
@@ -448,6 +541,7 @@ static void print_rows(running *state, size_t count, FILE *stream)
         print_data(state, stream, rows, done);
     fflush(stream);
     for (size_t i = 0; i < done; i++) {
+        say_plan(state, &rows[i]);
         if (rows[i].result->replay.oom.message[0] != '\0')
             frag_say(state->arguments, "%s: %s: %s", rows[i].trace_name, rows[i].label,
                      rows[i].result->replay.oom.message);
@@ -470,8 +564,12 @@ static int run_block(running *state, size_t count, FILE *stream)
         if (state->jobs[i].is_gpu)
             run_on_gpu(state, &state->jobs[i]);
     frag_for_each((uint32_t)state->threads, job_count, run_job, state);
+    if (frag_arguments_has(state->arguments, "bounds"))
+        frag_for_each((uint32_t)state->threads, job_count, bound_job, state);
     if (state->snapshot != NULL)
         write_snapshot(state, job_count);
+    if (state->placement != NULL)
+        write_placement(state, job_count);
     int code = report_problems(state, count, job_count);
     print_rows(state, job_count, stream);
     for (size_t i = 0; i < job_count; i++) {
@@ -479,6 +577,8 @@ static int run_block(running *state, size_t count, FILE *stream)
         bool is_shared = false;
         for (size_t p = 0; p < state->policies.count; p++)
             is_shared = is_shared || state->jobs[i].spec.values == state->policies.specs[p].values;
+        if (state->jobs[i].plan != NULL)
+            state->jobs[i].spec.ops->plan_destroy(state->jobs[i].plan);
         if (!is_shared)
             frag_policy_spec_destroy(&state->jobs[i].spec);
         frag_stats_destroy(&state->jobs[i].stats.values);
@@ -497,7 +597,10 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
     static const struct {
         const char *option;
         const char *words;
-    } outputs[] = {{"output", "rows"}, {"driver-log", "driver log"}, {"snapshot", "snapshot"}};
+    } outputs[] = {{"output", "rows"},
+                   {"driver-log", "driver log"},
+                   {"snapshot", "snapshot"},
+                   {"placement", "placement"}};
     const size_t count = sizeof outputs / sizeof outputs[0];
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; j < count; j++) {
@@ -517,7 +620,7 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
 /* The log and the snapshot are of one run. */
 static bool check_one_device(const running *state, frag_error *error)
 {
-    static const char *const outputs[] = {"driver-log", "snapshot"};
+    static const char *const outputs[] = {"driver-log", "snapshot", "placement"};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         if (state->devices.has_sim && state->devices.has_gpu &&
             frag_arguments_has(state->arguments, outputs[i]))
@@ -584,6 +687,7 @@ static int run_command(const frag_arguments *arguments)
         !check_one_device(&state, &error) || !check_gpu(&state, &error) ||
         !open_driver_log(&state, &log, &error) ||
         !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
+        !frag_run_placement_open(arguments, &state.policies, &state.placement, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
@@ -616,11 +720,15 @@ static int run_command(const frag_arguments *arguments)
         code = code != 0 ? code : frag_report(&error);
     if (!frag_run_snapshot_close(state.snapshot, &error))
         code = code != 0 ? code : frag_report(&error);
+    if (!frag_run_placement_close(state.placement, &error))
+        code = code != 0 ? code : frag_report(&error);
     suggest_next(&state, code);
     frag_inputs_policies_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;
-    if (code == 0 && state.has_oom && frag_arguments_has(arguments, "fail-on-oom"))
+    if (code == 0 && state.has_oom &&
+        (frag_arguments_has(arguments, "fail-on-oom") ||
+         frag_arguments_has(arguments, "placement")))
         return 1;
     return code;
 }
@@ -634,18 +742,23 @@ const frag_command frag_command_run = {
                    "bytes, how far above the bound, utilisation, device calls, and the OOM point "
                    "if memory ran out. A trace is "
                    "a PyTorch memory snapshot (plain, .zst or .gz), a .fgt file, fraglab's text "
-                   "form or a golden log; '-' is stdin. A "
+                   "form, a golden log or a packing problem in MiniMalloc's CSV; '-' is stdin. A "
                    "recording of several devices gives a row for each.\n\n"
+                   "The policy offline packs the whole trace before it runs; with --capacity it "
+                   "stops at the first packing that fits, and says when it has proved that there "
+                   "is none. --bounds prints such a packing below the other policies.\n\n"
                    "--stats-at replays once more, stops exactly after the event, and prints what "
                    "the policy has counted so far; at an OOM the retries and the failed request "
                    "are in it. Policies that keep no statistics and runs that do not come to the "
                    "point have none. -v prints the message of each OOM, as the program gets it.\n\n"
-                   "Exit: 0 ok; 1 an OOM, with --fail-on-oom; 2 usage; 3 bad input; 4 the system "
+                   "Exit: 0 ok; 1 an OOM, with --fail-on-oom or --placement; 2 usage; 3 bad input; "
+                   "4 the system "
                    "refused; 130 interrupted.",
     .examples =
         "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"
         "fraglab run train.pickle --policy all --capacity 24GiB  # would it fit on a 24 GiB card?\n"
         "fraglab run train.pickle --policy pytorch --stats-at peak  # memory_summary at the peak\n"
+        "fraglab run problem.csv --policy offline --capacity 1MiB --placement out.csv  # pack\n"
         "fraglab run *.fgt --policy pytorch:max_split_size_mb=128 --format jsonl -o rows.jsonl",
     .options = options,
     .operand_min = 1,

@@ -2,7 +2,34 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "planner/placement.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/lifetimes.h"
+#include "traces/minimalloc_csv.h"
+
+#define RECORDING_ALIGNMENT 512u
+
+/* Where the buffers of a packing problem were placed, in order of their allocs; NULL: it came
+ * without a placement. */
+static uint64_t *find_offsets(const frag_recording *recording, const frag_trace *trace,
+                              uint64_t count)
+{
+    if (!frag_recording_is_problem(recording) || trace->addresses == NULL)
+        return NULL;
+    uint64_t *offsets = frag_alloc((size_t)count + 1, sizeof *offsets);
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ALLOC && trace->addresses[i] >= FRAG_MINIMALLOC_BASE)
+            offsets[found++] = trace->addresses[i] - FRAG_MINIMALLOC_BASE;
+    if (found == count && count > 0)
+        return offsets;
+    free(offsets);
+    return NULL;
+}
 
 bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
                            frag_recording *recording, frag_findings *findings, frag_error *error)
@@ -11,7 +38,8 @@ bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
         .format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
     const char *from = frag_arguments_value(arguments, "from");
     if (from != NULL && !frag_trace_format_find(from, &options.format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected fgt, text or snapshot",
+        frag_fail(error, FRAG_E_USAGE,
+                  "'%s' is no trace format; expected fgt, text, snapshot, golden or minimalloc",
                   from);
         return frag_error_in(error, "--from");
     }
@@ -19,14 +47,38 @@ bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
            frag_error_in(error, path);
 }
 
+/* Of a problem its own alignments and, where it came with one, its placement; of a recording the
+ * alignment that allocators of GPU memory keep to. */
+static bool write_problem(const frag_recording *recording, FILE *stream, frag_error *error)
+{
+    if (recording->trace_count != 1)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "the recording holds %u traces; a packing problem is one: cut out a "
+                         "device first (fraglab trace cut --device N)",
+                         recording->trace_count);
+    const frag_trace *trace = &recording->traces[0];
+    uint64_t count = 0;
+    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, error);
+    if (lifetimes == NULL)
+        return false;
+    uint64_t *offsets = find_offsets(recording, trace, count);
+    bool ok = frag_minimalloc_write(recording, trace, lifetimes, count, RECORDING_ALIGNMENT,
+                                    offsets, stream, error);
+    free(offsets);
+    free(lifetimes);
+    return ok;
+}
+
 bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
                             frag_output *output, frag_error *error)
 {
     const char *to = frag_arguments_value(arguments, "to");
     bool is_text = to != NULL && strcmp(to, "text") == 0;
+    bool is_problem = to != NULL && strcmp(to, "minimalloc") == 0;
     FILE *stream = frag_output_stream(output);
-    if (is_text ? frag_text_write(recording, stream, error)
-                : frag_fgt_write(recording, stream, error))
+    if (is_problem ? write_problem(recording, stream, error)
+        : is_text  ? frag_text_write(recording, stream, error)
+                   : frag_fgt_write(recording, stream, error))
         return frag_output_finish(output, error);
     frag_output_abandon(output);
     return false;
@@ -78,11 +130,12 @@ static const frag_command_option convert_options[] = {
 const frag_command frag_command_trace_convert = {
     .name = "convert",
     .operands = "IN [OUT]",
-    .summary = "write a recording as .fgt or text",
+    .summary = "write a recording as .fgt, text or packing problem",
     .description =
         "Reads a recording of any format and writes it as .fgt (compressed columns, loads fast) or "
-        "as "
-        "text (one event a line, to be read and written by people). Both keep everything.",
+        "as text (one event a line, to be read and written by people). Both keep everything. As "
+        "minimalloc it becomes a packing problem for this and other planners: a CSV line for each "
+        "request, with its lifetime and size.",
     .examples = "fraglab trace convert snapshot.pickle run.fgt  # import once, replay often\n"
                 "fraglab trace convert --to text run.fgt -  # look at it\n",
     .options = convert_options,
@@ -104,6 +157,29 @@ static void print_findings(const frag_findings *findings)
     }
 }
 
+/* Judges the placement that a packing problem came with; a fault is an inconsistency. */
+static void check_placement(const frag_recording *recording, frag_findings *findings)
+{
+    frag_error error = {0};
+    uint64_t count = 0;
+    const frag_trace *trace = &recording->traces[0];
+    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, &error);
+    uint64_t *offsets = lifetimes != NULL ? find_offsets(recording, trace, count) : NULL;
+    frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
+    for (uint64_t i = 0; offsets != NULL && i < count; i++)
+        buffers[i] = (frag_buffer){lifetimes[i].lower, lifetimes[i].upper, lifetimes[i].bytes,
+                                   lifetimes[i].alignment};
+    uint64_t height = 0;
+    if (offsets != NULL &&
+        !frag_placement_check(buffers, offsets, (uint32_t)count, FRAG_UNLIMITED, &height, &error))
+        frag_findings_add(findings, "misplaced-buffer",
+                          "the offsets are no packing; runs plan anew, and do not look at them",
+                          true, 0, 0, "%s", error.sentence);
+    free(buffers);
+    free(offsets);
+    free(lifetimes);
+}
+
 static int check_one(const frag_arguments *arguments, const char *path)
 {
     frag_error error = {0};
@@ -112,6 +188,8 @@ static int check_one(const frag_arguments *arguments, const char *path)
     if (!frag_trace_tools_load(arguments, path, &recording, &findings, &error))
         return frag_report(&error);
     uint64_t events = 0;
+    if (frag_recording_is_problem(&recording) && recording.trace_count == 1)
+        check_placement(&recording, &findings);
     for (uint32_t i = 0; i < recording.trace_count; i++)
         events += recording.traces[i].event_count;
     frag_recording_destroy(&recording);

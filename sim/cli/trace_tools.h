@@ -16,8 +16,9 @@ extern const frag_command frag_command_trace_cut;
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
+                "minimalloc, "                                                                     \
                 "device-log or device-segments (docs/recording.md)",                               \
-        .choices = "fgt|text|snapshot|golden|device-log|device-segments"                           \
+        .choices = "fgt|text|snapshot|golden|minimalloc|device-log|device-segments"                \
     }
 
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
@@ -25,7 +26,7 @@ extern const frag_command frag_command_trace_cut;
         {.name = "force", .letter = 'f', .help = "overwrite the output file"},                     \
     {                                                                                              \
         .name = "to", .argument = "FORMAT", .help = "format to write (default: fgt)",              \
-        .choices = "fgt|text"                                                                      \
+        .choices = "fgt|text|minimalloc"                                                           \
     }
 
 /* Loads with every column and call stack. */

@@ -1,0 +1,34 @@
+#include "sim/cli/bounds.h"
+
+#include <stdlib.h>
+
+#include "planner/plan.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+
+bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
+                      frag_row_packing *packing, frag_error *error)
+{
+    uint64_t count = 0;
+    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, error);
+    if (lifetimes == NULL)
+        return false;
+    frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
+    uint32_t buffer_count = 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (lifetimes[i].lower < lifetimes[i].upper && buffer_count < FRAG_BUFFER_COUNT_MAX)
+            buffers[buffer_count++] =
+                (frag_buffer){lifetimes[i].lower, lifetimes[i].upper, lifetimes[i].bytes,
+                              lifetimes[i].alignment > 0 ? lifetimes[i].alignment : 1};
+    free(lifetimes);
+    frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
+                                 .steps = FRAG_PLAN_STEPS_DEFAULT};
+    frag_plan plan;
+    bool ok = frag_plan_make(buffers, buffer_count, &options, &plan, error);
+    free(buffers);
+    if (!ok)
+        return false;
+    *packing = (frag_row_packing){plan.height_bytes, plan.answer == FRAG_PLAN_OPTIMAL};
+    frag_plan_destroy(&plan);
+    return true;
+}

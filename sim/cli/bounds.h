@@ -1,0 +1,19 @@
+/* Bounds of a trace that need a plan: the offline packing. */
+#ifndef FRAG_CLI_BOUNDS_H
+#define FRAG_CLI_BOUNDS_H
+
+#include "sim/lifetimes.h"
+#include "sim/result.h"
+
+#define FRAG_BOUNDS_OPTION                                                                         \
+    {                                                                                              \
+        .name = "bounds", .help = "pack the whole trace, as a policy could that knew the future: " \
+                                  "the bound that policies are held against"                       \
+    }
+
+/* The best packing found with the planner's usual budget. Requests take their own bytes, at the
+ * alignments of a packing problem, else anywhere. false: as frag_lifetimes_find. */
+bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
+                      frag_row_packing *packing, frag_error *error);
+
+#endif
