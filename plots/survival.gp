@@ -3,6 +3,7 @@
 load scripts.'/style.gp'
 if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
 if (!exists("max_bytes")) stats data using 'capacity_bytes' nooutput; max_bytes = STATS_max; first_bytes = STATS_min; bound_text = ''
+if (!exists("packing_bytes")) packing_bytes = 0
 
 is(kind, i) = strcol('kind') eq kind && column('series') == i
 capacity(_) = column('capacity_bytes') / unit_bytes
@@ -17,6 +18,8 @@ set ytics 0, 20, 100
 set key title 'policy: least capacity that survives' noenhanced
 set arrow 1 from first_bytes / unit_bytes, graph 0 to first_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 2
 set label 1 'requested at the peak' at first_bytes / unit_bytes, graph 0.03 left rotate by 90 offset 0.8, 0 textcolor '#222222'
+if (packing_bytes > 0) { set arrow 2 from packing_bytes / unit_bytes, graph 0 to packing_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 4; set label 2 'offline packing' at packing_bytes / unit_bytes, graph 0.97 right rotate by 90 offset 0.8, 0 textcolor '#222222' }
+if (is_terminal && packing_bytes > 0) unset label 2; unset arrow 2
 if (is_terminal) unset label 1; unset arrow 1
 
 plot \

@@ -180,3 +180,12 @@ judge() {
     run ./fraglab trace convert --to minimalloc traces/samples/model-parallel.pickle.zst "$out/two.csv"
     [ "$status" -eq 2 ]
 }
+
+@test "plots draw the packing where they are asked to" {
+    for kind in timeline survival; do
+        ./fraglab plot $kind traces/samples/truncated.pickle.zst --policy best-fit --bounds -o "$out/with.svg" -f
+        ./fraglab plot $kind traces/samples/truncated.pickle.zst --policy best-fit -o "$out/without.svg" -f
+        grep -q "offline packing" "$out/with.svg"
+        ! grep -q "offline packing" "$out/without.svg"
+    done
+}

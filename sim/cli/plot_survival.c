@@ -4,6 +4,7 @@
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
 
 static const frag_command_option options[] = {
@@ -20,6 +21,7 @@ static const frag_command_option options[] = {
      .letter = 'j',
      .argument = "N",
      .help = "threads (default: all cores); the figure is the same"},
+    FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -36,6 +38,7 @@ typedef struct interval {
 
 typedef struct curve {
     const frag_policy_spec *spec;
+    frag_policy_plan *plan; /* the same at every capacity; NULL: the policy does not plan */
     interval *intervals;
     size_t count;
     size_t capacity;
@@ -71,7 +74,8 @@ static bool add_interval(const surviving *state, curve *line, const frag_policy_
 {
     frag_device_spec device = state->device;
     device.capacity_bytes = capacity;
-    frag_run_options run = {.is_layout_skipped = true, .is_interrupted = frag_is_interrupted};
+    frag_run_options run = {
+        .is_layout_skipped = true, .is_interrupted = frag_is_interrupted, .plan = line->plan};
     frag_run_result result;
     if (!frag_run(&state->recording, state->trace, spec->ops, spec->values, &device, &run, &result,
                   &line->error))
@@ -105,7 +109,9 @@ static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
 static bool follow(const surviving *state, curve *line, const frag_policy_spec *spec)
 {
     const frag_capacity_result *least = &line->least;
-    if (!frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
+    if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, FRAG_UNLIMITED,
+                          &line->plan, &line->error) ||
+        !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
                             &state->device, frag_is_interrupted, &line->least, &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
@@ -133,6 +139,9 @@ static void follow_job(void *context, uint64_t index)
     if (!frag_is_interrupted() && frag_inputs_resolve(&state->policies.specs[index],
                                                       &state->recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
+        if (line->plan != NULL)
+            resolved.ops->plan_destroy(line->plan);
+        line->plan = NULL;
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);
@@ -214,6 +223,14 @@ static bool fill(surviving *state, frag_error *error)
     frag_progress_end(state->progress);
     if (frag_is_interrupted())
         return true;
+    frag_row_packing packing = {0};
+    if (frag_arguments_has(state->plot.arguments, "bounds") &&
+        !frag_bounds_find(&state->recording, state->trace, &packing, error))
+        return false;
+    uint64_t marked = packing.bytes + state->device.used_by_others_bytes;
+    frag_plot_define_number(&state->plot, "packing_bytes",
+                            packing.bytes > 0 ? (double)frag_round_up(marked, state->page_bytes)
+                                              : 0);
     fputs("kind,series,policy,capacity_bytes,same_below_bytes,oom_event,served_requests,served_"
           "ratio\n",
           state->plot.data);
@@ -275,12 +292,13 @@ const frag_command frag_command_plot_survival = {
     .name = "survival",
     .operands = "TRACE",
     .summary = "how far the trace gets, for every capacity",
-    .description = "Draws for each policy the share of the requests that are served before the "
-                   "first OOM, from the "
-                   "capacity that holds just what is requested at the peak to the one with which "
-                   "no call fails. The "
-                   "least capacity that survives is marked and stands in the legend, to 2 MiB; it "
-                   "is found exactly.",
+    .description =
+        "Draws for each policy the share of the requests that are served before the "
+        "first OOM, from the "
+        "capacity that holds just what is requested at the peak to the one with which "
+        "no call fails. The "
+        "least capacity that survives is marked and stands in the legend, to 2 MiB; it "
+        "is found exactly. --bounds marks what a policy would need that knew the future.",
     .examples = "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
     .options = options,
     .operand_min = 1,

@@ -4,6 +4,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
 #include "sim/timeline.h"
 
@@ -24,6 +25,7 @@ static const frag_command_option options[] = {
     {.name = "samples",
      .argument = "N",
      .help = "points of a line; peaks are never lost (default: 4000)"},
+    FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -38,7 +40,8 @@ typedef struct drawing {
     uint64_t samples;
     uint64_t *times_ns; /* since the start, never going back; NULL: x is events */
     uint64_t max_bytes;
-    frag_oom *ooms; /* one per policy */
+    frag_oom *ooms;           /* one per policy */
+    frag_row_packing packing; /* with --bounds */
 } drawing;
 
 static bool order_times(drawing *state, frag_error *error)
@@ -222,6 +225,9 @@ static void define(drawing *state)
                           is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");
     frag_plot_define_number(plot, "capacity_bytes",
                             is_capacity_drawn ? (double)state->device.capacity_bytes : 0);
+    char packing[FRAG_BYTES_TEXT_MAX];
+    frag_plot_define_number(plot, "packing_bytes", (double)state->packing.bytes);
+    frag_plot_define_text(plot, "packing_text", frag_bytes_text(state->packing.bytes, packing));
     frag_plot_define_number(plot, "policy_count", (double)state->policies.count);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
@@ -259,6 +265,8 @@ static bool fill(drawing *state, frag_error *error)
         frag_progress_add(progress, 1);
     }
     frag_progress_end(progress);
+    if (ok && frag_arguments_has(state->plot.arguments, "bounds"))
+        ok = frag_bounds_find(&state->recording, state->trace, &state->packing, error);
     if (ok)
         define(state);
     return ok;
