@@ -127,7 +127,8 @@ void frag_local_search_run(frag_local_search *search, uint64_t goal, uint64_t *s
 {
     frag_portfolio *portfolio = search->portfolio;
     uint32_t count = portfolio->sections->buffer_count;
-    while (portfolio->best_height > goal && *steps >= count) {
+    uint64_t cost = frag_portfolio_steps(portfolio, portfolio->best_placing);
+    while (portfolio->best_height > goal && *steps >= cost) {
         uint64_t kind = search->pass++ % 3;
         if (kind == 0)
             promote_all(search, goal);
@@ -141,6 +142,6 @@ void frag_local_search_run(frag_local_search *search, uint64_t goal, uint64_t *s
             memcpy(search->walk_offsets, portfolio->offsets, count * sizeof *search->walk_offsets);
         }
         frag_portfolio_keep(portfolio, portfolio->best_placing, height, true);
-        *steps -= count;
+        *steps -= cost;
     }
 }

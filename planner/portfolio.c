@@ -48,6 +48,15 @@ void frag_portfolio_destroy(frag_portfolio *portfolio)
     free(portfolio);
 }
 
+/* As measured with a hundred thousand buffers. */
+#define GAP_STEPS 4u
+
+uint64_t frag_portfolio_steps(const frag_portfolio *portfolio, frag_placing placing)
+{
+    return (uint64_t)portfolio->sections->buffer_count *
+           (placing == FRAG_PLACING_SKYLINE ? 1 : GAP_STEPS);
+}
+
 uint64_t frag_portfolio_place(frag_portfolio *portfolio, frag_placing placing)
 {
     const frag_sections *sections = portfolio->sections;
@@ -77,13 +86,14 @@ void frag_portfolio_run(frag_portfolio *portfolio, uint64_t goal, uint64_t *step
 {
     uint32_t count = portfolio->sections->buffer_count;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-        if (i > 0 && (portfolio->best_height <= goal || *steps < count))
+        uint64_t cost = frag_portfolio_steps(portfolio, entries[i].placing);
+        if (i > 0 && (portfolio->best_height <= goal || *steps < cost))
             return;
         for (uint32_t at = 0; at < count; at++)
             portfolio->order[at] = at;
         frag_greedy_sort(portfolio->sections, entries[i].letters, portfolio->order, count);
         uint64_t height = frag_portfolio_place(portfolio, entries[i].placing);
         frag_portfolio_keep(portfolio, entries[i].placing, height, false);
-        *steps -= *steps < count ? *steps : count;
+        *steps -= *steps < cost ? *steps : cost;
     }
 }

@@ -29,14 +29,18 @@ typedef struct frag_portfolio {
 frag_portfolio *frag_portfolio_create(const frag_sections *sections);
 void frag_portfolio_destroy(frag_portfolio *portfolio);
 
+/* What one packing costs: a step for each buffer on the skyline, several where gaps are searched.
+ */
+uint64_t frag_portfolio_steps(const frag_portfolio *portfolio, frag_placing placing);
+
 /* Packs portfolio->order; the height. */
 uint64_t frag_portfolio_place(frag_portfolio *portfolio, frag_placing placing);
 /* Keeps the packing just made when it is lower than the best, or as low and wanted all the same. */
 void frag_portfolio_keep(frag_portfolio *portfolio, frag_placing placing, uint64_t height,
                          bool keeps_equal);
 
-/* The packings one after the other until one is at or below the goal or the steps (one for each
- * buffer placed; counted down) do not suffice for one more; the first is made in any case. */
+/* The packings one after the other until one is at or below the goal or the steps (counted down) do
+ * not suffice for one more; the first is made in any case. */
 void frag_portfolio_run(frag_portfolio *portfolio, uint64_t goal, uint64_t *steps);
 
 #endif
