@@ -49,3 +49,34 @@ for file in tests/data/minimalloc/*.csv; do
                           if (NF > 3) printf " %.3f | %.0f |", $4, $4 / $3
                           printf "\n" }'
 done
+
+# Training as its allocations look: layers forward, each with an activation and temporaries, and back
+# again with gradients, over and over with other shapes.
+training() { # buffers
+    awk -v wanted="$1" 'BEGIN {
+        srand(1); layers = int(sqrt(wanted) / 2) + 4; unit = 512; end = 10 * wanted
+        print "id,lower,upper,size"
+        for (l = 0; l < layers; l++) { size[l] = 2 ^ int(rand() * 5) * (1 + int(rand() * 300)); emit(time++, end, size[l]) }
+        while (count < wanted) {
+            shape = 0.5 + rand()
+            for (l = 0; l < layers; l++) { made[l] = time++; for (t = rand() * 4; t > 0; t--) short(l) }
+            for (l = layers - 1; l >= 0; l--) {
+                gradient = time++
+                emit(made[l], time++, 1 + int(size[l] * shape))
+                for (t = rand() * 3; t > 0; t--) short(l)
+                emit(gradient, time + 1 + int(rand() * layers * 3), size[l])
+            }
+        }
+    }
+    function short(l) { emit(time, time + 1 + int(rand() * 3), 1 + int(size[l] * (0.1 + 2 * rand()))); time += 3 }
+    function emit(lower, upper, units) { if (count < wanted) print count++ "," lower "," upper "," units * unit }'
+}
+
+printf '\n| training-like buffers | offline over peak live | fraglab s |\n| ---: | ---: | ---: |\n'
+for count in 10000 30000 100000; do
+    training $count >"$out/training.csv"
+    spent=$(best ./fraglab run "$out/training.csv" --policy offline -j 1)
+    over=$(./fraglab run "$out/training.csv" --policy offline --format jsonl | grep -o '"reserved_bytes":[0-9]*\|"peak_requested_bytes":[0-9]*' |
+        awk -F: '{ value[$1] = value[$1] == "" ? $2 : value[$1] } END { printf "%.2f", 100 * (value["\"reserved_bytes\""] / value["\"peak_requested_bytes\""] - 1) }')
+    echo "$count $over $spent" | awk '{ printf "| %d | +%s%% | %.2f |\n", $1, $2, $3 }'
+done
