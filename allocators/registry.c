@@ -19,6 +19,7 @@ extern const frag_policy_ops frag_policy_tlsf;
 extern const frag_policy_ops frag_policy_direct;
 extern const frag_policy_ops frag_policy_composed;
 extern const frag_policy_ops frag_policy_offline;
+extern const frag_policy_ops frag_policy_planned;
 extern const frag_policy_ops frag_policy_tf_bfc;
 extern const frag_policy_ops frag_policy_ort_arena;
 extern const frag_policy_ops frag_policy_rmm_pool;
@@ -31,17 +32,29 @@ extern const frag_policy_ops frag_policy_mxnet_naive;
 extern const frag_policy_ops frag_policy_mxnet_round;
 
 const frag_policy_ops *const frag_policy_table[] = {
-    &frag_policy_pytorch,        &frag_policy_best_fit,
-    &frag_policy_first_fit,      &frag_policy_next_fit,
-    &frag_policy_worst_fit,      &frag_policy_size_class,
-    &frag_policy_buddy,          &frag_policy_tlsf,
-    &frag_policy_direct,         &frag_policy_composed,
-    &frag_policy_tf_bfc,         &frag_policy_ort_arena,
-    &frag_policy_rmm_pool,       &frag_policy_rmm_binning,
-    &frag_policy_rmm_fixed_size, &frag_policy_rmm_arena,
-    &frag_policy_cupy,           &frag_policy_paddle,
-    &frag_policy_mxnet_naive,    &frag_policy_mxnet_round,
-    &frag_policy_offline,        NULL,
+    &frag_policy_pytorch,
+    &frag_policy_best_fit,
+    &frag_policy_first_fit,
+    &frag_policy_next_fit,
+    &frag_policy_worst_fit,
+    &frag_policy_size_class,
+    &frag_policy_buddy,
+    &frag_policy_tlsf,
+    &frag_policy_direct,
+    &frag_policy_composed,
+    &frag_policy_tf_bfc,
+    &frag_policy_ort_arena,
+    &frag_policy_rmm_pool,
+    &frag_policy_rmm_binning,
+    &frag_policy_rmm_fixed_size,
+    &frag_policy_rmm_arena,
+    &frag_policy_cupy,
+    &frag_policy_paddle,
+    &frag_policy_mxnet_naive,
+    &frag_policy_mxnet_round,
+    &frag_policy_offline,
+    &frag_policy_planned,
+    NULL,
 };
 
 const frag_policy_ops *frag_policy_find(const char *name)
