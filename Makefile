@@ -45,7 +45,7 @@ CUPTI_INCLUDE := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(cupti_homes:%=%
 CUPTI_LIBRARIES := $(patsubst %/libcupti.so,%,$(firstword $(wildcard $(foreach place,lib64 lib lib/x86_64-linux-gnu,$(CUPTI_INCLUDE:%/include=%/$(place)/libcupti.so)))))
 record_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/libfraglab_record.so $(if $(CUPTI_LIBRARIES),$(BUILD)/libfraglab_cupti.so))
 
-CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c)
+CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c explain/*.c)
 CLI = $(wildcard sim/cli/*.c)
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
 TESTS = $(wildcard tests/test_*.c)
@@ -64,6 +64,7 @@ all: fraglab
 fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
 	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
+	$(if $(gpu_targets),,@rm -f fraglab_cuda.so)
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)

@@ -81,8 +81,9 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
 /* A recording tells itself by its first bytes; all else is text. */
 static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
 {
-    static const char *const starts[] = {FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ",
-                                         "\x80", "{\"golden\""};
+    static const char *const starts[] = {
+        FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ", "\x80", "{\"golden\"",
+    };
     const unsigned char *bytes = NULL;
     size_t count = 0;
     *is_one = false;
