@@ -219,6 +219,17 @@ static frag_run_options options_of(const running *state, const job *task)
     return run;
 }
 
+/* What the card was asked and what it answered is enough for everything but the counts. */
+static bool finish_on_echo(const running *state, job *task)
+{
+    frag_device_opener opener;
+    frag_device_spec echo = frag_gpu_run_echo(&task->gpu, &state->device, &opener);
+    frag_run_options run = options_of(state, task);
+    return frag_run_layout(task->recording, task->trace, task->spec.ops, task->spec.values, &echo,
+                           &run, &task->result, &task->error) &&
+           take_stats(state, task, &echo);
+}
+
 /* One after the other: jobs beside each other would share the card's memory. */
 static void run_on_gpu(running *state, job *task)
 {
@@ -241,26 +252,16 @@ static void run_on_gpu(running *state, job *task)
                                                                   : "card",
         .is_touched = gpu->is_touched,
     };
-}
-
-/* What the card was asked and what it answered is enough for everything but the counts. */
-static bool finish_on_echo(const running *state, job *task)
-{
-    frag_device_opener opener;
-    frag_device_spec echo = frag_gpu_run_echo(&task->gpu, &state->device, &opener);
-    frag_run_options run = options_of(state, task);
-    return frag_run_layout(task->recording, task->trace, task->spec.ops, task->spec.values, &echo,
-                           &run, &task->result, &task->error) &&
-           take_stats(state, task, &echo);
+    task->is_ok = finish_on_echo(state, task);
+    if (state->snapshot == NULL)
+        frag_gpu_run_destroy(&task->gpu);
 }
 
 static void run_job(void *context, uint64_t index)
 {
     running *state = context;
     job *task = &state->jobs[index];
-    if (task->is_gpu) {
-        task->is_ok = task->is_counted && finish_on_echo(state, task);
-    } else if (begin_job(state, task)) {
+    if (!task->is_gpu && begin_job(state, task)) {
         if (task->has_twin && state->jobs[index + 1].is_counted)
             task->device = state->jobs[index + 1].device;
         frag_run_options run = options_of(state, task);
