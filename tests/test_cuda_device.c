@@ -149,6 +149,8 @@ static void memory_of_the_pool_comes_and_goes_in_stream_order(void **state)
     assert_int_equal(device->reserved_bytes, 2 * PAGE);
     /* The budget holds for the pool too. */
     assert_int_equal(frag_device_malloc_async(device, 1, 1, &other), FRAG_DEVICE_OUT_OF_MEMORY);
+    assert_int_equal(device->need_max_bytes, 2 * PAGE);
+    assert_int_equal(device->refused_need_min_bytes, 3 * PAGE);
     assert_int_equal(frag_device_free_async(device, one, 2 * PAGE, 1), FRAG_DEVICE_OK);
     assert_int_equal(frag_device_malloc_async(device, PAGE, 0, &other), FRAG_DEVICE_OK);
     assert_int_equal(device->calls[FRAG_DEVICE_MALLOC_ASYNC], 3);
@@ -222,9 +224,12 @@ static void what_was_held_before_a_trace_is_got_anew(void **state)
     frag_device_touch(device, place + 5 * PAGE, 4 * PAGE, 1);
     assert_false(device->has_failed);
     assert_int_equal(software.call_count("cudaMemsetAsync"), 2);
+    /* What may still be written to is waited for. */
+    uint64_t waits = software.call_count("cudaDeviceSynchronize");
     assert_int_equal(frag_device_unmap(device, place + 5 * PAGE, 3 * PAGE), FRAG_DEVICE_OK);
     software.held(&held);
     assert_int_equal(held.mapping_bytes, 2 * PAGE);
+    assert_int_equal(software.call_count("cudaDeviceSynchronize"), waits + 1);
     assert_int_equal(frag_device_free(device, place, 3 * PAGE), FRAG_DEVICE_OK);
     close_device(device);
 }
@@ -283,6 +288,27 @@ static void marks_that_nobody_asks_for_do_not_pile_up(void **state)
     close_device(device);
 }
 
+static void memory_for_which_the_rule_has_no_address_goes_back(void **state)
+{
+    (void)state;
+    const uint64_t half = (uint64_t)512 << 30;
+    frag_gpu_device_options options = plain();
+    options.rule.address_rule = FRAG_ADDRESS_BUMP;
+    frag_device *device = open_device("capacity=1TiB", &options);
+    frag_software_held held;
+    uint64_t address = 0;
+    int rounds = 0;
+    while (frag_device_malloc(device, half, &address) == FRAG_DEVICE_OK) {
+        assert_int_equal(frag_device_free(device, address, half), FRAG_DEVICE_OK);
+        rounds++;
+    }
+    assert_int_equal(rounds, 128); /* of an address space of 64 TiB */
+    assert_false(device->has_failed);
+    software.held(&held);
+    assert_int_equal(held.malloc_count, 0);
+    close_device(device);
+}
+
 static void after_a_failure_no_call_reaches_the_driver(void **state)
 {
     (void)state;
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(events_are_as_recorded_and_waited_for),
         cmocka_unit_test(a_running_program_has_events_of_its_own_time),
         cmocka_unit_test(marks_that_nobody_asks_for_do_not_pile_up),
+        cmocka_unit_test(memory_for_which_the_rule_has_no_address_goes_back),
         cmocka_unit_test(after_a_failure_no_call_reaches_the_driver),
         cmocka_unit_test(a_ballast_the_card_has_no_room_for_is_refused),
     };
