@@ -83,11 +83,10 @@ frag_gpu *frag_gpu_open(const char *runtime_path, uint32_t ordinal, frag_error *
     return gpu;
 }
 
+/* The runtime stays loaded: a context is on the card until the process ends, and the driver has
+ * threads and work at exit of its own by now. */
 void frag_gpu_close(frag_gpu *gpu)
 {
-    if (gpu == NULL)
-        return;
-    frag_cuda_runtime_close(&gpu->cuda);
     free(gpu);
 }
 
