@@ -38,7 +38,7 @@ ifeq ($(CUDA)$(CUDA_INCLUDE),yes)
 $(error CUDA=yes, but no cuda_runtime_api.h is found; name the toolkit with CUDA_HOME=)
 endif
 cuda_check = $(if $(CUDA_INCLUDE),$(BUILD)/cuda_abi.stamp)
-gpu_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/fraglab_cuda.so)
+gpu_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/fraglab_cuda.so $(BUILD)/libfraglab_torch.so)
 # The recorder that is preloaded needs no toolkit either; the one that CUPTI carries needs cupti.h.
 cupti_homes = $(CUDA_INCLUDE) $(CUDA_INCLUDE:%/include=%/extras/CUPTI/include)
 CUPTI_INCLUDE := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(cupti_homes:%=%/cupti.h))))
@@ -48,6 +48,7 @@ record_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/libfraglab_record.so $(if $
 CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c explain/*.c)
 CLI = $(wildcard sim/cli/*.c)
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
+TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/test_*.c)
 FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
@@ -64,7 +65,7 @@ all: fraglab
 fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
 	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
-	$(if $(gpu_targets),,@rm -f fraglab_cuda.so)
+	$(if $(gpu_targets),,@rm -f fraglab_cuda.so libfraglab_torch.so)
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -87,6 +88,12 @@ $(BUILD)/gpu_replay/recorder/%.o: gpu_replay/recorder/%.c | setup
 	@mkdir -p $(@D)
 	$(call quiet,CC  )$(CC) $(RECORD_CFLAGS) $(if $(findstring cupti,$<),-isystem $(CUPTI_INCLUDE) -isystem $(CUDA_INCLUDE)) -c -o $@ $<
 
+# Serves a running PyTorch: everything it needs of fraglab is inside, and nothing but its own
+# functions shows.
+$(BUILD)/libfraglab_torch.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(TORCH_LIBRARY) $(GPU)) $(BUILD)/shared/libfraglab.a gpu_replay/torch/torch_exports.map
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,--as-needed -Wl,--version-script=$(filter %.map,$^) -o $@ $(filter %.o %.a,$^) $(LIBS)
+$(BUILD)/shared/libfraglab.a: $(patsubst %.c,$(BUILD)/shared/%.o,$(filter-out sim/version.c,$(CORE)))
+	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 # Objects for shared objects.
 $(BUILD)/shared/%.o: %.c | setup
 	@mkdir -p $(@D)
@@ -107,6 +114,9 @@ $(BUILD)/%.o: %.c | setup
 
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+# Opens these when it runs.
+$(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD)/libfraglab_torch.so software-cuda
 
 $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
@@ -281,7 +291,8 @@ POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/ba
 install: fraglab
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
-	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so "$(MODULEDIR)/"; }
+	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
+	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
@@ -299,7 +310,7 @@ uninstall:
 clean:
 	rm -rf build
 distclean: clean
-	rm -f fraglab fraglab_cuda.so libfraglab_record.so libfraglab_cupti.so *.tmp
+	rm -f fraglab fraglab_cuda.so libfraglab_torch.so libfraglab_record.so libfraglab_cupti.so *.tmp
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'

@@ -34,6 +34,7 @@ if rule include-direction; then
             else if (folder ~ /^tests/) ok = 1
             else if (folder == "gpu_replay/software") ok = from == "sim/base" || from == "gpu_replay" || from == folder
             else if (folder == "gpu_replay/recorder") ok = from == "sim/base" || from == "sim" || from == "gpu_replay" || from == folder
+            else if (folder == "gpu_replay/torch") ok = from != "sim/cli" && from != "tests"
             else if (folder == "allocators") ok = from == "sim/base" || from == "sim" || from == "planner" || from == folder
             else ok = from == "sim/base" || from == "sim" || from == folder
             if (target ~ /\.\./ || system("test -f \"" target "\"") != 0) ok = 0
