@@ -260,6 +260,12 @@ oracle: fraglab software-cuda
 	    --only "$(ONLY)" --jobs "$(JOBS)" $(if $(WHEELS),--wheels "$(WHEELS)")
 	./fraglab verify --against golden "$(ORACLE_OUT)"
 
+# A real PyTorch trains on fraglab's policies, with no GPU; its wheel (1 GB) comes from the package
+# index. Exit code 77 of the script: it cannot be had.
+torch-dryrun: setup-test
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh gpu_replay/dryrun/dryrun.sh build/release $(or $(TORCH),2.9.1) $(FOLDER) || [ $$? = 77 ]
+
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
@@ -325,6 +331,7 @@ help:
 	@echo 'make golden     compare with logs of the real libraries, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
+	@echo 'make torch-dryrun TORCH=2.9.1  a real PyTorch on fraglab with no GPU (downloads its wheel)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -334,5 +341,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
-        help-golden bench predictions explain-truth gpu-report demo install uninstall clean distclean help FORCE
+        help-golden bench predictions explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:
