@@ -78,6 +78,7 @@ static void settings_that_are_wrong_serve_nothing_and_say_why(void **state)
     assert_true(torch_program_file_has("stderr", "FRAGLAB_POLICY: there is no policy 'best-fti'"));
     torch_program_run(be_refused, "not a power of two", "buddy:min_block=1000", NULL, "");
     torch_program_run(be_refused, "FRAGLAB_POLICY", "pytorch:recorded", NULL, "");
+    torch_program_run(be_refused, "with the whole trace at hand", "offline", NULL, "");
     torch_program_run(be_refused, "FRAGLAB_CAPACITY", NULL, "8G", "");
     torch_program_run(be_refused, "FRAGLAB_CAPACITY", NULL, "0", "");
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:no", 1);

@@ -108,6 +108,10 @@ static bool read_policy(frag_torch_settings *settings, frag_error *error)
         return frag_fail(error, FRAG_E_USAGE,
                          "'recorded' stands for the settings of a recording; a running program "
                          "has none");
+    if (settings->policy.ops->plan != NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s plans with the whole trace at hand; a running program has none",
+                         settings->policy.ops->name);
     return (!settings->policy.wants_env || take_conf(settings, error)) &&
            try_policy(settings, error);
 }
