@@ -2,7 +2,8 @@
  * requests of a trace the first iteration is found that comes again as it is; everything up to its
  * end is packed, blocks that outlive it for good. Each request then gets its planned place as long
  * as sizes come in the planned order, iteration after iteration. A request that is not expected,
- * or whose place is taken, goes to best fit in a range of its own.
+ * or whose place is taken, goes to best fit in a range of its own; where many are not
+ * expected, they get the smallest gap in the plan's range where there is one.
  * Source: Guo and others, "STAlloc: Enhancing Memory Efficiency in Large-Scale Model Training with
  * Spatio-Temporal Planning", 2025, for the split into planned and other requests. Ours plans with
  * planner/plan.h, and finds the iteration in the recording itself. */
@@ -49,6 +50,11 @@ static const frag_option planned_options[] = {
 /* The share of an iteration's requests that must come again. */
 #define REPEATED_RATIO 0.9
 
+/* A request that was not expected counts for two that were, up to the most; from the least on the
+ * program is taken to do something else than what was planned. */
+#define LOST_MIN 4u
+#define LOST_MAX 64u
+
 struct frag_policy_plan {
     frag_plan packing;
     uint64_t *sizes; /* of the planned requests: the start of the program, then the iteration */
@@ -78,6 +84,7 @@ struct frag_policy {
     uint32_t expected;    /* the planned request that should come next */
     uint64_t last[GRAM_SIZES];
     uint64_t request_count;
+    uint32_t lost; /* how far the requests of late were not those expected */
     planned_block *blocks;
     uint32_t block_max;
     uint32_t block_count;
@@ -201,8 +208,8 @@ static uint32_t *find_ends(const frag_lifetime *lifetimes, const uint32_t *numbe
     return ends;
 }
 
-/* The start of an iteration that comes again as it is, at the point of it that the fewest bytes of
- * short life cross; count: there is none. */
+/* The start of the first iteration that comes again as it is: of those within its length that do so
+ * most exactly the point that the fewest bytes of short life cross; count: there is none. */
 static uint32_t find_iteration(const uint64_t *sizes, const uint32_t *ends, uint32_t count,
                                uint32_t period)
 {
@@ -218,15 +225,18 @@ static uint32_t find_iteration(const uint64_t *sizes, const uint32_t *ends, uint
     uint32_t best = count;
     uint32_t first = count;
     int64_t live = 0;
+    uint32_t most = 0;
     int64_t best_live = INT64_MAX;
     for (uint32_t i = 0; i + 2 * (uint64_t)period <= count; i++) {
         live += crossing[i];
-        if ((double)(same[i + period] - same[i]) < REPEATED_RATIO * (double)period)
+        uint32_t repeated = same[i + period] - same[i];
+        if ((double)repeated < REPEATED_RATIO * (double)period)
             continue;
         first = first == count ? i : first;
         if (i - first >= period)
             break;
-        if (live < best_live) {
+        if (repeated > most || (repeated == most && live < best_live)) {
+            most = repeated;
             best_live = live;
             best = i;
         }
@@ -338,7 +348,7 @@ static frag_policy_plan *planned_plan(const frag_policy_plan_setup *setup, frag_
 static void planned_plan_facts(const frag_policy_plan *plan, frag_policy_plan_facts *facts)
 {
     *facts = (frag_policy_plan_facts){
-        .answer = frag_plan_answer_name(plan->packing.answer),
+        .answer = plan->count > 0 ? frag_plan_answer_name(plan->packing.answer) : "none",
         .peak_bytes = plan->packing.height_bytes,
         .bound_bytes = plan->packing.bound_bytes,
         .load_bytes = plan->packing.load_bytes,
@@ -469,6 +479,25 @@ static bool give_range_back(frag_policy *policy)
     return true;
 }
 
+/* The smallest gap between live blocks of the range, the lowest among equals. */
+static bool find_gap(const frag_policy *policy, uint64_t bytes, uint64_t *address, uint32_t *live)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t at = policy->range_address;
+    for (uint32_t i = 0; i <= policy->live_count; i++) {
+        const planned_block *above =
+            i < policy->live_count ? &policy->blocks[policy->live[i]] : NULL;
+        uint64_t end = above != NULL ? above->address : policy->range_address + policy->range_bytes;
+        if (end - at >= bytes && end - at < least) {
+            least = end - at;
+            *address = at;
+            *live = i;
+        }
+        at = above != NULL ? above->address + above->bytes : at;
+    }
+    return least != UINT64_MAX;
+}
+
 static uint32_t take_record(frag_policy *policy)
 {
     uint32_t id = policy->unused;
@@ -480,21 +509,36 @@ static uint32_t take_record(frag_policy *policy)
     return policy->block_count++;
 }
 
+static void place_block(frag_policy *policy, uint64_t address, uint64_t bytes, uint32_t live,
+                        frag_grant *grant)
+{
+    uint32_t id = take_record(policy);
+    policy->blocks[id] =
+        (planned_block){.address = address, .bytes = bytes, .is_held = true, .is_planned = true};
+    memmove(policy->live + live + 1, policy->live + live,
+            (policy->live_count - live) * sizeof *policy->live);
+    policy->live[live] = id;
+    policy->live_count++;
+    *grant = (frag_grant){.address = address, .block_bytes = bytes, .handle = id};
+}
+
 static bool planned_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     uint32_t place = follow(policy, request->bytes);
     uint64_t bytes = frag_round_up(request->bytes, policy->align);
+    uint64_t address = 0;
     uint32_t live = 0;
+    if (place == NONE)
+        policy->lost += policy->lost + 2 <= LOST_MAX ? 2 : 0;
+    else
+        policy->lost -= policy->lost > 0 ? 1 : 0;
     if (place != NONE && is_free(policy, policy->plan->offsets[place], bytes, &live)) {
-        uint32_t id = take_record(policy);
-        uint64_t address = policy->range_address + policy->plan->offsets[place];
-        policy->blocks[id] = (planned_block){
-            .address = address, .bytes = bytes, .is_held = true, .is_planned = true};
-        memmove(policy->live + live + 1, policy->live + live,
-                (policy->live_count - live) * sizeof *policy->live);
-        policy->live[live] = id;
-        policy->live_count++;
-        *grant = (frag_grant){.address = address, .block_bytes = bytes, .handle = id};
+        place_block(policy, policy->range_address + policy->plan->offsets[place], bytes, live,
+                    grant);
+        return true;
+    }
+    if (policy->lost >= LOST_MIN && find_gap(policy, bytes, &address, &live)) {
+        place_block(policy, address, bytes, live, grant);
         return true;
     }
     if (!frag_policy_best_fit.alloc(policy->inner, request, grant) &&

@@ -98,7 +98,7 @@ typedef struct frag_policy_plan_setup {
 } frag_policy_plan_setup;
 
 typedef struct frag_policy_plan_facts {
-    const char *answer;   /* "optimal", "found", "infeasible", "exhausted" */
+    const char *answer;   /* "optimal", "found", "infeasible", "exhausted"; "none": not planned */
     uint64_t peak_bytes;  /* of the plan */
     uint64_t bound_bytes; /* proved: no plan has a lower one */
     uint64_t load_bytes;  /* largest sum of live blocks */

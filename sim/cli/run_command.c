@@ -506,7 +506,7 @@ static void say_plan(const running *state, const frag_row *row)
     const frag_policy_plan_facts *plan = &row->result->plan;
     char peak[FRAG_BYTES_TEXT_MAX];
     char bound[FRAG_BYTES_TEXT_MAX];
-    if (!row->result->has_plan)
+    if (!row->result->has_plan || strcmp(plan->answer, "none") == 0)
         return;
     frag_count_text(plan->peak_bytes, peak);
     frag_count_text(plan->bound_bytes, bound);
