@@ -85,8 +85,10 @@ static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_
                                              at->alignment > 0 ? at->alignment : align};
     }
     frag_plan_options options = {
-        .capacity_bytes = setup->capacity_bytes,
+        .capacity_bytes = setup->limits.capacity_bytes,
         .steps = setup->values[OPTION_STEPS].number,
+        .is_stopped = setup->limits.is_stopped,
+        .context = setup->limits.context,
     };
     bool ok = frag_plan_make(buffers, count, &options, &plan->packing, error);
     free(buffers);

@@ -292,7 +292,9 @@ static bool pack_requests(frag_policy_plan *plan, const frag_policy_plan_setup *
                                    frag_round_up(at->bytes, align), align};
     }
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
-                                 .steps = setup->values[OPTION_STEPS].number};
+                                 .steps = setup->values[OPTION_STEPS].number,
+                                 .is_stopped = setup->limits.is_stopped,
+                                 .context = setup->limits.context};
     bool ok = frag_plan_make(buffers, plan->count, &options, &plan->packing, error);
     if (ok)
         memcpy(plan->offsets, plan->packing.offsets, plan->count * sizeof *plan->offsets);

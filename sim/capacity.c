@@ -99,7 +99,7 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
 {
     *result = (frag_capacity_result){.is_monotone = true};
     frag_policy_plan *plan = NULL;
-    if (!frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, &plan, error))
+    if (!frag_replay_plan(recording, trace, ops, values, NULL, &plan, error))
         return false;
     searching search = {
         .recording = recording,

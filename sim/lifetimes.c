@@ -177,12 +177,14 @@ frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_t
 
 bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
                       const frag_policy_ops *ops, const frag_option_value *values,
-                      uint64_t capacity_bytes, frag_policy_plan **plan, frag_error *error)
+                      const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error)
 {
     *plan = NULL;
     if (ops->plan == NULL)
         return true;
-    frag_policy_plan_setup setup = {.values = values, .capacity_bytes = capacity_bytes};
+    frag_policy_plan_setup setup = {.values = values, .limits = {.capacity_bytes = FRAG_UNLIMITED}};
+    if (limits != NULL)
+        setup.limits = *limits;
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &setup.lifetime_count, error);
     if (lifetimes == NULL)
         return false;

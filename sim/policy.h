@@ -88,13 +88,21 @@ typedef struct frag_lifetime {
 
 typedef struct frag_policy_plan frag_policy_plan; /* each policy defines its own behind this name */
 
+/* What a plan should come to, and when to make do with less. */
+typedef struct frag_plan_limits {
+    /* Memory that the plan should do with, and need not be better than; FRAG_UNLIMITED: as little
+     * as can be. */
+    uint64_t capacity_bytes;
+    /* Asked now and then; true: the best found so far has to do. NULL: never. */
+    bool (*is_stopped)(void *context);
+    void *context;
+} frag_plan_limits;
+
 typedef struct frag_policy_plan_setup {
     const frag_option_value *values;
     const frag_lifetime *lifetimes;
     uint64_t lifetime_count;
-    /* Memory that the plan should do with, and need not be better than; FRAG_UNLIMITED: as little
-     * as can be. */
-    uint64_t capacity_bytes;
+    frag_plan_limits limits;
 } frag_policy_plan_setup;
 
 typedef struct frag_policy_plan_facts {
@@ -233,7 +241,8 @@ typedef struct frag_policy_ops {
     /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is
      * broken. */
     bool (*check)(const frag_policy *policy, frag_error *error);
-    /* Sees the whole trace before it is run: all three, or none. A plan is a function of its setup;
+    /* Sees the whole trace before it is run: all three, or none. A plan that was not stopped is a
+     * function of its setup;
      * several runs may share one. NULL: FRAG_E_USAGE for an option value that does not fit,
      * FRAG_E_INPUT for a trace that cannot be planned. */
     frag_policy_plan *(*plan)(const frag_policy_plan_setup *setup, frag_error *error);

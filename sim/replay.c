@@ -491,7 +491,7 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
                                 frag_device *device, frag_error *error)
 {
     frag_policy_plan *plan = NULL;
-    if (!frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, &plan, error))
+    if (!frag_replay_plan(recording, trace, ops, values, NULL, &plan, error))
         return NULL;
     frag_replay *replay =
         frag_replay_create_planned(recording, trace, ops, values, plan, device, error);

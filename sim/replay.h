@@ -123,11 +123,12 @@ typedef struct frag_replay_options {
 frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
                                 const frag_policy_ops *ops, const frag_option_value *values,
                                 frag_device *device, frag_error *error);
-/* What a policy that plans makes of the trace; NULL in *plan where it does not plan. false: as the
+/* What a policy that plans makes of the trace; NULL in *plan where it does not plan. limits NULL:
+ * none. false: as the
  * policy's plan, or the state at the start does not fit together. */
 bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
                       const frag_policy_ops *ops, const frag_option_value *values,
-                      uint64_t capacity_bytes, frag_policy_plan **plan, frag_error *error);
+                      const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error);
 /* As frag_replay_create, by a plan that is there already and outlives the replay. */
 frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
                                         const frag_policy_ops *ops, const frag_option_value *values,

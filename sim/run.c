@@ -139,8 +139,7 @@ static bool find_plan(const frag_recording *recording, const frag_trace *trace,
                       frag_policy_plan **own, frag_error *error)
 {
     *own = NULL;
-    if (options->plan == NULL &&
-        !frag_replay_plan(recording, trace, ops, values, FRAG_UNLIMITED, own, error))
+    if (options->plan == NULL && !frag_replay_plan(recording, trace, ops, values, NULL, own, error))
         return false;
     *plan = options->plan != NULL ? options->plan : *own;
     return true;

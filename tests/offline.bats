@@ -189,3 +189,9 @@ judge() {
         ! grep -q "offline packing" "$out/without.svg"
     done
 }
+
+@test "a plan can be given a time" {
+    run timeout 60 ./fraglab run $P/D.1048576.csv --policy offline:steps=18446744073709551614 --capacity 1000000 --plan-seconds 1
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"no packing under the capacity was found"* ]]
+}

@@ -109,7 +109,7 @@ static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
 static bool follow(const surviving *state, curve *line, const frag_policy_spec *spec)
 {
     const frag_capacity_result *least = &line->least;
-    if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, FRAG_UNLIMITED,
+    if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
                           &line->plan, &line->error) ||
         !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
                             &state->device, frag_is_interrupted, &line->least, &line->error))

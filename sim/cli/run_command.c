@@ -51,6 +51,10 @@ static const frag_command_option options[] = {
     FRAG_SNAPSHOT_OPTIONS,
     FRAG_BOUNDS_OPTION,
     FRAG_PLACEMENT_OPTION,
+    {.name = "plan-seconds",
+     .argument = "N",
+     .help = "let policies that plan look for a better plan for N seconds of each run, and for as "
+             "many steps as their option says (the plan then depends on the machine)"},
     {.name = NULL},
 };
 
@@ -103,6 +107,7 @@ typedef struct running {
     frag_progress *progress;
     frag_run_snapshot *snapshot;   /* NULL: none wanted */
     frag_run_placement *placement; /* NULL: none wanted */
+    uint64_t plan_seconds;         /* 0: no limit */
     bool has_oom;
 } running;
 
@@ -114,6 +119,7 @@ static bool read_options(const frag_arguments *arguments, running *state, frag_e
         !frag_gpu_devices_read(arguments, &state->devices, error) ||
         !frag_inputs_format(arguments, &state->format, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) ||
+        !frag_arguments_count(arguments, "plan-seconds", 1, 1000000, &state->plan_seconds, error) ||
         !frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state->run.check_every, error))
         return false;
     const char *format = frag_arguments_value(arguments, "format");
@@ -200,6 +206,17 @@ static uint64_t plan_capacity(const frag_device_spec *device, const frag_trace *
     return bytes - bytes % frag_device_page(device, trace);
 }
 
+typedef struct planning {
+    bool is_timed;
+    uint64_t end_ns;
+} planning;
+
+static bool is_planned_enough(void *context)
+{
+    const planning *now = context;
+    return frag_is_interrupted() || (now->is_timed && frag_clock_ns() >= now->end_ns);
+}
+
 /* The policy becomes the job's own, as it is for this recording, with its plan. */
 static bool begin_job(const running *state, job *task)
 {
@@ -208,8 +225,16 @@ static bool begin_job(const running *state, job *task)
         !frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error))
         return false;
     task->spec = resolved;
-    return frag_replay_plan(task->recording, task->trace, resolved.ops, resolved.values,
-                            plan_capacity(&task->device, task->trace), &task->plan, &task->error);
+    planning now = {.is_timed = state->plan_seconds > 0};
+    if (now.is_timed)
+        now.end_ns = frag_clock_ns() + state->plan_seconds * 1000000000u;
+    frag_plan_limits limits = {
+        .capacity_bytes = plan_capacity(&task->device, task->trace),
+        .is_stopped = is_planned_enough,
+        .context = &now,
+    };
+    return frag_replay_plan(task->recording, task->trace, resolved.ops, resolved.values, &limits,
+                            &task->plan, &task->error);
 }
 
 static frag_run_options options_of(const running *state, const job *task)
