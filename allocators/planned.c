@@ -274,9 +274,12 @@ static void index_places(frag_policy_plan *plan)
     for (uint32_t i = plan->start + GRAM_SIZES - 1; i < plan->count; i++) {
         const uint64_t *gram = plan->sizes + i + 1 - GRAM_SIZES;
         uint32_t at = (uint32_t)hash_gram(gram) & plan->place_mask;
-        while (plan->places[at] != 0)
+        /* Of equal grams the first is enough, and many of them would make long searches. */
+        while (plan->places[at] != 0 && memcmp(plan->sizes + plan->places[at] - GRAM_SIZES, gram,
+                                               GRAM_SIZES * sizeof *gram) != 0)
             at = (at + 1) & plan->place_mask;
-        plan->places[at] = i + 1;
+        if (plan->places[at] == 0)
+            plan->places[at] = i + 1;
     }
 }
 
