@@ -30,6 +30,7 @@ extern const frag_policy_ops frag_policy_cupy;
 extern const frag_policy_ops frag_policy_paddle;
 extern const frag_policy_ops frag_policy_mxnet_naive;
 extern const frag_policy_ops frag_policy_mxnet_round;
+extern const frag_policy_ops frag_policy_cuda_async;
 
 const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_pytorch,
@@ -52,6 +53,7 @@ const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_paddle,
     &frag_policy_mxnet_naive,
     &frag_policy_mxnet_round,
+    &frag_policy_cuda_async,
     &frag_policy_offline,
     &frag_policy_planned,
     NULL,

@@ -15,7 +15,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 3
+#define FRAG_POLICY_ABI 4
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -212,6 +212,9 @@ typedef struct frag_policy_ops {
     void (*pool_change)(frag_policy *policy, frag_pool_change change, uint32_t pool,
                         uint32_t stream);
     void (*capture)(frag_policy *policy, bool begins); /* a CUDA graph is captured */
+    /* The program has waited for a stream, or for all (FRAG_STREAM_EVERY). Frees that waited for
+     * that have arrived. */
+    void (*sync)(frag_policy *policy, uint32_t stream);
     /* The program changed the allocator's settings; text is in the framework's form. */
     bool (*configure)(frag_policy *policy, const char *text, frag_error *error);
     /* After alloc has returned false: the message the program got, cut to size - 1 characters.

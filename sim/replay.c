@@ -269,6 +269,9 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
         if (event->stream == FRAG_STREAM_ALL)
             deliver_all(replay);
         frag_use_sync(replay, event->stream);
+        if (ops->sync != NULL)
+            ops->sync(replay->policy,
+                      event->stream == FRAG_STREAM_ALL ? FRAG_STREAM_EVERY : event->stream);
         break;
     case FRAG_OP_EMPTY_CACHE:
         is_ignored = ops->empty_cache == NULL;

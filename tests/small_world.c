@@ -9,6 +9,13 @@
 
 #include "sim/base/bytes.h"
 
+static void count_complete(void *context, frag_handle handle)
+{
+    small_world *world = context;
+    (void)handle;
+    world->complete_count++;
+}
+
 static bool make(small_world *world, const char *policy, uint64_t capacity_bytes, frag_error *error)
 {
     memset(world, 0, sizeof *world);
@@ -30,7 +37,9 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
                                .arena = &world->arena,
                                .limits = limits,
                                .recorded_version = "",
-                               .stream_handles = handles};
+                               .stream_handles = handles,
+                               .on_complete = count_complete,
+                               .on_complete_context = world};
     world->policy = ops->create(&setup, error);
     return world->policy != NULL;
 }

@@ -14,6 +14,7 @@ typedef struct small_world {
     frag_arena arena;
     frag_device *device;
     frag_policy *policy;
+    uint64_t complete_count; /* calls of on_complete */
 } small_world;
 
 enum { SMALL_WORLD_STREAMS = 3 };

@@ -72,6 +72,9 @@ static const variant variants[] = {
     {"paddle-auto-growth:free_when_no_cache_hit=true,alignment=1", 1, 0},
     {"mxnet-naive:reserve=0,page_size=1", 1, 0},
     {"mxnet-round:round_linear_cutoff=14", 4096, 0},
+    {"cuda-async:release_threshold=64MiB,grow=2MiB,opportunistic=false", 512, 0},
+    {"cuda-async:follow_events=false,internal_waits=false,retry_after_sync=true", 512, 0},
+    {"cuda-async:max_size=150MiB,release_threshold=unlimited", 512, 0},
 };
 
 typedef struct plan {
@@ -163,11 +166,18 @@ static void step(slow_checker *checker, random_state *random)
 {
     if (checker->ops->pool_change != NULL && draw(random, 30) == 0)
         step_aside(checker, random);
+    else if (checker->ops->use != NULL && checker->block_count > 0 && draw(random, 20) == 0)
+        slow_checker_use(checker, (size_t)draw(random, checker->block_count),
+                         (uint32_t)draw(random, STREAMS));
     if (draw(random, 200) == 0)
         random->is_rising = !random->is_rising;
     bool is_alloc = draw(random, 100) < (random->is_rising ? 70u : 40u);
     if (draw(random, 400) == 0 && checker->ops->empty_cache != NULL) {
         checker->ops->empty_cache(checker->policy, draw(random, 2) == 0 ? FRAG_POOL_ALL : 1);
+    } else if (checker->ops->sync != NULL && draw(random, 100) == 0) {
+        uint32_t stream = (uint32_t)draw(random, STREAMS);
+        frag_device_stream_done(&checker->device.base, stream);
+        checker->ops->sync(checker->policy, stream);
     } else if (is_alloc && checker->block_count < LIVE_MAX) {
         frag_request request = {.bytes = draw_size(random),
                                 .stream = (uint32_t)draw(random, STREAMS),
