@@ -31,6 +31,7 @@ extern const frag_policy_ops frag_policy_paddle;
 extern const frag_policy_ops frag_policy_mxnet_naive;
 extern const frag_policy_ops frag_policy_mxnet_round;
 extern const frag_policy_ops frag_policy_cuda_async;
+extern const frag_policy_ops frag_policy_gmlake;
 
 const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_pytorch,
@@ -54,6 +55,7 @@ const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_mxnet_naive,
     &frag_policy_mxnet_round,
     &frag_policy_cuda_async,
+    &frag_policy_gmlake,
     &frag_policy_offline,
     &frag_policy_planned,
     NULL,

@@ -61,7 +61,9 @@ static frag_device_result slow_free(frag_device *base, uint64_t address, uint64_
 static frag_device_result slow_reserve(frag_device *base, uint64_t bytes, uint64_t *address)
 {
     slow_device *device = from_base(base);
-    FRAG_ASSERT(bytes % base->page_bytes == 0 && device->reservation_count < 64);
+    FRAG_ASSERT(bytes % base->page_bytes == 0);
+    device->reservations = frag_grow(device->reservations, &device->reservation_capacity,
+                                     device->reservation_count + 1, sizeof *device->reservations);
     *address = device->next_address;
     device->next_address += bytes + base->page_bytes;
     slow_reservation *made = &device->reservations[device->reservation_count++];
@@ -171,6 +173,7 @@ void slow_checker_destroy(slow_checker *checker)
 {
     for (size_t i = 0; i < checker->device.reservation_count; i++)
         free(checker->device.reservations[i].is_mapped);
+    free(checker->device.reservations);
     free(checker->device.segments);
     free(checker->device.base.clocks);
     free(checker->blocks);

@@ -42,8 +42,9 @@ typedef struct slow_device {
     slow_range *segments;
     size_t segment_count;
     size_t segment_capacity;
-    slow_reservation reservations[64];
+    slow_reservation *reservations;
     size_t reservation_count;
+    size_t reservation_capacity;
 } slow_device;
 
 typedef struct slow_checker {
