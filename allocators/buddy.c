@@ -1,13 +1,14 @@
-/* Binary buddies. A request is rounded up to a power of two; the smallest, then lowest, free buddy
- * that is large enough is halved until it fits; on release a block merges with its buddy, at offset
- * XOR size, as long as that is free whole. Source: Knowlton, CACM 8(10), 1965. Bound: Robson, JACM
- * 21(3), 1974, on any policy with these sizes. Ours works in one power-of-two range of addresses
- * whose low end is mapped as far as blocks reach. */
+/* Buddies. A request is rounded up to one of the system's sizes; the smallest, then lowest, free
+ * block that is large enough is cut in two until it fits; on release a block merges with the one it
+ * was cut from, as long as that is free whole. Sources: buddy_sizes.h. Bound: Robson, JACM 21(3),
+ * 1974, on any policy with powers of two. Ours works in one range of addresses whose low end is
+ * mapped as far as blocks reach, and takes the smaller part only where no new page is needed. */
 #include "allocators/block_space.h"
+#include "allocators/buddy_sizes.h"
 #include "allocators/free_index.h"
 #include "sim/base/bytes.h"
 
-enum { OPTION_MIN_BLOCK, OPTION_GROW };
+enum { OPTION_MIN_BLOCK, OPTION_GROW, OPTION_SIZES };
 
 /* What an unlimited device is asked for: more than any of today, and far from the end of addresses.
  */
@@ -26,6 +27,12 @@ static const frag_option buddy_options[] = {
      .min = 1,
      .max = 1024 * FRAG_GIB,
      .help = "the mapped part of the range grows by at least this much"},
+    {.key = "sizes",
+     .type = FRAG_OPTION_ENUM,
+     .default_text = "binary",
+     .choices = "binary|weighted|fibonacci",
+     .help =
+         "times min_block: 1, 2, 4, 8; weighted: 1, 2, 3, 4, 6, 8, 12; fibonacci: 1, 2, 3, 5, 8"},
     {.key = NULL},
 };
 
@@ -34,36 +41,44 @@ struct frag_policy {
     frag_free_index index;
     uint64_t min_block;
     uint64_t grow_bytes;
+    frag_buddy_sizes sizes;
     uint64_t base;
     uint64_t range_bytes;
     uint64_t mapped_bytes; /* from base on */
     frag_free_index_store store;
 };
 
-/* Beside each busy block lie at most as many free buddies as there are orders. */
-static uint32_t record_max(const frag_policy_limits *limits)
+/* Beside each busy block lie at most as many free buddies as it was cut times. */
+static uint32_t record_max(const frag_policy_limits *limits, const frag_option_value *values)
 {
-    uint64_t count = ((uint64_t)limits->live_count_max + 1) * 48 + 64;
+    uint64_t depth = values[OPTION_SIZES].number == FRAG_BUDDY_BINARY ? 48 : FRAG_BUDDY_DEPTH_MAX;
+    uint64_t count = ((uint64_t)limits->live_count_max + 1) * depth + 64;
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
 
 static size_t buddy_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
-    (void)values;
-    uint32_t count = record_max(limits);
+    uint32_t count = record_max(limits, values);
     return sizeof(frag_policy) + 128 + (size_t)count * sizeof(frag_block) +
            frag_free_index_store_bytes(count, 1, false);
 }
 
 static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
 {
-    return bytes <= policy->min_block ? policy->min_block : frag_power_of_two_up(bytes);
+    if (bytes <= policy->min_block)
+        return policy->min_block;
+    if (policy->sizes == FRAG_BUDDY_BINARY)
+        return frag_power_of_two_up(bytes);
+    uint64_t shift = frag_bit_low(policy->min_block);
+    uint64_t units = (bytes + policy->min_block - 1) >> shift;
+    return frag_buddy_size_up(policy->sizes, units) << shift;
 }
 
-/* The least power of two that holds everything the requests can ever take side by side, at most
+/* The least size that holds everything the requests can ever take side by side, at most
  * what the device can hold: the range never decides what fits. */
-static uint64_t range_for(const frag_policy_setup *setup, uint64_t min_block)
+static uint64_t range_for(const frag_policy *policy, const frag_policy_setup *setup)
 {
+    uint64_t min_block = policy->min_block;
     uint64_t wanted = RANGE_BYTES_MAX;
     uint64_t least = 0;
     if (frag_multiply(setup->limits.request_count, min_block, &least) &&
@@ -72,7 +87,7 @@ static uint64_t range_for(const frag_policy_setup *setup, uint64_t min_block)
     if (setup->device->capacity_bytes < wanted)
         wanted = setup->device->capacity_bytes;
     uint64_t unit = min_block > setup->device->page_bytes ? min_block : setup->device->page_bytes;
-    return frag_power_of_two_up(wanted < unit ? unit : wanted);
+    return rounded(policy, wanted < unit ? unit : wanted);
 }
 
 static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *error)
@@ -86,14 +101,15 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     policy->min_block = min_block;
     policy->grow_bytes = setup->values[OPTION_GROW].number;
-    policy->range_bytes = range_for(setup, min_block);
+    policy->sizes = (frag_buddy_sizes)setup->values[OPTION_SIZES].number;
+    policy->range_bytes = range_for(policy, setup);
     uint64_t asked = frag_round_up(policy->range_bytes, setup->device->page_bytes);
     if (frag_device_reserve(setup->device, asked, &policy->base) != FRAG_DEVICE_OK) {
         frag_fail(error, FRAG_E_SYSTEM, "the device refused %llu bytes of address space %s",
                   (unsigned long long)asked, setup->device->failure);
         return NULL;
     }
-    frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits));
+    frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits, setup->values));
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, 1, false);
     policy->index.store = &policy->store;
     uint32_t header =
@@ -176,22 +192,48 @@ static bool find_mapped(const frag_policy *policy, uint64_t bytes, uint32_t *hol
     return best.id != FRAG_BLOCK_NONE;
 }
 
-/* Cuts the upper half of a free record off as a new hole. */
-static void halve(frag_policy *policy, uint32_t id)
+static inline uint64_t low_part(const frag_policy *policy, uint64_t bytes)
+{
+    if (policy->sizes == FRAG_BUDDY_BINARY)
+        return bytes / 2;
+    uint64_t shift = frag_bit_low(policy->min_block);
+    return frag_buddy_low_part(policy->sizes, bytes >> shift) << shift;
+}
+
+/* Cuts a free record that is in no index in two; the lower part keeps it. Returns the upper one. */
+static uint32_t cut(frag_policy *policy, uint32_t id)
 {
     frag_block_space *space = &policy->space;
     uint32_t upper = frag_block_take_record(space);
     frag_block *block = &space->blocks[id];
-    uint64_t half = block->bytes / 2;
-    space->blocks[upper] = (frag_block){.address = block->address + half,
-                                        .bytes = half,
+    uint64_t low = low_part(policy, block->bytes);
+    space->blocks[upper] = (frag_block){.address = block->address + low,
+                                        .bytes = block->bytes - low,
                                         .previous = id,
                                         .next = block->next,
                                         .state = FRAG_BLOCK_HOLE};
     space->blocks[block->next].previous = upper;
     block->next = upper;
-    block->bytes = half;
-    frag_free_index_insert(&policy->index, upper, half, space->blocks[upper].address);
+    block->bytes = low;
+    return upper;
+}
+
+/* Cuts a free record that is in no index until it is of this size; returns what is left of it. */
+static uint32_t cut_down(frag_policy *policy, uint32_t id, uint64_t bytes)
+{
+    const frag_block *blocks = policy->space.blocks;
+    while (blocks[id].bytes > bytes) {
+        uint32_t free = cut(policy, id);
+        uint64_t end = blocks[free].address + bytes;
+        if (blocks[free].bytes < blocks[id].bytes && blocks[free].bytes >= bytes &&
+            end <= policy->base + policy->mapped_bytes) {
+            uint32_t low = id;
+            id = free;
+            free = low;
+        }
+        frag_free_index_insert(&policy->index, free, blocks[free].bytes, blocks[free].address);
+    }
+    return id;
 }
 
 static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
@@ -209,11 +251,77 @@ static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_g
         block = &policy->space.blocks[hole];
     }
     frag_free_index_remove(&policy->index, hole, block->bytes);
-    while (block->bytes > bytes)
-        halve(policy, hole);
+    hole = cut_down(policy, hole, bytes);
+    block = &policy->space.blocks[hole];
     block->state = FRAG_BLOCK_BUSY;
     *grant = (frag_grant){.address = block->address, .block_bytes = bytes, .handle = hole};
     return true;
+}
+
+/* A block and all that it was cut from, the whole range first, by offsets. */
+typedef struct ancestry {
+    uint64_t offsets[FRAG_BUDDY_DEPTH_MAX];
+    uint64_t bytes[FRAG_BUDDY_DEPTH_MAX];
+    uint32_t depth;
+} ancestry;
+
+/* false: no sequence of cuts makes such a block. */
+static bool find_ancestry(const frag_policy *policy, const frag_block *block, ancestry *line)
+{
+    uint64_t wanted = block->address - policy->base;
+    uint64_t offset = 0;
+    uint64_t bytes = policy->range_bytes;
+    line->depth = 0;
+    while (line->depth < FRAG_BUDDY_DEPTH_MAX) {
+        line->offsets[line->depth] = offset;
+        line->bytes[line->depth++] = bytes;
+        if (offset == wanted && bytes == block->bytes)
+            return true;
+        if (bytes <= block->bytes)
+            return false;
+        uint64_t low = low_part(policy, bytes);
+        bool is_upper = wanted >= offset + low;
+        offset += is_upper ? low : 0;
+        bytes = is_upper ? bytes - low : low;
+    }
+    return false;
+}
+
+/* Joins a free record that is in no index with its buddy, if that is free whole. */
+static bool join(frag_policy *policy, uint32_t *hole, bool is_lower, uint64_t buddy_bytes)
+{
+    frag_block_space *space = &policy->space;
+    uint32_t buddy = is_lower ? space->blocks[*hole].next : space->blocks[*hole].previous;
+    if (space->blocks[buddy].state != FRAG_BLOCK_HOLE || space->blocks[buddy].bytes != buddy_bytes)
+        return false;
+    frag_free_index_remove(&policy->index, buddy, buddy_bytes);
+    uint32_t upper = is_lower ? buddy : *hole;
+    *hole = is_lower ? *hole : buddy;
+    space->blocks[*hole].bytes += space->blocks[upper].bytes;
+    frag_block_unlink(space, upper);
+    return true;
+}
+
+static uint32_t merge_binary(frag_policy *policy, uint32_t hole)
+{
+    for (;;) {
+        const frag_block *block = &policy->space.blocks[hole];
+        bool is_lower = ((block->address - policy->base) & block->bytes) == 0;
+        if (!join(policy, &hole, is_lower, block->bytes))
+            return hole;
+    }
+}
+
+static uint32_t merge_by_ancestry(frag_policy *policy, uint32_t hole)
+{
+    ancestry line;
+    bool is_known = find_ancestry(policy, &policy->space.blocks[hole], &line);
+    FRAG_ASSERT(is_known);
+    for (uint32_t at = line.depth - 1; at > 0; at--)
+        if (!join(policy, &hole, line.offsets[at] == line.offsets[at - 1],
+                  line.bytes[at - 1] - line.bytes[at]))
+            break;
+    return hole;
 }
 
 static void buddy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
@@ -221,20 +329,8 @@ static void buddy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
     (void)stream;
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
-    uint32_t hole = handle;
-    for (;;) {
-        frag_block *block = &space->blocks[hole];
-        bool is_lower = ((block->address - policy->base) & block->bytes) == 0;
-        uint32_t buddy = is_lower ? block->next : block->previous;
-        if (space->blocks[buddy].state != FRAG_BLOCK_HOLE ||
-            space->blocks[buddy].bytes != block->bytes)
-            break;
-        frag_free_index_remove(&policy->index, buddy, block->bytes);
-        uint32_t upper = is_lower ? buddy : hole;
-        hole = is_lower ? hole : buddy;
-        space->blocks[hole].bytes *= 2;
-        frag_block_unlink(space, upper);
-    }
+    uint32_t hole = policy->sizes == FRAG_BUDDY_BINARY ? merge_binary(policy, handle)
+                                                       : merge_by_ancestry(policy, handle);
     space->blocks[hole].state = FRAG_BLOCK_HOLE;
     frag_free_index_insert(&policy->index, hole, space->blocks[hole].bytes,
                            space->blocks[hole].address);
@@ -288,16 +384,18 @@ static bool check_buddies(const frag_policy *policy, frag_error *error)
 {
     const frag_block *blocks = policy->space.blocks;
     uint32_t header = policy->space.first_header;
+    ancestry line;
     for (uint32_t id = blocks[header].next; id != header; id = blocks[id].next) {
-        uint64_t offset = blocks[id].address - policy->base;
-        uint64_t bytes = blocks[id].bytes;
-        if (!frag_is_power_of_two(bytes) || offset % bytes != 0)
+        if (!find_ancestry(policy, &blocks[id], &line))
             return frag_fail(error, FRAG_E_INPUT, "block %u is no buddy", id);
         const frag_block *next = &blocks[blocks[id].next];
-        if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE &&
-            next->bytes == bytes && (offset & bytes) == 0)
+        uint32_t last = line.depth - 1;
+        if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE && last > 0 &&
+            line.offsets[last] == line.offsets[last - 1] &&
+            next->bytes == line.bytes[last - 1] - line.bytes[last])
             return frag_fail(error, FRAG_E_INPUT, "block %u was not merged with its buddy", id);
-        if (blocks[id].state == FRAG_BLOCK_BUSY && offset + bytes > policy->mapped_bytes)
+        if (blocks[id].state == FRAG_BLOCK_BUSY &&
+            blocks[id].address + blocks[id].bytes > policy->base + policy->mapped_bytes)
             return frag_fail(error, FRAG_E_INPUT, "block %u lies on pages that are not mapped", id);
     }
     return true;
@@ -317,8 +415,11 @@ static bool buddy_check(const frag_policy *policy, frag_error *error)
 
 const frag_policy_ops frag_policy_buddy = {
     .name = "buddy",
-    .summary = "binary buddies: powers of two that merge in pairs; ignores streams and pools",
-    .source = "Knowlton: A fast storage allocator, CACM 8(10), 1965",
+    .summary =
+        "buddies: blocks of few sizes, cut in two and merged again; ignores streams and pools",
+    .source =
+        "Knowlton, CACM 8(10), 1965; weighted: Shen and Peterson, CACM 17(10), 1974; fibonacci: "
+        "Hirschberg, CACM 16(10), 1973",
     .bound = "no policy with these sizes needs less than M (1 + log2(n) / 2) - n + 1 (Robson, JACM "
              "21(3), 1974)",
     .options = buddy_options,

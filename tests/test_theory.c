@@ -46,7 +46,9 @@ static void robson_drives_fits_to_his_bound_exactly(void **state)
 static void robson_spares_no_policy(void **state)
 {
     (void)state;
-    static const char *const others[] = {"next-fit" WORDS, "tlsf" WORDS, BUDDY_WORDS};
+    static const char *const others[] = {"next-fit" WORDS, "tlsf" WORDS, BUDDY_WORDS,
+                                         BUDDY_WORDS ",sizes=weighted",
+                                         BUDDY_WORDS ",sizes=fibonacci"};
     for (size_t i = 0; i < sizeof robson_cases / sizeof robson_cases[0]; i++)
         for (size_t j = 0; j < sizeof others / sizeof others[0]; j++)
             assert_true(adversary_robson(others[j], robson_cases[i].live_words,
@@ -166,6 +168,34 @@ static void buddies_overallocate_by_a_third_to_a_half(void **state)
     }
     assert_true(fabs(logarithmic_overallocation(&world) - 1.3863) < 0.0005);
     word_world_close(&world);
+}
+
+/* Russell 1977: for sizes that grow by a factor x between 2x / (x + 1) and (x + 1) / 2 of what is
+ * requested; the weighted sizes grow by 3/2 and 4/3 in turn. */
+static void buddies_of_closer_sizes_overallocate_less(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        double low;
+        double high;
+    } cases[] = {{BUDDY_WORDS ",sizes=fibonacci", 1.23607, 1.30902},
+                 {BUDDY_WORDS ",sizes=weighted", 1.16667, 1.22727}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        word_world world;
+        word_world_open(&world, cases[i].policy, FRAG_UNLIMITED, 4, 4, 4);
+        double low = 2;
+        double high = 1;
+        /* Two doublings hold each kind of extreme. */
+        for (uint64_t size_max = 20000; size_max <= 80000; size_max += 100) {
+            double ratio = uniform_overallocation(&world, size_max);
+            low = ratio < low ? ratio : low;
+            high = ratio > high ? ratio : high;
+        }
+        assert_true(fabs(low - cases[i].low) < 0.001);
+        assert_true(fabs(high - cases[i].high) < 0.001);
+        word_world_close(&world);
+    }
 }
 
 static void finer_classes_overallocate_less(void **state)
@@ -386,6 +416,7 @@ int main(void)
         cmocka_unit_test(best_fit_can_be_driven_far_beyond_first_fit),
         cmocka_unit_test(worst_cases_of_small_worlds_are_exact),
         cmocka_unit_test(buddies_overallocate_by_a_third_to_a_half),
+        cmocka_unit_test(buddies_of_closer_sizes_overallocate_less),
         cmocka_unit_test(finer_classes_overallocate_less),
         cmocka_unit_test(free_blocks_follow_the_fifty_percent_rule),
         cmocka_unit_test(fits_fill_memory_as_far_as_is_known),
