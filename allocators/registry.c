@@ -16,6 +16,9 @@ extern const frag_policy_ops frag_policy_worst_fit;
 extern const frag_policy_ops frag_policy_size_class;
 extern const frag_policy_ops frag_policy_buddy;
 extern const frag_policy_ops frag_policy_tlsf;
+extern const frag_policy_ops frag_policy_tlsf_conte;
+extern const frag_policy_ops frag_policy_tlsf_vma;
+extern const frag_policy_ops frag_policy_half_fit;
 extern const frag_policy_ops frag_policy_direct;
 extern const frag_policy_ops frag_policy_composed;
 extern const frag_policy_ops frag_policy_offline;
@@ -42,6 +45,9 @@ const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_size_class,
     &frag_policy_buddy,
     &frag_policy_tlsf,
+    &frag_policy_tlsf_conte,
+    &frag_policy_tlsf_vma,
+    &frag_policy_half_fit,
     &frag_policy_direct,
     &frag_policy_composed,
     &frag_policy_tf_bfc,

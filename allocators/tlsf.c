@@ -1,37 +1,49 @@
 /* Two-level segregated fit. Holes hang in lists by size: one set of lists per power of two, each
  * cut into 2^sli equal steps; two levels of bitmaps find a list in constant time. A request is
  * rounded up to the next step, so that any hole of the list will do, and the newest is taken: a
- * good fit, not the best. Source: Masmano, Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1.
- * Bound: that of best fit. Ours differs in that memory is a range that grows at its end; a hole
- * there is extended, not skipped. */
+ * good fit, not the best. Half fit is the same with one list to a power of two. Sources: Masmano,
+ * Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1; Ogasawara, RTCSA 1995. Bound: that of
+ * best fit; of half fit 2 M (1 + ceil(log2 n)). Ours differs in that memory is a range that grows
+ * at its end; a hole there is extended, not skipped. */
 #include "allocators/block_space.h"
 #include "sim/base/bytes.h"
 
-enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI };
+enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI, OPTION_SEARCH_OWN };
 
 enum { FIRST_LEVELS = 64, SECOND_LEVELS_MAX = 64 };
 
+#define ALIGN_OPTION(text)                                                                         \
+    {                                                                                              \
+        .key = "align", .type = FRAG_OPTION_BYTES, .default_text = (text), .min = 1,               \
+        .max = FRAG_GIB, .help = "requests are rounded up to a multiple of this power of two"      \
+    }
+
+#define GROW_OPTION                                                                                \
+    {                                                                                              \
+        .key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1,                \
+        .max = 1024 * FRAG_GIB, .help = "the range grows by at least this much"                    \
+    }
+
+#define SLI_OPTION                                                                                 \
+    {                                                                                              \
+        .key = "sli", .type = FRAG_OPTION_COUNT, .default_text = "5", .min = 0, .max = 6,          \
+        .help = "second-level index: each power of two has 2^sli lists"                            \
+    }
+
+#define SEARCH_OPTION(text)                                                                        \
+    {                                                                                              \
+        .key = "search_own", .type = FRAG_OPTION_FLAG, .default_text = (text),                     \
+        .help = "before the range grows, the list that holes of the request's own size are in is " \
+                "searched for one that fits"                                                       \
+    }
+
 static const frag_option tlsf_options[] = {
-    {.key = "align",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "512",
-     .min = 1,
-     .max = FRAG_GIB,
-     .help = "requests are rounded up to a multiple of this power of two"},
-    {.key = "grow",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "2MiB",
-     .min = 1,
-     .max = 1024 * FRAG_GIB,
-     .help = "the range grows by at least this much"},
-    {.key = "sli",
-     .type = FRAG_OPTION_COUNT,
-     .default_text = "5",
-     .min = 1,
-     .max = 6,
-     .help = "second-level index: each power of two has 2^sli lists"},
-    {.key = NULL},
-};
+    ALIGN_OPTION("512"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("false"), {.key = NULL}};
+static const frag_option conte_options[] = {
+    ALIGN_OPTION("8"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("false"), {.key = NULL}};
+static const frag_option vma_options[] = {
+    ALIGN_OPTION("64"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("true"), {.key = NULL}};
+static const frag_option half_fit_options[] = {ALIGN_OPTION("512"), GROW_OPTION, {.key = NULL}};
 
 /* Neighbours in a list of holes. */
 typedef struct list_links {
@@ -51,6 +63,7 @@ struct frag_policy {
     uint32_t sli;
     uint32_t small_shift; /* below 1 << small_shift classes are equal steps of align */
     uint32_t align_shift;
+    bool searches_own;
     uint64_t first_bits;
     uint64_t second_bits[FIRST_LEVELS];
     uint32_t heads[FIRST_LEVELS][SECOND_LEVELS_MAX];
@@ -136,7 +149,8 @@ static void remove_hole(void *context, uint32_t hole)
 
 static const frag_block_space_hooks tlsf_hooks = {.insert = insert_hole, .remove = remove_hole};
 
-static frag_policy *tlsf_create(const frag_policy_setup *setup, frag_error *error)
+static frag_policy *create(const frag_policy_setup *setup, uint64_t sli, bool searches_own,
+                           frag_error *error)
 {
     const frag_option_value *values = setup->values;
     uint64_t align = values[OPTION_ALIGN].number;
@@ -149,7 +163,8 @@ static frag_policy *tlsf_create(const frag_policy_setup *setup, frag_error *erro
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     policy->align = align;
     policy->align_shift = frag_bit_low(align);
-    policy->sli = (uint32_t)values[OPTION_SLI].number;
+    policy->sli = (uint32_t)sli;
+    policy->searches_own = searches_own;
     policy->small_shift = policy->align_shift + policy->sli;
     for (uint32_t i = 0; i < FIRST_LEVELS; i++)
         for (uint32_t j = 0; j < SECOND_LEVELS_MAX; j++)
@@ -165,12 +180,35 @@ static frag_policy *tlsf_create(const frag_policy_setup *setup, frag_error *erro
     return policy;
 }
 
+static frag_policy *tlsf_create(const frag_policy_setup *setup, frag_error *error)
+{
+    return create(setup, setup->values[OPTION_SLI].number,
+                  setup->values[OPTION_SEARCH_OWN].number != 0, error);
+}
+
+static frag_policy *half_fit_create(const frag_policy_setup *setup, frag_error *error)
+{
+    return create(setup, 0, false, error);
+}
+
+/* The newest hole of the request's own list that fits. */
+static bool find_own(const frag_policy *policy, uint64_t bytes, class_at *at, uint32_t *hole)
+{
+    *at = class_of(policy, bytes);
+    uint32_t id = policy->heads[at->first][at->second];
+    while (id != FRAG_BLOCK_NONE && policy->space.blocks[id].bytes < bytes)
+        id = policy->links[id].next;
+    *hole = id;
+    return id != FRAG_BLOCK_NONE;
+}
+
 static bool tlsf_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
     uint32_t hole = 0;
     class_at at;
-    if (FRAG_LIKELY(find(policy, bytes, &at, &hole)))
+    if (FRAG_LIKELY(find(policy, bytes, &at, &hole)) ||
+        (policy->searches_own && find_own(policy, bytes, &at, &hole)))
         remove_from(policy, hole, at);
     else if (!frag_block_space_grow(&policy->space, bytes, &hole))
         return false;
@@ -261,18 +299,52 @@ static bool tlsf_check(const frag_policy *policy, frag_error *error)
     return listed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a hole is in no list");
 }
 
+#define TLSF_OPS                                                                                   \
+    .arena_bytes = tlsf_arena_bytes, .alloc = tlsf_alloc, .free = tlsf_free,                       \
+    .empty_cache = tlsf_empty_cache, .rounded = tlsf_rounded, .walk = tlsf_walk,                   \
+    .check = tlsf_check
+
 const frag_policy_ops frag_policy_tlsf = {
     .name = "tlsf",
     .summary = "two-level segregated fit: a good fit in constant time; ignores streams and pools",
     .source = "Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004; tlsf.c 3.1",
     .bound = "quoted as that of best fit, about M n in the worst case",
     .options = tlsf_options,
-    .arena_bytes = tlsf_arena_bytes,
     .create = tlsf_create,
-    .alloc = tlsf_alloc,
-    .free = tlsf_free,
-    .empty_cache = tlsf_empty_cache,
-    .rounded = tlsf_rounded,
-    .walk = tlsf_walk,
-    .check = tlsf_check,
+    TLSF_OPS,
+};
+
+const frag_policy_ops frag_policy_tlsf_conte = {
+    .name = "tlsf-conte",
+    .summary = "TLSF with the lists of the common implementation for hosts: steps of 8 bytes up to "
+               "256, then 32 to a power of two",
+    .source = "M. Conte, github.com/mattconte/tlsf, tlsf.c 3.1",
+    .bound = "as that of tlsf",
+    .options = conte_options,
+    .create = tlsf_create,
+    TLSF_OPS,
+};
+
+const frag_policy_ops frag_policy_tlsf_vma = {
+    .name = "tlsf-vma",
+    .summary = "TLSF with the lists of the Vulkan Memory Allocator, which searches one list before "
+               "memory grows; in one range, not in its blocks",
+    .source = "GPUOpen Vulkan Memory Allocator 3, VmaBlockMetadata_TLSF",
+    .bound = "as that of tlsf",
+    .options = vma_options,
+    .create = tlsf_create,
+    TLSF_OPS,
+};
+
+const frag_policy_ops frag_policy_half_fit = {
+    .name = "half-fit",
+    .summary = "one list to a power of two, of which the newest hole is taken; ignores streams and "
+               "pools",
+    .source =
+        "Ogasawara: An algorithm with constant execution time for dynamic storage allocation, "
+        "RTCSA 1995",
+    .bound = "at most 2 M (1 + ceil(log2 n)) (as quoted by o1heap)",
+    .options = half_fit_options,
+    .create = half_fit_create,
+    TLSF_OPS,
 };

@@ -34,6 +34,8 @@ static const variant variants[] = {
     {"tlsf:sli=1", 512, 0},
     {"tlsf:sli=6,align=256,grow=64MiB", 256, 0},
     {"tlsf:align=1,grow=1", 1, 1},
+    {"tlsf:sli=0,search_own=true", 512, 0},
+    {"half-fit:align=1,grow=1", 1, 1},
     {"buddy:min_block=1,grow=1", 1, 1},
     {"buddy:min_block=4MiB", 4 * FRAG_MIB, 0},
     {"buddy:grow=50MiB", 512, 0},
@@ -303,15 +305,26 @@ static void run_variant(const variant *what)
     frag_policy_spec_destroy(&spec);
 }
 
+/* Of the blocks of a policy with its defaults. Those that are held against a framework's own logs
+ * align as that framework does. */
+static uint64_t align_of(const frag_policy_ops *ops)
+{
+    static const struct {
+        const char *name;
+        uint64_t align;
+    } others[] = {{"composed", 256}, {"tlsf-conte", 8}, {"tlsf-vma", 64}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i].name, ops->name) == 0)
+            return others[i].align;
+    return ops->checked != NULL && strstr(ops->checked, "golden-peers") != NULL ? 256 : 512;
+}
+
 static void every_policy_of_the_registry_conforms(void **state)
 {
     (void)state;
     for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
-        /* Policies that are held against a framework's own logs align as that framework does. */
-        const char *checked = frag_policy_table[i]->checked;
-        bool is_peer = strcmp(frag_policy_table[i]->name, "composed") == 0 ||
-                       (checked != NULL && strstr(checked, "golden-peers") != NULL);
-        variant defaults = {frag_policy_table[i]->name, is_peer ? 256 : 512, 0};
+        const frag_policy_ops *ops = frag_policy_table[i];
+        variant defaults = {ops->name, align_of(ops), 0};
         run_variant(&defaults);
     }
 }

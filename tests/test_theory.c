@@ -46,7 +46,10 @@ static void robson_drives_fits_to_his_bound_exactly(void **state)
 static void robson_spares_no_policy(void **state)
 {
     (void)state;
-    static const char *const others[] = {"next-fit" WORDS, "tlsf" WORDS, BUDDY_WORDS,
+    static const char *const others[] = {"next-fit" WORDS,
+                                         "tlsf" WORDS,
+                                         "half-fit" WORDS,
+                                         BUDDY_WORDS,
                                          BUDDY_WORDS ",sizes=weighted",
                                          BUDDY_WORDS ",sizes=fibonacci"};
     for (size_t i = 0; i < sizeof robson_cases / sizeof robson_cases[0]; i++)
@@ -66,6 +69,17 @@ static void first_fit_stays_under_its_bound(void **state)
         double bound = 2048 * harmonic / log(2);
         assert_true((double)adversary_robson(fits[0], 2048, size_max) <= bound);
         assert_true((double)adversary_best_fit(fits[0], 2048, size_max) <= bound);
+    }
+}
+
+/* 2 M (1 + ceil(log2 n)). */
+static void half_fit_stays_under_its_bound(void **state)
+{
+    (void)state;
+    for (uint64_t size_max = 8; size_max <= 32; size_max *= 2) {
+        uint64_t bound = 2 * 2048 * (1 + (uint64_t)frag_bit_high(size_max));
+        assert_true(adversary_robson("half-fit" WORDS, 2048, size_max) <= bound);
+        assert_true(adversary_best_fit("half-fit" WORDS, 2048, size_max) <= bound);
     }
 }
 
@@ -413,6 +427,7 @@ int main(void)
         cmocka_unit_test(robson_drives_fits_to_his_bound_exactly),
         cmocka_unit_test(robson_spares_no_policy),
         cmocka_unit_test(first_fit_stays_under_its_bound),
+        cmocka_unit_test(half_fit_stays_under_its_bound),
         cmocka_unit_test(best_fit_can_be_driven_far_beyond_first_fit),
         cmocka_unit_test(worst_cases_of_small_worlds_are_exact),
         cmocka_unit_test(buddies_overallocate_by_a_third_to_a_half),

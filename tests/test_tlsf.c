@@ -56,6 +56,55 @@ static void takes_a_good_fit_not_the_best(void **state)
     small_world_close(&world);
 }
 
+static void looks_into_the_list_of_its_own_size_before_memory_grows_if_told_to(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"tlsf:search_own=true", "tlsf-vma"};
+    for (size_t i = 0; i < 2; i++) {
+        small_world world;
+        small_world_open(&world, policies[i], FRAG_UNLIMITED);
+        static const uint64_t sizes[] = {MIB(1) + KIB(30), MIB(1) + KIB(1)};
+        uint64_t addresses[2];
+        leave_holes(&world, sizes, addresses, 2);
+        uint64_t reserved_bytes = world.device->reserved_bytes;
+        assert_int_equal(small_world_alloc(&world, MIB(1) + KIB(20)).address, addresses[0]);
+        assert_int_equal(world.device->reserved_bytes, reserved_bytes);
+        small_world_close(&world);
+    }
+}
+
+static void half_fit_takes_the_newest_hole_of_the_first_list_above_the_request(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "half-fit", FRAG_UNLIMITED);
+    /* Lists from 1 MiB on, from 512 KiB on, from 2 MiB on. */
+    static const uint64_t sizes[] = {MIB(1) + KIB(1), MIB(1) + KIB(500), KIB(900), MIB(2)};
+    uint64_t addresses[4];
+    leave_holes(&world, sizes, addresses, 4);
+    assert_int_equal(small_world_alloc(&world, KIB(520)).address, addresses[1]);
+    assert_int_equal(small_world_alloc(&world, MIB(1)).address, addresses[0]);
+    /* 900 KiB would do, but so would not all of its list. */
+    assert_int_equal(small_world_alloc(&world, KIB(890)).address, addresses[3]);
+    small_world_close(&world);
+}
+
+static void small_lists_of_the_host_version_are_8_bytes_apart(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "tlsf-conte", FRAG_UNLIMITED);
+    frag_grant first = small_world_alloc(&world, 200);
+    small_world_alloc(&world, 512);
+    frag_grant second = small_world_alloc(&world, 208);
+    small_world_alloc(&world, MIB(2) - 920);
+    small_world_free(&world, second);
+    small_world_free(&world, first);
+    assert_int_equal(small_world_alloc(&world, 193).block_bytes, 200);
+    assert_int_equal(small_world_alloc(&world, 201).address, second.address);
+    small_world_close(&world);
+}
+
 static void does_not_look_for_a_fit_in_the_list_of_its_own_size(void **state)
 {
     (void)state;
@@ -118,6 +167,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_newest_hole_of_a_list),
         cmocka_unit_test(takes_a_good_fit_not_the_best),
+        cmocka_unit_test(looks_into_the_list_of_its_own_size_before_memory_grows_if_told_to),
+        cmocka_unit_test(half_fit_takes_the_newest_hole_of_the_first_list_above_the_request),
+        cmocka_unit_test(small_lists_of_the_host_version_are_8_bytes_apart),
         cmocka_unit_test(does_not_look_for_a_fit_in_the_list_of_its_own_size),
         cmocka_unit_test(uses_a_last_hole_that_no_search_finds),
         cmocka_unit_test(merges_on_both_sides_and_gives_the_end_back),
