@@ -14,6 +14,7 @@ extern const frag_policy_ops frag_policy_first_fit;
 extern const frag_policy_ops frag_policy_next_fit;
 extern const frag_policy_ops frag_policy_worst_fit;
 extern const frag_policy_ops frag_policy_size_class;
+extern const frag_policy_ops frag_policy_slab;
 extern const frag_policy_ops frag_policy_buddy;
 extern const frag_policy_ops frag_policy_tlsf;
 extern const frag_policy_ops frag_policy_tlsf_conte;
@@ -43,6 +44,7 @@ const frag_policy_ops *const frag_policy_table[] = {
     &frag_policy_next_fit,
     &frag_policy_worst_fit,
     &frag_policy_size_class,
+    &frag_policy_slab,
     &frag_policy_buddy,
     &frag_policy_tlsf,
     &frag_policy_tlsf_conte,

@@ -1,8 +1,9 @@
 /* Segregated storage. Sizes fall into classes; each class cuts slabs, device mallocs of one size,
  * into equal slots and never splits or merges them. A slab whose slots are all free serves any
  * class. Requests above `large` get a device segment of their own, kept when it is free and reused
- * by requests that nearly fill it. Source: Wilson, Johnstone, Neely, Boles: Dynamic storage
- * allocation, a survey (1995), "simple segregated storage"; classes as in jemalloc 5, 4 per
+ * by requests that nearly fill it. Free segments beyond `keep` bytes go back at once, as in the
+ * slab allocators of kernels (Bonwick 1994; SLUB). Source: Wilson, Johnstone, Neely, Boles: Dynamic
+ * storage allocation, a survey (1995), "simple segregated storage"; classes as in jemalloc 5, 4 per
  * doubling. Bound: a slab per class beyond rounding, if all slots of a class are in use; with one
  * slot in use per slab it holds slots-per-slab times what is asked. */
 #include <string.h>
@@ -11,39 +12,52 @@
 #include "sim/base/bytes.h"
 #include "sim/policy.h"
 
-enum { OPTION_CLASSES, OPTION_SLAB, OPTION_LARGE, OPTION_SURPLUS };
+enum { OPTION_CLASSES, OPTION_SLAB, OPTION_LARGE, OPTION_SURPLUS, OPTION_KEEP };
 
 enum { UNIT_BYTES = 512, CLASSES_MAX = 2048, STEPS_MAX = 32 };
 
 #define NONE UINT32_MAX
 #define SLAB_BYTES_MAX (64 * FRAG_MIB)
 
+#define CLASSES_OPTION(text)                                                                       \
+    {                                                                                              \
+        .key = "classes", .type = FRAG_OPTION_TEXT, .default_text = (text),                        \
+        .help = "geometric steps per doubling, 1 to 32; or ascending sizes, as [512,4KiB,1MiB]"    \
+    }
+
+#define SLAB_OPTION                                                                                \
+    {                                                                                              \
+        .key = "slab", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = UNIT_BYTES,       \
+        .max = SLAB_BYTES_MAX, .help = "bytes of the segments that are cut into slots"             \
+    }
+
+#define LARGE_OPTION                                                                               \
+    {                                                                                              \
+        .key = "large", .type = FRAG_OPTION_BYTES, .default_text = "1MiB", .min = UNIT_BYTES,      \
+        .max = SLAB_BYTES_MAX,                                                                     \
+        .help = "requests above this get segments of their own; at most slab"                      \
+    }
+
+#define SURPLUS_OPTION                                                                             \
+    {                                                                                              \
+        .key = "surplus", .type = FRAG_OPTION_RATIO, .default_text = "0.25", .ratio_min = 0,       \
+        .ratio_max = 1000000,                                                                      \
+        .help = "a kept segment serves a large request if it is at most this share larger than "   \
+                "needed"                                                                           \
+    }
+
+#define KEEP_OPTION(text)                                                                          \
+    {                                                                                              \
+        .key = "keep", .type = FRAG_OPTION_BYTES, .default_text = (text), .max = FRAG_UNLIMITED,   \
+        .help = "bytes of free segments that are kept; what would be more goes back at once"       \
+    }
+
 static const frag_option size_class_options[] = {
-    {.key = "classes",
-     .type = FRAG_OPTION_TEXT,
-     .default_text = "4",
-     .help = "geometric steps per doubling, 1 to 32; or ascending sizes, as [512,4KiB,1MiB]"},
-    {.key = "slab",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "2MiB",
-     .min = UNIT_BYTES,
-     .max = SLAB_BYTES_MAX,
-     .help = "bytes of the segments that are cut into slots"},
-    {.key = "large",
-     .type = FRAG_OPTION_BYTES,
-     .default_text = "1MiB",
-     .min = UNIT_BYTES,
-     .max = SLAB_BYTES_MAX,
-     .help = "requests above this get segments of their own; at most slab"},
-    {.key = "surplus",
-     .type = FRAG_OPTION_RATIO,
-     .default_text = "0.25",
-     .ratio_min = 0,
-     .ratio_max = 1000000,
-     .help =
-         "a kept segment serves a large request if it is at most this share larger than needed"},
-    {.key = NULL},
-};
+    CLASSES_OPTION("4"),      SLAB_OPTION,  LARGE_OPTION, SURPLUS_OPTION,
+    KEEP_OPTION("unlimited"), {.key = NULL}};
+static const frag_option slab_options[] = {CLASSES_OPTION("1"),  SLAB_OPTION,
+                                           LARGE_OPTION,         SURPLUS_OPTION,
+                                           KEEP_OPTION("10MiB"), {.key = NULL}};
 
 typedef enum segment_state {
     SEGMENT_UNUSED,
@@ -91,6 +105,8 @@ struct frag_policy {
     uint64_t slab_bytes;
     uint64_t large_bytes;
     double surplus_ratio;
+    uint64_t keep_bytes;
+    uint64_t idle_bytes; /* of empty slabs and kept segments */
     uint64_t classes[CLASSES_MAX];
     uint32_t class_count;
     uint32_t partial[CLASSES_MAX]; /* per class: slabs with a free slot, newest first */
@@ -181,6 +197,7 @@ static bool read_options(frag_policy *policy, const frag_option_value *values, f
     policy->slab_bytes = values[OPTION_SLAB].number;
     policy->large_bytes = values[OPTION_LARGE].number;
     policy->surplus_ratio = values[OPTION_SURPLUS].ratio;
+    policy->keep_bytes = values[OPTION_KEEP].number;
     if (policy->slab_bytes % UNIT_BYTES != 0 || policy->large_bytes % UNIT_BYTES != 0)
         return frag_fail(error, FRAG_E_USAGE, "slab=%s and large=%s must be multiples of %d bytes",
                          values[OPTION_SLAB].text, values[OPTION_LARGE].text, UNIT_BYTES);
@@ -291,15 +308,19 @@ static void trim(frag_policy *policy)
     for (uint32_t id = 0; id < policy->segment_count; id++) {
         const segment *kept = &policy->segments[id];
         uint64_t bytes = kept->bytes;
-        if (kept->state == SEGMENT_KEPT && give_back(policy, id))
+        if (kept->state == SEGMENT_KEPT && give_back(policy, id)) {
             frag_free_index_remove(&policy->kept, id, bytes);
+            policy->idle_bytes -= bytes;
+        }
     }
     uint32_t refused = NONE;
     for (uint32_t id = policy->empty_slab, next = NONE; id != NONE; id = next) {
         next = policy->segments[id].next;
         uint32_t number = policy->segments[id].number;
+        uint64_t bytes = policy->segments[id].bytes;
         if (give_back(policy, id)) {
             drop_number(policy, number);
+            policy->idle_bytes -= bytes;
         } else {
             policy->segments[id].next = refused;
             refused = id;
@@ -348,6 +369,7 @@ static bool open_slab(frag_policy *policy, uint32_t size_class, uint32_t *id)
     *id = policy->empty_slab;
     if (*id != NONE) {
         policy->empty_slab = policy->segments[*id].next;
+        policy->idle_bytes -= policy->segments[*id].bytes;
     } else {
         uint64_t bytes = frag_round_up(policy->slab_bytes, policy->device->page_bytes);
         if (!ask_device(policy, bytes, id))
@@ -413,9 +435,10 @@ static bool alloc_large(frag_policy *policy, uint64_t bytes, frag_grant *grant)
     bool is_kept =
         frag_free_index_best(&policy->kept, bytes, &id) &&
         (double)(policy->segments[id].bytes - bytes) <= policy->surplus_ratio * (double)bytes;
-    if (is_kept)
+    if (is_kept) {
         frag_free_index_remove(&policy->kept, id, policy->segments[id].bytes);
-    else if (!ask_device(policy, bytes, &id))
+        policy->idle_bytes -= policy->segments[id].bytes;
+    } else if (!ask_device(policy, bytes, &id))
         return false;
     segment *large = &policy->segments[id];
     large->state = SEGMENT_LARGE;
@@ -432,6 +455,12 @@ static bool size_class_alloc(frag_policy *policy, const frag_request *request, f
     return alloc_large(policy, request->bytes, grant);
 }
 
+static bool is_one_too_many(const frag_policy *policy, uint64_t bytes)
+{
+    return policy->idle_bytes > policy->keep_bytes ||
+           bytes > policy->keep_bytes - policy->idle_bytes;
+}
+
 static void free_slot(frag_policy *policy, uint32_t id, uint32_t slot)
 {
     segment *slab = &policy->segments[id];
@@ -445,6 +474,12 @@ static void free_slot(frag_policy *policy, uint32_t id, uint32_t slot)
     if (--slab->used_count != 0)
         return;
     unlink_partial(policy, id);
+    uint32_t number = slab->number;
+    if (is_one_too_many(policy, slab->bytes) && give_back(policy, id)) {
+        drop_number(policy, number);
+        return;
+    }
+    policy->idle_bytes += slab->bytes;
     slab->state = SEGMENT_SLAB_EMPTY;
     slab->next = policy->empty_slab;
     policy->empty_slab = id;
@@ -458,7 +493,8 @@ static void size_class_free(frag_policy *policy, frag_handle handle, uint32_t st
     segment *home = &policy->segments[block.segment];
     if (home->state == SEGMENT_SLAB) {
         free_slot(policy, block.segment, block.slot);
-    } else {
+    } else if (!is_one_too_many(policy, home->bytes) || !give_back(policy, block.segment)) {
+        policy->idle_bytes += home->bytes;
         home->state = SEGMENT_KEPT;
         frag_free_index_insert(&policy->kept, block.segment, home->bytes, home->address);
     }
@@ -561,6 +597,7 @@ static bool check_partial(const frag_policy *policy, uint64_t *listed_count, fra
 static bool size_class_check(const frag_policy *policy, frag_error *error)
 {
     uint64_t kept_count = 0;
+    uint64_t idle_bytes = 0;
     uint64_t partial_count = 0;
     uint64_t listed_count = 0;
     if (!frag_free_index_check(&policy->kept, error) ||
@@ -569,6 +606,7 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     for (uint32_t id = 0; id < policy->segment_count; id++) {
         const segment *at = &policy->segments[id];
         kept_count += at->state == SEGMENT_KEPT;
+        idle_bytes += at->state == SEGMENT_KEPT || at->state == SEGMENT_SLAB_EMPTY ? at->bytes : 0;
         partial_count += at->state == SEGMENT_SLAB && at->used_count < at->slot_count;
         if (at->state == SEGMENT_SLAB && !check_slab(policy, id, error))
             return false;
@@ -577,8 +615,15 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     }
     if (kept_count != frag_free_index_count(&policy->kept) || partial_count != listed_count)
         return frag_fail(error, FRAG_E_INPUT, "a segment with room is in no list");
-    return true;
+    return idle_bytes == policy->idle_bytes ||
+           frag_fail(error, FRAG_E_INPUT, "%llu bytes are free in segments, %llu counted",
+                     (unsigned long long)idle_bytes, (unsigned long long)policy->idle_bytes);
 }
+
+#define SIZE_CLASS_OPS                                                                             \
+    .bound = "", .arena_bytes = size_class_arena_bytes, .create = size_class_create,               \
+    .alloc = size_class_alloc, .free = size_class_free, .empty_cache = size_class_empty_cache,     \
+    .rounded = size_class_rounded, .walk = size_class_walk, .check = size_class_check
 
 const frag_policy_ops frag_policy_size_class = {
     .name = "size-class",
@@ -586,14 +631,16 @@ const frag_policy_ops frag_policy_size_class = {
                "and pools",
     .source = "Wilson, Johnstone, Neely, Boles: Dynamic storage allocation, 1995; classes as in "
               "jemalloc 5",
-    .bound = "",
     .options = size_class_options,
-    .arena_bytes = size_class_arena_bytes,
-    .create = size_class_create,
-    .alloc = size_class_alloc,
-    .free = size_class_free,
-    .empty_cache = size_class_empty_cache,
-    .rounded = size_class_rounded,
-    .walk = size_class_walk,
-    .check = size_class_check,
+    SIZE_CLASS_OPS,
+};
+
+const frag_policy_ops frag_policy_slab = {
+    .name = "slab",
+    .summary =
+        "slabs of equal slots, powers of two; empty ones go back to the device, but for a few",
+    .source =
+        "Bonwick: The slab allocator, USENIX Summer 1994; SLUB of Linux 6, with sizes of GPUs",
+    .options = slab_options,
+    SIZE_CLASS_OPS,
 };

@@ -46,6 +46,8 @@ static const variant variants[] = {
     {"size-class:classes=1,surplus=0", 512, 0},
     {"size-class:classes=[512,5KiB,100KiB,2MiB],slab=3MiB,large=2MiB", 512, 0},
     {"size-class:classes=32,slab=64MiB,large=64MiB,surplus=3", 512, 0},
+    {"size-class:keep=0", 512, 0},
+    {"slab:keep=70MiB,slab=3MiB,surplus=2", 512, 0},
     {"direct", 512, 512},
     {"pytorch:max_split_size_mb=32", 512, 0},
     {"pytorch:roundup_power2_divisions=4", 512, 0},

@@ -116,6 +116,32 @@ static void refuses_classes_that_make_no_sense(void **state)
     assert_true(small_world_refuses("size-class:slab=1000", "multiples of 512"));
 }
 
+static void free_segments_beyond_what_is_kept_go_back_at_once(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "slab:keep=4MiB", FRAG_UNLIMITED);
+    frag_grant halves[6];
+    for (int i = 0; i < 6; i++)
+        halves[i] = small_world_alloc(&world, FRAG_MIB);
+    frag_grant large = small_world_alloc(&world, 4 * FRAG_MIB);
+    assert_int_equal(world.device->reserved_bytes, 10 * FRAG_MIB);
+    for (int i = 0; i < 6; i++)
+        small_world_free(&world, halves[i]);
+    assert_int_equal(world.device->reserved_bytes, 8 * FRAG_MIB);
+    small_world_free(&world, large);
+    assert_int_equal(world.device->reserved_bytes, 4 * FRAG_MIB);
+    /* What is used again may be kept again. */
+    frag_grant small = small_world_alloc(&world, 600);
+    assert_int_equal(small.block_bytes, 1024);
+    assert_int_equal(world.device->reserved_bytes, 4 * FRAG_MIB);
+    small_world_free(&world, small);
+    assert_int_equal(world.device->reserved_bytes, 4 * FRAG_MIB);
+    small_world_empty_cache(&world);
+    assert_int_equal(world.device->reserved_bytes, 0);
+    small_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +152,7 @@ int main(void)
         cmocka_unit_test(large_requests_reuse_segments_they_nearly_fill),
         cmocka_unit_test(gives_everything_free_back_before_it_gives_up),
         cmocka_unit_test(refuses_classes_that_make_no_sense),
+        cmocka_unit_test(free_segments_beyond_what_is_kept_go_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
