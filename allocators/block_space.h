@@ -21,7 +21,8 @@ typedef enum frag_block_state {
     FRAG_BLOCK_UNUSED, /* the record names nothing */
     FRAG_BLOCK_BUSY,
     FRAG_BLOCK_HOLE,
-    FRAG_BLOCK_HEADER /* of a segment; its address and bytes */
+    FRAG_BLOCK_HEADER, /* of a segment; its address and bytes */
+    FRAG_BLOCK_VOID    /* address space without memory (page_space.h) */
 } frag_block_state;
 
 typedef struct frag_block {

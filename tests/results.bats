@@ -93,7 +93,7 @@ ADDS_UP='{
         --policy size-class:classes=2
         --policy tf-bfc:garbage_collection=true,memory_limit=8GiB --label tf-collecting
         --policy ort-arena:arena_extend_strategy=kSameAsRequested
-        --policy rmm-pool,rmm-binning,rmm-arena,cupy,mxnet-round
+        --policy rmm-pool,rmm-binning,rmm-arena,cupy,mxnet-round,frugal
         --policy paddle-auto-growth:free_idle_chunk=true
     )
     for capacity in 9GiB 2500MiB; do

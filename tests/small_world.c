@@ -22,12 +22,13 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
     if (!frag_policy_spec_parse(policy, &world->spec, error))
         return false;
     static const uint64_t handles[SMALL_WORLD_STREAMS] = {0, 4096, 8192};
+    static const frag_pool_id pools[SMALL_WORLD_POOLS] = {{0, 0}, {0, 1}};
     frag_sim_device_options options = {.capacity_bytes = capacity_bytes};
     world->device = frag_sim_device_create(&options);
     frag_policy_limits limits = {.request_count = 10000,
                                  .live_count_max = 1000,
                                  .stream_count = SMALL_WORLD_STREAMS,
-                                 .pool_count = 1,
+                                 .pool_count = SMALL_WORLD_POOLS,
                                  .requested_bytes_total = 1000 * FRAG_GIB};
     const frag_policy_ops *ops = world->spec.ops;
     assert_true(
@@ -38,6 +39,7 @@ static bool make(small_world *world, const char *policy, uint64_t capacity_bytes
                                .limits = limits,
                                .recorded_version = "",
                                .stream_handles = handles,
+                               .pool_ids = pools,
                                .on_complete = count_complete,
                                .on_complete_context = world};
     world->policy = ops->create(&setup, error);

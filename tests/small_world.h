@@ -17,7 +17,7 @@ typedef struct small_world {
     uint64_t complete_count; /* calls of on_complete */
 } small_world;
 
-enum { SMALL_WORLD_STREAMS = 3 };
+enum { SMALL_WORLD_STREAMS = 3, SMALL_WORLD_POOLS = 2 };
 
 /* policy as after --policy. Up to 1000 blocks at once of up to 1 GiB. Fails the test when refused.
  */

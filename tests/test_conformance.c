@@ -87,6 +87,9 @@ static const variant variants[] = {
     {"gmlake:fragLimit=0,defragLevel=1,reuseLimit=1", 512, 512},
     {"gmlake:fragLimit=2MiB,defragLevel=2", 512, 8 * FRAG_MIB},
     {"cuda-async:max_size=150MiB,release_threshold=unlimited", 512, 0},
+    {"frugal:call_worth=1,grow=1", 512, 0},
+    {"frugal:call_worth=unlimited,small=0,align=4KiB", 4096, 0},
+    {"frugal:call_worth=1,align=1,grow=1,small=100", 1, 1},
 };
 
 typedef struct plan {
@@ -147,7 +150,7 @@ static void step_aside(slow_checker *checker, random_state *random)
     frag_policy *policy = checker->policy;
     uint32_t pool = 1 + (uint32_t)draw(random, POOLS - 1);
     uint64_t what = draw(random, 10);
-    if (what < 4 && checker->block_count > 0) {
+    if (what < 4 && ops->use != NULL && checker->block_count > 0) {
         slow_checker_use(checker, (size_t)draw(random, checker->block_count),
                          (uint32_t)draw(random, STREAMS));
     } else if (what == 4) {
