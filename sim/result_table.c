@@ -10,10 +10,11 @@
 #include "sim/device_description.h"
 #include "sim/result.h"
 
-#define COLUMN_COUNT 6
+#define COLUMN_COUNT 7
+#define TIME_COLUMN 5 /* left out where no time is modelled */
 
 static const char *const headers[COLUMN_COUNT] = {
-    "policy", "peak reserved", "over bound", "utilisation", "device calls", "OOM",
+    "policy", "peak reserved", "over bound", "utilisation", "device calls", "modelled time", "OOM",
 };
 
 typedef struct cells {
@@ -42,13 +43,23 @@ static void fill_cells(cells *line, const frag_row *row)
     else
         frag_text_add(&line->columns[3], "–");
     frag_text_add(&line->columns[4], "%s", frag_count_text(frag_run_memory_calls(row->result), a));
+    if (row->result->is_time_modelled)
+        frag_text_add(&line->columns[TIME_COLUMN], "%.3f ms", row->result->modelled_time_ns / 1e6);
     if (replay->oom.has_happened)
-        frag_text_add(&line->columns[5], "event %s (needs %s, largest hole %s)",
+        frag_text_add(&line->columns[6], "event %s (needs %s, largest hole %s)",
                       frag_count_text(replay->oom.event, a),
                       frag_bytes_text(replay->oom.requested_bytes, b),
                       frag_bytes_text(replay->oom.largest_hole_bytes, c));
     else
-        frag_text_add(&line->columns[5], "–");
+        frag_text_add(&line->columns[6], "–");
+}
+
+static void leave_out_time(cells *line)
+{
+    frag_text_destroy(&line->columns[TIME_COLUMN]);
+    memmove(&line->columns[TIME_COLUMN], &line->columns[TIME_COLUMN + 1],
+            (COLUMN_COUNT - TIME_COLUMN - 1) * sizeof line->columns[0]);
+    line->columns[COLUMN_COUNT - 1] = (frag_text){0};
 }
 
 /* The last line: what a policy needs that knows the future. */
@@ -180,8 +191,12 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
                                : "–");
     if (packing != NULL)
         fill_packing(&lines[count + 2], &rows[0]);
+    /* All rows of a table are of one device. */
+    int columns = rows[0].result->is_time_modelled ? COLUMN_COUNT : COLUMN_COUNT - 1;
+    for (size_t i = 0; columns < COLUMN_COUNT && i < line_count; i++)
+        leave_out_time(&lines[i]);
     print_head(format, stream, &rows[0]);
-    print_lines(format, stream, lines, line_count, COLUMN_COUNT);
+    print_lines(format, stream, lines, line_count, columns);
     free(lines);
 }
 

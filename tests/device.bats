@@ -81,6 +81,15 @@ row() {
     [ "$(value modelled_time_ns "$got")" -eq "$(value modelled_time_ns "$alone")" ]
 }
 
+@test "the table shows modelled time where time is modelled, and only there" {
+    ns=$(value modelled_time_ns "$(row --policy direct --latency docs/latency-example.yaml)")
+    ms=$(awk -v ns="$ns" 'BEGIN { printf "%.3f ms", ns / 1e6 }')
+    table=$(./fraglab run "$RECORDING" --policy direct --latency docs/latency-example.yaml)
+    [[ $table == *"device calls   modelled time   OOM"* ]]
+    [[ $table == *" $ms   –"* ]]
+    [[ $(./fraglab run "$RECORDING" --policy direct) == *"device calls   OOM"* ]]
+}
+
 @test "a digest stands for what a description says, not for how it is written" {
     card "  context: 500MiB"
     one=$(value gpu_digest "$(row --policy direct --gpu "$CARD")")
