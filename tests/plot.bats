@@ -27,11 +27,12 @@ csv() { # program
         draw map $ending $S/pr193400.pickle.zst
         draw bars $ending $S/truncated.pickle.zst $S/model-parallel.pickle.zst
         draw survival $ending $S/truncated.pickle.zst --policy pytorch,tlsf
+        draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
     done
 }
 
 @test "every kind draws with characters" {
-    for kind in timeline map bars survival; do
+    for kind in timeline map bars survival front; do
         ./fraglab plot $kind $S/truncated.pickle.zst >"$out/text"
         [ "$(wc -l <"$out/text")" -ge 10 ]
         grep -q pytorch "$out/text"
@@ -106,6 +107,27 @@ well_formed() {
     csv '{ sum = 0; for (i = c["requested_bytes"]; i <= c["page_slack_bytes"]; i++) sum += $i; if (sum != $c["reserved_bytes"]) exit 1 }' <"$out/rows.csv"
 }
 
+@test "the points of a front are rows of runs, and its policies are those that none beats" {
+    for latency in "" "--latency docs/latency-example.yaml"; do
+        # rmm-fixed-size runs out of memory: it is on no front and beats none.
+        ./fraglab plot front $S/unet.pickle.zst $latency --format csv >"$out/front.csv"
+        ./fraglab run $S/unet.pickle.zst --policy all $latency --format csv >"$out/rows.csv"
+        csv '{ print $c["policy"], $c["reserved_bytes"], $c["time_ns"], $c["is_oom"] }' <"$out/front.csv" >"$out/points"
+        csv '{ print $c["policy.label"], $c["peak.reserved_bytes"], $c["device_calls.modelled_time_ns"], $c["oom.event"] != "" ? 1 : 0 }' \
+            <"$out/rows.csv" | diff - "$out/points"
+        csv '{ cost[NR] = $c["time_ns"] != "" ? $c["time_ns"] : $c["calls"]; held[NR] = $c["reserved_bytes"]
+               oom[NR] = $c["is_oom"]; front[NR] = $c["is_front"] }
+             END { for (i = 2; i <= NR; i++) {
+                 beaten = oom[i]
+                 for (j = 2; j <= NR; j++)
+                     if (!oom[j] && held[j] <= held[i] && cost[j] <= cost[i] && (held[j] < held[i] || cost[j] < cost[i])) beaten = 1
+                 if (front[i] == beaten) exit 1
+                 on += front[i] } if (on < 2) exit 1 }' <"$out/front.csv"
+    done
+    gnuplot -e "data = '$out/front.csv'; scripts = 'plots'" plots/front.gp >"$out/hand.svg"
+    grep -q '>frugal<' "$out/hand.svg"
+}
+
 @test "a survival curve is what single runs say, and marks what min-capacity finds" {
     ./fraglab plot survival $S/truncated.pickle.zst --policy tlsf --format csv >"$out/csv"
     least=$(csv '$c["kind"] == "least" { print $c["capacity_bytes"] }' <"$out/csv")
@@ -154,6 +176,9 @@ well_formed() {
     refused 2 "--capacity" survival $S/truncated.pickle.zst --capacity 1GiB
     refused 2 "no device 7" timeline $S/truncated.pickle.zst --trace-device 7
     refused 2 "no times" timeline <(printf '# fraglab trace 1\nalloc 0 512\nfree 0\n') --x time
+    refused 2 "--latency FILE" front $S/truncated.pickle.zst --by time
+    refused 3 "requests nothing" front <(printf '# fraglab trace 1\n')
+    refused 3 "every policy runs out" front $S/truncated.pickle.zst --capacity 1MiB
     refused 3 "no events" timeline <(printf '# fraglab trace 1\n')
     refused 3 "nothing was ever held" map <(printf '# fraglab trace 1\n')
     refused 3 "requests nothing" survival <(printf '# fraglab trace 1\n')

@@ -111,5 +111,6 @@ extern const frag_command frag_command_plot_timeline;
 extern const frag_command frag_command_plot_map;
 extern const frag_command frag_command_plot_bars;
 extern const frag_command frag_command_plot_survival;
+extern const frag_command frag_command_plot_front;
 
 #endif

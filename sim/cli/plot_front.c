@@ -1,0 +1,371 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_LOAD_OPTIONS,
+    {.name = "by",
+     .argument = "COST",
+     .choices = "calls|time",
+     .help = "what memory is weighed against: calls that move memory, or their modelled time "
+             "(default: time where --latency or --gpu tells it, else calls)"},
+    FRAG_JOBS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+/* Where a name may stand beside its point, in the order of preference: to the right (1), the left
+ * (-1) or in the middle, and so many lines above. */
+static const struct {
+    int x, y;
+} sides[] = {{1, 0}, {-1, 0}, {0, 1},  {0, -1},  {1, 1}, {1, -1}, {-1, 1}, {-1, -1},
+             {1, 2}, {1, -2}, {-1, 2}, {-1, -2}, {1, 3}, {1, -3}, {-1, 3}, {-1, -3}};
+
+#define SIDE_COUNT (sizeof sides / sizeof sides[0])
+
+typedef struct point {
+    const char *policy;
+    uint64_t reserved_bytes;
+    uint64_t calls;
+    double time_ns;
+    bool is_time_modelled;
+    bool has_oom; /* it did less work: its peak and its calls say nothing */
+    bool is_front;
+    size_t side; /* where its name stands: see sides */
+} point;
+
+typedef struct fronting {
+    frag_plot plot;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+    uint64_t threads;
+    frag_recording recording;
+    const frag_trace *trace;
+    point *points; /* in the order of the policies */
+    frag_error *errors;
+    frag_progress *progress;
+    bool is_by_time;
+} fronting;
+
+static void run_job(void *context, uint64_t index)
+{
+    fronting *state = context;
+    const frag_policy_spec *spec = &state->policies.specs[index];
+    frag_policy_spec resolved = {0};
+    frag_run_options run = {.is_interrupted = frag_is_interrupted};
+    frag_run_result result = {0};
+    if (!frag_is_interrupted() &&
+        frag_inputs_resolve(spec, &state->recording, &resolved, &state->errors[index])) {
+        if (frag_run_count(&state->recording, state->trace, resolved.ops, resolved.values,
+                           &state->device, &run, &result, &state->errors[index]))
+            state->points[index] = (point){.policy = spec->text,
+                                           .reserved_bytes = result.replay.peak.reserved_bytes,
+                                           .calls = frag_run_memory_calls(&result),
+                                           .time_ns = result.modelled_time_ns,
+                                           .is_time_modelled = result.is_time_modelled,
+                                           .has_oom = result.replay.oom.has_happened};
+        frag_policy_spec_destroy(&resolved);
+    }
+    frag_progress_add(state->progress, 1);
+}
+
+static bool run_policies(fronting *state, frag_error *error)
+{
+    size_t count = state->policies.count;
+    state->points = frag_alloc(count, sizeof *state->points);
+    state->errors = frag_alloc(count, sizeof *state->errors);
+    state->progress = frag_progress_start(state->plot.arguments, "replaying", "runs", count);
+    frag_for_each((uint32_t)state->threads, count, run_job, state);
+    frag_progress_end(state->progress);
+    for (size_t i = 0; i < count && !frag_is_interrupted(); i++)
+        if (state->errors[i].code != FRAG_E_NONE) {
+            *error = state->errors[i];
+            return false;
+        }
+    return true;
+}
+
+static double cost_of(const fronting *state, const point *at)
+{
+    return state->is_by_time ? at->time_ns : (double)at->calls;
+}
+
+/* Is a at least as good as b in both, and better in one? */
+static bool beats(const fronting *state, const point *a, const point *b)
+{
+    double cost_a = cost_of(state, a);
+    double cost_b = cost_of(state, b);
+    return !a->has_oom && a->reserved_bytes <= b->reserved_bytes && cost_a <= cost_b &&
+           (a->reserved_bytes < b->reserved_bytes || cost_a < cost_b);
+}
+
+static void mark_front(fronting *state)
+{
+    size_t count = state->policies.count;
+    for (size_t i = 0; i < count; i++) {
+        point *at = &state->points[i];
+        at->is_front = !at->has_oom;
+        for (size_t j = 0; at->is_front && j < count; j++)
+            at->is_front = !beats(state, &state->points[j], at);
+    }
+}
+
+/* ---- data */
+
+static uint64_t bound_of(const fronting *state)
+{
+    return state->trace->stats.peak_requested_bytes;
+}
+
+/* Percent; what is nearer to the bound than the lowest one that is drawn stands there. */
+static const double over_least = 0.1;
+
+static double over_of(const fronting *state, const point *at)
+{
+    double over = ((double)at->reserved_bytes / (double)bound_of(state) - 1) * 100;
+    return over > over_least ? over : over_least;
+}
+
+static void write_data(const fronting *state)
+{
+    FILE *stream = state->plot.data;
+    fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_front,name_x,"
+          "name_y\n",
+          stream);
+    for (size_t i = 0; i < state->policies.count; i++) {
+        const point *at = &state->points[i];
+        fprintf(stream, "%zu,", i + 1);
+        frag_text_write_csv(stream, at->policy);
+        fprintf(stream, ",%" PRIu64 ",%.6f,%" PRIu64 ",", at->reserved_bytes, over_of(state, at),
+                at->calls);
+        if (at->is_time_modelled)
+            fprintf(stream, "%.0f", at->time_ns);
+        fprintf(stream, ",%d,%d,%d,%d\n", at->has_oom ? 1 : 0, at->is_front ? 1 : 0,
+                sides[at->side].x, sides[at->side].y);
+    }
+}
+
+/* ---- names that do not cover one another */
+
+typedef struct box {
+    double left, right, low, high; /* pixels */
+} box;
+
+static bool overlaps(const box *a, const box *b)
+{
+    return a->left < b->right && b->left < a->right && a->low < b->high && b->low < a->high;
+}
+
+static box name_box(const point *at, double x, double y, size_t side)
+{
+    double width = 7.0 * (double)strlen(at->policy) + 4;
+    double across = sides[side].y == 0 ? 8 : 3;
+    double left = sides[side].x > 0   ? x + across
+                  : sides[side].x < 0 ? x - across - width
+                                      : x - width / 2;
+    double low = y - 7 + 14.0 * sides[side].y;
+    return (box){left, left + width, low, low + 14};
+}
+
+/* Where the points are on a picture of 800 by 500, near enough. */
+typedef struct axis_ends {
+    double x_least, x_most, y_most;
+} axis_ends;
+
+static double x_of(const fronting *state, const axis_ends *ends, const point *at)
+{
+    double cost = cost_of(state, at);
+    double x = log(cost < ends->x_least ? ends->x_least : cost);
+    return 700 * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
+}
+
+static double y_of(const fronting *state, const axis_ends *ends, const point *at)
+{
+    return 400 * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
+}
+
+/* Each name takes the first side on which it covers no point and no name before it; those of the
+ * front choose first. */
+static void place_names(fronting *state, const axis_ends *ends)
+{
+    size_t count = state->policies.count;
+    box *taken = frag_alloc(2 * count, sizeof *taken);
+    size_t taken_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const point *at = &state->points[i];
+        double x = x_of(state, ends, at);
+        double y = y_of(state, ends, at);
+        if (!at->has_oom)
+            taken[taken_count++] = (box){x - 3, x + 3, y - 3, y + 3};
+    }
+    for (size_t turn = 0; turn < 2 * count; turn++) {
+        point *at = &state->points[turn % count];
+        if (at->has_oom || at->is_front != (turn < count))
+            continue;
+        double x = x_of(state, ends, at);
+        double y = y_of(state, ends, at);
+        size_t fewest = SIZE_MAX;
+        for (size_t side = 0; side < SIDE_COUNT; side++) {
+            box name = name_box(at, x, y, side);
+            size_t covered = name.left < 0 || name.right > 790 || name.low < -10 ? 2 : 0;
+            covered += at->is_front && side == 0 ? 1 : 0; /* where its line goes on */
+            for (size_t i = 0; i < taken_count; i++)
+                covered += overlaps(&name, &taken[i]) ? 1 : 0;
+            if (covered >= fewest)
+                continue;
+            fewest = covered;
+            at->side = side;
+        }
+        taken[taken_count++] = name_box(at, x, y, at->side);
+    }
+    free(taken);
+}
+
+/* ---- the figure */
+
+static void define(fronting *state, const axis_ends *ends)
+{
+    frag_plot *plot = &state->plot;
+    char bound[FRAG_BYTES_TEXT_MAX];
+    frag_text title = {0};
+    frag_text_add(&title, "%s · bound: %s requested at the peak", state->recording.name,
+                  frag_bytes_text(bound_of(state), bound));
+    frag_plot_define_title(plot, title.bytes);
+    frag_text_destroy(&title);
+    frag_plot_define_number(plot, "is_by_time", state->is_by_time ? 1 : 0);
+    frag_plot_define_number(plot, "over_least", over_least);
+    frag_plot_define_number(plot, "x_least", ends->x_least);
+    frag_plot_define_number(plot, "x_most", ends->x_most);
+    frag_plot_define_number(plot, "y_most", ends->y_most);
+}
+
+static int compare_points(const void *left, const void *right)
+{
+    const point *a = left;
+    const point *b = right;
+    if (a->has_oom != b->has_oom)
+        return a->has_oom ? 1 : -1;
+    if (a->reserved_bytes != b->reserved_bytes)
+        return a->reserved_bytes < b->reserved_bytes ? -1 : 1;
+    return strcmp(a->policy, b->policy);
+}
+
+/* With characters: from the least memory to the most. */
+static void print_characters(fronting *state)
+{
+    FILE *stream = frag_output_stream(state->plot.output);
+    size_t count = state->policies.count;
+    size_t width = 6;
+    char reserved[FRAG_BYTES_TEXT_MAX];
+    char calls[FRAG_BYTES_TEXT_MAX];
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(state->points[i].policy);
+        width = length > width ? length : width;
+    }
+    qsort(state->points, count, sizeof *state->points, compare_points);
+    fprintf(stream, "%s\n  %-*s  peak reserved  over bound  device calls%s\n",
+            state->recording.name, (int)width, "policy",
+            state->is_by_time ? "  modelled time" : "");
+    for (size_t i = 0; i < count; i++) {
+        const point *at = &state->points[i];
+        fprintf(stream, "%s %-*s  ", at->is_front ? "*" : " ", (int)width, at->policy);
+        if (at->has_oom) {
+            fputs("out of memory\n", stream);
+            continue;
+        }
+        fprintf(stream, "%13s  %+9.1f%%  %12s", frag_bytes_text(at->reserved_bytes, reserved),
+                ((double)at->reserved_bytes / (double)bound_of(state) - 1) * 100,
+                frag_count_text(at->calls, calls));
+        if (state->is_by_time)
+            fprintf(stream, "  %10.3f ms", at->time_ns / 1e6);
+        fputc('\n', stream);
+    }
+    fputs("\n* no other policy is better in both\n", stream);
+}
+
+static bool fill(fronting *state, const frag_arguments *arguments, frag_error *error)
+{
+    const char *by = frag_arguments_value(arguments, "by");
+    state->is_by_time = by != NULL ? strcmp(by, "time") == 0 : state->device.latency != NULL;
+    if (state->is_by_time && state->device.latency == NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "--by time needs what calls cost; --latency FILE or --gpu NAME tell it");
+    if (bound_of(state) == 0)
+        return frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is no front");
+    if (!run_policies(state, error))
+        return false;
+    if (frag_is_interrupted())
+        return true;
+    mark_front(state);
+    axis_ends ends = {.x_least = HUGE_VAL, .y_most = 10};
+    for (size_t i = 0; i < state->policies.count; i++) {
+        const point *at = &state->points[i];
+        double cost = cost_of(state, at) > 1 ? cost_of(state, at) : 1;
+        if (at->has_oom)
+            continue;
+        ends.x_least = cost < ends.x_least ? cost : ends.x_least;
+        ends.x_most = cost > ends.x_most ? cost : ends.x_most;
+        ends.y_most = over_of(state, at) > ends.y_most ? over_of(state, at) : ends.y_most;
+    }
+    if (ends.x_most == 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "every policy runs out of memory on this device; there is no front");
+    ends.x_least /= 1.5;
+    ends.x_most *= 3; /* for the names on the right */
+    ends.y_most *= 1.5;
+    place_names(state, &ends);
+    write_data(state);
+    define(state, &ends);
+    state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
+    if (state->plot.is_written)
+        print_characters(state);
+    return true;
+}
+
+static int front_command(const frag_arguments *arguments)
+{
+    fronting state = {.threads = frag_core_count()};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
+        !frag_plot_load(arguments, false, &state.recording, &state.trace, &error) ||
+        !frag_plot_begin(&state.plot, "front", arguments, &error)) {
+        code = frag_report(&error);
+    } else {
+        code = frag_plot_conclude(&state.plot, fill(&state, arguments, &error), &error);
+    }
+    free(state.points);
+    free(state.errors);
+    frag_recording_destroy(&state.recording);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_plot_front = {
+    .name = "front",
+    .operands = "TRACE",
+    .summary = "memory against device calls or their time, and the policies that nothing beats",
+    .description =
+        "Draws each policy as a point: how far its peak of reserved bytes is above the bound, the "
+        "peak of requested bytes, and what it cost in device calls, or in their modelled time. A "
+        "policy is on the front when no other is at least as good in both and better in one. "
+        "Policies that run out of memory are not drawn.",
+    .examples = "fraglab plot front train.pickle -o front.svg\n"
+                "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
+                "docs/latency-example.yaml -o front.pdf",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = front_command,
+};
