@@ -108,7 +108,9 @@ well_formed() {
 }
 
 @test "the points of a front are rows of runs, and its policies are those that none beats" {
-    for latency in "" "--latency docs/latency-example.yaml"; do
+    printf '%s\n' "name: Test" "calls:" "  malloc: {base_us: 30}" "  free: {base_us: 40}" "  map: {base_us: 90}" \
+        "  unmap: {base_us: 100}" >"$out/latency.yaml"
+    for latency in "" "--latency $out/latency.yaml"; do
         # rmm-fixed-size runs out of memory: it is on no front and beats none.
         ./fraglab plot front $S/unet.pickle.zst $latency --format csv >"$out/front.csv"
         ./fraglab run $S/unet.pickle.zst --policy all $latency --format csv >"$out/rows.csv"

@@ -27,7 +27,8 @@ static const frag_command_option options[] = {
 static const struct {
     int x, y;
 } sides[] = {{1, 0}, {-1, 0}, {0, 1},  {0, -1},  {1, 1}, {1, -1}, {-1, 1}, {-1, -1},
-             {1, 2}, {1, -2}, {-1, 2}, {-1, -2}, {1, 3}, {1, -3}, {-1, 3}, {-1, -3}};
+             {1, 2}, {1, -2}, {-1, 2}, {-1, -2}, {1, 3}, {1, -3}, {-1, 3}, {-1, -3},
+             {1, 4}, {1, -4}, {-1, 4}, {-1, -4}, {1, 5}, {1, -5}};
 
 #define SIDE_COUNT (sizeof sides / sizeof sides[0])
 
@@ -173,7 +174,7 @@ static box name_box(const point *at, double x, double y, size_t side)
                   : sides[side].x < 0 ? x - across - width
                                       : x - width / 2;
     double low = y - 7 + 14.0 * sides[side].y;
-    return (box){left, left + width, low, low + 14};
+    return (box){left, left + width, low + 0.5, low + 13.5};
 }
 
 /* Where the points are on a picture of 800 by 500, near enough. */
@@ -193,8 +194,8 @@ static double y_of(const fronting *state, const axis_ends *ends, const point *at
     return 400 * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
 }
 
-/* Each name takes the first side on which it covers no point and no name before it; those of the
- * front choose first. */
+/* Each name takes the first side on which it covers nothing, or else as little as can be: rather a
+ * point than a name. Those of the front choose first. */
 static void place_names(fronting *state, const axis_ends *ends)
 {
     size_t count = state->policies.count;
@@ -207,6 +208,7 @@ static void place_names(fronting *state, const axis_ends *ends)
         if (!at->has_oom)
             taken[taken_count++] = (box){x - 3, x + 3, y - 3, y + 3};
     }
+    size_t point_count = taken_count;
     for (size_t turn = 0; turn < 2 * count; turn++) {
         point *at = &state->points[turn % count];
         if (at->has_oom || at->is_front != (turn < count))
@@ -216,10 +218,10 @@ static void place_names(fronting *state, const axis_ends *ends)
         size_t fewest = SIZE_MAX;
         for (size_t side = 0; side < SIDE_COUNT; side++) {
             box name = name_box(at, x, y, side);
-            size_t covered = name.left < 0 || name.right > 790 || name.low < -10 ? 2 : 0;
+            size_t covered = name.left < 0 || name.right > 790 || name.low < -10 ? 4 : 0;
             covered += at->is_front && side == 0 ? 1 : 0; /* where its line goes on */
             for (size_t i = 0; i < taken_count; i++)
-                covered += overlaps(&name, &taken[i]) ? 1 : 0;
+                covered += !overlaps(&name, &taken[i]) ? 0 : i < point_count ? 1 : 4;
             if (covered >= fewest)
                 continue;
             fewest = covered;
