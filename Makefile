@@ -247,6 +247,12 @@ explain-truth: setup-test
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_explain_truth >&2
 	@build/release/tests/test_explain_truth "$(or $(FOLDER),$(error FOLDER= is missing))"
 
+# The tables of docs/own-policy.md: of the bundled recordings, or of those in FOLDER.
+evidence: fraglab
+	@bash tests/evidence.sh peaks $(FOLDER:%=%/*.zst)
+	@echo
+	@bash tests/evidence.sh capacity $(FOLDER:%=%/*.zst)
+
 # Policies against logs of the real libraries: those that come along, or any folder of them.
 golden: fraglab
 	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
@@ -325,6 +331,7 @@ help:
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'
+	@echo 'make evidence   the policy of our own against others, on the bundled recordings or those in FOLDER=...'
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
@@ -341,5 +348,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
-        help-golden bench predictions explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
+        help-golden bench predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

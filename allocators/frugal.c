@@ -227,7 +227,7 @@ static uint64_t step_of(const frag_policy *policy, uint32_t area, uint64_t bytes
 static bool map(frag_policy *policy, const frag_page_run *run, uint64_t bytes, uint32_t *hole)
 {
     policy->call_count++;
-    if (!frag_page_space_map(&policy->space, run->hollow, bytes, hole))
+    if (!frag_page_space_map(&policy->space, run, bytes, hole))
         return false;
     if (policy->space.mapped_bytes > policy->mapped_max_bytes)
         policy->mapped_max_bytes = policy->space.mapped_bytes;

@@ -173,17 +173,19 @@ static void look_at_void(void *context, const frag_free_entry *entry)
     const frag_block *high = &blocks[hollow->next];
     uint64_t below = low->state == FRAG_BLOCK_HOLE ? low->bytes : 0;
     uint64_t above = high->state == FRAG_BLOCK_HOLE ? high->bytes : 0;
-    uint64_t missing = 0;
-    FRAG_ASSERT(below < at->bytes);
-    if (below + hollow->bytes >= at->bytes)
-        missing = frag_round_up(at->bytes - below, at->space->device->page_bytes);
-    else if (below + hollow->bytes + above >= at->bytes)
-        missing = hollow->bytes;
-    else
+    uint64_t page = at->space->device->page_bytes;
+    FRAG_ASSERT(below < at->bytes && above < at->bytes);
+    /* Of a hole on either side; where neither is enough, the whole void joins the two. */
+    frag_page_run run = {.hollow = entry->id, .missing = hollow->bytes, .room = hollow->bytes};
+    uint64_t more = above > below ? above : below;
+    if (more + hollow->bytes >= at->bytes) {
+        run.missing = frag_round_up(at->bytes - more, page);
+        run.is_high = above > below;
+    } else if (below + hollow->bytes + above < at->bytes) {
         return;
-    frag_page_run run = {entry->id, missing, hollow->bytes};
-    if (!at->is_found || missing < at->best.missing ||
-        (missing == at->best.missing && hollow->address < blocks[at->best.hollow].address))
+    }
+    if (!at->is_found || run.missing < at->best.missing ||
+        (run.missing == at->best.missing && hollow->address < blocks[at->best.hollow].address))
         at->best = run;
     at->is_found = true;
 }
@@ -197,20 +199,27 @@ bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t
     return at.is_found;
 }
 
-bool frag_page_space_map(frag_page_space *space, uint32_t hollow, uint64_t bytes, uint32_t *hole)
+bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint64_t bytes,
+                         uint32_t *hole)
 {
     frag_block *blocks = space->records.blocks;
-    uint32_t area = frag_page_space_area_of(space, blocks[hollow].address);
-    if (frag_device_map(space->device, blocks[hollow].address, bytes) != FRAG_DEVICE_OK)
+    uint32_t id = run->hollow;
+    uint32_t area = frag_page_space_area_of(space, blocks[id].address);
+    uint64_t rest = blocks[id].bytes - bytes;
+    uint64_t from = blocks[id].address + (run->is_high ? rest : 0);
+    if (frag_device_map(space->device, from, bytes) != FRAG_DEVICE_OK)
         return false;
-    remove_void(space, area, hollow);
-    if (blocks[hollow].bytes > bytes)
-        insert_void(space, area, split_off(space, hollow, blocks[hollow].bytes - bytes));
-    blocks[hollow].state = FRAG_BLOCK_HOLE;
-    blocks[hollow].link = space->clean;
+    remove_void(space, area, id);
+    if (rest > 0) {
+        uint32_t high = split_off(space, id, run->is_high ? bytes : rest);
+        insert_void(space, area, run->is_high ? id : high);
+        id = run->is_high ? high : id;
+    }
+    blocks[id].state = FRAG_BLOCK_HOLE;
+    blocks[id].link = space->clean;
     space->mapped_bytes += bytes;
     space->areas[area].mapped_bytes += bytes;
-    *hole = join(space, area, hollow);
+    *hole = join(space, area, id);
     return true;
 }
 
@@ -265,9 +274,14 @@ static void look_at_hole(void *context, const frag_free_entry *entry)
     frag_page_donor *wanted = at->wanted;
     const frag_block *hole = &at->space->records.blocks[entry->id];
     const frag_page_run *run = wanted->spared;
-    if (run != NULL &&
-        (hole->next == run->hollow || (hole->previous == run->hollow && run->missing == run->room)))
-        return;
+    if (run != NULL) {
+        bool is_whole = run->missing == run->room;
+        bool is_low_spared = is_whole || !run->is_high;
+        bool is_high_spared = is_whole || run->is_high;
+        if ((is_low_spared && hole->next == run->hollow) ||
+            (is_high_spared && hole->previous == run->hollow))
+            return;
+    }
     uint64_t has = pages_inside(at->space, entry->id);
     uint64_t best = wanted->best_bytes;
     bool is_better = best < wanted->enough ? has > best : has < best && has >= wanted->enough;

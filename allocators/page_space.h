@@ -40,11 +40,12 @@ typedef struct frag_page_space {
     uint64_t mapped_bytes;
 } frag_page_space;
 
-/* Free pages that lie together, and more that may be mapped there. */
+/* A free place, and what is to be mapped of the void in it. */
 typedef struct frag_page_run {
     uint32_t hollow;  /* the void */
-    uint64_t missing; /* bytes to map, whole pages, from the start of the void */
-    uint64_t room;    /* bytes that could be mapped there */
+    uint64_t missing; /* bytes to map, whole pages */
+    uint64_t room;    /* bytes of the void: that could be mapped */
+    bool is_high;     /* mapped at the end of the void, below the hole above; else at its start */
 } frag_page_run;
 
 /* Which hole is looked for to lose pages. */
@@ -64,9 +65,10 @@ bool frag_page_space_create(frag_page_space *space, const frag_policy_setup *set
  * false: there is none. */
 bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t bytes,
                            frag_page_run *run);
-/* Maps pages at the start of a void; they are joined with the holes they touch. *hole: what became
- * of them. false: the device refused. */
-bool frag_page_space_map(frag_page_space *space, uint32_t hollow, uint64_t bytes, uint32_t *hole);
+/* Maps bytes of the run, missing or more; they are joined with the holes they touch. *hole: what
+ * became of them. false: the device refused. */
+bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint64_t bytes,
+                         uint32_t *hole);
 /* Unmaps the last pages inside a hole, at most bytes of them. Returns how many bytes that were. */
 uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes);
 /* Looks for a hole that can lose pages in an area: the one with the fewest whole pages that are

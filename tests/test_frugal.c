@@ -99,6 +99,23 @@ static void only_as_many_pages_move_as_are_missing(void **state)
     small_world_close(&world);
 }
 
+static void a_place_grows_downwards_where_that_takes_fewer_pages(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "frugal", FRAG_UNLIMITED);
+    frag_grant low = small_world_alloc(&world, MIB(100));
+    frag_grant high = small_world_alloc(&world, MIB(100));
+    (void)small_world_alloc(&world, MIB(100));
+    small_world_free(&world, low);
+    small_world_empty_cache(&world);
+    small_world_free(&world, high);
+    frag_grant both = small_world_alloc(&world, MIB(150));
+    assert_int_equal(both.address, low.address + MIB(50));
+    assert_int_equal(world.device->reserved_bytes, MIB(250));
+    small_world_close(&world);
+}
+
 static void no_page_moves_when_calls_are_dear(void **state)
 {
     (void)state;
@@ -234,6 +251,7 @@ int main(void)
         cmocka_unit_test(growth_is_in_steps_that_small_requests_do_not_share),
         cmocka_unit_test(pages_move_where_a_new_peak_would_be),
         cmocka_unit_test(only_as_many_pages_move_as_are_missing),
+        cmocka_unit_test(a_place_grows_downwards_where_that_takes_fewer_pages),
         cmocka_unit_test(no_page_moves_when_calls_are_dear),
         cmocka_unit_test(a_full_device_makes_do_with_all_that_is_free),
         cmocka_unit_test(everything_free_goes_back_on_empty_cache),
