@@ -31,7 +31,8 @@ ink(front) = front ? '#000000' : '#777777'
 set datafile missing NaN
 plot \
     data using (x(1)):(over(0)) smooth unique with steps linewidth 1.2 linecolor '#56B4E9' dashtype 2, \
-    data using (x(0)):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#999999', \
+    data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#999999', \
+    data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#999999', \
     data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2', \
     for [front = 0:1] for [up = -5:5] data using (named(front, 1, up)):(over(0)):(strcol('policy')) with labels left offset 0.9, 0.85 * up noenhanced textcolor rgb ink(front), \
     for [front = 0:1] for [up = -5:5] data using (named(front, -1, up)):(over(0)):(strcol('policy')) with labels right offset -0.9, 0.85 * up noenhanced textcolor rgb ink(front), \

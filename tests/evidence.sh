@@ -9,7 +9,7 @@
 set -eu -o pipefail
 export LC_ALL=C.UTF-8
 PROGRAM=${PROGRAM:-./fraglab}
-POLICIES=${POLICIES:-pytorch pytorch:expandable_segments=true best-fit tlsf frugal}
+POLICIES=${POLICIES:-pytorch pytorch:expandable_segments=true best-fit gmlake planned frugal}
 
 kind=${1:-}
 shift || true

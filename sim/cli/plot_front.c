@@ -38,7 +38,8 @@ typedef struct point {
     uint64_t calls;
     double time_ns;
     bool is_time_modelled;
-    bool has_oom; /* it did less work: its peak and its calls say nothing */
+    bool has_oom;    /* it did less work: its peak and its calls say nothing */
+    bool is_planned; /* it saw the trace first, which no allocator can: a bound, not a rival */
     bool is_front;
     size_t side; /* where its name stands: see sides */
 } point;
@@ -73,7 +74,8 @@ static void run_job(void *context, uint64_t index)
                                            .calls = frag_run_memory_calls(&result),
                                            .time_ns = result.modelled_time_ns,
                                            .is_time_modelled = result.is_time_modelled,
-                                           .has_oom = result.replay.oom.has_happened};
+                                           .has_oom = result.replay.oom.has_happened,
+                                           .is_planned = resolved.ops->plan != NULL};
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);
@@ -105,8 +107,8 @@ static bool beats(const fronting *state, const point *a, const point *b)
 {
     double cost_a = cost_of(state, a);
     double cost_b = cost_of(state, b);
-    return !a->has_oom && a->reserved_bytes <= b->reserved_bytes && cost_a <= cost_b &&
-           (a->reserved_bytes < b->reserved_bytes || cost_a < cost_b);
+    return !a->has_oom && !a->is_planned && a->reserved_bytes <= b->reserved_bytes &&
+           cost_a <= cost_b && (a->reserved_bytes < b->reserved_bytes || cost_a < cost_b);
 }
 
 static void mark_front(fronting *state)
@@ -114,7 +116,7 @@ static void mark_front(fronting *state)
     size_t count = state->policies.count;
     for (size_t i = 0; i < count; i++) {
         point *at = &state->points[i];
-        at->is_front = !at->has_oom;
+        at->is_front = !at->has_oom && !at->is_planned;
         for (size_t j = 0; at->is_front && j < count; j++)
             at->is_front = !beats(state, &state->points[j], at);
     }
@@ -139,7 +141,8 @@ static double over_of(const fronting *state, const point *at)
 static void write_data(const fronting *state)
 {
     FILE *stream = state->plot.data;
-    fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_front,name_x,"
+    fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_"
+          "front,name_x,"
           "name_y\n",
           stream);
     for (size_t i = 0; i < state->policies.count; i++) {
@@ -150,8 +153,8 @@ static void write_data(const fronting *state)
                 at->calls);
         if (at->is_time_modelled)
             fprintf(stream, "%.0f", at->time_ns);
-        fprintf(stream, ",%d,%d,%d,%d\n", at->has_oom ? 1 : 0, at->is_front ? 1 : 0,
-                sides[at->side].x, sides[at->side].y);
+        fprintf(stream, ",%d,%d,%d,%d,%d\n", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
+                at->is_front ? 1 : 0, sides[at->side].x, sides[at->side].y);
     }
 }
 
@@ -218,7 +221,7 @@ static void place_names(fronting *state, const axis_ends *ends)
         size_t fewest = SIZE_MAX;
         for (size_t side = 0; side < SIDE_COUNT; side++) {
             box name = name_box(at, x, y, side);
-            size_t covered = name.left < 0 || name.right > 790 || name.low < -10 ? 4 : 0;
+            size_t covered = name.left < 0 || name.right > 790 || name.low < 2 ? 4 : 0;
             covered += at->is_front && side == 0 ? 1 : 0; /* where its line goes on */
             for (size_t i = 0; i < taken_count; i++)
                 covered += !overlaps(&name, &taken[i]) ? 0 : i < point_count ? 1 : 4;
@@ -291,7 +294,7 @@ static void print_characters(fronting *state)
             fprintf(stream, "  %10.3f ms", at->time_ns / 1e6);
         fputc('\n', stream);
     }
-    fputs("\n* no other policy is better in both\n", stream);
+    fputs("\n* none beats it, but for policies that see the trace first\n", stream);
 }
 
 static bool fill(fronting *state, const frag_arguments *arguments, frag_error *error)
@@ -362,7 +365,8 @@ const frag_command frag_command_plot_front = {
         "Draws each policy as a point: how far its peak of reserved bytes is above the bound, the "
         "peak of requested bytes, and what it cost in device calls, or in their modelled time. A "
         "policy is on the front when no other is at least as good in both and better in one. "
-        "Policies that run out of memory are not drawn.",
+        "Policies that see the trace first, such as offline, are drawn hollow and count for no "
+        "front; those that run out of memory are not drawn.",
     .examples = "fraglab plot front train.pickle -o front.svg\n"
                 "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
                 "docs/latency-example.yaml -o front.pdf",
