@@ -140,6 +140,27 @@ ADDS_UP='{
 
 # The recording says what PyTorch itself reserved. gpt-varlen-oom was recorded on a device that was
 # full: that limit is part of what is replayed below.
+@test "frugal makes no more device calls than pytorch, and holds less than any policy that sees no trace first" {
+    # docs/own-policy.md: on each recording, and by the geometric mean over all of them.
+    check '{
+        trace = value("trace.name") " device " value("trace.device")
+        policy = value("policy.name")
+        # What serves only a part of a recording, or sees it first, is no rival.
+        if (policy ~ /^(rmm-fixed-size|offline|planned)$/) next
+        calls = value("device_calls.malloc") + value("device_calls.free") + value("device_calls.reserve")
+        calls += value("device_calls.unreserve") + value("device_calls.map") + value("device_calls.unmap")
+        if (policy == "pytorch") limit[trace] = calls
+        if (policy == "frugal" && calls > limit[trace]) print trace ": " calls " calls, pytorch " limit[trace]
+        logs[policy] += log(value("peak.reserved_bytes") / value("trace.peak_requested_bytes"))
+        compared++
+    }
+    END {
+        for (policy in logs)
+            if (policy != "frugal" && logs[policy] <= logs["frugal"]) print policy " holds no more"
+        if (compared < 13 * 20) print compared " rows were compared"
+    }'
+}
+
 @test "pytorch reserves what PyTorch reserved when the recording was made" {
     check 'value("policy.name") == "pytorch" && value("trace.name") !~ /^gpt-varlen-oom/ {
         same++
