@@ -2,7 +2,8 @@
  * that finds no free block gets a range into which chunks of several free blocks are mapped, before
  * or after new memory is tried, and such ranges are kept for requests of their size. Source: Guo
  * and others, ASPLOS 2024; antgroup/glake, GMLake. Ours moves chunks where GMLake maps them a
- * second time: the same bytes are held at every event, with more unmaps. */
+ * second time: the same bytes are held at every event, with more unmaps, after a wait for the
+ * stream. */
 #include "allocators/gmlake_state.h"
 #include "sim/base/bytes.h"
 
@@ -129,10 +130,16 @@ static bool add_home(frag_policy *policy, uint64_t bytes, uint32_t stream)
     return true;
 }
 
-static void release_all(frag_policy *policy)
+static void unstitch_all(frag_policy *policy)
 {
     (void)frag_device_synchronize(policy->space.device);
+    policy->has_waited = true;
     frag_lake_unstitch(policy);
+}
+
+static void release_all(frag_policy *policy)
+{
+    unstitch_all(policy);
     frag_lake_release(policy);
 }
 
@@ -204,7 +211,7 @@ static outcome stitch(frag_policy *policy, uint64_t bytes, uint32_t stream, uint
         return OUTCOME_NONE;
     uint32_t header = frag_lake_stitch(policy, choose_pieces(policy, bytes, stream), bytes);
     if (header == NONE) {
-        frag_lake_unstitch(policy);
+        unstitch_all(policy);
         if (policy->free_bytes[stream] < bytes)
             return OUTCOME_NONE;
         header = frag_lake_stitch(policy, choose_pieces(policy, bytes, stream), bytes);
@@ -213,7 +220,7 @@ static outcome stitch(frag_policy *policy, uint64_t bytes, uint32_t stream, uint
     }
     outcome got = grant_range(policy, header, id);
     if (policy->stitched_bytes > values[OPTION_COLLECT].number)
-        frag_lake_unstitch(policy);
+        unstitch_all(policy);
     return got;
 }
 
@@ -257,6 +264,7 @@ static bool gmlake_alloc(frag_policy *policy, const frag_request *request, frag_
     uint64_t bytes = rounded(policy, request->bytes);
     uint32_t id = NONE;
     outcome got = OUTCOME_LOST;
+    policy->has_waited = false;
     while (got == OUTCOME_LOST)
         got = request->bytes <= SMALL_MAX ? try_small(policy, bytes, request->stream, &id)
                                           : try_large(policy, bytes, request->stream, &id);

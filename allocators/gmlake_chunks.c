@@ -121,12 +121,16 @@ static uint32_t cut_out(frag_policy *policy, uint32_t home, uint64_t address, ui
     return id;
 }
 
-/* Moves the chunks of a run; neither place may be in use. false: they were lost. */
+/* Moves the chunks of a run; neither place may be in use. The last work on them may still be on its
+ * way on their stream, so the first move of a request waits for that. false: they were lost. */
 static bool move(frag_policy *policy, frag_lake_run *run, bool goes_home)
 {
     frag_device *device = policy->space.device;
     uint64_t from = goes_home ? run->place : run->address;
     uint64_t to = goes_home ? run->address : run->place;
+    if (!policy->has_waited)
+        frag_device_stream_wait(device, policy->sides[run->home].stream);
+    policy->has_waited = true;
     device->for_stream = policy->sides[run->home].stream;
     bool is_gone = frag_device_unmap(device, from, run->bytes) == FRAG_DEVICE_OK;
     FRAG_ASSERT(is_gone || device->has_failed);

@@ -66,6 +66,7 @@ struct frag_policy {
     uint64_t chunk_bytes;
     uint64_t stitched_bytes; /* of all stitched ranges */
     uint64_t held_bytes;
+    bool has_waited; /* for the stream, since the request being served came */
     const frag_option_value *values;
 };
 
