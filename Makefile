@@ -272,6 +272,11 @@ torch-dryrun: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh gpu_replay/dryrun/dryrun.sh build/release $(or $(TORCH),2.9.1) $(FOLDER) || [ $$? = 77 ]
 
+# Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
+conformance: setup-test
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
+	@$(BUILD)/tests/test_conformance "$(or $(POLICY),$(error POLICY= is missing, such as POLICY=./mine.so))" $(ALIGN)
+
 bench: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
@@ -301,7 +306,7 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
 
 install: fraglab
-	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DOCDIR)"
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
@@ -310,6 +315,7 @@ install: fraglab
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
+	install -m 644 examples/my_policy.c examples/Makefile "$(DATADIR)/examples/"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
 	for file in $(wildcard docs/*.md docs/*.yaml docs/*.c docs/*.png) README.md LICENSE CITATION.cff; do \
@@ -328,6 +334,7 @@ help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
 	@echo 'make demo       replay sample recordings, draw the plots into build/demo/'
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
+	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'
@@ -348,5 +355,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
-        help-golden bench predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
+        help-golden conformance bench predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

@@ -4,7 +4,7 @@
 setup_file() {
     mkdir -p build
     # The object that docs/adding-a-policy.md speaks of.
-    ${CC:-gcc} -std=c11 -O2 -fPIC -shared -I. -o build/example-policy.so docs/example-policy.c
+    ${CC:-gcc} -std=c11 -O2 -fPIC -shared -I. -o build/my_policy.so examples/my_policy.c
     # The libraries that docs/software-cuda.md speaks of.
     MAKEFLAGS= make -s software-cuda >/dev/null
 }

@@ -71,3 +71,14 @@ note_apt() {
     cd "$BATS_TEST_TMPDIR"
     gcc -std=c11 -Wall -Werror -fPIC -shared -I "$ROOT/usr/local/include/fraglab" -o mine.so mine.c
 }
+
+@test "the template is built against the installed headers, and replays" {
+    ROOT=$BATS_TEST_TMPDIR/root
+    make --no-print-directory -s DESTDIR="$ROOT" install >/dev/null
+    cp "$ROOT"/usr/local/share/fraglab/examples/* "$BATS_TEST_TMPDIR"
+    mv "$BATS_TEST_TMPDIR/my_policy.c" "$BATS_TEST_TMPDIR/mine.c"
+    printf '# fraglab trace 1\nalloc 0 1000\nfree 0\n' >"$BATS_TEST_TMPDIR/t.trace"
+    make -s -C "$BATS_TEST_TMPDIR" try POLICY=mine TRACE=t.trace PREFIX="$ROOT/usr/local" \
+        FRAGLAB="$ROOT/usr/local/bin/fraglab" >"$BATS_TEST_TMPDIR/out"
+    grep -q '^./mine.so *2.00 MiB' "$BATS_TEST_TMPDIR/out"
+}

@@ -26,44 +26,57 @@ setup() {
 }
 
 @test "the example of the documentation is built, loaded and keeps its invariants" {
-    build docs/example-policy.c "$X" -I.
+    build examples/my_policy.c "$X" -I.
     for recording in traces/samples/*.zst; do
         ./fraglab run "$recording" --policy "$X" --check 200 --capacity 12GiB
     done
 }
 
 @test "its rows carry its name and options, and add up" {
-    build docs/example-policy.c "$X" -I.
+    build examples/my_policy.c "$X" -I.
     ./fraglab run "$RECORDING" --policy "$X:align=4MiB" --format jsonl >"$BATS_TEST_TMPDIR/row"
     cat "$BATS_TEST_TMPDIR/row"
-    grep -q '"policy":{"name":"example","label":"[^"]*x.so:align=4MiB","options":{"align":4194304}}' \
+    grep -q '"policy":{"name":"my-policy","label":"[^"]*x.so:align=4MiB","options":{"align":4194304}}' \
         "$BATS_TEST_TMPDIR/row"
     grep -q '"failed_requests":0' "$BATS_TEST_TMPDIR/row"
 }
 
 @test "the command of the documentation builds it" {
-    command=$(sed -n 's/^\(gcc .*docs\/example-policy\.c\)$/\1/p' docs/adding-a-policy.md)
+    command=$(sed -n 's/^\(gcc .*examples\/my_policy\.c\)$/\1/p' docs/adding-a-policy.md)
     [ -n "$command" ]
     mkdir -p build
     ${CC:-gcc} ${command#gcc }
-    ./fraglab run "$RECORDING" --policy ./build/example-policy.so
+    ./fraglab run "$RECORDING" --policy ./build/my_policy.so
+}
+
+@test "the conformance test takes it, and finds a policy that breaks the contract" {
+    make --no-print-directory -s build/release/tests/test_conformance >/dev/null
+    build examples/my_policy.c "$X" -I.
+    build/release/tests/test_conformance "$X:align=1MiB" 1048576
+    sed 's/block_bytes = bytes/block_bytes = bytes - 1/' examples/my_policy.c >"$BATS_TEST_TMPDIR/broken.c"
+    build "$BATS_TEST_TMPDIR/broken.c" "$BATS_TEST_TMPDIR/broken.so" -I.
+    run build/release/tests/test_conformance "$BATS_TEST_TMPDIR/broken.so"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"a block is smaller than the rounded request"* ]]
+    run build/release/tests/test_conformance "$X" no-number
+    [ "$status" -eq 2 ]
 }
 
 @test "it finds the least capacity" {
-    build docs/example-policy.c "$X" -I.
+    build examples/my_policy.c "$X" -I.
     ./fraglab min-capacity "$RECORDING" --policy "$X" --format jsonl | grep -q '"capacity_bytes":[0-9]'
 }
 
 @test "a wrong option is refused as for any policy" {
-    build docs/example-policy.c "$X" -I.
-    refuses 2 "example has no option 'algn'; did you mean 'align'?" "$X:algn=4MiB"
+    build examples/my_policy.c "$X" -I.
+    refuses 2 "my-policy has no option 'algn'; did you mean 'align'?" "$X:algn=4MiB"
     refuses 2 "align=1000 is not a multiple of 512" "$X:align=1000"
 }
 
 @test "an object built for another ABI is refused" {
     abi=$(sed -n 's/^#define FRAG_POLICY_ABI //p' sim/policy.h)
     sed "s/^FRAG_POLICY_EXPORT/#undef FRAG_POLICY_ABI\n#define FRAG_POLICY_ABI $((abi + 1))\n&/" \
-        docs/example-policy.c >"$BATS_TEST_TMPDIR/other.c"
+        examples/my_policy.c >"$BATS_TEST_TMPDIR/other.c"
     build "$BATS_TEST_TMPDIR/other.c" "$X" -I.
     refuses 3 "was built for policy ABI $((abi + 1)); this fraglab has $abi: build it anew" "$X"
 }

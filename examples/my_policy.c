@@ -1,7 +1,7 @@
 /* A cache of whole segments. A request is rounded up and takes the cached segment of exactly that
  * size that was freed last, else a new one from the device. Nothing is split and nothing merges.
  * When the device is full, everything cached is given back and the device is asked once more.
- * Source: the example of docs/adding-a-policy.md. Bound: none proved. */
+ * Source: a template; docs/adding-a-policy.md explains it. Bound: none proved. */
 #include "sim/base/bits.h"
 #include "sim/policy.h"
 
@@ -9,7 +9,7 @@
 
 enum { OPTION_ALIGN };
 
-static const frag_option example_options[] = {
+static const frag_option my_options[] = {
     [OPTION_ALIGN] = {.key = "align",
                       .type = FRAG_OPTION_BYTES,
                       .default_text = "2MiB",
@@ -44,14 +44,14 @@ static uint32_t record_max(const frag_policy_limits *limits)
     return limits->request_count < NONE ? (uint32_t)limits->request_count + 1 : NONE;
 }
 
-static size_t example_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+static size_t my_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     (void)values;
     /* Each piece of an arena begins at a multiple of 64. */
     return sizeof(frag_policy) + (size_t)record_max(limits) * sizeof(segment) + 2 * 64;
 }
 
-static frag_policy *example_create(const frag_policy_setup *setup, frag_error *error)
+static frag_policy *my_create(const frag_policy_setup *setup, frag_error *error)
 {
     uint64_t align = setup->values[OPTION_ALIGN].number;
     if (align % 512 != 0) {
@@ -69,7 +69,7 @@ static frag_policy *example_create(const frag_policy_setup *setup, frag_error *e
     return policy;
 }
 
-static uint64_t example_rounded(const frag_policy *policy, uint64_t bytes)
+static uint64_t my_rounded(const frag_policy *policy, uint64_t bytes)
 {
     return frag_round_up(bytes, policy->align_bytes);
 }
@@ -89,7 +89,7 @@ static uint32_t take_cached(frag_policy *policy, uint64_t bytes)
 
 static void give_back_cached(frag_policy *policy)
 {
-    /* Blocks that wait for a stream come back through example_free before this returns. */
+    /* Blocks that wait for a stream come back through my_free before this returns. */
     (void)frag_device_synchronize(policy->device);
     while (policy->cached != NONE) {
         uint32_t id = policy->cached;
@@ -120,9 +120,9 @@ static uint32_t get_segment(frag_policy *policy, uint64_t bytes)
     return id;
 }
 
-static bool example_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+static bool my_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    uint64_t bytes = example_rounded(policy, request->bytes);
+    uint64_t bytes = my_rounded(policy, request->bytes);
     uint32_t id = take_cached(policy, bytes);
     if (id == NONE)
         id = get_segment(policy, bytes);
@@ -134,7 +134,7 @@ static bool example_alloc(frag_policy *policy, const frag_request *request, frag
     return true;
 }
 
-static void example_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+static void my_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream; /* a cached segment serves every stream */
     segment *at = &policy->segments[handle];
@@ -144,14 +144,14 @@ static void example_free(frag_policy *policy, frag_handle handle, uint32_t strea
     policy->cached = handle;
 }
 
-static void example_empty_cache(frag_policy *policy, uint32_t pool)
+static void my_empty_cache(frag_policy *policy, uint32_t pool)
 {
     /* This policy has one pool; a request to empty a private one does not concern it. */
     if (pool == FRAG_POOL_ALL || pool == 0)
         give_back_cached(policy);
 }
 
-static void example_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
+static void my_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {
     for (uint32_t id = 0; id < policy->segment_count; id++) {
         const segment *at = &policy->segments[id];
@@ -165,7 +165,7 @@ static void example_walk(const frag_policy *policy, frag_span_visitor *visit, vo
     }
 }
 
-static bool example_check(const frag_policy *policy, frag_error *error)
+static bool my_check(const frag_policy *policy, frag_error *error)
 {
     uint32_t listed = 0;
     for (uint32_t id = policy->cached; id != NONE; id = policy->segments[id].next)
@@ -178,20 +178,20 @@ static bool example_check(const frag_policy *policy, frag_error *error)
            frag_fail(error, FRAG_E_INPUT, "%u segments are cached, %u listed", cached, listed);
 }
 
-static const frag_policy_ops example_ops = {
-    .name = "example",
+static const frag_policy_ops my_policy_ops = {
+    .name = "my-policy",
     .summary = "whole segments, cached by exact size",
     .source = "docs/adding-a-policy.md",
     .bound = "",
-    .options = example_options,
-    .arena_bytes = example_arena_bytes,
-    .create = example_create,
-    .alloc = example_alloc,
-    .free = example_free,
-    .empty_cache = example_empty_cache,
-    .rounded = example_rounded,
-    .walk = example_walk,
-    .check = example_check,
+    .options = my_options,
+    .arena_bytes = my_arena_bytes,
+    .create = my_create,
+    .alloc = my_alloc,
+    .free = my_free,
+    .empty_cache = my_empty_cache,
+    .rounded = my_rounded,
+    .walk = my_walk,
+    .check = my_check,
 };
 
-FRAG_POLICY_EXPORT(example_ops);
+FRAG_POLICY_EXPORT(my_policy_ops);
