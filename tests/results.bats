@@ -91,9 +91,11 @@ ADDS_UP='{
         --policy pytorch:garbage_collection_threshold=0.6,per_process_memory_fraction=0.9 --label collecting
         --policy best-fit:space=segments
         --policy size-class:classes=2
+        --policy buddy:sizes=fibonacci --policy buddy:sizes=weighted
+        --policy gmlake:fragLimit=2MiB --policy cuda-async:retry_after_sync=true
         --policy tf-bfc:garbage_collection=true,memory_limit=8GiB --label tf-collecting
         --policy ort-arena:arena_extend_strategy=kSameAsRequested
-        --policy rmm-pool,rmm-binning,rmm-arena,cupy,mxnet-round,frugal
+        --policy rmm-pool,rmm-binning,rmm-arena,cupy,mxnet-round,cuda-async,gmlake,half-fit,slab,frugal
         --policy paddle-auto-growth:free_idle_chunk=true
     )
     for capacity in 9GiB 2500MiB; do
