@@ -1,7 +1,7 @@
 #include "allocators/page_space.h"
 
 /* Address space asked for in all, and of it for the last area. */
-#define RANGE_BYTES_MAX ((uint64_t)1 << 45)
+#define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 
 static uint64_t void_count_max(const frag_policy_limits *limits, uint32_t area_count)
 {

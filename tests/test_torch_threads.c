@@ -126,6 +126,15 @@ static void be_busy(served_program *program, const char *name)
     torch_program_expect_nothing_held(program);
 }
 
+/* Does a replay put the blocks where they were, up to one offset? cuda-async looks which streams
+ * have come how far, which no recording of requests tells; gmlake breaks ties by the addresses of
+ * ranges that it puts together anew; frugal spaces its areas by how many pools there may be. */
+static bool is_retraceable(const char *policy)
+{
+    return strcmp(policy, "cuda-async") != 0 && strcmp(policy, "frugal") != 0 &&
+           strcmp(policy, "gmlake") != 0;
+}
+
 static void every_policy_serves_threads_and_streams_and_its_recording_replays_alike(void **state)
 {
     (void)state;
@@ -138,6 +147,8 @@ static void every_policy_serves_threads_and_streams_and_its_recording_replays_al
         torch_program_forget_files();
         torch_program_run(be_busy, "", policy, NULL, "capacity=64GiB,lag=3");
         assert_true(torch_program_file_has("stats", policy));
+        if (!is_retraceable(policy))
+            continue;
         uint64_t reserved_peak = torch_program_replay(policy, 64 * FRAG_GIB);
         char peak[64];
         char text[FRAG_BYTES_TEXT_MAX];
