@@ -9,10 +9,9 @@
 #include "allocators/page_space.h"
 #include "sim/base/bytes.h"
 
-/* A hole is worth a call when it gives this part of all that is held. */
-#define GRAIN_PART 64
-#define GROW_PART 16
-#define MOVES_MAX 2
+#define GRAIN_PART 64 /* a hole is worth a call when it has this part of all that is held */
+#define GROW_PART 16  /* of an area: what it grows by */
+#define MOVES_MAX 2   /* holes that give up pages for one request */
 
 enum { OPTION_ALIGN, OPTION_SMALL, OPTION_GROW, OPTION_CALL_WORTH };
 
@@ -392,7 +391,7 @@ const frag_policy_ops frag_policy_frugal = {
     .summary =
         "best fit over mapped pages; free ones move to where they are missing, few at a time",
     .source = "fraglab's own: docs/own-policy.md",
-    .bound = "no more than peak / call_worth unmaps before the device is full",
+    .bound = "before the device is full, no more unmaps than peak / call_worth but for empty_cache",
     .options = frugal_options,
     .arena_bytes = frugal_arena_bytes,
     .create = frugal_create,
