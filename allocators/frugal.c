@@ -336,18 +336,9 @@ static void frugal_empty_cache(frag_policy *policy, uint32_t pool)
         return;
     frag_device_for_all(space->device);
     (void)frag_device_synchronize(space->device);
-    for (uint32_t area = 0; area < space->area_count; area++) {
-        uint32_t hole = 0;
-        if (!is_movable(policy, area) || (pool != FRAG_POOL_ALL && pool != pool_of(policy, area)))
-            continue;
-        for (;;) {
-            frag_page_donor any = {.least = 1, .enough = FRAG_UNLIMITED};
-            if (!frag_page_space_donor(space, area, &any, &hole) ||
-                frag_page_space_unmap(space, hole, FRAG_UNLIMITED) == 0)
-                break;
-            policy->call_count++;
-        }
-    }
+    for (uint32_t area = 0; area < space->area_count; area++)
+        if (is_movable(policy, area) && (pool == FRAG_POOL_ALL || pool == pool_of(policy, area)))
+            policy->call_count += frag_page_space_give_back(space, area);
 }
 
 static void frugal_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,

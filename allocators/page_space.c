@@ -1,5 +1,7 @@
 #include "allocators/page_space.h"
 
+#include "sim/base/bytes.h"
+
 /* Address space asked for in all, and of it for the last area. */
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 
@@ -259,6 +261,25 @@ uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t b
     space->areas[area].mapped_bytes -= taken;
     (void)join(space, area, hollow);
     return taken;
+}
+
+uint64_t frag_page_space_give_back(frag_page_space *space, uint32_t area)
+{
+    const frag_block *blocks = space->records.blocks;
+    uint32_t header = space->areas[area].header;
+    uint64_t call_count = 0;
+    uint32_t next = header;
+    for (uint32_t id = blocks[header].next; id != header; id = next) {
+        next = blocks[id].next;
+        if (blocks[id].state != FRAG_BLOCK_HOLE)
+            continue;
+        /* A void above becomes part of the one that the hole leaves. */
+        if (blocks[next].state == FRAG_BLOCK_VOID)
+            next = blocks[next].next;
+        if (frag_page_space_unmap(space, id, FRAG_UNLIMITED) > 0)
+            call_count++;
+    }
+    return call_count;
 }
 
 typedef struct searching {

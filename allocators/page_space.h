@@ -71,6 +71,8 @@ bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint6
                          uint32_t *hole);
 /* Unmaps the last pages inside a hole, at most bytes of them. Returns how many bytes that were. */
 uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes);
+/* Unmaps all pages inside the holes of an area, lowest first. Returns how many calls that took. */
+uint64_t frag_page_space_give_back(frag_page_space *space, uint32_t area);
 /* Looks for a hole that can lose pages in an area: the one with the fewest whole pages that are
  * enough, else the one with the most. false: none is better than what wanted has already; else
  * wanted->best_bytes is what it has. */
