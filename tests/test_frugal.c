@@ -99,6 +99,28 @@ static void only_as_many_pages_move_as_are_missing(void **state)
     small_world_close(&world);
 }
 
+static void the_smallest_hole_that_has_enough_gives_pages_up(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "frugal", FRAG_UNLIMITED);
+    frag_grant large = small_world_alloc(&world, MIB(400));
+    (void)small_world_alloc(&world, MIB(50));
+    frag_grant middle = small_world_alloc(&world, MIB(320));
+    (void)small_world_alloc(&world, MIB(50));
+    frag_grant last = small_world_alloc(&world, MIB(310));
+    small_world_free(&world, large);
+    small_world_free(&world, middle);
+    small_world_free(&world, last);
+    /* 300 MiB are missing behind the last hole, which gives none up itself. */
+    assert_int_equal(small_world_alloc(&world, MIB(610)).address, last.address);
+    assert_int_equal(small_world_alloc(&world, MIB(400)).address, large.address);
+    assert_int_equal(small_world_alloc(&world, MIB(20)).address, middle.address);
+    assert_int_equal(world.device->reserved_peak_bytes, MIB(1130));
+    assert_int_equal(calls(&world, FRAG_DEVICE_UNMAP), 1);
+    small_world_close(&world);
+}
+
 static void a_place_grows_downwards_where_that_takes_fewer_pages(void **state)
 {
     (void)state;
@@ -251,6 +273,7 @@ int main(void)
         cmocka_unit_test(growth_is_in_steps_that_small_requests_do_not_share),
         cmocka_unit_test(pages_move_where_a_new_peak_would_be),
         cmocka_unit_test(only_as_many_pages_move_as_are_missing),
+        cmocka_unit_test(the_smallest_hole_that_has_enough_gives_pages_up),
         cmocka_unit_test(a_place_grows_downwards_where_that_takes_fewer_pages),
         cmocka_unit_test(no_page_moves_when_calls_are_dear),
         cmocka_unit_test(a_full_device_makes_do_with_all_that_is_free),
