@@ -6,6 +6,7 @@ const frag_command *const frag_commands[] = {
     &frag_command_min_capacity,
     &frag_command_explain,
     &frag_command_sweep,
+    &frag_command_tune,
     &frag_command_compare,
     &frag_command_plot,
     &frag_command_trace,

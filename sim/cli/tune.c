@@ -1,0 +1,391 @@
+#include "sim/cli/tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/file.h"
+#include "sim/base/memory.h"
+#include "sim/cli/inputs.h"
+
+static const frag_command_option options[] = {
+    {.name = "policy",
+     .letter = 'p',
+     .argument = "NAME[:KEY=VALUE,...]",
+     .help = "whose options are searched (default: pytorch); options given stay as they are; "
+             "repeat it for several, or join bare names with commas"},
+    {.name = "for",
+     .argument = "GOAL",
+     .choices = "peak|min-capacity",
+     .help = "what is to be least: peak reserved bytes, with --capacity among the settings that do "
+             "not run out of memory, or the capacity that survives (default: peak)"},
+    {.name = "held-out",
+     .argument = "TRACE",
+     .help = "report the setting that was found on this trace too, but do not search on it; repeat "
+             "it for several"},
+    {.name = "runs",
+     .argument = "N",
+     .help = "settings to try, each on every trace (default: 400)"},
+    {.name = "seconds",
+     .argument = "N",
+     .help = "end the search after that time; the result then depends on the machine"},
+    {.name = "seed", .argument = "N", .help = "draws other restarts (default: 0)"},
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
+     .help = "for a person, or one JSON object for each policy (default: table)"},
+    FRAG_OUTPUT_OPTIONS,
+    FRAG_JOBS_OPTION,
+    {.name = NULL},
+};
+
+typedef struct tuning {
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+    frag_tune_goal goal;
+    uint64_t runs;
+    uint64_t seed;
+    uint64_t seconds; /* 0: no limit */
+    uint64_t threads;
+    frag_recording *recordings;
+    size_t recording_count;
+    frag_tune_subject *subjects; /* those that are searched on come first */
+    size_t subject_count;
+    size_t searched_count;
+    frag_progress *progress;
+    /* of the policy being tuned */
+    frag_tune_space space;
+    uint64_t end_ns;    /* 0: none */
+    bool is_past_first; /* the starting points are scored whatever the time */
+    bool is_timed;
+    frag_error error; /* that ends the search */
+} tuning;
+
+/* ---- one setting on one trace */
+
+static bool is_late(const tuning *state)
+{
+    return frag_is_interrupted() ||
+           (state->end_ns != 0 && state->is_past_first && frag_clock_ns() >= state->end_ns);
+}
+
+static bool find_capacity(const tuning *state, const frag_tune_subject *subject,
+                          const frag_policy_spec *spec, frag_tune_outcome *outcome)
+{
+    frag_capacity_result result = {0};
+    if (!frag_find_capacity(subject->recording, subject->trace, spec->ops, spec->values,
+                            &state->device, frag_is_interrupted, &result, &outcome->error))
+        return false;
+    outcome->is_oom = !result.is_found;
+    outcome->bytes = result.is_found ? result.capacity_bytes : 0;
+    return true;
+}
+
+static bool find_peak(const tuning *state, const frag_tune_subject *subject,
+                      const frag_policy_spec *spec, frag_tune_outcome *outcome)
+{
+    frag_run_options run = {.is_layout_skipped = true, .is_interrupted = frag_is_interrupted};
+    frag_run_result result;
+    if (!frag_run(subject->recording, subject->trace, spec->ops, spec->values, &state->device, &run,
+                  &result, &outcome->error))
+        return false;
+    outcome->is_oom = result.replay.oom.has_happened;
+    outcome->oom_event = result.replay.oom.event;
+    outcome->bytes = result.replay.peak.reserved_bytes;
+    outcome->calls = frag_run_memory_calls(&result);
+    return true;
+}
+
+static void find_outcome(const tuning *state, const frag_tune_point *point,
+                         const frag_tune_subject *subject, frag_tune_outcome *outcome)
+{
+    frag_policy_spec spec;
+    *outcome = (frag_tune_outcome){0};
+    bool ok = frag_tune_space_spec(&state->space, point, &spec, &outcome->error);
+    if (ok) {
+        ok = state->goal == FRAG_TUNE_PEAK ? find_peak(state, subject, &spec, outcome)
+                                           : find_capacity(state, subject, &spec, outcome);
+        frag_policy_spec_destroy(&spec);
+    }
+    /* What the options of a policy cannot be is told as the user's mistake. */
+    outcome->is_refused = !ok && outcome->error.code == FRAG_E_USAGE;
+    outcome->is_done = (ok || outcome->is_refused) && !frag_is_interrupted();
+}
+
+/* ---- many of them */
+
+typedef struct batch {
+    const tuning *state;
+    const frag_tune_point *points;
+    frag_tune_outcome *outcomes; /* of each point those of the traces searched on */
+} batch;
+
+static void run_one(void *context, uint64_t index)
+{
+    batch *all = context;
+    const tuning *state = all->state;
+    if (is_late(state))
+        return;
+    find_outcome(state, &all->points[index / state->searched_count],
+                 &state->subjects[index % state->searched_count], &all->outcomes[index]);
+    frag_progress_add(state->progress, 1);
+}
+
+/* The peak of the requests is a bound for every setting, so that a large trace does not drown the
+ * others. */
+static double relative_size(const frag_tune_subject *subject, uint64_t bytes)
+{
+    uint64_t bound = subject->trace->stats.peak_requested_bytes;
+    return bound == 0 ? 0 : (double)bytes / (double)bound;
+}
+
+static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
+                       frag_tune_score *score)
+{
+    *score = (frag_tune_score){0};
+    uint32_t served = 0;
+    for (size_t i = 0; i < state->searched_count; i++) {
+        const frag_trace *trace = state->subjects[i].trace;
+        score->is_refused = score->is_refused || outcomes[i].is_refused;
+        score->calls += outcomes[i].calls;
+        if (outcomes[i].is_oom) {
+            score->failed++;
+            score->unreached +=
+                1 - (double)outcomes[i].oom_event / (double)(trace->event_count + 1);
+        } else {
+            score->size += relative_size(&state->subjects[i], outcomes[i].bytes);
+            served++;
+        }
+    }
+    score->size = served > 0 ? score->size / served : 0;
+}
+
+static bool score_points(void *context, frag_tune_point *points, size_t count)
+{
+    tuning *state = context;
+    size_t all = count * state->searched_count;
+    batch work = {
+        .state = state, .points = points, .outcomes = frag_alloc(all, sizeof *work.outcomes)};
+    frag_for_each((uint32_t)state->threads, all, run_one, &work);
+    bool ok = true;
+    for (size_t i = 0; i < all && ok; i++) {
+        ok = work.outcomes[i].is_done;
+        if (!ok && work.outcomes[i].error.code != FRAG_E_NONE)
+            state->error = work.outcomes[i].error;
+        else if (!ok && !frag_is_interrupted())
+            state->is_timed = true;
+    }
+    for (size_t i = 0; i < count && ok; i++)
+        fold_score(state, &work.outcomes[i * state->searched_count], &points[i].score);
+    free(work.outcomes);
+    state->is_past_first = true;
+    return ok;
+}
+
+/* ---- one policy */
+
+typedef struct showing {
+    tuning *state;
+    const frag_tune_point *points[FRAG_TUNE_ROLE_COUNT];
+} showing;
+
+static void show_one(void *context, uint64_t index)
+{
+    showing *all = context;
+    frag_tune_role role = (frag_tune_role)(index % FRAG_TUNE_ROLE_COUNT);
+    frag_tune_subject *subject = &all->state->subjects[index / FRAG_TUNE_ROLE_COUNT];
+    if (all->points[role] != NULL && !frag_is_interrupted())
+        find_outcome(all->state, all->points[role], subject, &subject->outcomes[role]);
+}
+
+/* What the policy cannot do with its defaults, or with the setting found, is an error; advice that
+ * is refused is a result. */
+static bool show_traces(tuning *state, const frag_tune_found *found, frag_error *error)
+{
+    showing all = {
+        .state = state,
+        .points = {[FRAG_TUNE_DEFAULT] = &found->points[0],
+                   [FRAG_TUNE_BEST] = &found->points[found->best],
+                   [FRAG_TUNE_ADVISED] = state->space.has_advised ? &state->space.advised : NULL}};
+    frag_for_each((uint32_t)state->threads, state->subject_count * FRAG_TUNE_ROLE_COUNT, show_one,
+                  &all);
+    for (size_t i = 0; i < state->subject_count; i++) {
+        const frag_tune_outcome *outcome = &state->subjects[i].outcomes[FRAG_TUNE_DEFAULT];
+        if (!outcome->is_done || outcome->is_refused) {
+            *error = outcome->error;
+            return frag_error_in(error, state->subjects[i].recording->name);
+        }
+    }
+    return true;
+}
+
+static bool tune_policy(tuning *state, const frag_policy_spec *base, bool is_json, FILE *stream,
+                        frag_error *error)
+{
+    bool has_limit =
+        state->goal == FRAG_TUNE_MIN_CAPACITY || state->device.capacity_bytes != FRAG_UNLIMITED;
+    frag_tune_found found;
+    frag_tune_space_create(base, has_limit, &state->space);
+    state->is_past_first = state->is_timed = false;
+    state->end_ns = state->seconds > 0 ? frag_clock_ns() + state->seconds * 1000000000u : 0;
+    frag_tune_search_setup setup = {.value_counts = state->space.value_counts,
+                                    .axis_count = state->space.axis_count,
+                                    .starts = state->space.starts,
+                                    .start_count = state->space.start_count,
+                                    .seed = state->seed,
+                                    .tries_max = state->runs,
+                                    .score = score_points,
+                                    .context = state};
+    frag_tune_search(&setup, &found);
+    bool ok = true;
+    if (state->error.code != FRAG_E_NONE) {
+        *error = state->error;
+        ok = false;
+    } else if (found.count > 0 && !frag_is_interrupted()) {
+        ok = show_traces(state, &found, error);
+    }
+    frag_progress_hide(state->progress);
+    if (ok && found.count > 0 && !frag_is_interrupted()) {
+        frag_tuned tuned = {.goal = state->goal,
+                            .capacity_bytes = state->device.capacity_bytes,
+                            .seed = state->seed,
+                            .is_timed = state->is_timed,
+                            .space = &state->space,
+                            .found = &found,
+                            .subjects = state->subjects,
+                            .subject_count = state->subject_count};
+        if (is_json)
+            frag_tune_print_json(stream, &tuned);
+        else
+            frag_tune_print_table(stream, &tuned);
+    }
+    free(found.points);
+    frag_tune_space_destroy(&state->space);
+    return ok;
+}
+
+/* ---- the command */
+
+static bool add_recording(tuning *state, const char *path, frag_trace_format format,
+                          bool is_held_out, size_t *capacity, frag_error *error)
+{
+    frag_recording *recording = &state->recordings[state->recording_count];
+    if (!frag_inputs_load(path, format, false, recording, error))
+        return false;
+    state->recording_count++;
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        state->subjects =
+            frag_grow(state->subjects, capacity, state->subject_count + 1, sizeof *state->subjects);
+        state->subjects[state->subject_count++] = (frag_tune_subject){
+            .recording = recording, .trace = &recording->traces[i], .is_held_out = is_held_out};
+        state->searched_count += is_held_out ? 0 : 1;
+    }
+    return true;
+}
+
+static bool load_traces(tuning *state, const frag_arguments *arguments, frag_error *error)
+{
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    size_t operands = frag_arguments_operand_count(arguments);
+    size_t held_out = frag_arguments_value_count(arguments, "held-out");
+    size_t capacity = 0;
+    state->recordings = frag_alloc(operands + held_out, sizeof *state->recordings);
+    if (!frag_inputs_format(arguments, &format, error))
+        return false;
+    for (size_t i = 0; i < operands; i++)
+        if (!add_recording(state, frag_arguments_operand(arguments, i), format, false, &capacity,
+                           error))
+            return false;
+    for (size_t i = 0; i < held_out; i++)
+        if (!add_recording(state, frag_arguments_value_at(arguments, "held-out", i), format, true,
+                           &capacity, error))
+            return false;
+    return state->searched_count > 0 ||
+           frag_fail(error, FRAG_E_INPUT, "the recordings hold no trace to search on");
+}
+
+static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_error *error)
+{
+    const char *goal = frag_arguments_value(arguments, "for");
+    state->goal =
+        goal != NULL && strcmp(goal, "min-capacity") == 0 ? FRAG_TUNE_MIN_CAPACITY : FRAG_TUNE_PEAK;
+    if (state->goal == FRAG_TUNE_MIN_CAPACITY && frag_arguments_has(arguments, "capacity"))
+        return frag_fail(error, FRAG_E_USAGE,
+                         "the capacity is what --for min-capacity looks for; leave --capacity out");
+    if (!frag_inputs_policies(arguments, "pytorch", &state->policies, error) ||
+        !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
+        !frag_arguments_count(arguments, "runs", 1, 10000, &state->runs, error) ||
+        !frag_arguments_count(arguments, "seconds", 1, 1000000, &state->seconds, error) ||
+        !frag_arguments_count(arguments, "seed", 0, UINT64_MAX, &state->seed, error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error))
+        return false;
+    for (size_t i = 0; i < state->policies.count; i++)
+        if (state->policies.specs[i].wants_recorded || state->policies.specs[i].wants_env) {
+            frag_fail(
+                error, FRAG_E_USAGE,
+                "'%s' takes settings from elsewhere; name those that are to stay as they are, "
+                "as in pytorch:max_split_size_mb=512",
+                state->policies.specs[i].text);
+            return frag_error_in(error, "--policy");
+        }
+    return true;
+}
+
+static int tune_command(const frag_arguments *arguments)
+{
+    tuning state = {.runs = 400, .threads = frag_core_count()};
+    frag_error error = {0};
+    frag_output *output = NULL;
+    bool ok = read_arguments(&state, arguments, &error) && load_traces(&state, arguments, &error) &&
+              (output = frag_inputs_output(arguments, &error)) != NULL;
+    if (ok) {
+        const char *format = frag_arguments_value(arguments, "format");
+        bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+        FILE *stream = frag_output_stream(output);
+        state.progress = frag_progress_start(
+            arguments, "tuning", "runs", state.policies.count * state.runs * state.searched_count);
+        for (size_t i = 0; ok && i < state.policies.count && !frag_is_interrupted(); i++) {
+            if (i > 0 && !is_json)
+                fputc('\n', stream);
+            ok = tune_policy(&state, &state.policies.specs[i], is_json, stream, &error);
+        }
+        frag_progress_end(state.progress);
+    }
+    int code = ok || frag_is_interrupted() ? 0 : frag_report(&error);
+    if (output != NULL && (!ok || frag_is_interrupted()))
+        frag_output_abandon(output);
+    else if (output != NULL && !frag_output_finish(output, &error))
+        code = frag_report(&error);
+    for (size_t i = 0; i < state.recording_count; i++)
+        frag_recording_destroy(&state.recordings[i]);
+    free(state.recordings);
+    free(state.subjects);
+    frag_inputs_policies_destroy(&state.policies);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_tune = {
+    .name = "tune",
+    .operands = "TRACE...",
+    .summary = "the settings of a policy that need the least memory",
+    .description =
+        "Searches the options of a policy for the least peak of reserved bytes, or the least "
+        "capacity, over all traces given, and prints the setting to paste: a literal "
+        "PYTORCH_CUDA_ALLOC_CONF where it is PyTorch. Of settings that are equally good the one "
+        "with the fewest options wins, and a table shows what each further option gains. What "
+        "guides advise, max_split_size_mb:128, is shown beside it, with how much worse it makes "
+        "things. A setting found on one trace may do harm on another: --held-out shows that. "
+        "docs/tune.md describes the search.\n\n"
+        "Exit: 0 ok; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
+    .examples =
+        "fraglab tune train.pickle --held-out other.pickle  # the setting to paste\n"
+        "fraglab tune train.pickle --capacity 24GiB  # what does not run out of memory\n"
+        "fraglab tune train.pickle --policy tlsf,best-fit --for min-capacity  # other policies",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .run = tune_command,
+};
