@@ -189,13 +189,17 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 /* Maps the first pages of an unmapped block, at least wanted bytes; the block then is free and
  * merged. What was mapped before the trace need not end where a page ends, so the last page may be
- * a short one. */
+ * a short one. false: refused; releases up to 2.12 take any refusal as out of memory, later ones
+ * end the program where it is another. */
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
     frag_pytorch_block *at = &policy->blocks[id];
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     uint64_t page_bytes = range_of(policy, at)->page_bytes;
     uint64_t bytes = lesser(frag_round_up(wanted, page_bytes), at->bytes);
+    /* large_segment_size_mb:21: the driver has no such pages. */
+    if (page_bytes % policy->device->page_bytes != 0)
+        return false;
     policy->device->map_unit_bytes = page_bytes;
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;

@@ -87,9 +87,11 @@ static bool has_bytes(const frag_tune_outcome *outcome)
 static void subject_name(const frag_tune_subject *subject, frag_text *name)
 {
     frag_text_clear(name);
-    frag_text_add(name, "%s%s", subject->is_held_out ? "held out: " : "", subject->recording->name);
+    frag_text_add(name, "%s", subject->recording->name);
     if (subject->recording->trace_count > 1)
         frag_text_add(name, " device %" PRIu32, subject->trace->device);
+    if (subject->is_held_out)
+        frag_text_add(name, ", held out");
 }
 
 /* ---- the table of traces */
@@ -215,7 +217,7 @@ static void add_advised(frag_text *remarks, const frag_tune_subject *subject, co
 
 static bool is_worse(const frag_tune_outcome *before, const frag_tune_outcome *after)
 {
-    return after->is_refused || (after->is_oom && !before->is_oom) ||
+    return (after->is_oom && !before->is_oom) ||
            (has_bytes(before) && has_bytes(after) && after->bytes > before->bytes);
 }
 
@@ -228,7 +230,11 @@ static void print_remarks(FILE *stream, const frag_tuned *tuned)
     for (size_t i = 0; i < tuned->subject_count; i++) {
         const frag_tune_subject *subject = &tuned->subjects[i];
         subject_name(subject, &name);
-        if (is_worse(&subject->outcomes[FRAG_TUNE_DEFAULT], &subject->outcomes[FRAG_TUNE_BEST]))
+        const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
+        if (best->is_refused)
+            frag_text_add(&remarks, "the tuned setting is refused on %s: %s\n", name.bytes,
+                          best->error.sentence);
+        else if (is_worse(&subject->outcomes[FRAG_TUNE_DEFAULT], best))
             frag_text_add(&remarks, "the tuned setting is worse than the default on %s\n",
                           name.bytes);
     }

@@ -18,7 +18,7 @@ typedef struct frag_tune_space {
     frag_tune_axis axes[FRAG_TUNE_AXES_MAX];
     uint32_t value_counts[FRAG_TUNE_AXES_MAX];
     uint32_t axis_count;
-    frag_tune_point starts[8]; /* known good ones, and what guides advise */
+    frag_tune_point starts[10]; /* known good ones, and what guides advise */
     size_t start_count;
     frag_tune_point advised; /* max_split_size_mb:128 */
     bool has_advised;
