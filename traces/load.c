@@ -10,6 +10,7 @@
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
 #include "traces/minimalloc_csv.h"
+#include "traces/rmm_log.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -55,6 +56,7 @@ static const char *const format_names[FRAG_FORMAT_COUNT] = {
     [FRAG_FORMAT_SNAPSHOT] = "snapshot",
     [FRAG_FORMAT_GOLDEN] = "golden",
     [FRAG_FORMAT_MINIMALLOC] = "minimalloc",
+    [FRAG_FORMAT_RMM] = "rmm",
     [FRAG_FORMAT_DEVICE_LOG] = "device-log",
     [FRAG_FORMAT_DEVICE_SEGMENTS] = "device-segments",
 };
@@ -94,6 +96,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         *format = FRAG_FORMAT_GOLDEN;
     else if (frag_minimalloc_is_like(bytes, count))
         *format = FRAG_FORMAT_MINIMALLOC;
+    else if (frag_rmm_log_is_like(bytes, count))
+        *format = FRAG_FORMAT_RMM;
     else if (count == 0)
         return frag_fail_at(error, 0, "the file is empty; expected a recording");
     else if (starts_with(bytes, count,
@@ -110,8 +114,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         return frag_fail_at(
             error, 0,
             "the format is not known; expected a .fgt, a text trace (its first line is "
-            "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log or a "
-            "packing problem (CSV with columns id, lower, upper, size)");
+            "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log, a "
+            "log of RMM or a packing problem (CSV with columns id, lower, upper, size)");
     return true;
 }
 
@@ -211,6 +215,8 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
                                   error);
     else if (ok && format == FRAG_FORMAT_MINIMALLOC)
         ok = frag_minimalloc_read(input, recording, error);
+    else if (ok && format == FRAG_FORMAT_RMM)
+        ok = frag_rmm_log_read(input, recording, findings, error);
     else if (ok)
         ok = frag_snapshot_read(input, options, recording, findings, error);
     if (!ok)

@@ -15,6 +15,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_DEVICE_LOG, /* a recorder's log of device calls, taken as requests */
     FRAG_FORMAT_DEVICE_SEGMENTS, /* the same, taken as what an allocator asked: observed segments */
     FRAG_FORMAT_MINIMALLOC,      /* packing problem, CSV */
+    FRAG_FORMAT_RMM,             /* log of RMM's logging adaptor, CSV */
     FRAG_FORMAT_COUNT
 } frag_trace_format;
 

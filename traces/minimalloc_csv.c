@@ -8,8 +8,8 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "traces/builder.h"
+#include "traces/csv_lines.h"
 
-#define LINE_BYTES_MAX ((size_t)1 << 16)
 #define FIELDS_MAX 8
 
 typedef enum column {
@@ -38,11 +38,6 @@ static const struct {
     {"offset", COLUMN_OFFSET, false},
 };
 
-typedef struct field {
-    const char *bytes;
-    size_t length;
-} field;
-
 typedef struct row {
     uint64_t lower;
     uint64_t upper;
@@ -59,69 +54,20 @@ typedef struct moment {
 } moment;
 
 typedef struct problem_reader {
-    frag_input *input;
+    frag_csv_lines lines;
     frag_error *error;
     frag_builder *builder;
-    uint64_t line; /* from 1 */
     int columns[FIELDS_MAX];
     int column_count;
     bool is_end_inclusive;
-    bool has_failed; /* to read a line */
     row *rows;
     size_t row_count;
     size_t row_capacity;
 } problem_reader;
 
-/* ---- lines and fields */
+/* ---- the header */
 
-/* The next line without its end; false at the end of the input, or on failure (see error). */
-static bool read_line(problem_reader *reader, const char **line, size_t *length, size_t *taken)
-{
-    const unsigned char *bytes = NULL;
-    size_t count = 0;
-    size_t wanted = 256;
-    for (;;) {
-        reader->has_failed =
-            !frag_input_peek(reader->input, wanted, &bytes, &count, reader->error);
-        if (reader->has_failed || count == 0)
-            return false;
-        const unsigned char *end = memchr(bytes, '\n', count);
-        if (end != NULL || count < wanted) {
-            *taken = end != NULL ? (size_t)(end - bytes) + 1 : count;
-            *length = end != NULL ? (size_t)(end - bytes) : count;
-            break;
-        }
-        reader->has_failed = count > LINE_BYTES_MAX;
-        if (reader->has_failed)
-            return frag_fail_line(reader->error, reader->line + 1, 0,
-                                  "the line has more than %zu bytes; expected one buffer",
-                                  LINE_BYTES_MAX);
-        wanted = count * 2;
-    }
-    reader->line++;
-    *line = (const char *)bytes;
-    if (*length > 0 && bytes[*length - 1] == '\r')
-        --*length;
-    return true;
-}
-
-/* Cuts at commas; -1: more than FIELDS_MAX. */
-static int split(const char *line, size_t length, field *fields)
-{
-    int count = 0;
-    size_t start = 0;
-    for (size_t i = 0; i <= length; i++) {
-        if (i < length && line[i] != ',')
-            continue;
-        if (count == FIELDS_MAX)
-            return -1;
-        fields[count++] = (field){line + start, i - start};
-        start = i + 1;
-    }
-    return count;
-}
-
-static int find_name(const field *at)
+static int find_name(const frag_csv_field *at)
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strlen(names[i].name) == at->length &&
@@ -130,16 +76,14 @@ static int find_name(const field *at)
     return -1;
 }
 
-/* ---- the header */
-
 bool frag_minimalloc_is_like(const unsigned char *bytes, size_t count)
 {
     const unsigned char *end = memchr(bytes, '\n', count);
     size_t length = end != NULL ? (size_t)(end - bytes) : count;
     if (length > 0 && bytes[length - 1] == '\r')
         length--;
-    field fields[FIELDS_MAX];
-    int field_count = split((const char *)bytes, length, fields);
+    frag_csv_field fields[FIELDS_MAX];
+    int field_count = frag_csv_split((const char *)bytes, length, fields, FIELDS_MAX);
     bool has[COLUMN_COUNT] = {false};
     for (int i = 0; i < field_count; i++) {
         int name = find_name(&fields[i]);
@@ -149,18 +93,18 @@ bool frag_minimalloc_is_like(const unsigned char *bytes, size_t count)
     return has[COLUMN_LOWER] && has[COLUMN_UPPER] && has[COLUMN_SIZE];
 }
 
-static uint64_t column_of(const char *line, const field *at)
+static uint64_t column_of(const char *line, const frag_csv_field *at)
 {
     return (uint64_t)(at->bytes - line) + 1;
 }
 
 static bool read_header(problem_reader *reader, const char *line, size_t length)
 {
-    field fields[FIELDS_MAX];
-    int count = split(line, length, fields);
+    frag_csv_field fields[FIELDS_MAX];
+    int count = frag_csv_split(line, length, fields, FIELDS_MAX);
     if (count < 0)
         return frag_fail_line(
-            reader->error, reader->line, 0,
+            reader->error, reader->lines.line, 0,
             "there are more than %d columns; expected id, lower, upper, size, and "
             "if wanted alignment, hint, gaps, offset",
             FIELDS_MAX);
@@ -169,14 +113,14 @@ static bool read_header(problem_reader *reader, const char *line, size_t length)
     for (int i = 0; i < count; i++) {
         int name = find_name(&fields[i]);
         if (name < 0)
-            return frag_fail_line(reader->error, reader->line, column_of(line, &fields[i]),
+            return frag_fail_line(reader->error, reader->lines.line, column_of(line, &fields[i]),
                                   "'%.*s' is no column of a packing problem; expected id, lower, "
                                   "upper, size, alignment, hint, gaps or offset",
                                   (int)(fields[i].length < 40 ? fields[i].length : 40),
                                   fields[i].bytes);
         column is = names[name].is;
         if (place[is] >= 0)
-            return frag_fail_line(reader->error, reader->line, column_of(line, &fields[i]),
+            return frag_fail_line(reader->error, reader->lines.line, column_of(line, &fields[i]),
                                   "column '%s' is there twice; expected it once", names[name].name);
         place[is] = i;
         reader->columns[i] = (int)is;
@@ -185,7 +129,7 @@ static bool read_header(problem_reader *reader, const char *line, size_t length)
     static const char *const required[] = {"id", "lower", "upper", "size"};
     for (int i = 0; i <= COLUMN_SIZE; i++)
         if (place[i] < 0)
-            return frag_fail_line(reader->error, reader->line, 0,
+            return frag_fail_line(reader->error, reader->lines.line, 0,
                                   "there is no column '%s'; expected id, lower, upper and size",
                                   required[i]);
     reader->column_count = count;
@@ -194,40 +138,23 @@ static bool read_header(problem_reader *reader, const char *line, size_t length)
 
 /* ---- rows */
 
-/* Digits alone; more than max is refused like anything else. */
-static bool read_number(const field *at, uint64_t max, uint64_t *value)
+static bool fail_field(problem_reader *reader, const char *line, const frag_csv_field *at,
+                       const char *what, uint64_t min, uint64_t max)
 {
-    *value = 0;
-    if (at->length == 0 || at->length > 20)
-        return false;
-    for (size_t i = 0; i < at->length; i++) {
-        if (at->bytes[i] < '0' || at->bytes[i] > '9')
-            return false;
-        uint64_t digit = (uint64_t)(at->bytes[i] - '0');
-        if (*value > (max - digit) / 10)
-            return false;
-        *value = *value * 10 + digit;
-    }
-    return true;
-}
-
-static bool fail_field(problem_reader *reader, const char *line, const field *at, const char *what,
-                       uint64_t min, uint64_t max)
-{
-    return frag_fail_line(reader->error, reader->line, column_of(line, at),
+    return frag_fail_line(reader->error, reader->lines.line, column_of(line, at),
                           "'%.*s' is no %s; expected a whole number from %" PRIu64 " to %" PRIu64,
                           (int)(at->length < 40 ? at->length : 40), at->bytes, what, min, max);
 }
 
-static bool read_count(problem_reader *reader, const char *line, const field *at, const char *what,
-                       uint64_t min, uint64_t max, uint64_t *value)
+static bool read_count(problem_reader *reader, const char *line, const frag_csv_field *at,
+                       const char *what, uint64_t min, uint64_t max, uint64_t *value)
 {
-    return (read_number(at, max, value) && *value >= min) ||
+    return (frag_csv_number(at, max, value) && *value >= min) ||
            fail_field(reader, line, at, what, min, max);
 }
 
 /* A name, and the alignment where it is not 1 or the name could be read as one. */
-static uint32_t make_note(problem_reader *reader, const field *id, uint64_t alignment)
+static uint32_t make_note(problem_reader *reader, const frag_csv_field *id, uint64_t alignment)
 {
     frag_text text = {0};
     frag_text_add_bytes(&text, id->bytes, id->length);
@@ -241,16 +168,16 @@ static uint32_t make_note(problem_reader *reader, const field *id, uint64_t alig
     return note;
 }
 
-static bool read_row(problem_reader *reader, const char *line, const field *fields)
+static bool read_row(problem_reader *reader, const char *line, const frag_csv_field *fields)
 {
     row next = {0};
-    const field *of[COLUMN_COUNT] = {NULL};
+    const frag_csv_field *of[COLUMN_COUNT] = {NULL};
     uint64_t alignment = 1;
     uint64_t number = 0;
     for (int i = 0; i < reader->column_count; i++)
         of[reader->columns[i]] = &fields[i];
     if (of[COLUMN_ID]->length == 0 || memchr(of[COLUMN_ID]->bytes, '\0', of[COLUMN_ID]->length))
-        return frag_fail_line(reader->error, reader->line, column_of(line, of[COLUMN_ID]),
+        return frag_fail_line(reader->error, reader->lines.line, column_of(line, of[COLUMN_ID]),
                               "the buffer has no name; expected one");
     if (!read_count(reader, line, of[COLUMN_LOWER], "time", 0, FRAG_MINIMALLOC_MAX, &next.lower) ||
         !read_count(reader, line, of[COLUMN_UPPER], "time", 0, FRAG_MINIMALLOC_MAX, &next.upper) ||
@@ -258,18 +185,18 @@ static bool read_row(problem_reader *reader, const char *line, const field *fiel
         return false;
     next.upper += reader->is_end_inclusive ? 1 : 0;
     if (next.upper <= next.lower)
-        return frag_fail_line(reader->error, reader->line, column_of(line, of[COLUMN_UPPER]),
+        return frag_fail_line(reader->error, reader->lines.line, column_of(line, of[COLUMN_UPPER]),
                               "the buffer ends before it has begun; expected an end after %" PRIu64,
                               next.lower);
     if (of[COLUMN_ALIGNMENT] != NULL && !read_count(reader, line, of[COLUMN_ALIGNMENT], "alignment",
                                                     1, FRAG_MINIMALLOC_MAX, &alignment))
         return false;
-    const field *hint = of[COLUMN_HINT];
+    const frag_csv_field *hint = of[COLUMN_HINT];
     if (hint != NULL && !(hint->length == 2 && memcmp(hint->bytes, "-1", 2) == 0) &&
         !read_count(reader, line, hint, "hint", 0, FRAG_MINIMALLOC_MAX, &number))
         return false;
     if (of[COLUMN_GAPS] != NULL && of[COLUMN_GAPS]->length > 0)
-        return frag_fail_line(reader->error, reader->line, column_of(line, of[COLUMN_GAPS]),
+        return frag_fail_line(reader->error, reader->lines.line, column_of(line, of[COLUMN_GAPS]),
                               "the buffer has gaps, which are not supported; expected none");
     if (of[COLUMN_OFFSET] != NULL) {
         if (!read_count(reader, line, of[COLUMN_OFFSET], "offset", 0,
@@ -288,22 +215,21 @@ static bool read_rows(problem_reader *reader)
 {
     const char *line = NULL;
     size_t length = 0;
-    size_t taken = 0;
     bool is_ended = false;
-    while (read_line(reader, &line, &length, &taken)) {
-        field fields[FIELDS_MAX];
+    while (frag_csv_next(&reader->lines, &line, &length, reader->error)) {
+        frag_csv_field fields[FIELDS_MAX];
         bool ok = true;
-        if (reader->line == 1) {
+        if (reader->lines.line == 1) {
             ok = read_header(reader, line, length);
         } else if (length == 0) {
             is_ended = true;
         } else {
-            int count = split(line, length, fields);
+            int count = frag_csv_split(line, length, fields, FIELDS_MAX);
             if (is_ended)
-                ok = frag_fail_line(reader->error, reader->line, 1,
+                ok = frag_fail_line(reader->error, reader->lines.line, 1,
                                     "a buffer follows an empty line; expected the end of the file");
             else if (count != reader->column_count)
-                ok = frag_fail_line(reader->error, reader->line, 0,
+                ok = frag_fail_line(reader->error, reader->lines.line, 0,
                                     "the line has %s fields than the header has columns; "
                                     "expected %d",
                                     count < 0 || count > reader->column_count ? "more" : "fewer",
@@ -313,11 +239,10 @@ static bool read_rows(problem_reader *reader)
         }
         if (!ok)
             return false;
-        frag_input_skip(reader->input, taken);
     }
-    if (reader->has_failed)
+    if (reader->lines.has_failed)
         return false;
-    return reader->line > 0 ||
+    return reader->lines.line > 0 ||
            frag_fail_at(reader->error, 0, "the file is empty; expected a header");
 }
 
@@ -363,7 +288,7 @@ static void add_events(problem_reader *reader)
 
 bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_error *error)
 {
-    problem_reader reader = {.input = input, .error = error};
+    problem_reader reader = {.lines = {.input = input}, .error = error};
     *recording = (frag_recording){0};
     reader.builder = frag_builder_create(recording);
     frag_builder_metadata(reader.builder, FRAG_PROBLEM_KEY, "minimalloc");

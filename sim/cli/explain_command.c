@@ -10,6 +10,7 @@
 #include "sim/cli/inputs.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
+#include "traces/rmm_log.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
 #define TEXT_BYTES_MAX (64 * FRAG_MIB)
@@ -82,12 +83,13 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
 static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
 {
     static const char *const starts[] = {
-        FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ", "\x80", "{\"golden\"",
+        FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ",
+        "\x80",         "{\"golden\"",         FRAG_RMM_LOG_HEADER,
     };
     const unsigned char *bytes = NULL;
     size_t count = 0;
     *is_one = false;
-    if (!frag_input_peek(input, 32, &bytes, &count, error))
+    if (!frag_input_peek(input, 64, &bytes, &count, error))
         return frag_error_in(error, frag_input_name(input));
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (count >= strlen(starts[i]) && memcmp(bytes, starts[i], strlen(starts[i])) == 0)

@@ -16,9 +16,8 @@ extern const frag_command frag_command_trace_cut;
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
-                "minimalloc, "                                                                     \
-                "device-log or device-segments (docs/recording.md)",                               \
-        .choices = "fgt|text|snapshot|golden|minimalloc|device-log|device-segments"                \
+                "minimalloc, rmm, device-log or device-segments (docs/recording.md)",              \
+        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|device-log|device-segments"            \
     }
 
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \

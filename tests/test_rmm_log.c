@@ -1,0 +1,218 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "traces/rmm_log.h"
+
+#define HEADER FRAG_RMM_LOG_HEADER "\n"
+#define SECOND_NS UINT64_C(1000000000)
+#define DAY_NS (86400 * SECOND_NS)
+
+static bool load(const char *text, frag_recording *recording, frag_findings *findings,
+                 frag_error *error)
+{
+    frag_load_options options = {.format = FRAG_FORMAT_AUTO, .with_columns = true};
+    *findings = (frag_findings){0};
+    *error = (frag_error){0};
+    frag_input *input = frag_input_from_memory(text, strlen(text), "rmm.csv");
+    bool ok = frag_recording_load_input(input, &options, recording, findings, error);
+    frag_input_close(input);
+    return ok;
+}
+
+static void load_well(const char *text, frag_recording *recording, frag_findings *findings)
+{
+    frag_error error;
+    if (!load(text, recording, findings, &error))
+        fail_msg("line %llu: %s", (unsigned long long)error.line, error.sentence);
+}
+
+static uint64_t found(const frag_findings *findings, const char *kind)
+{
+    for (uint32_t i = 0; i < findings->count; i++)
+        if (strcmp(findings->items[i].kind, kind) == 0)
+            return findings->items[i].count;
+    return 0;
+}
+
+static void rows_become_requests_with_their_streams_and_times(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(HEADER "7,00:00:01.000002,allocate,0x7f8a40000000,1000,0x0\n"
+                     "8,00:00:02.5,allocate,0x7f8a40000400,24,7f3c\n"
+                     "7,00:00:03:000001,free,0x7f8a40000000,1000,0x7f3c\n"
+                     "7,00:00:04.0,allocate failure,(nil),4096,0x0\n",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_string_equal(frag_recording_get(&recording, "source"), "rmm-log");
+    assert_int_equal(findings.count, 0);
+    assert_int_equal(trace->event_count, 4);
+    assert_int_equal(trace->events[0].bytes, 1000);
+    assert_int_equal(trace->addresses[0], 0x7f8a40000000);
+    assert_int_equal(trace->times_ns[0], SECOND_NS + 2000);
+    assert_int_equal(trace->times_ns[1], 2 * SECOND_NS + SECOND_NS / 2);
+    assert_int_equal(trace->times_ns[2], 3 * SECOND_NS + 1000);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    assert_int_equal(trace->events[2].slot, trace->events[0].slot);
+    assert_int_equal(frag_trace_stream_handle(trace, trace->events[0].stream), 0);
+    assert_int_equal(frag_trace_stream_handle(trace, trace->events[1].stream), 0x7f3c);
+    assert_int_equal(frag_trace_stream_handle(trace, trace->events[2].stream), 0x7f3c);
+    assert_int_equal(trace->events[3].flags, FRAG_EVENT_FAILED);
+    assert_int_equal(trace->events[3].bytes, 4096);
+    assert_int_equal(trace->stats.peak_requested_bytes, 1024);
+    frag_recording_destroy(&recording);
+}
+
+static void rows_written_late_go_where_their_times_say(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(HEADER "1,10:00:00.3,free,0x10,8,0\n"
+                     "2,10:00:00.1,allocate,0x10,8,0\n"
+                     "2,10:00:00.2,allocate,0x20,9,0\n",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(found(&findings, "row-out-of-order"), 2);
+    assert_int_equal(frag_findings_inconsistencies(&findings), 0);
+    assert_int_equal(trace->event_count, 3);
+    assert_int_equal(trace->events[0].bytes, 8);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    frag_recording_destroy(&recording);
+}
+
+static void days_begin_at_midnight(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(HEADER "1,23:59:59.9,allocate,0x10,8,0\n"
+                     "1,00:00:00.2,allocate,0x20,9,0\n"
+                     "2,23:59:59.95,free,0x10,8,0\n"
+                     "1,00:00:01,free,0x20,9,0\n",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(found(&findings, "row-out-of-order"), 1);
+    assert_int_equal(findings.count, 1);
+    assert_int_equal(trace->events[1].op, FRAG_OP_FREE);
+    assert_int_equal(trace->times_ns[2], DAY_NS + SECOND_NS / 5);
+    assert_int_equal(trace->times_ns[3], DAY_NS + SECOND_NS);
+    frag_recording_destroy(&recording);
+}
+
+static void a_clock_that_is_set_back_does_not_turn_rows_around(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(HEADER "1,03:00:00,allocate,0x10,8,0\n"
+                     "1,02:00:00,free,0x10,8,0\n"
+                     "1,02:00:05,allocate,0x20,9,0\n",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(found(&findings, "clock-set-back"), 1);
+    assert_int_equal(trace->events[1].op, FRAG_OP_FREE);
+    assert_int_equal(trace->times_ns[2] - trace->times_ns[0], 5 * SECOND_NS);
+    frag_recording_destroy(&recording);
+}
+
+static void what_does_not_fit_together_is_counted(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(HEADER "1,00:00:01,free,0x10,8,0\n"
+                     "1,00:00:02,allocate,0x10,8,0\n"
+                     "1,00:00:03,allocate,0x10,16,0\n"
+                     "1,00:00:04,free,0x10,17,0\n"
+                     "1,00:00:05,allocate,(nil),0,0\n"
+                     "1,00:00:06,free,(nil),0,0\n"
+                     "1,00:00:07,allo",
+              &recording, &findings);
+    assert_int_equal(found(&findings, "free-of-unknown-address"), 1);
+    assert_int_equal(found(&findings, "address-served-again"), 1);
+    assert_int_equal(found(&findings, "free-of-other-size"), 1);
+    assert_int_equal(found(&findings, "request-of-nothing"), 2);
+    assert_int_equal(found(&findings, "row-cut-off"), 1);
+    assert_int_equal(frag_findings_inconsistencies(&findings), 2);
+    assert_int_equal(recording.traces[0].event_count, 4);
+    assert_int_equal(recording.traces[0].stats.end_requested_bytes, 0);
+    frag_recording_destroy(&recording);
+}
+
+static void bad_rows_are_refused_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row;
+        uint64_t column;
+    } cases[] = {
+        {"1,00:00:01,allocate,0x10,8\n", 0},
+        {"1,00:00:01,allocate,0x10,8,0,0\n", 0},
+        {"x,00:00:01,allocate,0x10,8,0\n", 1},
+        {"1,24:00:01,allocate,0x10,8,0\n", 3},
+        {"1,00:60:01,allocate,0x10,8,0\n", 3},
+        {"1,00:01,allocate,0x10,8,0\n", 3},
+        {"1,00:00:01.1234567890,allocate,0x10,8,0\n", 3},
+        {"1,00:00:01.1.1,allocate,0x10,8,0\n", 3},
+        {"1,,allocate,0x10,8,0\n", 3},
+        {"1,00:00:01,grow,0x10,8,0\n", 12},
+        {"1,00:00:01,allocate,0xg,8,0\n", 21},
+        {"1,00:00:01,allocate,0x,8,0\n", 21},
+        {"1,00:00:01,allocate,0x10000000000000000,8,0\n", 21},
+        {"1,00:00:01,allocate,(nil),8,0\n", 21},
+        {"1,00:00:01,allocate,0x10,-8,0\n", 26},
+        {"1,00:00:01,allocate,0x10,72057594037927936,0\n", 26},
+        {"1,00:00:01,allocate,0x10,8,\n", 28},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256] = HEADER "1,00:00:00,allocate,0x8,8,0\n";
+        strcat(text, cases[i].row);
+        frag_recording recording;
+        frag_findings findings;
+        frag_error error;
+        if (load(text, &recording, &findings, &error))
+            fail_msg("%s was taken", cases[i].row);
+        assert_int_equal(error.code, FRAG_E_INPUT);
+        assert_int_equal(error.line, 3);
+        if (error.column != cases[i].column)
+            fail_msg("%s: column %llu", cases[i].row, (unsigned long long)error.column);
+        assert_null(recording.traces);
+    }
+}
+
+static void the_sample_runs_to_its_failed_request(void **state)
+{
+    (void)state;
+    frag_load_options options = {.format = FRAG_FORMAT_AUTO};
+    frag_recording recording;
+    frag_findings findings = {0};
+    frag_error error = {0};
+    assert_true(frag_recording_load("tests/data/exchange/rmm.csv", &options, &recording, &findings,
+                                    &error));
+    assert_int_equal(found(&findings, "row-out-of-order"), 1);
+    assert_int_equal(findings.count, 1);
+    assert_int_equal(recording.traces[0].stats.failed_count, 1);
+    assert_int_equal(recording.traces[0].event_count, 66);
+    frag_recording_destroy(&recording);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_become_requests_with_their_streams_and_times),
+        cmocka_unit_test(rows_written_late_go_where_their_times_say),
+        cmocka_unit_test(days_begin_at_midnight),
+        cmocka_unit_test(a_clock_that_is_set_back_does_not_turn_rows_around),
+        cmocka_unit_test(what_does_not_fit_together_is_counted),
+        cmocka_unit_test(bad_rows_are_refused_with_their_place),
+        cmocka_unit_test(the_sample_runs_to_its_failed_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
