@@ -9,6 +9,7 @@
 #include "sim/base/memory.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
+#include "traces/kineto_trace.h"
 #include "traces/minimalloc_csv.h"
 #include "traces/rmm_log.h"
 
@@ -57,6 +58,7 @@ static const char *const format_names[FRAG_FORMAT_COUNT] = {
     [FRAG_FORMAT_GOLDEN] = "golden",
     [FRAG_FORMAT_MINIMALLOC] = "minimalloc",
     [FRAG_FORMAT_RMM] = "rmm",
+    [FRAG_FORMAT_KINETO] = "kineto",
     [FRAG_FORMAT_DEVICE_LOG] = "device-log",
     [FRAG_FORMAT_DEVICE_SEGMENTS] = "device-segments",
 };
@@ -81,7 +83,7 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
 {
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    if (!frag_input_peek(input, FRAG_MINIMALLOC_LOOK_BYTES, &bytes, &count, error))
+    if (!frag_input_peek(input, FRAG_KINETO_LOOK_BYTES, &bytes, &count, error))
         return false;
     if (count >= FRAG_FGT_MAGIC_BYTES && memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0)
         *format = FRAG_FORMAT_FGT;
@@ -92,6 +94,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
         *format = FRAG_FORMAT_TEXT;
     else if (count > 0 && bytes[0] == 0x80)
         *format = FRAG_FORMAT_SNAPSHOT;
+    else if (frag_kineto_is_like(bytes, count))
+        *format = FRAG_FORMAT_KINETO;
     else if (count > 0 && bytes[0] == '{')
         *format = FRAG_FORMAT_GOLDEN;
     else if (frag_minimalloc_is_like(bytes, count))
@@ -115,7 +119,8 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
             error, 0,
             "the format is not known; expected a .fgt, a text trace (its first line is "
             "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log, a "
-            "log of RMM or a packing problem (CSV with columns id, lower, upper, size)");
+            "log of RMM, a trace of PyTorch's profiler or a packing problem (CSV with columns id, "
+            "lower, upper, size)");
     return true;
 }
 
@@ -217,6 +222,8 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
         ok = frag_minimalloc_read(input, recording, error);
     else if (ok && format == FRAG_FORMAT_RMM)
         ok = frag_rmm_log_read(input, recording, findings, error);
+    else if (ok && format == FRAG_FORMAT_KINETO)
+        ok = frag_kineto_read(input, recording, findings, error);
     else if (ok)
         ok = frag_snapshot_read(input, options, recording, findings, error);
     if (!ok)

@@ -16,6 +16,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_DEVICE_SEGMENTS, /* the same, taken as what an allocator asked: observed segments */
     FRAG_FORMAT_MINIMALLOC,      /* packing problem, CSV */
     FRAG_FORMAT_RMM,             /* log of RMM's logging adaptor, CSV */
+    FRAG_FORMAT_KINETO,          /* trace of PyTorch's profiler, Chrome's JSON */
     FRAG_FORMAT_COUNT
 } frag_trace_format;
 

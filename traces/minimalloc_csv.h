@@ -22,10 +22,7 @@
 /* No time, and no end of a buffer, is beyond this. */
 #define FRAG_MINIMALLOC_MAX ((uint64_t)1 << 46)
 
-/* How many bytes of a file frag_minimalloc_is_like wants to see. */
-#define FRAG_MINIMALLOC_LOOK_BYTES 256u
-
-/* Does the first line name the columns of a problem? */
+/* Does the first line name the columns of a problem? 256 bytes are enough to see it. */
 bool frag_minimalloc_is_like(const unsigned char *bytes, size_t count);
 
 /* FRAG_E_INPUT with line and column. On failure *recording is empty. */

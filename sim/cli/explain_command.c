@@ -10,6 +10,7 @@
 #include "sim/cli/inputs.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
+#include "traces/kineto_trace.h"
 #include "traces/rmm_log.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
@@ -88,9 +89,9 @@ static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
     };
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    *is_one = false;
-    if (!frag_input_peek(input, 64, &bytes, &count, error))
+    if (!frag_input_peek(input, FRAG_KINETO_LOOK_BYTES, &bytes, &count, error))
         return frag_error_in(error, frag_input_name(input));
+    *is_one = frag_kineto_is_like(bytes, count);
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (count >= strlen(starts[i]) && memcmp(bytes, starts[i], strlen(starts[i])) == 0)
             *is_one = true;

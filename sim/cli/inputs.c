@@ -211,10 +211,10 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
     const char *name = frag_arguments_value(arguments, "from");
     *format = FRAG_FORMAT_AUTO;
     if (name != NULL && !frag_trace_format_find(name, format)) {
-        frag_fail(
-            error, FRAG_E_USAGE,
-            "'%s' is no trace format; expected fgt, text, snapshot, golden, minimalloc or rmm",
-            name);
+        frag_fail(error, FRAG_E_USAGE,
+                  "'%s' is no trace format; expected fgt, text, snapshot, golden, minimalloc, rmm "
+                  "or kineto",
+                  name);
         return frag_error_in(error, "--from");
     }
     return true;

@@ -70,8 +70,8 @@
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the traces, instead of by content: fgt, text, snapshot, golden, "       \
-                "minimalloc, rmm, device-log or device-segments (docs/recording.md)",              \
-        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|device-log|device-segments"            \
+                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)",      \
+        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|kineto|device-log|device-segments"     \
     }
 
 typedef struct frag_policy_list {

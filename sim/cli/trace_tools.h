@@ -16,8 +16,8 @@ extern const frag_command frag_command_trace_cut;
     {                                                                                              \
         .name = "from", .argument = "FORMAT",                                                      \
         .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
-                "minimalloc, rmm, device-log or device-segments (docs/recording.md)",              \
-        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|device-log|device-segments"            \
+                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)",      \
+        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|kineto|device-log|device-segments"     \
     }
 
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
