@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "sim/base/bytes.h"
+
 static void every_value_of_every_policy_is_one_it_takes(void **state)
 {
     (void)state;
@@ -67,6 +69,44 @@ static void what_the_user_has_fixed_is_not_searched(void **state)
     assert_false(has_axis("tlsf:sli=3", false, "sli"));
 }
 
+/* A policy can come from outside the tree, with defaults of its own. */
+static void ladders_end_wherever_their_default_lies(void **state)
+{
+    (void)state;
+    static const char *const defaults[] = {"0",        "1", "8", "3072", "4611686018427387904",
+                                           "unlimited"};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        const char *text = defaults[i];
+        uint64_t number = 0;
+        assert_true(frag_bytes_parse(text, &number, NULL));
+        const frag_option options[] = {
+            {.key = "bytes",
+             .type = FRAG_OPTION_BYTES,
+             .default_text = text,
+             .max = FRAG_UNLIMITED},
+            {.key = "count",
+             .type = FRAG_OPTION_COUNT,
+             .default_text = text,
+             .max = FRAG_UNLIMITED},
+            {.key = "ratio", .type = FRAG_OPTION_RATIO, .default_text = text, .ratio_max = 1e6},
+            {.key = NULL},
+        };
+        const frag_policy_ops mine = {.name = "mine", .options = options};
+        frag_option_value values[3] = {{.text = text, .number = number},
+                                       {.text = text, .number = number},
+                                       {.text = text, .ratio = (double)number}};
+        frag_policy_spec base = {.ops = &mine, .values = values, .value_count = 3};
+        frag_tune_space space;
+        frag_tune_space_create(&base, true, &space);
+        for (uint32_t axis = 0; axis < space.axis_count; axis++) {
+            assert_in_range(space.axes[axis].count, 2, FRAG_TUNE_VALUES_MAX);
+            assert_string_equal(space.axes[axis].values[0], defaults[i]);
+        }
+        assert_true(space.axis_count >= 2);
+        frag_tune_space_destroy(&space);
+    }
+}
+
 static void a_setting_is_written_as_it_is_pasted(void **state)
 {
     (void)state;
@@ -105,6 +145,7 @@ int main(void)
         cmocka_unit_test(every_value_of_every_policy_is_one_it_takes),
         cmocka_unit_test(only_what_can_change_memory_is_searched),
         cmocka_unit_test(what_the_user_has_fixed_is_not_searched),
+        cmocka_unit_test(ladders_end_wherever_their_default_lies),
         cmocka_unit_test(a_setting_is_written_as_it_is_pasted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,9 +280,10 @@ void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
             tuned->goal == FRAG_TUNE_PEAK ? "peak reserved" : "capacity");
     if (tuned->goal == FRAG_TUNE_PEAK && tuned->capacity_bytes != FRAG_UNLIMITED)
         fprintf(stream, " on %s", frag_bytes_text(tuned->capacity_bytes, capacity));
-    fprintf(stream, ": %s settings tried on %zu trace%s, seed %" PRIu64 "%s\n\n",
-            frag_count_text(tuned->found->count, count), searched, searched == 1 ? "" : "s",
-            tuned->seed, tuned->is_timed ? ", ended by --seconds" : "");
+    fprintf(stream, ": %s setting%s tried on %zu trace%s, seed %" PRIu64 "%s\n\n",
+            frag_count_text(tuned->found->count, count), tuned->found->count == 1 ? "" : "s",
+            searched, searched == 1 ? "" : "s", tuned->seed,
+            tuned->is_timed ? ", ended by --seconds" : "");
     print_setting(stream, tuned);
     fputc('\n', stream);
     print_traces(stream, tuned);

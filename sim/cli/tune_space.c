@@ -8,6 +8,8 @@
 #include "sim/base/memory.h"
 
 #define FRACTION_KEY "per_process_memory_fraction"
+/* Below, blocks would not be aligned as programs expect. */
+#define LEAST_BYTES 512
 
 /* PyTorch's own keys, the strong ones first. What is not here is for host memory, or for address
  * space, or only makes requests fail. Segments are even numbers of MiB: the driver maps pages of
@@ -89,16 +91,20 @@ static void add_bytes(frag_tune_axis *axis, uint64_t bytes)
 }
 
 /* Powers of two times the default, down and up by 64; from nothing or without limit, sizes that
- * segments and requests have. Below 512 bytes blocks would not be aligned as programs expect. */
+ * segments and requests have. */
 static void add_bytes_ladder(frag_tune_axis *axis, const frag_option *option, uint64_t middle)
 {
-    bool is_open = middle == 0 || middle == FRAG_UNLIMITED;
-    uint64_t from = is_open ? (middle == 0 ? 4 * FRAG_KIB : FRAG_MIB) : middle / 64;
-    uint64_t to = is_open                        ? (middle == 0 ? 64 * FRAG_MIB : 4 * FRAG_GIB)
-                  : middle > FRAG_UNLIMITED / 64 ? middle
-                                                 : middle * 64;
-    for (uint64_t at = from; at <= to && at <= FRAG_UNLIMITED / 4; at *= is_open ? 4 : 2)
-        if (at >= option->min && at <= option->max && at >= 512 && at != middle)
+    uint64_t from = middle / 64;
+    uint64_t to = middle > FRAG_UNLIMITED / 64 ? middle : middle * 64;
+    uint64_t factor = 2;
+    if (middle == 0 || middle == FRAG_UNLIMITED) {
+        from = middle == 0 ? 4 * FRAG_KIB : FRAG_MIB;
+        to = middle == 0 ? 64 * FRAG_MIB : 4 * FRAG_GIB;
+        factor = 4;
+    }
+    from = from < LEAST_BYTES ? LEAST_BYTES : from;
+    for (uint64_t at = from; at <= to && at <= FRAG_UNLIMITED / 8; at *= factor)
+        if (at >= option->min && at <= option->max && at != middle)
             add_bytes(axis, at);
 }
 
