@@ -58,18 +58,18 @@ typedef struct tuning {
     frag_progress *progress;
     /* of the policy being tuned */
     frag_tune_space space;
-    uint64_t end_ns;    /* 0: none */
-    bool is_past_first; /* the starting points are scored whatever the time */
+    uint64_t end_ns;      /* 0: none */
+    bool is_past_default; /* the default is scored whatever the time */
     bool is_timed;
     frag_error error; /* that ends the search */
 } tuning;
 
 /* ---- one setting on one trace */
 
-static bool is_late(const tuning *state)
+static bool is_late(const tuning *state, bool is_default)
 {
     return frag_is_interrupted() ||
-           (state->end_ns != 0 && state->is_past_first && frag_clock_ns() >= state->end_ns);
+           (state->end_ns != 0 && !is_default && frag_clock_ns() >= state->end_ns);
 }
 
 static bool find_capacity(const tuning *state, const frag_tune_subject *subject,
@@ -127,7 +127,7 @@ static void run_one(void *context, uint64_t index)
 {
     batch *all = context;
     const tuning *state = all->state;
-    if (is_late(state))
+    if (is_late(state, !state->is_past_default && index < state->searched_count))
         return;
     find_outcome(state, &all->points[index / state->searched_count],
                  &state->subjects[index % state->searched_count], &all->outcomes[index]);
@@ -163,26 +163,27 @@ static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
     score->size = served > 0 ? score->size / served : 0;
 }
 
-static bool score_points(void *context, frag_tune_point *points, size_t count)
+/* Jobs are started in order, so what the time was enough for comes first. */
+static size_t score_points(void *context, frag_tune_point *points, size_t count)
 {
     tuning *state = context;
     size_t all = count * state->searched_count;
     batch work = {
         .state = state, .points = points, .outcomes = frag_alloc(all, sizeof *work.outcomes)};
     frag_for_each((uint32_t)state->threads, all, run_one, &work);
-    bool ok = true;
-    for (size_t i = 0; i < all && ok; i++) {
-        ok = work.outcomes[i].is_done;
-        if (!ok && work.outcomes[i].error.code != FRAG_E_NONE)
+    size_t done = 0;
+    while (done < all && work.outcomes[done].is_done)
+        done++;
+    for (size_t i = done; i < all && state->error.code == FRAG_E_NONE; i++)
+        if (!work.outcomes[i].is_done)
             state->error = work.outcomes[i].error;
-        else if (!ok && !frag_is_interrupted())
-            state->is_timed = true;
-    }
-    for (size_t i = 0; i < count && ok; i++)
+    state->is_timed = done < all;
+    size_t scored = done / state->searched_count;
+    for (size_t i = 0; i < scored; i++)
         fold_score(state, &work.outcomes[i * state->searched_count], &points[i].score);
     free(work.outcomes);
-    state->is_past_first = true;
-    return ok;
+    state->is_past_default = true;
+    return scored;
 }
 
 /* ---- one policy */
@@ -229,7 +230,7 @@ static bool tune_policy(tuning *state, const frag_policy_spec *base, bool is_jso
         state->goal == FRAG_TUNE_MIN_CAPACITY || state->device.capacity_bytes != FRAG_UNLIMITED;
     frag_tune_found found;
     frag_tune_space_create(base, has_limit, &state->space);
-    state->is_past_first = state->is_timed = false;
+    state->is_past_default = state->is_timed = false;
     state->end_ns = state->seconds > 0 ? frag_clock_ns() + state->seconds * 1000000000u : 0;
     frag_tune_search_setup setup = {.value_counts = state->space.value_counts,
                                     .axis_count = state->space.axis_count,

@@ -75,11 +75,11 @@ static void try_points(searching *state, const frag_tune_point *points, size_t c
         found->points[found->count] = points[i];
         count_changed(state, &found->points[found->count++]);
     }
-    if (found->count > first &&
-        !state->setup->score(state->setup->context, &found->points[first], found->count - first)) {
-        found->count = first;
-        state->is_over = true;
-    }
+    size_t fresh = found->count - first;
+    size_t scored =
+        fresh > 0 ? state->setup->score(state->setup->context, &found->points[first], fresh) : 0;
+    found->count = first + scored;
+    state->is_over = state->is_over || scored < fresh;
     for (size_t i = first; i < found->count; i++)
         if (is_better(state, i, found->best))
             found->best = i;

@@ -36,15 +36,15 @@ typedef struct frag_tune_search_setup {
     size_t start_count;
     uint64_t seed;
     size_t tries_max; /* 1 or more */
-    /* Fills the scores of count points; they may be worked on in any order. false: the search ends,
-     * and these points do not count. */
-    bool (*score)(void *context, frag_tune_point *points, size_t count);
+    /* Fills the scores of count points and returns how many it has filled, from the first on; fewer
+     * than count end the search, and the others do not count as tried. */
+    size_t (*score)(void *context, frag_tune_point *points, size_t count);
     void *context;
 } frag_tune_search_setup;
 
 typedef struct frag_tune_found {
     frag_tune_point *points; /* in order of trial; [0] is the default; the caller frees */
-    size_t count;            /* 0: the first call of score returned false */
+    size_t count;            /* 0: score returned 0 at once */
     size_t best;
 } frag_tune_found;
 
