@@ -202,8 +202,8 @@ static void show_one(void *context, uint64_t index)
         find_outcome(all->state, all->points[role], subject, &subject->outcomes[role]);
 }
 
-/* What the policy cannot do with its defaults, or with the setting found, is an error; advice that
- * is refused is a result. */
+/* What the policy cannot do with its defaults is an error; that another setting is refused on a
+ * trace is a result. */
 static bool show_traces(tuning *state, const frag_tune_found *found, frag_error *error)
 {
     showing all = {
