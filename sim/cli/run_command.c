@@ -41,6 +41,7 @@ static const frag_command_option options[] = {
      .argument = "FILE",
      .help = "write every device call of the run there (one trace, one policy)"},
     FRAG_SNAPSHOT_OPTIONS,
+    FRAG_CHROME_OPTION,
     FRAG_BOUNDS_OPTION,
     FRAG_PLACEMENT_OPTION,
     {.name = "plan-seconds",
@@ -103,6 +104,8 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         frag_for_each((uint32_t)state->threads, job_count, frag_run_job_bound, state);
     if (state->snapshot != NULL)
         frag_run_jobs_snapshot(state, job_count);
+    if (state->chrome != NULL)
+        frag_run_jobs_chrome(state, job_count);
     if (state->placement != NULL)
         frag_run_jobs_placement(state, job_count);
     int code = frag_run_report_problems(state, count, job_count);
@@ -135,6 +138,7 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
     } outputs[] = {{"output", "rows"},
                    {"driver-log", "driver log"},
                    {"snapshot", "snapshot"},
+                   {"chrome", "Chrome trace"},
                    {"placement", "placement"}};
     const size_t count = sizeof outputs / sizeof outputs[0];
     for (size_t i = 0; i < count; i++)
@@ -155,7 +159,7 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
 /* The log and the snapshot are of one run. */
 static bool check_one_device(const frag_run_state *state, frag_error *error)
 {
-    static const char *const outputs[] = {"driver-log", "snapshot", "placement"};
+    static const char *const outputs[] = {"driver-log", "snapshot", "chrome", "placement"};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         if (state->devices.has_sim && state->devices.has_gpu &&
             frag_arguments_has(state->arguments, outputs[i]))
@@ -222,6 +226,7 @@ static int run_command(const frag_arguments *arguments)
         !check_one_device(&state, &error) || !check_gpu(&state, &error) ||
         !open_driver_log(&state, &log, &error) ||
         !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
+        !frag_run_chrome_open(arguments, &state.policies, &state.chrome, &error) ||
         !frag_run_placement_open(arguments, &state.policies, &state.placement, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
@@ -254,6 +259,8 @@ static int run_command(const frag_arguments *arguments)
     else if (log != NULL && !frag_output_finish(log, &error))
         code = code != 0 ? code : frag_report(&error);
     if (!frag_run_snapshot_close(state.snapshot, &error))
+        code = code != 0 ? code : frag_report(&error);
+    if (!frag_run_chrome_close(state.chrome, &error))
         code = code != 0 ? code : frag_report(&error);
     if (!frag_run_placement_close(state.placement, &error))
         code = code != 0 ? code : frag_report(&error);

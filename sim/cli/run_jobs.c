@@ -137,7 +137,7 @@ void frag_run_job_on_gpu(frag_run_state *state, frag_run_job *task)
         .is_touched = gpu->is_touched,
     };
     task->is_ok = finish_on_echo(state, task);
-    if (state->snapshot == NULL)
+    if (state->snapshot == NULL && state->chrome == NULL)
         frag_gpu_run_destroy(&task->gpu);
 }
 
@@ -223,6 +223,26 @@ void frag_run_jobs_snapshot(frag_run_state *state, size_t count)
         frag_run_job *last = &state->jobs[count - 1];
         last->is_ok = frag_run_snapshot_end(state->snapshot, &last->error);
     }
+}
+
+/* As frag_run_jobs_snapshot. */
+void frag_run_jobs_chrome(frag_run_state *state, size_t count)
+{
+    bool is_whole = count > 0;
+    for (size_t i = 0; is_whole && i < count; i++) {
+        frag_run_job *task = &state->jobs[i];
+        is_whole = task->is_ok && !task->result.replay.is_interrupted;
+        frag_device_opener opener;
+        frag_device_spec device =
+            task->is_gpu ? frag_gpu_run_echo(&task->gpu, &state->device, &opener) : task->device;
+        if (is_whole)
+            task->is_ok =
+                frag_run_chrome_add(state->chrome, task->recording, task->trace, &task->spec,
+                                    task->plan, &device, &state->run, &task->error);
+        is_whole = is_whole && task->is_ok;
+    }
+    if (is_whole)
+        frag_run_chrome_end(state->chrome);
 }
 
 /* As frag_run_jobs_snapshot. */

@@ -6,6 +6,7 @@
 #include "sim/cli/bounds.h"
 #include "sim/cli/gpu_run.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/run_chrome.h"
 #include "sim/cli/run_placement.h"
 #include "sim/cli/run_point.h"
 #include "sim/cli/run_snapshot.h"
@@ -60,6 +61,7 @@ typedef struct frag_run_state {
     frag_progress *progress;
     frag_run_snapshot *snapshot;   /* NULL: none wanted */
     frag_run_placement *placement; /* NULL: none wanted */
+    frag_run_chrome *chrome;       /* NULL: none wanted */
     uint64_t plan_seconds;         /* 0: no limit */
     bool has_oom;
 } frag_run_state;
@@ -76,6 +78,7 @@ void frag_run_job_do(void *context, uint64_t index);
 void frag_run_job_bound(void *context, uint64_t index);
 /* Runs again for the snapshot; what stands in its way takes the place of the row. */
 void frag_run_jobs_snapshot(frag_run_state *state, size_t count);
+void frag_run_jobs_chrome(frag_run_state *state, size_t count);
 void frag_run_jobs_placement(frag_run_state *state, size_t count);
 
 /* ---- run_print.c */

@@ -1,0 +1,57 @@
+# Formats of other tools: recordings that are read, runs that are written.
+
+setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
+
+@test "recordings of other tools are known by content, compressed too" {
+    for file in rmm.csv kineto.json; do
+        gzip -c "tests/data/exchange/$file" >"$out/recording.gz"
+        ./fraglab trace convert "$out/recording.gz" "$out/$file.fgt"
+        [ "$(./fraglab trace info "$out/$file.fgt" | grep digest)" = "$(./fraglab trace info "tests/data/exchange/$file" | grep digest)" ]
+    done
+}
+
+@test "--from reads an event array that does not look like a trace of a profiler" {
+    printf '{"x": 1, "y": [], "traceEvents": []}' >"$out/none.json"
+    run ./fraglab trace check --from kineto "$out/none.json"
+    [ "$status" -eq 3 ]
+    [[ $output == *"profile_memory=True"* ]]
+}
+
+@test "explain takes a log of RMM and a trace of a profiler as recordings" {
+    for file in rmm.csv kineto.json; do
+        run ./fraglab explain --capacity 1GiB "tests/data/exchange/$file"
+        [ "$status" -eq 0 ]
+        [[ $output == *"recording  $file, device 0"* ]]
+    done
+}
+
+@test "a bad row of a log of RMM is named by file, line and column" {
+    sed '2s/allocate/deallocate/' tests/data/exchange/rmm.csv >"$out/bad.csv"
+    run ./fraglab trace check "$out/bad.csv"
+    [ "$status" -eq 3 ]
+    [[ $output == *"bad.csv:2:"*"found 'deallocate'; expected allocate"* ]]
+}
+
+@test "a run as a Chrome trace has its levels, requests, segments and OOM" {
+    printf '# fraglab trace 1\nalloc 0 1000\nalloc 1 5000000\nfree 0\nalloc 2 90000000\n' >"$out/in.txt"
+    ./fraglab run "$out/in.txt" --policy pytorch --capacity 64MiB --chrome "$out/run.json" >"$out/table"
+    ./fraglab run "$out/in.txt" --policy pytorch --capacity 64MiB --chrome - -o "$out/table" -f >"$out/again.json"
+    cmp "$out/run.json" "$out/again.json"
+    [ "$(grep -c '"ph":"b".*"cat":"request"' "$out/run.json")" -eq 2 ]
+    [ "$(grep -c '"ph":"e".*"ts":2.*"cat":"request"' "$out/run.json")" -eq 1 ]
+    [ "$(grep -c '"ph":"b".*"cat":"segment"' "$out/run.json")" -eq 2 ]
+    [ "$(grep -c '"ph":"i","name":"out of memory"' "$out/run.json")" -eq 1 ]
+    grep -q '"ph":"C","name":"requested","pid":0,"tid":0,"ts":1,"args":{"bytes":5001000}' "$out/run.json"
+    grep -q '"ph":"C","name":"allocated","pid":0,"tid":0,"ts":1,"args":{"bytes":5001216}' "$out/run.json"
+    # Whole JSON: the reader of Chrome traces goes through it to the end and misses only what it is for.
+    run ./fraglab trace check "$out/run.json"
+    [ "$status" -eq 3 ]
+    [[ $output == *"no [memory] events"* ]]
+}
+
+@test "a Chrome trace is of one run" {
+    run ./fraglab run tests/data/exchange/rmm.csv --policy pytorch,best-fit --chrome "$out/run.json"
+    [ "$status" -eq 2 ]
+    [[ $output == *"--chrome"*"one trace and one policy"* ]]
+    [ ! -e "$out/run.json" ]
+}

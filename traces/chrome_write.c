@@ -1,0 +1,147 @@
+#include "traces/chrome_write.h"
+
+#include <inttypes.h>
+
+#include "sim/base/bytes.h"
+#include "sim/base/json.h"
+
+static frag_json *begin_event(const frag_chrome_writer *writer, const char *phase, const char *name,
+                              uint64_t event)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "ph", phase);
+    frag_json_text(json, "name", name);
+    frag_json_number(json, "pid", writer->trace->device);
+    frag_json_number(json, "tid", 0);
+    frag_json_number(json, "ts", event);
+    return json;
+}
+
+static void end_event(frag_chrome_writer *writer, frag_json *json)
+{
+    fputs(writer->has_events ? "," : "{\"traceEvents\":[\n", writer->stream);
+    frag_json_write(json, writer->stream, false);
+    writer->has_events = true;
+}
+
+static void write_hexadecimal(frag_json *json, const char *path, uint64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "0x%" PRIx64, number);
+    frag_json_text(json, path, text);
+}
+
+void frag_chrome_writer_begin(frag_chrome_writer *writer, const frag_trace *trace, const char *name)
+{
+    writer->trace = trace;
+    writer->has_level = false;
+    frag_json *json = begin_event(writer, "M", "process_name", 0);
+    char text[256];
+    snprintf(text, sizeof text, "%s, device %" PRIu32, name, trace->device);
+    frag_json_text(json, "args.name", text);
+    end_event(writer, json);
+}
+
+/* A slice of its own track, from "b" to the "e" of the same category and id. */
+static void write_slice(frag_chrome_writer *writer, bool is_begin, const char *category,
+                        uint64_t id, const frag_note *note)
+{
+    char name[FRAG_BYTES_TEXT_MAX];
+    frag_json *json =
+        begin_event(writer, is_begin ? "b" : "e", frag_bytes_text(note->bytes, name), note->event);
+    frag_json_text(json, "cat", category);
+    write_hexadecimal(json, "id", id);
+    if (is_begin) {
+        write_hexadecimal(json, "args.address", note->address);
+        frag_json_number(json, "args.bytes", note->bytes);
+        if (note->block_bytes > 0)
+            frag_json_number(json, "args.block_bytes", note->block_bytes);
+        write_hexadecimal(json, "args.stream",
+                          frag_trace_stream_handle(writer->trace, note->stream));
+    }
+    end_event(writer, json);
+}
+
+static void write_point(frag_chrome_writer *writer, const char *name, const frag_note *note)
+{
+    bool is_oom = note->kind == FRAG_NOTE_OOM;
+    frag_json *json = begin_event(writer, "i", name, note->event);
+    frag_json_text(json, "s", "p");
+    frag_json_number(json, "args.bytes", note->bytes);
+    if (is_oom)
+        frag_json_number(json, "args.device_free_bytes", note->address);
+    else
+        write_hexadecimal(json, "args.address", note->address);
+    end_event(writer, json);
+}
+
+void frag_chrome_writer_note(void *context, const frag_note *note)
+{
+    frag_chrome_writer *writer = context;
+    switch (note->kind) {
+    case FRAG_NOTE_ALLOC:
+    case FRAG_NOTE_HELD_BLOCK:
+        write_slice(writer, true, "request", note->alloc_event, note);
+        break;
+    case FRAG_NOTE_FREE_REQUESTED:
+        write_slice(writer, false, "request", note->alloc_event, note);
+        break;
+    case FRAG_NOTE_FREE_COMPLETED:
+        break; /* seen in the distance between active and allocated bytes */
+    case FRAG_NOTE_SEGMENT_ALLOC:
+    case FRAG_NOTE_HELD_SEGMENT:
+        write_slice(writer, true, "segment", note->address, note);
+        break;
+    case FRAG_NOTE_SEGMENT_FREE:
+        write_slice(writer, false, "segment", note->address, note);
+        break;
+    case FRAG_NOTE_SEGMENT_MAP:
+    case FRAG_NOTE_HELD_RANGE:
+        write_point(writer, "map", note);
+        break;
+    case FRAG_NOTE_SEGMENT_UNMAP:
+        write_point(writer, "unmap", note);
+        break;
+    case FRAG_NOTE_OOM:
+        write_point(writer, "out of memory", note);
+        break;
+    }
+}
+
+void frag_chrome_writer_observe(void *context, uint64_t event, const frag_level *level)
+{
+    frag_chrome_writer *writer = context;
+    const frag_level *last = &writer->level;
+    if (writer->has_level && last->requested_bytes == level->requested_bytes &&
+        last->allocated_bytes == level->allocated_bytes &&
+        last->active_bytes == level->active_bytes && last->reserved_bytes == level->reserved_bytes)
+        return;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } counters[] = {
+        {"requested", level->requested_bytes},
+        {"allocated", level->allocated_bytes},
+        {"active", level->active_bytes},
+        {"reserved", level->reserved_bytes},
+    };
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
+        frag_json *json = begin_event(writer, "C", counters[i].name, event);
+        frag_json_number(json, "args.bytes", counters[i].bytes);
+        end_event(writer, json);
+    }
+    writer->level = *level;
+    writer->has_level = true;
+}
+
+void frag_chrome_writer_finish(frag_chrome_writer *writer, const char *tool)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "tool", tool);
+    frag_json_text(json, "time", "1 us is 1 event of the trace");
+    fputs(writer->has_events ? "],\n\"displayTimeUnit\":\"ns\",\"otherData\":"
+                             : "{\"traceEvents\":[],\n\"displayTimeUnit\":\"ns\",\"otherData\":",
+          writer->stream);
+    frag_json_write(json, writer->stream, false);
+    fputs("}\n", writer->stream);
+}
