@@ -341,11 +341,11 @@ both() { # VERSION SETTINGS OPTION...: every policy and recording on both device
     export FRAGLAB_SOFTWARE_CUDA="capacity=64GiB,leaks=$LEAKS"
     # A job of a shell that is not interactive would ignore it.
     # shellcheck disable=SC2086
-    python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); os.execv(sys.argv[1], sys.argv[1:])' \
+    env --default-signal=INT \
         ./fraglab run --device cuda $many --policy direct --format jsonl -j 2 \
         --cudart "$SOFTWARE/13/libcudart.so.13" >"$BATS_TEST_TMPDIR/rows" &
     child=$!
-    while [ ! -s "$BATS_TEST_TMPDIR/rows" ]; do sleep 0.05; done
+    while [ ! -s "$BATS_TEST_TMPDIR/rows" ] && kill -0 "$child"; do sleep 0.05; done
     kill -INT "$child"
     code=0
     wait "$child" || code=$?
