@@ -34,6 +34,7 @@ build) ;;
 test)
     want_header cmocka.h libcmocka-dev
     want_command bats bats
+    want_command python3 python3
     needed=$missing
     missing=
     want_command gnuplot gnuplot-nox
