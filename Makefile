@@ -286,7 +286,7 @@ bench: setup-test
 gpu-report: fraglab
 	@bash gpu_replay/report.sh build/gpu-report
 
-# ---- from a fresh clone to pictures: three recordings, every policy, four kinds of plot
+# ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot
 DEMO = build/demo
 DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
 demo:

@@ -13,7 +13,7 @@ show() {
     "$@"
     echo
 }
-# Twelve policies: all of them, and PyTorch's with the settings people try first.
+# Every policy, and PyTorch's with the settings people try first.
 tuned="--policy pytorch:expandable_segments=true --policy pytorch:max_split_size_mb=128
     --policy pytorch:roundup_power2_divisions=8"
 for recording in "$@"; do
@@ -24,6 +24,8 @@ for recording in "$@"; do
     show ./fraglab plot timeline "$recording" --policy pytorch,best-fit -f -o "$folder/$name-timeline.svg"
     show ./fraglab plot map "$recording" --policy pytorch -f -o "$folder/$name-map.png"
     show ./fraglab plot bars "$folder/$name.jsonl" -f -o "$folder/$name-bars.svg"
+    # shellcheck disable=SC2086
+    show ./fraglab plot front "$recording" --policy all $tuned -f -o "$folder/$name-front.svg"
     show ./fraglab plot survival "$recording" --policy pytorch,best-fit -f -o "$folder/$name-survival.svg"
 done
 # shellcheck disable=SC2086 # one word per option
