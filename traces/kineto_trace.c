@@ -85,14 +85,14 @@ static size_t skip_space(const unsigned char *bytes, size_t count, size_t at)
 
 bool frag_kineto_is_like(const unsigned char *bytes, size_t count)
 {
-    size_t seen = count < FRAG_KINETO_LOOK_BYTES ? count : FRAG_KINETO_LOOK_BYTES;
+    size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
     size_t start = skip_space(bytes, seen, 0);
     size_t inside = skip_space(bytes, seen, start + 1);
     if (inside >= seen)
         return false;
     if (bytes[start] == '[')
         return bytes[inside] == '{';
-    return bytes[start] == '{' && !contains(bytes, seen, "\"golden\"") &&
+    return bytes[start] == '{' &&
            (contains(bytes, seen, "\"traceEvents\"") || contains(bytes, seen, "\"schemaVersion\""));
 }
 

@@ -12,9 +12,6 @@
 #include "sim/trace.h"
 #include "traces/load.h"
 
-/* How many bytes of a file frag_kineto_is_like wants to see. */
-#define FRAG_KINETO_LOOK_BYTES 4096u
-
 /* Does it begin like a Chrome trace: an array of objects, or an object with a member that only
  * such a trace has? */
 bool frag_kineto_is_like(const unsigned char *bytes, size_t count);

@@ -50,78 +50,131 @@ uint64_t frag_findings_inconsistencies(const frag_findings *findings)
 }
 
 /* ---- formats */
-static const char *const format_names[FRAG_FORMAT_COUNT] = {
-    [FRAG_FORMAT_AUTO] = "auto",
-    [FRAG_FORMAT_FGT] = "fgt",
-    [FRAG_FORMAT_TEXT] = "text",
-    [FRAG_FORMAT_SNAPSHOT] = "snapshot",
-    [FRAG_FORMAT_GOLDEN] = "golden",
-    [FRAG_FORMAT_MINIMALLOC] = "minimalloc",
-    [FRAG_FORMAT_RMM] = "rmm",
-    [FRAG_FORMAT_KINETO] = "kineto",
-    [FRAG_FORMAT_DEVICE_LOG] = "device-log",
-    [FRAG_FORMAT_DEVICE_SEGMENTS] = "device-segments",
-};
-
-bool frag_trace_format_find(const char *name, frag_trace_format *format)
-{
-    for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)
-        if (strcmp(format_names[i], name) == 0) {
-            *format = (frag_trace_format)i;
-            return true;
-        }
-    return false;
-}
-
 static bool starts_with(const unsigned char *bytes, size_t count, const char *start)
 {
     size_t length = strlen(start);
     return count >= length && memcmp(bytes, start, length) == 0;
 }
 
-static bool detect_format(frag_input *input, frag_trace_format *format, frag_error *error)
+static bool is_like_fgt(const unsigned char *bytes, size_t count)
 {
-    const unsigned char *bytes = NULL;
-    size_t count = 0;
-    if (!frag_input_peek(input, FRAG_KINETO_LOOK_BYTES, &bytes, &count, error))
-        return false;
-    if (count >= FRAG_FGT_MAGIC_BYTES && memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0)
-        *format = FRAG_FORMAT_FGT;
-    else if (count >= FRAG_DEVICE_LOG_MAGIC_BYTES &&
-             memcmp(bytes, FRAG_DEVICE_LOG_MAGIC, FRAG_DEVICE_LOG_MAGIC_BYTES) == 0)
-        *format = FRAG_FORMAT_DEVICE_LOG;
-    else if (starts_with(bytes, count, "# fraglab trace "))
-        *format = FRAG_FORMAT_TEXT;
-    else if (count > 0 && bytes[0] == 0x80)
-        *format = FRAG_FORMAT_SNAPSHOT;
-    else if (frag_kineto_is_like(bytes, count))
-        *format = FRAG_FORMAT_KINETO;
-    else if (count > 0 && bytes[0] == '{')
-        *format = FRAG_FORMAT_GOLDEN;
-    else if (frag_minimalloc_is_like(bytes, count))
-        *format = FRAG_FORMAT_MINIMALLOC;
-    else if (frag_rmm_log_is_like(bytes, count))
-        *format = FRAG_FORMAT_RMM;
-    else if (count == 0)
+    return count >= FRAG_FGT_MAGIC_BYTES &&
+           memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0;
+}
+
+static bool is_like_device_log(const unsigned char *bytes, size_t count)
+{
+    return count >= FRAG_DEVICE_LOG_MAGIC_BYTES &&
+           memcmp(bytes, FRAG_DEVICE_LOG_MAGIC, FRAG_DEVICE_LOG_MAGIC_BYTES) == 0;
+}
+
+static bool is_like_text(const unsigned char *bytes, size_t count)
+{
+    return starts_with(bytes, count, "# fraglab trace ");
+}
+
+/* No text in UTF-8 begins with this byte. */
+static bool is_like_snapshot(const unsigned char *bytes, size_t count)
+{
+    return count > 0 && bytes[0] == 0x80;
+}
+
+/* Writers of golden logs put what they are first. */
+static bool is_like_golden(const unsigned char *bytes, size_t count)
+{
+    return starts_with(bytes, count, "{\"golden\"") || starts_with(bytes, count, "{ \"golden\"");
+}
+
+/* The order is that of trying; formats without is_like are only named. */
+static const struct {
+    const char *name;
+    bool (*is_like)(const unsigned char *bytes, size_t count);
+} formats[FRAG_FORMAT_COUNT] = {
+    [FRAG_FORMAT_AUTO] = {"auto", NULL},
+    [FRAG_FORMAT_FGT] = {"fgt", is_like_fgt},
+    [FRAG_FORMAT_TEXT] = {"text", is_like_text},
+    [FRAG_FORMAT_SNAPSHOT] = {"snapshot", is_like_snapshot},
+    [FRAG_FORMAT_GOLDEN] = {"golden", is_like_golden},
+    [FRAG_FORMAT_MINIMALLOC] = {"minimalloc", frag_minimalloc_is_like},
+    [FRAG_FORMAT_RMM] = {"rmm", frag_rmm_log_is_like},
+    [FRAG_FORMAT_KINETO] = {"kineto", frag_kineto_is_like},
+    [FRAG_FORMAT_DEVICE_LOG] = {"device-log", is_like_device_log},
+    [FRAG_FORMAT_DEVICE_SEGMENTS] = {"device-segments", NULL},
+};
+
+bool frag_trace_format_find(const char *name, frag_trace_format *format)
+{
+    for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)
+        if (strcmp(formats[i].name, name) == 0) {
+            *format = (frag_trace_format)i;
+            return true;
+        }
+    return false;
+}
+
+bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_trace_format *format)
+{
+    for (uint32_t i = 0; i < FRAG_FORMAT_COUNT; i++)
+        if (formats[i].is_like != NULL && formats[i].is_like(bytes, count)) {
+            *format = (frag_trace_format)i;
+            return true;
+        }
+    return false;
+}
+
+static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *error)
+{
+    if (count == 0)
         return frag_fail_at(error, 0, "the file is empty; expected a recording");
-    else if (starts_with(bytes, count,
-                         "\x89"
-                         "FGT"))
+    if (starts_with(bytes, count,
+                    "\x89"
+                    "FGT"))
         return frag_fail_at(
             error, 0, "the file was a .fgt but its line ends were changed; copy it as binary");
-    else if (starts_with(bytes, count, "PK\x03\x04"))
+    if (starts_with(bytes, count, "PK\x03\x04"))
         return frag_fail_at(
             error, 0,
             "the file is a zip archive; expected a snapshot written by "
             "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
-    else
-        return frag_fail_at(
-            error, 0,
-            "the format is not known; expected a .fgt, a text trace (its first line is "
-            "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log, a "
-            "log of RMM, a trace of PyTorch's profiler or a packing problem (CSV with columns id, "
-            "lower, upper, size)");
-    return true;
+    return frag_fail_at(
+        error, 0,
+        "the format is not known; expected a .fgt, a text trace (its first line is "
+        "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log (its first "
+        "line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler or a packing "
+        "problem (CSV with columns id, lower, upper, size)");
+}
+
+static bool detect_format(frag_input *input, frag_trace_format *format, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    return frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error) &&
+           (frag_trace_format_detect(bytes, count, format) || fail_unknown(bytes, count, error));
+}
+
+static bool read_as(frag_trace_format format, frag_input *input, const frag_load_options *options,
+                    frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    switch (format) {
+    case FRAG_FORMAT_FGT:
+        return frag_fgt_read(input, options, recording, error);
+    case FRAG_FORMAT_TEXT:
+        return frag_text_read(input, options, recording, error);
+    case FRAG_FORMAT_SNAPSHOT:
+        return frag_snapshot_read(input, options, recording, findings, error);
+    case FRAG_FORMAT_GOLDEN:
+        return frag_golden_read(input, recording, error);
+    case FRAG_FORMAT_MINIMALLOC:
+        return frag_minimalloc_read(input, recording, error);
+    case FRAG_FORMAT_RMM:
+        return frag_rmm_log_read(input, recording, findings, error);
+    case FRAG_FORMAT_KINETO:
+        return frag_kineto_read(input, recording, findings, error);
+    default:
+        FRAG_ASSERT(format == FRAG_FORMAT_DEVICE_LOG || format == FRAG_FORMAT_DEVICE_SEGMENTS);
+        return frag_device_log_load(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording,
+                                    findings, error);
+    }
 }
 
 /* ---- what not everyone needs */
@@ -208,24 +261,8 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
 {
     *recording = (frag_recording){0};
     frag_trace_format format = options->format;
-    bool ok = format != FRAG_FORMAT_AUTO || detect_format(input, &format, error);
-    if (ok && format == FRAG_FORMAT_FGT)
-        ok = frag_fgt_read(input, options, recording, error);
-    else if (ok && format == FRAG_FORMAT_TEXT)
-        ok = frag_text_read(input, options, recording, error);
-    else if (ok && format == FRAG_FORMAT_GOLDEN)
-        ok = frag_golden_read(input, recording, error);
-    else if (ok && (format == FRAG_FORMAT_DEVICE_LOG || format == FRAG_FORMAT_DEVICE_SEGMENTS))
-        ok = frag_device_log_load(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording, findings,
-                                  error);
-    else if (ok && format == FRAG_FORMAT_MINIMALLOC)
-        ok = frag_minimalloc_read(input, recording, error);
-    else if (ok && format == FRAG_FORMAT_RMM)
-        ok = frag_rmm_log_read(input, recording, findings, error);
-    else if (ok && format == FRAG_FORMAT_KINETO)
-        ok = frag_kineto_read(input, recording, findings, error);
-    else if (ok)
-        ok = frag_snapshot_read(input, options, recording, findings, error);
+    bool ok = (format != FRAG_FORMAT_AUTO || detect_format(input, &format, error)) &&
+              read_as(format, input, options, recording, findings, error);
     if (!ok)
         return frag_error_in(error, frag_input_name(input));
     drop_unwanted(recording, options, format);

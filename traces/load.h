@@ -58,6 +58,15 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
 
 bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
+/* The names that frag_trace_format_find knows, but for "auto", as choices of an option. */
+#define FRAG_FORMAT_CHOICES                                                                        \
+    "fgt|text|snapshot|golden|minimalloc|rmm|kineto|device-log|device-segments"
+
+/* What a file that begins with these bytes is a recording in; false: in no format that tells itself
+ * by them. FRAG_FORMAT_LOOK_BYTES are enough, fewer will do where the file has no more. */
+#define FRAG_FORMAT_LOOK_BYTES 4096u
+bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_trace_format *format);
+
 /* ---- the single formats (each in its own file) */
 bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
                    frag_error *error);

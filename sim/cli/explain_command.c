@@ -8,10 +8,6 @@
 #include "sim/cli/explain_print.h"
 #include "sim/cli/explain_trace.h"
 #include "sim/cli/inputs.h"
-#include "sim/device_log_format.h"
-#include "traces/fgt.h"
-#include "traces/kineto_trace.h"
-#include "traces/rmm_log.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
 #define TEXT_BYTES_MAX (64 * FRAG_MIB)
@@ -83,18 +79,12 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
 /* A recording tells itself by its first bytes; all else is text. */
 static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
 {
-    static const char *const starts[] = {
-        FRAG_FGT_MAGIC, FRAG_DEVICE_LOG_MAGIC, "# fraglab trace ",
-        "\x80",         "{\"golden\"",         FRAG_RMM_LOG_HEADER,
-    };
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    if (!frag_input_peek(input, FRAG_KINETO_LOOK_BYTES, &bytes, &count, error))
+    frag_trace_format format;
+    if (!frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error))
         return frag_error_in(error, frag_input_name(input));
-    *is_one = frag_kineto_is_like(bytes, count);
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (count >= strlen(starts[i]) && memcmp(bytes, starts[i], strlen(starts[i])) == 0)
-            *is_one = true;
+    *is_one = frag_trace_format_detect(bytes, count, &format);
     return true;
 }
 

@@ -68,10 +68,9 @@
 
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
-        .name = "from", .argument = "FORMAT",                                                      \
-        .help = "format of the traces, instead of by content: fgt, text, snapshot, golden, "       \
-                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)",      \
-        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|kineto|device-log|device-segments"     \
+        .name = "from", .argument = "FORMAT", .choices = FRAG_FORMAT_CHOICES,                      \
+        .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
+                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)"       \
     }
 
 typedef struct frag_policy_list {

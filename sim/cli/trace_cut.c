@@ -135,7 +135,7 @@ static const frag_command_option options[] = {
     {.name = "device",
      .argument = "N",
      .help = "the device whose trace is cut, when there are several"},
-    FRAG_TRACE_FROM_OPTION,
+    FRAG_LOAD_OPTIONS,
     FRAG_TRACE_WRITE_OPTIONS,
     {.name = NULL},
 };

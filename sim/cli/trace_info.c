@@ -333,7 +333,7 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "table|jsonl",
      .help = "a page for people, or one JSON object for each trace (default: table)"},
-    FRAG_TRACE_FROM_OPTION,
+    FRAG_LOAD_OPTIONS,
     {.name = NULL},
 };
 

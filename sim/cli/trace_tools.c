@@ -123,7 +123,7 @@ static int run_convert(const frag_arguments *arguments)
 }
 
 static const frag_command_option convert_options[] = {
-    FRAG_TRACE_FROM_OPTION,
+    FRAG_LOAD_OPTIONS,
     FRAG_TRACE_WRITE_OPTIONS,
     {.name = NULL},
 };
@@ -215,7 +215,7 @@ static int run_check(const frag_arguments *arguments)
 }
 
 static const frag_command_option check_options[] = {
-    FRAG_TRACE_FROM_OPTION,
+    FRAG_LOAD_OPTIONS,
     {.name = NULL},
 };
 

@@ -4,6 +4,7 @@
 
 #include "sim/base/file.h"
 #include "sim/cli/command.h"
+#include "sim/cli/inputs.h"
 #include "traces/load.h"
 
 extern const frag_command frag_command_trace_info;
@@ -12,14 +13,6 @@ extern const frag_command frag_command_trace_check;
 extern const frag_command frag_command_trace_cut;
 
 /* Options for a subcommand's table. */
-#define FRAG_TRACE_FROM_OPTION                                                                     \
-    {                                                                                              \
-        .name = "from", .argument = "FORMAT",                                                      \
-        .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
-                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)",      \
-        .choices = "fgt|text|snapshot|golden|minimalloc|rmm|kineto|device-log|device-segments"     \
-    }
-
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
     {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there; - is stdout"},     \
         {.name = "force", .letter = 'f', .help = "overwrite the output file"},                     \
