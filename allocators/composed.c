@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
 
 /* ---- creating */
@@ -409,27 +410,24 @@ void frag_composed_walk(const frag_composed *composed, frag_span_visitor *visit,
     frag_block_space_walk(&composed->space, visit, context);
 }
 
-typedef struct entry_check {
-    const frag_composed *composed;
-    uint32_t list;
+typedef struct exact_check {
+    const frag_block *blocks;
     uint64_t count;
-    bool is_right;
-} entry_check;
+    bool is_wrong;
+} exact_check;
 
 static void check_exact(void *context, uint32_t id, uint64_t bytes)
 {
-    entry_check *check = context;
-    const frag_block *block = &check->composed->space.blocks[id];
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE && block->bytes == bytes;
+    exact_check *check = context;
+    const frag_block *block = &check->blocks[id];
+    check->is_wrong = check->is_wrong || block->state != FRAG_BLOCK_HOLE || block->bytes != bytes;
     check->count++;
 }
 
-static void check_entry(void *context, const frag_free_entry *entry)
+static bool is_of_list(const void *context, uint32_t id, uint32_t list)
 {
-    entry_check *check = context;
-    const frag_block *block = &check->composed->space.blocks[entry->id];
-    check_exact(context, entry->id, entry->size);
-    check->is_right = check->is_right && block->address == entry->tie && block->link == check->list;
+    const frag_composed *composed = context;
+    return composed->space.blocks[id].link == list;
 }
 
 static bool check_neighbours(const frag_composed *composed, frag_error *error)
@@ -462,16 +460,16 @@ bool frag_composed_check(const frag_composed *composed, frag_error *error)
     if (!frag_block_space_check(&composed->space, &hole_count, error) ||
         !check_neighbours(composed, error) || !check_held(composed, error))
         return false;
-    entry_check entries = {.composed = composed, .is_right = true};
-    for (; entries.list < composed->list_count; entries.list++) {
-        const frag_free_index *index = &composed->lists[entries.list];
-        if (!frag_free_index_check(index, error))
+    const frag_block *blocks = composed->space.blocks;
+    frag_index_audit audit = {
+        .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_of_list, .context = composed};
+    exact_check exact = {.blocks = blocks};
+    for (uint32_t list = 0; list < composed->list_count; list++)
+        if (!frag_index_audit_take(&audit, &composed->lists[list], list, error))
             return false;
-        frag_free_index_visit(index, check_entry, &entries);
-    }
     if (composed->rules.pick == FRAG_PICK_EXACT)
-        frag_exact_visit(&composed->exact, check_exact, &entries);
-    return (entries.is_right && entries.count == hole_count) ||
+        frag_exact_visit(&composed->exact, check_exact, &exact);
+    return (!audit.is_wrong && !exact.is_wrong && audit.count + exact.count == hole_count) ||
            frag_fail(error, FRAG_E_INPUT, "the lists and the %llu free blocks differ",
                      (unsigned long long)hole_count);
 }

@@ -7,6 +7,7 @@
  */
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
+#include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
 
 #define NONE FRAG_BLOCK_NONE
@@ -471,21 +472,10 @@ static void cuda_async_walk(const frag_policy *policy, frag_span_visitor *visit,
     frag_block_space_walk(&policy->space, visit, context);
 }
 
-typedef struct entry_check {
-    const frag_policy *policy;
-    uint32_t owner;
-    uint64_t count;
-    bool is_right;
-} entry_check;
-
-static void check_entry(void *context, const frag_free_entry *entry)
+static bool is_of_owner(const void *context, uint32_t id, uint32_t owner)
 {
-    entry_check *check = context;
-    const frag_block *block = &check->policy->space.blocks[entry->id];
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE &&
-                      block->bytes == entry->size && block->address == entry->tie &&
-                      check->policy->sides[entry->id].owner == check->owner;
-    check->count++;
+    const frag_policy *policy = context;
+    return policy->sides[id].owner == owner;
 }
 
 static bool check_chunks(const frag_policy *policy, frag_error *error)
@@ -511,14 +501,14 @@ static bool cuda_async_check(const frag_policy *policy, frag_error *error)
     uint64_t hole_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error) || !check_chunks(policy, error))
         return false;
-    entry_check entries = {.policy = policy, .is_right = true};
-    for (; entries.owner <= policy->idle; entries.owner++) {
-        const frag_free_index *index = &policy->indexes[entries.owner];
-        if (!frag_free_index_check(index, error))
+    frag_index_audit audit = {.blocks = policy->space.blocks,
+                              .state = FRAG_BLOCK_HOLE,
+                              .belongs = is_of_owner,
+                              .context = policy};
+    for (uint32_t owner = 0; owner <= policy->idle; owner++)
+        if (!frag_index_audit_take(&audit, &policy->indexes[owner], owner, error))
             return false;
-        frag_free_index_visit(index, check_entry, &entries);
-    }
-    return (entries.is_right && entries.count == hole_count) ||
+    return (!audit.is_wrong && audit.count == hole_count) ||
            frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu free blocks differ",
                      (unsigned long long)hole_count);
 }

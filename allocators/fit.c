@@ -7,6 +7,7 @@
  * end by pages, or device segments. */
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
+#include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
 
 typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } search;
@@ -300,33 +301,16 @@ static void fit_walk(const frag_policy *policy, frag_span_visitor *visit, void *
     frag_block_space_walk(&policy->space, visit, context);
 }
 
-typedef struct entry_check {
-    const frag_policy *policy;
-    bool is_right;
-} entry_check;
-
-static void check_entry(void *context, const frag_free_entry *entry)
-{
-    entry_check *check = context;
-    const frag_block *block = &check->policy->space.blocks[entry->id];
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE &&
-                      block->bytes == entry->size && block->address == entry->tie;
-}
-
 static bool fit_check(const frag_policy *policy, frag_error *error)
 {
     uint64_t hole_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error))
         return false;
-    entry_check entries = {.policy = policy, .is_right = true};
-    uint64_t indexed_count = 0;
-    for (int i = 0; i < 2; i++) {
-        if (!frag_free_index_check(&policy->indexes[i], error))
+    frag_index_audit audit = {.blocks = policy->space.blocks, .state = FRAG_BLOCK_HOLE};
+    for (uint32_t i = 0; i < 2; i++)
+        if (!frag_index_audit_take(&audit, &policy->indexes[i], i, error))
             return false;
-        frag_free_index_visit(&policy->indexes[i], check_entry, &entries);
-        indexed_count += frag_free_index_count(&policy->indexes[i]);
-    }
-    if (!entries.is_right || indexed_count != hole_count)
+    if (audit.is_wrong || audit.count != hole_count)
         return frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
                          (unsigned long long)hole_count);
     return true;

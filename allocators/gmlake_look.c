@@ -1,4 +1,5 @@
 #include "allocators/gmlake_state.h"
+#include "allocators/index_audit.h"
 
 #define NONE FRAG_LAKE_NONE
 
@@ -231,21 +232,10 @@ static bool check_home(const frag_policy *policy, uint32_t header, uint64_t *hel
     return true;
 }
 
-typedef struct entry_check {
-    const frag_policy *policy;
-    const frag_free_index *index;
-    uint64_t count;
-    bool is_right;
-} entry_check;
-
-static void check_entry(void *context, const frag_free_entry *entry)
+static bool is_of_index(const void *context, uint32_t id, uint32_t index)
 {
-    entry_check *check = context;
-    const frag_block *block = &check->policy->space.blocks[entry->id];
-    check->is_right = check->is_right && block->state == FRAG_BLOCK_HOLE &&
-                      block->bytes == entry->size && block->address == entry->tie &&
-                      frag_lake_index(check->policy, block->link) == check->index;
-    check->count++;
+    const frag_policy *policy = context;
+    return frag_lake_index(policy, policy->space.blocks[id].link) == &policy->indexes[index];
 }
 
 bool frag_lake_check(const frag_policy *policy, frag_error *error)
@@ -254,7 +244,8 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
     uint64_t usable_count = 0;
     uint64_t held = 0;
     uint64_t stitched = 0;
-    entry_check entries = {.policy = policy, .is_right = true};
+    frag_index_audit audit = {
+        .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_of_index, .context = policy};
     if (!frag_block_space_check(&policy->space, &usable_count, error))
         return false;
     usable_count = 0;
@@ -268,13 +259,10 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
             usable_count +=
                 blocks[at].state == FRAG_BLOCK_HOLE && frag_lake_is_usable(policy, id) ? 1 : 0;
     }
-    for (uint32_t i = 0; i < policy->index_count; i++) {
-        entries.index = &policy->indexes[i];
-        if (!frag_free_index_check(entries.index, error))
+    for (uint32_t i = 0; i < policy->index_count; i++)
+        if (!frag_index_audit_take(&audit, &policy->indexes[i], i, error))
             return false;
-        frag_free_index_visit(entries.index, check_entry, &entries);
-    }
-    if (!entries.is_right || entries.count != usable_count)
+    if (audit.is_wrong || audit.count != usable_count)
         return frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu usable blocks differ",
                          (unsigned long long)usable_count);
     return (held == policy->held_bytes && stitched == policy->stitched_bytes) ||

@@ -1,5 +1,6 @@
 #include "allocators/page_space.h"
 
+#include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
 
 /* Address space asked for in all, and of it for the last area. */
@@ -430,47 +431,41 @@ void frag_page_space_walk(const frag_page_space *space, frag_span_visitor *visit
     }
 }
 
-typedef struct entry_check {
-    const frag_page_space *space;
-    uint32_t state;
-    uint32_t label;
-    uint32_t area;
-    uint64_t count;
-    bool is_right;
-} entry_check;
-
-static void check_entry(void *context, const frag_free_entry *entry)
+static uint32_t area_of(const frag_page_space *space, uint32_t id)
 {
-    entry_check *check = context;
-    const frag_block *block = &check->space->records.blocks[entry->id];
-    check->count++;
-    check->is_right = check->is_right && block->state == check->state &&
-                      block->bytes == entry->size && block->address == entry->tie &&
-                      frag_page_space_area_of(check->space, block->address) == check->area &&
-                      (check->state == FRAG_BLOCK_VOID || block->link == check->label);
+    return frag_page_space_area_of(space, space->records.blocks[id].address);
+}
+
+static bool is_hole_of(const void *context, uint32_t id, uint32_t number)
+{
+    const frag_page_space *space = context;
+    return area_of(space, id) * space->label_count + space->records.blocks[id].link == number;
+}
+
+static bool is_void_of(const void *context, uint32_t id, uint32_t area)
+{
+    return area_of(context, id) == area;
 }
 
 static bool check_indexes(const frag_page_space *space, uint64_t hole_count, uint64_t void_count,
                           frag_error *error)
 {
-    entry_check check = {.space = space, .state = FRAG_BLOCK_HOLE, .is_right = true};
-    for (check.area = 0; check.area < space->area_count; check.area++)
-        for (check.label = 0; check.label < space->label_count; check.label++) {
-            const frag_free_index *index = frag_page_space_holes(space, check.area, check.label);
-            if (!frag_free_index_check(index, error))
+    const frag_block *blocks = space->records.blocks;
+    frag_index_audit holes = {
+        .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_hole_of, .context = space};
+    frag_index_audit voids = {
+        .blocks = blocks, .state = FRAG_BLOCK_VOID, .belongs = is_void_of, .context = space};
+    for (uint32_t area = 0; area < space->area_count; area++) {
+        for (uint32_t label = 0; label < space->label_count; label++)
+            if (!frag_index_audit_take(&holes, frag_page_space_holes(space, area, label),
+                                       area * space->label_count + label, error))
                 return false;
-            frag_free_index_visit(index, check_entry, &check);
-        }
-    bool is_whole = check.count == hole_count;
-    check.state = FRAG_BLOCK_VOID;
-    check.count = 0;
-    for (check.area = 0; check.area < space->area_count; check.area++) {
-        if (!frag_free_index_check(&space->voids[check.area], error))
+        if (!frag_index_audit_take(&voids, &space->voids[area], area, error))
             return false;
-        frag_free_index_visit(&space->voids[check.area], check_entry, &check);
     }
-    is_whole = is_whole && check.count == void_count && void_count == space->void_count;
-    return (is_whole && check.is_right) ||
+    bool is_whole =
+        holes.count == hole_count && voids.count == void_count && void_count == space->void_count;
+    return (is_whole && !holes.is_wrong && !voids.is_wrong) ||
            frag_fail(error, FRAG_E_INPUT, "page space: the indexes and the %llu holes differ",
                      (unsigned long long)hole_count);
 }

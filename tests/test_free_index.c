@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "allocators/index_audit.h"
+
 enum { IDS = 600, INDEXES = 3 };
 
 typedef struct world {
@@ -233,6 +235,44 @@ static void sees_what_has_been_broken(void **state)
     frag_arena_destroy(&w.arena);
 }
 
+static bool is_even_in_the_first(const void *context, uint32_t id, uint32_t number)
+{
+    (void)context;
+    return id % 2 == number;
+}
+
+/* What an audit says of one index with one free block, which is block 8 at 20, of 4096 bytes. */
+static bool is_found_wrong(const world *w, const frag_block *block, uint32_t number)
+{
+    frag_block blocks[IDS] = {{0}};
+    blocks[8] = *block;
+    frag_error error = {0};
+    frag_index_audit audit = {
+        .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_even_in_the_first};
+    assert_true(frag_index_audit_take(&audit, &w->indexes[0], number, &error));
+    assert_int_equal(audit.count, 1);
+    return audit.is_wrong;
+}
+
+static void sees_where_the_blocks_are_others(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, false);
+    frag_free_index_insert(&w.indexes[0], 8, 4096, 20);
+    const frag_block right = {.state = FRAG_BLOCK_HOLE, .bytes = 4096, .address = 20};
+    frag_block busy = right, longer = right, elsewhere = right;
+    busy.state = FRAG_BLOCK_BUSY;
+    longer.bytes = 8192;
+    elsewhere.address = 30;
+    assert_false(is_found_wrong(&w, &right, 0));
+    assert_true(is_found_wrong(&w, &right, 1));
+    assert_true(is_found_wrong(&w, &busy, 0));
+    assert_true(is_found_wrong(&w, &longer, 0));
+    assert_true(is_found_wrong(&w, &elsewhere, 0));
+    frag_arena_destroy(&w.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +281,7 @@ int main(void)
         cmocka_unit_test(orders_every_size_by_its_bin),
         cmocka_unit_test(holds_every_block_in_one_bin_and_gives_the_memory_back),
         cmocka_unit_test(sees_what_has_been_broken),
+        cmocka_unit_test(sees_where_the_blocks_are_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
