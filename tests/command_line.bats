@@ -169,7 +169,7 @@ fails() {
         # shellcheck disable=SC2086
         run ./fraglab run $both -p pytorch --stats-at 520 -j $threads
         [ "$status" -eq 3 ]
-        [[ "${lines[0]}" == *"bad:1:"* ]]
+        [[ "${lines[0]}" == *"bad: byte 0:"* ]]
         [[ "${lines[1]}" == *"live-tensors.trace: the trace has no event 520;"* ]]
         run ./fraglab run docs/scenarios/live-tensors.trace "$BATS_TEST_TMPDIR/bad" -p pytorch --stats-at 520 -j $threads
         [ "$status" -eq 2 ]
