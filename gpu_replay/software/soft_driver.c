@@ -12,6 +12,14 @@ static bool is_device(int32_t device)
     return device >= 0 && device < (int32_t)frag_soft.settings.device_count;
 }
 
+/* As frag_soft_enter, for what is asked of a device. */
+static bool enter_for(int32_t device, int32_t *result)
+{
+    if (frag_soft_enter(result) && !is_device(device))
+        *result = FRAG_CUDA_INVALID_DEVICE;
+    return *result == FRAG_CUDA_OK;
+}
+
 /* ---- start, devices, contexts */
 
 FRAG_ENTRY(int32_t, cuInit, (unsigned flags))
@@ -47,9 +55,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetCount, (int32_t * count))
 FRAG_ENTRY(int32_t, cuDeviceGet, (int32_t * device, int32_t ordinal))
 {
     int32_t result = 0;
-    if (frag_soft_enter(&result))
-        result = is_device(ordinal) ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_DEVICE;
-    if (result == FRAG_CUDA_OK)
+    if (enter_for(ordinal, &result))
         *device = ordinal;
     frag_soft_leave();
     return result;
@@ -77,9 +83,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
 FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 {
     int32_t result = 0;
-    if (frag_soft_enter(&result))
-        result = is_device(device) ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_DEVICE;
-    if (result == FRAG_CUDA_OK)
+    if (enter_for(device, &result))
         *bytes = frag_soft.settings.capacity_bytes[device];
     frag_soft_leave();
     return result;
@@ -88,9 +92,7 @@ FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 FRAG_ENTRY(int32_t, cuDeviceGetAttribute, (int32_t * value, int32_t attribute, int32_t device))
 {
     int32_t result = 0;
-    if (frag_soft_enter(&result))
-        result = is_device(device) ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_DEVICE;
-    if (result == FRAG_CUDA_OK)
+    if (enter_for(device, &result))
         *value = frag_soft_attribute(attribute, (uint32_t)device);
     frag_soft_leave();
     return result;
@@ -100,9 +102,7 @@ FRAG_ENTRY(int32_t, cuDevicePrimaryCtxGetState,
            (int32_t device, unsigned *flags, int32_t *is_active))
 {
     int32_t result = 0;
-    if (frag_soft_enter(&result))
-        result = is_device(device) ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_DEVICE;
-    if (result == FRAG_CUDA_OK) {
+    if (enter_for(device, &result)) {
         if (flags != NULL)
             *flags = 0;
         *is_active = frag_soft.devices[device].has_context;
@@ -114,9 +114,7 @@ FRAG_ENTRY(int32_t, cuDevicePrimaryCtxGetState,
 FRAG_ENTRY(int32_t, cuDevicePrimaryCtxRetain, (void **context, int32_t device))
 {
     int32_t result = 0;
-    if (frag_soft_enter(&result))
-        result = is_device(device) ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_DEVICE;
-    if (result == FRAG_CUDA_OK) {
+    if (enter_for(device, &result)) {
         frag_soft.is_used = true;
         frag_soft_device_touch((uint32_t)device);
         *context = frag_soft_pointer(CONTEXT_BASE + (uint64_t)device);
@@ -557,7 +555,7 @@ FRAG_ENTRY(int32_t, cuStreamGetCtx, (void *stream, void **context))
     return result;
 }
 
-static int32_t work(frag_soft_call_id id, const void *stream)
+int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream)
 {
     frag_soft_call call;
     uint32_t on = 0;
@@ -574,7 +572,7 @@ FRAG_ENTRY(int32_t, cuStreamWriteValue32_v2,
            (void *stream, uint64_t address, uint32_t value, unsigned flags))
 {
     (void)address, (void)value, (void)flags;
-    return work(FRAG_CALL_cuStreamWriteValue32, stream);
+    return frag_soft_driver_work(FRAG_CALL_cuStreamWriteValue32, stream);
 }
 
 FRAG_ENTRY(int32_t, cuPointerGetAttribute, (void *data, int32_t attribute, uint64_t address))

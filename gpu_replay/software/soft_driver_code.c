@@ -9,26 +9,13 @@
 #define LINK_NUMBER 0x4000u
 #define TENSOR_MAP_BYTES 128
 
-static int32_t launch(const void *stream)
-{
-    frag_soft_call call;
-    uint32_t on = 0;
-    bool may = frag_soft_begin(&call, FRAG_CALL_cuLaunchKernel);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on))
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    else if (may)
-        frag_soft_stream_work(on);
-    return frag_soft_end(&call);
-}
-
 FRAG_ENTRY(int32_t, cuLaunchKernel,
            (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
             unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream))
 {
     (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
     (void)block_z, (void)shared_bytes;
-    return launch(stream);
+    return frag_soft_driver_work(FRAG_CALL_cuLaunchKernel, stream);
 }
 
 FRAG_ENTRY(int32_t, cuLaunchCooperativeKernel,
@@ -37,7 +24,7 @@ FRAG_ENTRY(int32_t, cuLaunchCooperativeKernel,
 {
     (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
     (void)block_z, (void)shared_bytes;
-    return launch(stream);
+    return frag_soft_driver_work(FRAG_CALL_cuLaunchKernel, stream);
 }
 
 FRAG_ENTRY(int32_t, cuModuleLoadData, (void **module, const void *image))

@@ -312,6 +312,9 @@ bool frag_soft_host_find(uint64_t address, frag_soft_host *host);
 void frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes);
 void frag_soft_hosts_stop(void);
 
+/* The driver's calls that only put one piece of work on a stream. */
+int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream);
+
 /* The function of libcuda.so.1 behind a base name such as cuMemGetInfo; 0 when there is none. */
 uint64_t frag_soft_driver_entry(const char *name);
 
