@@ -46,6 +46,12 @@ extern const frag_option frag_pytorch_options[];
 bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *version,
                           frag_error *error);
 
+/* The settings string that a release finds in the environment; NULL: none. Releases before
+ * FRAG_PYTORCH_SEVERAL_NAMES look for PYTORCH_CUDA_ALLOC_CONF alone. look_up is getenv, which the
+ * simulator itself does not call. */
+#define FRAG_PYTORCH_SEVERAL_NAMES 210u
+const char *frag_pytorch_conf_of(uint32_t version, char *look_up(const char *name));
+
 /* The defaults of a release. */
 void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t version);
 

@@ -12,7 +12,6 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 
-#define VERSION_SEVERAL 210u       /* the first release that looks for several variables */
 #define TRIAL_BYTES (8 * FRAG_GIB) /* of the card on which the policy is tried */
 
 /* An empty variable is one that is not set. */
@@ -59,18 +58,6 @@ static char *short_version(const char *text)
     return copy;
 }
 
-/* The settings string that PyTorch of that version finds, or NULL. */
-static const char *conf_of_environment(uint32_t version)
-{
-    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
-                                        "PYTORCH_ALLOC_CONF"};
-    size_t count = version >= VERSION_SEVERAL ? sizeof names / sizeof names[0] : 1;
-    const char *conf = NULL;
-    for (size_t i = 0; i < count && conf == NULL; i++)
-        conf = getenv(names[i]);
-    return conf;
-}
-
 /* Where nothing is set PyTorch has its defaults, and so has the policy. */
 static bool take_conf(frag_torch_settings *settings, frag_error *error)
 {
@@ -78,7 +65,7 @@ static bool take_conf(frag_torch_settings *settings, frag_error *error)
     if (!frag_pytorch_version(frag_policy_spec_text(&settings->policy, "version"),
                               settings->torch_version, &version, error))
         return false;
-    const char *conf = conf_of_environment(version);
+    const char *conf = frag_pytorch_conf_of(version, getenv);
     if (conf != NULL)
         frag_policy_spec_take(&settings->policy, conf);
     return true;

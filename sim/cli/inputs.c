@@ -34,19 +34,6 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
 }
 
 #define NO_CONF "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out"
-#define VERSION_SEVERAL 210u /* the first release that looks for several variables */
-
-/* The settings string that PyTorch of that version finds in the environment, or NULL. */
-static const char *conf_of_environment(uint32_t version)
-{
-    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
-                                        "PYTORCH_ALLOC_CONF"};
-    size_t count = version >= VERSION_SEVERAL ? sizeof names / sizeof names[0] : 1;
-    const char *conf = NULL;
-    for (size_t i = 0; i < count && conf == NULL; i++)
-        conf = getenv(names[i]);
-    return conf;
-}
 
 bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error)
@@ -68,7 +55,8 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
     }
     ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
     for (size_t i = 0; ok && i < policies->count; i++) {
-        if (policies->specs[i].wants_env && conf_of_environment(VERSION_SEVERAL) == NULL)
+        if (policies->specs[i].wants_env &&
+            frag_pytorch_conf_of(FRAG_PYTORCH_SEVERAL_NAMES, getenv) == NULL)
             ok = frag_fail(error, FRAG_E_USAGE, NO_CONF) || frag_error_in(error, "--policy");
     }
     free(positions);
@@ -174,7 +162,7 @@ static bool take_environment(frag_policy_spec *spec, const frag_recording *recor
     if (!frag_pytorch_version(frag_policy_spec_text(spec, "version"),
                               recorded != NULL ? recorded : "", &version, error))
         return false;
-    const char *conf = conf_of_environment(version);
+    const char *conf = frag_pytorch_conf_of(version, getenv);
     if (conf == NULL)
         return frag_fail(error, FRAG_E_USAGE, NO_CONF " (PyTorch %u.%u reads no other variable)",
                          version / 100, version % 100);
