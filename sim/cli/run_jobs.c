@@ -203,49 +203,54 @@ size_t frag_run_jobs_list(frag_run_state *state, size_t source_count)
     return count;
 }
 
-/* Runs again for the snapshot; what stands in its way takes the place of the row. */
-void frag_run_jobs_snapshot(frag_run_state *state, size_t count)
+typedef bool add_again(frag_run_state *state, frag_run_job *task, const frag_device_spec *device);
+
+/* Runs every job again for a file besides the rows; what stands in its way takes the place of the
+ * row. false: a job did not come to its end, so the file would not be whole. */
+static bool run_again(frag_run_state *state, size_t count, add_again *add)
 {
-    bool is_whole = count > 0;
-    for (size_t i = 0; is_whole && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         frag_run_job *task = &state->jobs[i];
-        is_whole = task->is_ok && !task->result.replay.is_interrupted;
+        if (!task->is_ok || task->result.replay.is_interrupted)
+            return false;
         frag_device_opener opener;
         frag_device_spec device =
             task->is_gpu ? frag_gpu_run_echo(&task->gpu, &state->device, &opener) : task->device;
-        if (is_whole)
-            task->is_ok =
-                frag_run_snapshot_add(state->snapshot, task->recording, task->trace, &task->spec,
-                                      &device, &state->run, &task->result.replay, &task->error);
-        is_whole = is_whole && task->is_ok;
+        task->is_ok = add(state, task, &device);
+        if (!task->is_ok)
+            return false;
     }
-    if (is_whole) {
+    return count > 0;
+}
+
+static bool add_to_snapshot(frag_run_state *state, frag_run_job *task,
+                            const frag_device_spec *device)
+{
+    return frag_run_snapshot_add(state->snapshot, task->recording, task->trace, &task->spec, device,
+                                 &state->run, &task->result.replay, &task->error);
+}
+
+void frag_run_jobs_snapshot(frag_run_state *state, size_t count)
+{
+    if (run_again(state, count, add_to_snapshot)) {
         frag_run_job *last = &state->jobs[count - 1];
         last->is_ok = frag_run_snapshot_end(state->snapshot, &last->error);
     }
 }
 
-/* As frag_run_jobs_snapshot. */
+static bool add_to_chrome(frag_run_state *state, frag_run_job *task, const frag_device_spec *device)
+{
+    return frag_run_chrome_add(state->chrome, task->recording, task->trace, &task->spec, task->plan,
+                               device, &state->run, &task->error);
+}
+
 void frag_run_jobs_chrome(frag_run_state *state, size_t count)
 {
-    bool is_whole = count > 0;
-    for (size_t i = 0; is_whole && i < count; i++) {
-        frag_run_job *task = &state->jobs[i];
-        is_whole = task->is_ok && !task->result.replay.is_interrupted;
-        frag_device_opener opener;
-        frag_device_spec device =
-            task->is_gpu ? frag_gpu_run_echo(&task->gpu, &state->device, &opener) : task->device;
-        if (is_whole)
-            task->is_ok =
-                frag_run_chrome_add(state->chrome, task->recording, task->trace, &task->spec,
-                                    task->plan, &device, &state->run, &task->error);
-        is_whole = is_whole && task->is_ok;
-    }
-    if (is_whole)
+    if (run_again(state, count, add_to_chrome))
         frag_run_chrome_end(state->chrome);
 }
 
-/* As frag_run_jobs_snapshot. */
+/* As run_again, but a placement is that of one run. */
 void frag_run_jobs_placement(frag_run_state *state, size_t count)
 {
     frag_run_job *task = &state->jobs[0];
