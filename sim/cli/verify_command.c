@@ -4,7 +4,6 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
-#include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/cli/gpu_run.h"
@@ -12,6 +11,7 @@
 #include "sim/cli/verify_golden.h"
 #include "sim/cli/verify_gpu.h"
 #include "sim/cli/verify_infer.h"
+#include "sim/cli/verify_row.h"
 #include "sim/verify.h"
 
 static const frag_command_option options[] = {
@@ -193,12 +193,7 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
                        const frag_inferred *inferred)
 {
     frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.verify/1");
-    frag_json_text(json, "trace.name", recording->name);
-    frag_json_text(json, "trace.digest", trace->digest);
-    frag_json_number(json, "trace.device", trace->device);
-    frag_json_text(json, "policy.name", spec->ops->name);
-    frag_json_text(json, "policy.label", spec->text);
+    frag_verify_row_head(json, recording, trace, spec);
     frag_json_flag(json, "verify.is_identical", result->is_identical);
     frag_json_number(json, "verify.requests", result->requests);
     frag_json_number(json, "verify.device_events", result->device_events);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "sim/base/bytes.h"
-#include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/cli/gpu_run.h"
+#include "sim/cli/verify_row.h"
 
 #define CONTEXT_ANSWERS 4 /* before the first difference */
 
@@ -214,12 +214,7 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
                        const frag_run_result *result)
 {
     frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.verify/1");
-    frag_json_text(json, "trace.name", recording->name);
-    frag_json_text(json, "trace.digest", trace->digest);
-    frag_json_number(json, "trace.device", trace->device);
-    frag_json_text(json, "policy.name", policy->ops->name);
-    frag_json_text(json, "policy.label", policy->text);
+    frag_verify_row_head(json, recording, trace, policy);
     frag_json_text(json, "card.name", state->gpu->facts.name);
     frag_json_flag(json, "verify.is_identical", !state->is_different);
     frag_json_number(json, "verify.requests", result->replay.requests);
