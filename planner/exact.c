@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/keyed.h"
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
 #define NONE UINT32_MAX
-#define KEY_COUNT 3
 
 /* A bound as it was before a step, to be taken back. */
 typedef struct change {
@@ -20,11 +20,6 @@ typedef struct changes {
     size_t count;
     size_t capacity;
 } changes;
-
-typedef struct keyed {
-    uint64_t keys[KEY_COUNT];
-    uint32_t buffer;
-} keyed;
 
 typedef struct candidate {
     uint64_t offset;
@@ -61,7 +56,7 @@ struct frag_exact {
     size_t number_count;
     candidate *candidates; /* a stack */
     size_t candidate_count;
-    keyed *keyed;
+    frag_keyed *keyed;
 };
 
 /* ---- creating */
@@ -356,16 +351,6 @@ static uint32_t list_candidates(const frag_exact *exact, const part *rest, mark 
     return count;
 }
 
-static int compare_keyed(const void *one, const void *other)
-{
-    const keyed *a = one;
-    const keyed *b = other;
-    for (int i = 0; i < KEY_COUNT; i++)
-        if (a->keys[i] != b->keys[i])
-            return a->keys[i] > b->keys[i] ? -1 : 1;
-    return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
-}
-
 /* Sorts a part by the letters and numbers its places: what is fullest depends on what is left. */
 static void order_part(frag_exact *exact, uint32_t *list, uint32_t count)
 {
@@ -377,12 +362,12 @@ static void order_part(frag_exact *exact, uint32_t *list, uint32_t count)
             fullest = exact->total[s] > fullest ? exact->total[s] : fullest;
         uint64_t width = sections->buffers[at].upper - sections->buffers[at].lower;
         exact->keyed[i].buffer = at;
-        for (int k = 0; k < KEY_COUNT; k++)
+        for (int k = 0; k < FRAG_KEY_COUNT; k++)
             exact->keyed[i].keys[k] = exact->letters[k] == 'T'   ? fullest
                                       : exact->letters[k] == 'A' ? exact->area[at]
                                                                  : width;
     }
-    qsort(exact->keyed, count, sizeof *exact->keyed, compare_keyed);
+    frag_keyed_sort(exact->keyed, count);
     for (uint32_t i = 0; i < count; i++) {
         list[i] = exact->keyed[i].buffer;
         exact->place[list[i]] = i;
@@ -496,7 +481,7 @@ frag_exact_answer frag_exact_search(frag_exact *exact, uint64_t capacity, const 
                                     uint64_t *steps, uint64_t *offsets)
 {
     const frag_sections *sections = exact->sections;
-    FRAG_ASSERT(strlen(letters) == KEY_COUNT && capacity >> 63 == 0);
+    FRAG_ASSERT(strlen(letters) == FRAG_KEY_COUNT && capacity >> 63 == 0);
     exact->capacity = capacity;
     exact->floor_capacity = frag_round_up(capacity, sections->step_bytes);
     exact->letters = letters;

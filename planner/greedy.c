@@ -2,25 +2,9 @@
 
 #include <stdlib.h>
 
+#include "planner/keyed.h"
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
-
-#define KEY_COUNT 3
-
-typedef struct keyed {
-    uint64_t keys[KEY_COUNT];
-    uint32_t buffer;
-} keyed;
-
-static int compare_keyed(const void *one, const void *other)
-{
-    const keyed *a = one;
-    const keyed *b = other;
-    for (int i = 0; i < KEY_COUNT; i++)
-        if (a->keys[i] != b->keys[i])
-            return a->keys[i] > b->keys[i] ? -1 : 1;
-    return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
-}
 
 /* Facts of all sections that keys are made of. */
 typedef struct facts {
@@ -120,13 +104,13 @@ void frag_greedy_sort(const frag_sections *sections, const char *letters, uint32
 {
     facts known;
     gather(sections, &known);
-    keyed *items = frag_alloc((size_t)count + 1, sizeof *items);
+    frag_keyed *items = frag_alloc((size_t)count + 1, sizeof *items);
     for (uint32_t i = 0; i < count; i++) {
         items[i].buffer = order[i];
-        for (int k = 0; k < KEY_COUNT && letters[k] != '\0'; k++)
+        for (int k = 0; k < FRAG_KEY_COUNT && letters[k] != '\0'; k++)
             items[i].keys[k] = find_key(&known, order[i], letters[k]);
     }
-    qsort(items, count, sizeof *items, compare_keyed);
+    frag_keyed_sort(items, count);
     for (uint32_t i = 0; i < count; i++)
         order[i] = items[i].buffer;
     free(items);
