@@ -28,15 +28,43 @@ skip() { # name, reason
 step() {
     name=$1
     shift
-    if "$@" >"$logs/$name.log" 2>&1; then
+    "$@" >"$logs/$name.log" 2>&1
+    verdict "$name" $?
+}
+verdict() { # name, exit code
+    if [ "$2" = 0 ]; then
         pass
     else
-        code=$?
-        fail "$name"
-        echo "---- $name: exit $code; the end of $logs/$name.log:"
-        tail -n 40 "$logs/$name.log"
+        fail "$1"
+        echo "---- $1: exit $2; the end of $logs/$1.log:"
+        tail -n 40 "$logs/$1.log"
         echo "----"
         return 1
+    fi
+}
+
+# side_by_side FUNCTION: the function says `beside NAME COMMAND...` for steps that need nothing of
+# each other. As many shells as there are jobs go through it, each taking what no other has taken;
+# then the verdicts are told in order.
+side_by_side() {
+    is_over=
+    worker=0
+    while [ "$worker" -lt "$jobs" ]; do
+        "$1" &
+        worker=$((worker + 1))
+    done
+    wait
+    is_over=yes
+    "$1"
+}
+beside() {
+    name=$1
+    shift
+    if [ -n "$is_over" ]; then
+        verdict "$name" "$(cat "$logs/$name.code" 2>/dev/null || echo 'unknown: it never ended')"
+    elif mkdir "$logs/$name.taken" 2>/dev/null; then
+        "$@" >"$logs/$name.log" 2>&1
+        echo $? >"$logs/$name.code"
     fi
 }
 group() { echo "== $1"; }
@@ -46,36 +74,32 @@ limit() { timeout -k 5 "$@"; }
 unit_tests() { # mode
     for source in tests/test_*.c; do
         name=$(basename "$source" .c)
-        step "$1-$name" limit 300 "build/$1/tests/$name"
+        beside "$1-$name" limit 300 "build/$1/tests/$name"
     done
 }
 
 group "release build"
 step build-release build MODE=release all test-programs || exit 1
-group "unit tests"
-unit_tests release
+group "unit tests, command line, tidiness"
+release_tests() {
+    for file in tests/*.bats; do
+        beside "bats-$(basename "$file" .bats)" limit 300 bats "$file"
+    done
+    unit_tests release
+}
+side_by_side release_tests
 
-group "command line and tidiness"
-for file in tests/*.bats; do
-    step "bats-$(basename "$file" .bats)" limit 300 bats "$file"
-done
-
-group "address and undefined-behaviour sanitizers"
+group "address and undefined-behaviour sanitizers; fuzzing, $fuzz_seconds s for each reader"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-if step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs; then
+asan_tests() {
     unit_tests asan
-    group "fuzzing, $fuzz_seconds s for each reader"
     for source in tests/fuzz_*.c; do
         name=$(basename "$source" .c)
         [ "$name" = fuzz_main ] && continue
-        corpus=tests/corpus/${name#fuzz_}
-        if [ ! -d "$corpus" ]; then
-            fail "$name-has-no-corpus"
-            continue
-        fi
-        step "$name" limit 120 "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "$corpus"
+        beside "$name" limit 120 "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "tests/corpus/${name#fuzz_}"
     done
-fi
+}
+step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs && side_by_side asan_tests
 
 samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt 2>/dev/null | sort -u)
 replay() { # binary, threads
@@ -90,19 +114,21 @@ setarch -R true 2>/dev/null && plain="setarch -R"
 if [ -z "$samples" ]; then
     skip threads "no sample recordings"
 elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads; then
-    # shellcheck disable=SC2086
-    step tsan-test_threads $plain build/tsan/tests/test_threads
-    # shellcheck disable=SC2086
-    step tsan-run env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab run $samples --policy pytorch,best-fit -j 4 --format jsonl
     small=$(ls -S $samples | tail -n 1)
-    # shellcheck disable=SC2086
-    step tsan-min-capacity env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
     same_for_every_thread_count() {
         replay ./fraglab 1 >build/threads-1.jsonl
         replay ./fraglab 4 >build/threads-4.jsonl
         [ -s build/threads-1.jsonl ] && cmp build/threads-1.jsonl build/threads-4.jsonl
     }
-    step same-output-for-every-thread-count same_for_every_thread_count
+    # shellcheck disable=SC2086
+    thread_tests() {
+        tsan="env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab"
+        beside tsan-test_threads $plain build/tsan/tests/test_threads
+        beside tsan-run $tsan run $samples --policy pytorch,best-fit -j 4 --format jsonl
+        beside tsan-min-capacity $tsan min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
+        beside same-output-for-every-thread-count same_for_every_thread_count
+    }
+    side_by_side thread_tests
 fi
 
 group "the other compiler"
