@@ -15,7 +15,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
-FLAGS_release = -O3
+# Records of a few fields are written one by one: put together in a vector register first, they are
+# there some cycles later, and the replay waits for them.
+FLAGS_release = -O3 -fno-tree-slp-vectorize
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
 FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
 FLAGS_tsan    = -O1 -g -fsanitize=thread
