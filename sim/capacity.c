@@ -21,13 +21,16 @@ typedef struct searching {
     uint64_t page_bytes;
     bool (*is_interrupted)(void);
     frag_capacity_result *result;
+    frag_arena_spare *spare;
 } searching;
 
 static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *run,
                          frag_error *error)
 {
-    frag_run_options options = {
-        .is_layout_skipped = true, .plan = search->plan, .is_interrupted = search->is_interrupted};
+    frag_run_options options = {.is_layout_skipped = true,
+                                .plan = search->plan,
+                                .spare = search->spare,
+                                .is_interrupted = search->is_interrupted};
     search->spec.capacity_bytes = capacity;
     search->result->runs++;
     return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec,
@@ -111,8 +114,10 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
         .page_bytes = frag_device_page(device, trace),
         .is_interrupted = is_interrupted,
         .result = result,
+        .spare = frag_arena_spare_create(),
     };
     bool ok = search_capacity(&search, error);
+    frag_arena_spare_destroy(search.spare);
     if (plan != NULL)
         ops->plan_destroy(plan);
     return ok;

@@ -164,7 +164,7 @@ frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_t
     frag_sim_device_options options = {.capacity_bytes = FRAG_UNLIMITED};
     frag_device *device = frag_sim_device_create(&options);
     frag_replay *replay =
-        frag_replay_create_planned(recording, trace, &notes_ops, NULL, NULL, device, error);
+        frag_replay_create_planned(recording, trace, &notes_ops, NULL, NULL, NULL, device, error);
     frag_lifetime *lifetimes = NULL;
     if (replay != NULL)
         lifetimes = replay_notes(replay, has_times(recording, trace), count, error);

@@ -452,8 +452,8 @@ static void name_streams_and_pools(const frag_trace *trace, frag_policy_setup *s
 
 frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
                                         const frag_policy_ops *ops, const frag_option_value *values,
-                                        const frag_policy_plan *plan, frag_device *device,
-                                        frag_error *error)
+                                        const frag_policy_plan *plan, frag_arena_spare *spare,
+                                        frag_device *device, frag_error *error)
 {
     frag_policy_setup setup = {
         .values = values, .device = device, .recorded_version = "", .plan = plan};
@@ -464,7 +464,7 @@ frag_replay *frag_replay_create_planned(const frag_recording *recording, const f
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
                    ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
     frag_arena arena;
-    if (!frag_arena_create(&arena, bytes, error))
+    if (!frag_arena_create_from(spare, &arena, bytes, error))
         return NULL;
     frag_slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
     name_streams_and_pools(trace, &setup);
@@ -497,7 +497,7 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     if (!frag_replay_plan(recording, trace, ops, values, NULL, &plan, error))
         return NULL;
     frag_replay *replay =
-        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
+        frag_replay_create_planned(recording, trace, ops, values, plan, NULL, device, error);
     if (replay != NULL)
         replay->own_plan = plan;
     else if (plan != NULL)
@@ -603,8 +603,12 @@ void frag_replay_finish(frag_replay *replay, frag_replay_result *result)
     replay->level.reserved_bytes = replay->device->reserved_bytes;
     replay->result.final = replay->level;
     replay->result.events = replay->event;
-    replay->result.host_bytes = frag_arena_touched_bytes(&replay->arena);
     *result = replay->result;
+}
+
+size_t frag_replay_host_bytes(const frag_replay *replay)
+{
+    return frag_arena_touched_bytes(&replay->arena);
 }
 
 void frag_replay_prefer(frag_replay *replay, uint64_t address)

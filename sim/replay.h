@@ -59,7 +59,6 @@ typedef struct frag_replay_result {
     double external_ratio_max; /* largest share of reserved that was free when that happened */
     frag_initial initial;
     uint64_t ignored_events; /* events of the trace that this policy has no use for */
-    size_t host_bytes;       /* host memory of slots and policy */
     bool is_interrupted;
 } frag_replay_result;
 
@@ -129,11 +128,14 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
 bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
                       const frag_policy_ops *ops, const frag_option_value *values,
                       const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error);
-/* As frag_replay_create, by a plan that is there already and outlives the replay. */
+/* As frag_replay_create, by a plan that is there already and outlives the replay, in the memory of
+ * an earlier replay (NULL: none). */
 frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
                                         const frag_policy_ops *ops, const frag_option_value *values,
-                                        const frag_policy_plan *plan, frag_device *device,
-                                        frag_error *error);
+                                        const frag_policy_plan *plan, frag_arena_spare *spare,
+                                        frag_device *device, frag_error *error);
+/* Host memory that slots and policy have touched; see frag_arena_touched_bytes. */
+size_t frag_replay_host_bytes(const frag_replay *replay);
 /* Runs from the start (call once). false: a check failed, which is a bug of the policy. */
 bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,
                      frag_replay_result *result, frag_error *error);

@@ -107,8 +107,8 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
         return false;
     }
     device->log = spec->driver_log;
-    frag_replay *replay =
-        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
+    frag_replay *replay = frag_replay_create_planned(recording, trace, ops, values, plan,
+                                                     options->spare, device, error);
     bool ok = replay != NULL;
     if (ok) {
         frag_replay_options replay_options = {
@@ -171,9 +171,9 @@ bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
 
 bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
                            const frag_policy_ops *ops, const frag_option_value *values,
-                           const frag_policy_plan *plan, const frag_device_spec *spec,
-                           const frag_replay_options *options, frag_run_looker *look, void *context,
-                           frag_error *error)
+                           const frag_policy_plan *plan, frag_arena_spare *spare,
+                           const frag_device_spec *spec, const frag_replay_options *options,
+                           frag_run_looker *look, void *context, frag_error *error)
 {
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments, error);
@@ -182,7 +182,7 @@ bool frag_run_look_planned(const frag_recording *recording, const frag_trace *tr
         return false;
     }
     frag_replay *replay =
-        frag_replay_create_planned(recording, trace, ops, values, plan, device, error);
+        frag_replay_create_planned(recording, trace, ops, values, plan, spare, device, error);
     frag_replay_result result;
     bool ok = replay != NULL && frag_replay_run(replay, options, &result, error);
     if (ok && look != NULL)
@@ -203,7 +203,7 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
     frag_run_options none = {0};
     if (!find_plan(recording, trace, ops, values, &none, &plan, &own, error))
         return false;
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, spec, options, look,
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, NULL, spec, options, look,
                                     context, error);
     drop_plan(ops, own);
     return ok;
@@ -250,8 +250,8 @@ bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
     frag_policy_plan *own = NULL;
     if (!find_plan(recording, trace, ops, values, options, &plan, &own, error))
         return false;
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, device, &again,
-                                    look_decomposition, &result->at_peak, error);
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, options->spare, device,
+                                    &again, look_decomposition, &result->at_peak, error);
     drop_plan(ops, own);
     return ok;
 }
@@ -265,8 +265,13 @@ bool frag_run(const frag_recording *recording, const frag_trace *trace, const fr
     frag_run_options planned = *options;
     if (!find_plan(recording, trace, ops, values, options, &planned.plan, &own, error))
         return false;
+    frag_arena_spare *own_spare =
+        options->spare == NULL && !options->is_layout_skipped ? frag_arena_spare_create() : NULL;
+    if (own_spare != NULL)
+        planned.spare = own_spare;
     bool ok = frag_run_count(recording, trace, ops, values, device, &planned, result, error) &&
               frag_run_layout(recording, trace, ops, values, device, &planned, result, error);
+    frag_arena_spare_destroy(own_spare);
     drop_plan(ops, own);
     return ok;
 }

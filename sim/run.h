@@ -48,6 +48,8 @@ typedef struct frag_run_options {
     /* Of a policy that plans: a plan made before (borrowed); NULL: one is made, for as little
      * memory as can be. */
     const frag_policy_plan *plan;
+    /* Memory of runs that follow each other on one thread; NULL: each run has its own. */
+    frag_arena_spare *spare;
 } frag_run_options;
 
 typedef struct frag_run_result {
@@ -105,12 +107,13 @@ bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
                    const frag_device_spec *device, const frag_replay_options *options,
                    frag_run_looker *look, void *context, frag_error *error);
 
-/* As frag_run_look, by a plan that is there already (NULL: the policy does not plan). */
+/* As frag_run_look, by a plan that is there already (NULL: the policy does not plan), in the memory
+ * of an earlier run (NULL: none). */
 bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
                            const frag_policy_ops *ops, const frag_option_value *values,
-                           const frag_policy_plan *plan, const frag_device_spec *device,
-                           const frag_replay_options *options, frag_run_looker *look, void *context,
-                           frag_error *error);
+                           const frag_policy_plan *plan, frag_arena_spare *spare,
+                           const frag_device_spec *device, const frag_replay_options *options,
+                           frag_run_looker *look, void *context, frag_error *error);
 
 /* What a device of the spec gives memory in, for the trace. */
 uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace);

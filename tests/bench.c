@@ -97,10 +97,22 @@ typedef struct timing {
     uint64_t run_ns;
 } timing;
 
-static bool replay_once(const frag_recording *recording, const frag_trace *trace,
-                        const frag_policy_spec *spec, timing *spent, frag_replay_result *result,
-                        frag_error *error)
+/* One policy on one trace while the samples are taken. */
+typedef struct contender {
+    const frag_policy_spec *spec; /* NULL: the peer */
+    uint64_t rounds;              /* replays in a sample */
+    bench_samples whole_ns;
+    bench_samples run_ns;
+    frag_arena_spare *spare;
+    uint64_t host_bytes; /* of the first replay; 0: not known */
+    bool is_out;
+} contender;
+
+/* As the runs of a search or a sweep follow each other: in the memory of the one before. */
+static bool replay_once(const frag_recording *recording, const frag_trace *trace, contender *one,
+                        timing *spent, frag_error *error)
 {
+    const frag_policy_spec *spec = one->spec;
     frag_sim_device_options options = {
         .device = trace->device,
         .capacity_bytes = FRAG_UNLIMITED,
@@ -110,16 +122,25 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
     options.recorded = segments;
     options.address_rule = options.recorded_count > 0 ? FRAG_ADDRESS_RECORDED : FRAG_ADDRESS_LOWEST;
     frag_device *device = frag_sim_device_create(&options);
+    frag_policy_plan *plan = NULL;
+    frag_replay *replay = NULL;
+    frag_replay_result result;
     uint64_t start = bench_clock_ns();
-    frag_replay *replay =
-        frag_replay_create(recording, trace, spec->ops, spec->values, device, error);
+    if (frag_replay_plan(recording, trace, spec->ops, spec->values, NULL, &plan, error))
+        replay = frag_replay_create_planned(recording, trace, spec->ops, spec->values, plan,
+                                            one->spare, device, error);
     uint64_t created = bench_clock_ns();
     frag_replay_options replay_options = {.stop_after = FRAG_UNLIMITED};
-    bool ok = replay != NULL && frag_replay_run(replay, &replay_options, result, error);
+    bool ok = replay != NULL && frag_replay_run(replay, &replay_options, &result, error);
     uint64_t end = bench_clock_ns();
     spent->whole_ns += end - start;
     spent->run_ns += end - created;
+    /* Later runs begin with memory that is touched already. */
+    if (ok && one->host_bytes == 0)
+        one->host_bytes = frag_replay_host_bytes(replay);
     frag_replay_destroy(replay);
+    if (plan != NULL)
+        spec->ops->plan_destroy(plan);
     frag_device_destroy(device);
     free(segments);
     return ok;
@@ -137,16 +158,6 @@ static void replay_peer(const frag_trace *trace, timing *spent)
     bench_peer_destroy(peer);
 }
 
-/* One policy on one trace while the samples are taken. */
-typedef struct contender {
-    const frag_policy_spec *spec; /* NULL: the peer */
-    uint64_t rounds;              /* replays in a sample */
-    bench_samples whole_ns;
-    bench_samples run_ns;
-    frag_replay_result result;
-    bool is_out;
-} contender;
-
 static bool take_sample(bench *all, const frag_recording *recording, const frag_trace *trace,
                         contender *one, uint64_t rounds, timing *spent)
 {
@@ -155,7 +166,7 @@ static bool take_sample(bench *all, const frag_recording *recording, const frag_
     for (uint64_t i = 0; i < rounds && !one->is_out; i++) {
         if (one->spec == NULL)
             replay_peer(trace, spent);
-        else if (!replay_once(recording, trace, one->spec, spent, &one->result, &error))
+        else if (!replay_once(recording, trace, one, spent, &error))
             one->is_out = true;
     }
     if (one->is_out) {
@@ -186,7 +197,7 @@ static void keep_replay(bench *all, const char *name, const frag_trace *trace, c
         .events = trace->event_count,
         .whole_ns = bench_samples_spread(&one->whole_ns),
         .run_ns = bench_samples_spread(&one->run_ns),
-        .host_bytes = one->result.host_bytes,
+        .host_bytes = one->host_bytes,
         .live_blocks_max = trace->stats.live_count_max,
         .target_ns = target_ns,
     };
@@ -205,6 +216,7 @@ static void measure_replays(bench *all, const char *name, const frag_recording *
     timing spent;
     for (size_t i = 0; i < count; i++) {
         contenders[i].spec = i < all->spec_count ? &all->specs[i] : NULL;
+        contenders[i].spare = frag_arena_spare_create();
         if (take_sample(all, recording, trace, &contenders[i], 1, &spent))
             contenders[i].rounds = 1 + SAMPLE_NS / (spent.whole_ns + 1);
     }
@@ -224,6 +236,8 @@ static void measure_replays(bench *all, const char *name, const frag_recording *
             keep_replay(all, name, trace, &contenders[i],
                         target_of(all, policy, is_recorded, is_training));
         }
+    for (size_t i = 0; i < count; i++)
+        frag_arena_spare_destroy(contenders[i].spare);
     free(contenders);
 }
 

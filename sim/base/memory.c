@@ -8,6 +8,22 @@
 
 #include "sim/base/bits.h"
 
+/* Spare memory beyond this goes back to the system. */
+#define SPARE_BYTES_MAX ((size_t)64 << 20)
+
+typedef struct page_run {
+    unsigned char *start;
+    size_t bytes;
+} page_run;
+
+struct frag_arena_spare {
+    unsigned char *base; /* NULL: none */
+    size_t reserved_bytes;
+    page_run *runs; /* pages that may not be zero, in order of address */
+    size_t run_count;
+    size_t run_capacity;
+};
+
 bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -23,11 +39,110 @@ bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error)
     return true;
 }
 
+/* Calls add for each run of pages in memory, in order; false: the system does not tell. */
+static bool visit_touched(const frag_arena *arena,
+                          void add(void *context, unsigned char *start, size_t bytes),
+                          void *context)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = (arena->used_bytes + page - 1) / page;
+    size_t run = 0;
+    unsigned char seen[1024];
+    for (size_t first = 0; first < pages; first += sizeof seen) {
+        size_t count = pages - first < sizeof seen ? pages - first : sizeof seen;
+        if (mincore(arena->base + first * page, count * page, seen) != 0)
+            return false;
+        for (size_t i = 0; i < count; i++) {
+            bool is_touched = (seen[i] & 1u) != 0;
+            bool is_end = !is_touched || i + 1 == count;
+            run += is_touched ? 1 : 0;
+            if (is_end && run > 0) {
+                add(context, arena->base + (first + i + (is_touched ? 1 : 0) - run) * page,
+                    run * page);
+                run = 0;
+            }
+        }
+    }
+    return true;
+}
+
+static void add_run(void *context, unsigned char *start, size_t bytes)
+{
+    frag_arena_spare *spare = context;
+    spare->runs =
+        frag_grow(spare->runs, &spare->run_capacity, spare->run_count + 1, sizeof *spare->runs);
+    spare->runs[spare->run_count++] = (page_run){start, bytes};
+}
+
+static void drop(frag_arena_spare *spare)
+{
+    if (spare->base != NULL)
+        munmap(spare->base, spare->reserved_bytes);
+    spare->base = NULL;
+    spare->run_count = 0;
+}
+
+/* What lies between the runs is zero, also where the system had moved it out of memory. */
+static bool empty_rest(const frag_arena_spare *spare)
+{
+    unsigned char *at = spare->base;
+    unsigned char *end = spare->base + spare->reserved_bytes;
+    size_t kept = 0;
+    for (size_t i = 0; i <= spare->run_count; i++) {
+        unsigned char *next = i < spare->run_count ? spare->runs[i].start : end;
+        if (next > at && madvise(at, (size_t)(next - at), MADV_DONTNEED) != 0)
+            return false;
+        if (i < spare->run_count) {
+            at = next + spare->runs[i].bytes;
+            kept += spare->runs[i].bytes;
+        }
+    }
+    return kept <= SPARE_BYTES_MAX;
+}
+
 void frag_arena_destroy(frag_arena *arena)
 {
-    if (arena->base != NULL)
+    frag_arena_spare *spare = arena->spare;
+    if (arena->base != NULL && spare != NULL) {
+        drop(spare);
+        spare->base = arena->base;
+        spare->reserved_bytes = arena->reserved_bytes;
+        if (!visit_touched(arena, add_run, spare) || !empty_rest(spare))
+            drop(spare);
+    } else if (arena->base != NULL) {
         munmap(arena->base, arena->reserved_bytes);
+    }
     *arena = (frag_arena){0};
+}
+
+frag_arena_spare *frag_arena_spare_create(void)
+{
+    return frag_alloc(1, sizeof(frag_arena_spare));
+}
+
+void frag_arena_spare_destroy(frag_arena_spare *spare)
+{
+    if (spare == NULL)
+        return;
+    drop(spare);
+    free(spare->runs);
+    free(spare);
+}
+
+bool frag_arena_create_from(frag_arena_spare *spare, frag_arena *arena, size_t bytes,
+                            frag_error *error)
+{
+    if (spare != NULL && spare->base != NULL && bytes <= spare->reserved_bytes) {
+        for (size_t i = 0; i < spare->run_count; i++)
+            memset(spare->runs[i].start, 0, spare->runs[i].bytes);
+        *arena = (frag_arena){.base = spare->base, .reserved_bytes = spare->reserved_bytes};
+        spare->base = NULL;
+        spare->run_count = 0;
+    } else if (!frag_arena_create(arena, bytes, error)) {
+        return false;
+    }
+    arena->spare = spare;
+    return true;
 }
 
 void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes)
@@ -40,20 +155,17 @@ void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes)
     return arena->base + start;
 }
 
+static void add_bytes(void *context, unsigned char *start, size_t bytes)
+{
+    size_t *sum = context;
+    (void)start;
+    *sum += bytes;
+}
+
 size_t frag_arena_touched_bytes(const frag_arena *arena)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t pages = (arena->used_bytes + page - 1) / page;
     size_t touched = 0;
-    unsigned char seen[1024];
-    for (size_t first = 0; first < pages; first += sizeof seen) {
-        size_t count = pages - first < sizeof seen ? pages - first : sizeof seen;
-        if (mincore(arena->base + first * page, count * page, seen) != 0)
-            return arena->used_bytes;
-        for (size_t i = 0; i < count; i++)
-            touched += (seen[i] & 1u) != 0 ? page : 0;
-    }
-    return touched;
+    return visit_touched(arena, add_bytes, &touched) ? touched : arena->used_bytes;
 }
 
 static _Noreturn void out_of_host_memory(size_t count, size_t item_bytes)

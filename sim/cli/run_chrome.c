@@ -50,7 +50,7 @@ bool frag_run_chrome_add(frag_run_chrome *chrome, const frag_recording *recordin
         .is_start_noted = true,
     };
     frag_chrome_writer_begin(&chrome->writer, trace, policy->text);
-    return frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, device,
+    return frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL, device,
                                  &again, NULL, NULL, error);
 }
 

@@ -49,7 +49,7 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
                              &task->stats_error))
         return true;
     return frag_run_look_planned(task->recording, task->trace, task->spec.ops, task->spec.values,
-                                 task->plan, device, &replay, look_at_stats, &task->stats,
+                                 task->plan, NULL, device, &replay, look_at_stats, &task->stats,
                                  &task->error) &&
            !frag_is_interrupted();
 }

@@ -98,8 +98,8 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
         .on_grant = keep_grant,
         .on_grant_context = &kept,
     };
-    bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, device,
-                                    &again, NULL, NULL, error);
+    bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL,
+                                    device, &again, NULL, NULL, error);
     if (ok) {
         FRAG_ASSERT(kept.count == kept.capacity);
         count_from_lowest(lifetimes, &kept);

@@ -43,6 +43,7 @@ typedef struct group {
     const frag_policy_spec *spec;
     frag_policy_spec resolved;
     bool is_resolved;
+    frag_arena_spare *spare; /* while it runs */
     cell *cells;
 } group;
 
@@ -90,7 +91,8 @@ static void run_cell(const sweeping *state, group *of, size_t index)
     frag_device_spec device = {.capacity_bytes = state->experiment.capacities[index]};
     frag_run_options run = {.is_oom_skipped = state->experiment.is_oom_skipped,
                             .is_layout_skipped = state->has_counts_only,
-                            .is_interrupted = frag_is_interrupted};
+                            .is_interrupted = frag_is_interrupted,
+                            .spare = of->spare};
     const cell *equal = find_equal(state, of, index, device.capacity_bytes);
     if (equal != NULL) {
         into->result = equal->result;
@@ -112,6 +114,7 @@ static void run_group(void *context, uint64_t index)
     if (!is_needed || frag_is_interrupted())
         return;
     of->is_resolved = frag_inputs_resolve(of->spec, &state->recording, &of->resolved, &error);
+    of->spare = frag_arena_spare_create();
     for (size_t i = 0; i < state->experiment.capacity_count; i++) {
         if (of->cells[i].is_there || frag_is_interrupted())
             continue;
@@ -120,6 +123,7 @@ static void run_group(void *context, uint64_t index)
             run_cell(state, of, i);
         frag_progress_add(state->progress, 1);
     }
+    frag_arena_spare_destroy(of->spare);
 }
 
 /* A combination that the policy refuses is a row too: the file's order must not depend on it. */
