@@ -24,7 +24,7 @@ FLAGS_tsan    = -O1 -g -fsanitize=thread
 ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAGS)
 # A policy from a shared object calls the device functions of the program: -rdynamic.
 ALL_LDFLAGS = -rdynamic $(LDFLAGS)
-LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lm -lpthread -ldl
+LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto

@@ -26,6 +26,7 @@ want_header zlib.h zlib1g-dev
 want_header xxhash.h libxxhash-dev
 want_header jansson.h libjansson-dev
 want_header yaml.h libyaml-dev
+want_header sqlite3.h libsqlite3-dev
 
 # Tests do without these, and then say what they skipped.
 optional=

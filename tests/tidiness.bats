@@ -56,7 +56,7 @@ notices() {
 }
 
 @test "notices a library that two files know" {
-    for header in yaml zstd zlib xxhash jansson; do
+    for header in yaml zstd zlib xxhash jansson sqlite3; do
         printf '#include <%s.h>\n' "$header" >"$COPY/traces/knows_$header.c"
         notices one-file-per-library "traces/knows_$header.c"
     done

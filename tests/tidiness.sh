@@ -73,7 +73,7 @@ if rule no-condition; then
         grep -vE '^[^:]*\.h:[0-9]+:#ifndef FRAG_[A-Z0-9_]*_H$' | say no-condition
 fi
 
-# A library is known to one file. Tests may use jansson to check what was printed.
+# A library is known to one file. Tests may use jansson to check what was printed, and sqlite3 to write databases.
 if rule one-file-per-library; then
     known() { # header, pattern of the files that may include it
         printf '%s\n' "${code[@]}" | grep -vE "$2" | xargs -r grep -nHE "^ *# *include *<$1>" | sed 's/$/ (only one file knows this library)/'
@@ -83,7 +83,7 @@ if rule one-file-per-library; then
         known 'zstd(_errors)?\.h' '^sim/base/codec\.c$'
         known 'zlib\.h' '^sim/base/codec\.c$'
         known 'xxhash\.h' '^sim/base/digest\.c$'
-        known 'sqlite3\.h' '^traces/[a-z_]*\.c$'
+        known 'sqlite3\.h' '^(sim/base/sqlite_file\.c|tests/.*)$'
         known 'jansson\.h' '^(sim/base/json\.c|tests/.*)$'
         known 'getopt\.h' '^sim/cli/arguments\.c$'
     } | say one-file-per-library

@@ -265,6 +265,12 @@ bool frag_input_is_compressed(const frag_input *input)
     return input->decoder != NULL;
 }
 
+const char *frag_input_plain_path(const frag_input *input)
+{
+    bool is_plain = input->owns_descriptor && input->decoder == NULL && input->raw_bytes > 0;
+    return is_plain ? input->name : NULL;
+}
+
 const char *frag_input_name(const frag_input *input)
 {
     return input->name;

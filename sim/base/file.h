@@ -37,6 +37,9 @@ uint64_t
 frag_input_raw_bytes(const frag_input *input); /* size of the file, 0 when not known (pipe) */
 bool frag_input_is_compressed(const frag_input *input);
 const char *frag_input_name(const frag_input *input);
+/* Where a library that opens files itself finds the same bytes: the path of a regular file that is
+ * not compressed, else NULL. */
+const char *frag_input_plain_path(const frag_input *input);
 
 /* ---- output */
 typedef struct frag_output frag_output;

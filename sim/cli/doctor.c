@@ -10,6 +10,7 @@
 #include "sim/base/codec.h"
 #include "sim/base/digest.h"
 #include "sim/base/json.h"
+#include "sim/base/sqlite_file.h"
 #include "sim/base/yaml.h"
 #include "sim/cli/doctor_gpu.h"
 #include "sim/cli/gpu_run.h"
@@ -32,10 +33,13 @@ static void print_libraries(void)
 {
     char text[256];
     uint32_t xxhash = frag_digest_library_version();
-    snprintf(text, sizeof text, "zstd %s, zlib %s, xxhash %u.%u.%u, jansson %s, libyaml %s",
+    snprintf(text, sizeof text,
+             "zstd %s, zlib %s, xxhash %u.%u.%u, jansson %s, libyaml %s, "
+             "sqlite %s",
              frag_codec_library_version(FRAG_CODEC_ZSTD),
              frag_codec_library_version(FRAG_CODEC_GZIP), xxhash / 10000, xxhash / 100 % 100,
-             xxhash % 100, frag_json_library_version(), frag_yaml_library_version());
+             xxhash % 100, frag_json_library_version(), frag_yaml_library_version(),
+             frag_sqlite_library_version());
     print_fact("libraries", text);
 }
 
