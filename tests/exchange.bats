@@ -3,7 +3,7 @@
 setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
 
 @test "recordings of other tools are known by content, compressed too" {
-    for file in rmm.csv kineto.json; do
+    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite; do
         gzip -c "tests/data/exchange/$file" >"$out/recording.gz"
         ./fraglab trace convert "$out/recording.gz" "$out/$file.fgt"
         [ "$(./fraglab trace info "$out/$file.fgt" | grep digest)" = "$(./fraglab trace info "tests/data/exchange/$file" | grep digest)" ]
@@ -17,8 +17,8 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
     [[ $output == *"profile_memory=True"* ]]
 }
 
-@test "explain takes a log of RMM and a trace of a profiler as recordings" {
-    for file in rmm.csv kineto.json; do
+@test "explain takes recordings of other tools" {
+    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite; do
         run ./fraglab explain --capacity 1GiB "tests/data/exchange/$file"
         [ "$status" -eq 0 ]
         [[ $output == *"recording  $file, device 0"* ]]
@@ -30,6 +30,35 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
     run ./fraglab trace check "$out/bad.csv"
     [ "$status" -eq 3 ]
     [[ $output == *"bad.csv:2:"*"found 'deallocate'; expected allocate"* ]]
+}
+
+@test "a report of Nsight Systems is read from file, pipe and either side of device calls" {
+    report=tests/data/exchange/nsys.sqlite
+    ./fraglab trace convert --to text "$report" - >"$out/file.txt"
+    ./fraglab trace convert --to text --from nsys - - <"$report" >"$out/pipe.txt"
+    cmp "$out/file.txt" "$out/pipe.txt"
+    ./fraglab trace convert --to text --from device-log "$report" - | cmp - "$out/file.txt"
+    ./fraglab trace convert --to text --from device-segments "$report" - >"$out/segments.txt"
+    [ "$(grep -c '^alloc' "$out/file.txt")" -eq 24 ]
+    [ "$(grep -c '^segment_alloc' "$out/segments.txt")" -eq 24 ]
+    [ "$(grep -c '^alloc' "$out/segments.txt")" -eq 0 ]
+}
+
+@test "a damaged report is refused in one sentence and nothing is left beside it" {
+    cp tests/data/exchange/nsys.sqlite "$out/report.sqlite"
+    truncate -s 3000 "$out/report.sqlite"
+    run ./fraglab trace check "$out/report.sqlite"
+    [ "$status" -eq 3 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"report.sqlite"*"malformed"* ]]
+    [ "$(ls "$out" | grep -c report)" -eq 1 ]
+}
+
+@test "a bad line of a trace of STAlloc is named by file, line and column" {
+    sed '3s/^1 /1 x/' tests/data/exchange/stalloc.txt >"$out/bad.txt"
+    run ./fraglab trace check "$out/bad.txt"
+    [ "$status" -eq 3 ]
+    [[ $output == *"bad.txt:3:3: found 'x"*"expected a pointer"* ]]
 }
 
 @test "a run as a Chrome trace has its levels, requests, segments and OOM" {

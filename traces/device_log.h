@@ -9,6 +9,7 @@
 #include "sim/base/file.h"
 #include "sim/device_log_format.h"
 #include "sim/trace.h"
+#include "traces/builder.h"
 #include "traces/load.h"
 
 /* Devices have numbers below this. */
@@ -40,5 +41,11 @@ typedef enum frag_device_log_view {
 /* What does not fit is counted in findings. The metadata say who recorded what program. */
 bool frag_device_log_record(const frag_device_log *log, frag_device_log_view view, const char *name,
                             frag_recording *recording, frag_findings *findings, frag_error *error);
+
+/* The traces of several programs' logs into one recording: each program has its own addresses, and
+ * no two of the logs may name the same device. Metadata are the caller's. */
+void frag_device_logs_build(const frag_device_log *logs, size_t log_count,
+                            frag_device_log_view view, frag_builder *builder,
+                            frag_findings *findings);
 
 #endif

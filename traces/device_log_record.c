@@ -630,21 +630,20 @@ static void build_device(const follower *follow, frag_builder *builder, uint16_t
     }
 }
 
-bool frag_device_log_record(const frag_device_log *log, frag_device_log_view view, const char *name,
-                            frag_recording *recording, frag_findings *findings, frag_error *error)
+static follower *follow_one(const frag_device_log *log, frag_device_log_view view,
+                            frag_findings *findings)
 {
-    *recording = (frag_recording){0};
     follower *follow = frag_alloc(1, sizeof *follow);
     *follow = (follower){.log = log, .view = view, .findings = findings};
     for (uint32_t i = 0; i < FRAG_DEVICE_LOG_DEVICES_MAX; i++)
         follow->alive[i] = NOTHING;
     follow_log(follow);
     note_end(log, findings);
-    frag_builder *builder = frag_builder_create(recording);
-    add_metadata(builder, log);
-    for (uint16_t device = 0; device < FRAG_DEVICE_LOG_DEVICES_MAX; device++)
-        if (follow->is_seen[device])
-            build_device(follow, builder, device);
+    return follow;
+}
+
+static void destroy_follower(follower *follow)
+{
     free(follow->pieces);
     free(follow->mappings);
     free(follow->steps);
@@ -653,6 +652,37 @@ bool frag_device_log_record(const frag_device_log *log, frag_device_log_view vie
     frag_address_map_destroy(&follow->by_mapping);
     frag_address_map_destroy(&follow->pools);
     free(follow);
+}
+
+void frag_device_logs_build(const frag_device_log *logs, size_t log_count,
+                            frag_device_log_view view, frag_builder *builder,
+                            frag_findings *findings)
+{
+    follower **followers = frag_alloc(log_count, sizeof(follower *));
+    for (size_t i = 0; i < log_count; i++)
+        followers[i] = follow_one(&logs[i], view, findings);
+    for (uint16_t device = 0; device < FRAG_DEVICE_LOG_DEVICES_MAX; device++) {
+        bool is_built = false;
+        for (size_t i = 0; i < log_count; i++) {
+            if (!followers[i]->is_seen[device])
+                continue;
+            FRAG_ASSERT(!is_built);
+            build_device(followers[i], builder, device);
+            is_built = true;
+        }
+    }
+    for (size_t i = 0; i < log_count; i++)
+        destroy_follower(followers[i]);
+    free(followers);
+}
+
+bool frag_device_log_record(const frag_device_log *log, frag_device_log_view view, const char *name,
+                            frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    *recording = (frag_recording){0};
+    frag_builder *builder = frag_builder_create(recording);
+    add_metadata(builder, log);
+    frag_device_logs_build(log, 1, view, builder, findings);
     return frag_builder_finish(builder, name, error);
 }
 

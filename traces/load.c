@@ -7,11 +7,14 @@
 
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
+#include "sim/base/sqlite_file.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
 #include "traces/kineto_trace.h"
 #include "traces/minimalloc_csv.h"
+#include "traces/nsys_database.h"
 #include "traces/rmm_log.h"
+#include "traces/stalloc_log.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -98,6 +101,8 @@ static const struct {
     [FRAG_FORMAT_MINIMALLOC] = {"minimalloc", frag_minimalloc_is_like},
     [FRAG_FORMAT_RMM] = {"rmm", frag_rmm_log_is_like},
     [FRAG_FORMAT_KINETO] = {"kineto", frag_kineto_is_like},
+    [FRAG_FORMAT_STALLOC] = {"stalloc", frag_stalloc_is_like},
+    [FRAG_FORMAT_NSYS] = {"nsys", frag_nsys_is_like},
     [FRAG_FORMAT_DEVICE_LOG] = {"device-log", is_like_device_log},
     [FRAG_FORMAT_DEVICE_SEGMENTS] = {"device-segments", NULL},
 };
@@ -140,8 +145,11 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
         error, 0,
         "the format is not known; expected a .fgt, a text trace (its first line is "
         "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log (its first "
-        "line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler or a packing "
-        "problem (CSV with columns id, lower, upper, size)");
+        "line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler or of STAlloc, "
+        "a "
+        "report that Nsight Systems exported as SQLite or a packing problem (CSV with columns id, "
+        "lower, "
+        "upper, size)");
 }
 
 static bool detect_format(frag_input *input, frag_trace_format *format, frag_error *error)
@@ -150,6 +158,21 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
     size_t count = 0;
     return frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error) &&
            (frag_trace_format_detect(bytes, count, format) || fail_unknown(bytes, count, error));
+}
+
+/* Two formats tell of device calls. */
+static bool read_device_calls(frag_input *input, bool as_segments, frag_recording *recording,
+                              frag_findings *findings, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, FRAG_SQLITE_MAGIC_BYTES, &bytes, &count, error))
+        return false;
+    if (!frag_nsys_is_like(bytes, count))
+        return frag_device_log_load(input, as_segments, recording, findings, error);
+    return frag_nsys_read(input,
+                          as_segments ? FRAG_DEVICE_LOG_AS_SEGMENTS : FRAG_DEVICE_LOG_AS_REQUESTS,
+                          recording, findings, error);
 }
 
 static bool read_as(frag_trace_format format, frag_input *input, const frag_load_options *options,
@@ -170,10 +193,14 @@ static bool read_as(frag_trace_format format, frag_input *input, const frag_load
         return frag_rmm_log_read(input, recording, findings, error);
     case FRAG_FORMAT_KINETO:
         return frag_kineto_read(input, recording, findings, error);
+    case FRAG_FORMAT_STALLOC:
+        return frag_stalloc_read(input, recording, findings, error);
+    case FRAG_FORMAT_NSYS:
+        return frag_nsys_read(input, FRAG_DEVICE_LOG_AS_REQUESTS, recording, findings, error);
     default:
         FRAG_ASSERT(format == FRAG_FORMAT_DEVICE_LOG || format == FRAG_FORMAT_DEVICE_SEGMENTS);
-        return frag_device_log_load(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording,
-                                    findings, error);
+        return read_device_calls(input, format == FRAG_FORMAT_DEVICE_SEGMENTS, recording, findings,
+                                 error);
     }
 }
 

@@ -69,8 +69,8 @@
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
         .name = "from", .argument = "FORMAT", .choices = FRAG_FORMAT_CHOICES,                      \
-        .help = "format of the input, instead of by content: fgt, text, snapshot, golden, "        \
-                "minimalloc, rmm, kineto, device-log or device-segments (docs/recording.md)"       \
+        .help =                                                                                    \
+            "format of the input, instead of by content: " FRAG_FORMAT_LIST " (docs/exchange.md)"  \
     }
 
 typedef struct frag_policy_list {

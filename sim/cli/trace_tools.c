@@ -38,10 +38,7 @@ bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
         .format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
     const char *from = frag_arguments_value(arguments, "from");
     if (from != NULL && !frag_trace_format_find(from, &options.format)) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "'%s' is no trace format; expected fgt, text, snapshot, golden, minimalloc, rmm "
-                  "or kineto",
-                  from);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected " FRAG_FORMAT_LIST, from);
         return frag_error_in(error, "--from");
     }
     return frag_recording_load(path, &options, recording, findings, error) ||
