@@ -100,6 +100,18 @@ typedef struct frag_note {
 
 typedef void frag_note_taker(void *context, const frag_note *note);
 
+/* A call that the policy made to the device, whatever came of it. */
+typedef struct frag_call_note {
+    uint64_t event; /* of the trace, that was being replayed */
+    frag_device_call call;
+    frag_device_result result;
+    uint64_t address;
+    uint64_t bytes;
+    double modelled_ns; /* by the device's table of latencies; 0 without one */
+} frag_call_note;
+
+typedef void frag_call_taker(void *context, const frag_call_note *call);
+
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
     bool is_attempt_kept; /* when the last event is a request that failed when recorded but is
@@ -112,8 +124,10 @@ typedef struct frag_replay_options {
     void *on_grant_context;
     frag_note_taker *on_note; /* NULL: none; costs nothing then */
     void *on_note_context;
-    bool is_start_noted;          /* the notes begin with what was taken over */
-    bool keeps_stats;             /* the policy keeps its own statistics, for frag_replay_stats */
+    frag_call_taker *on_call; /* gets the context of on_note, and what follows of a call after it;
+                                 NULL, or no on_note: none */
+    bool is_start_noted;      /* the notes begin with what was taken over */
+    bool keeps_stats;         /* the policy keeps its own statistics, for frag_replay_stats */
     bool (*is_interrupted)(void); /* asked now and then; NULL: never */
 } frag_replay_options;
 

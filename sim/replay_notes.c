@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/base/memory.h"
+#include "sim/latency.h"
 #include "sim/replay_state.h"
 
 /* What is to be said of a block when it is freed. */
@@ -22,6 +23,7 @@ typedef struct noted_block {
 
 struct frag_note_keeper {
     frag_note_taker *take;
+    frag_call_taker *take_call; /* NULL: nobody */
     void *context;
     bool is_start_noted;
     noted_block *blocks; /* by handle */
@@ -118,6 +120,17 @@ void frag_note_oom(frag_replay *replay, const frag_request *request)
     replay->notes->take(replay->notes->context, &note);
 }
 
+static void take_call(frag_replay *replay, frag_device_call call, uint64_t address, uint64_t bytes,
+                      frag_device_result result)
+{
+    const frag_latency_table *latency = replay->device->latency;
+    frag_call_note made = {
+        .event = replay->event, .call = call, .result = result, .address = address, .bytes = bytes};
+    if (latency != NULL)
+        made.modelled_ns = frag_latency_ns(&latency->calls[call], bytes);
+    replay->notes->take_call(replay->notes->context, &made);
+}
+
 static void tell_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
                       frag_device_result result)
 {
@@ -133,6 +146,8 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
     frag_replay *replay = context;
     if (replay->notes->on_call != NULL)
         replay->notes->on_call(replay->notes->on_call_context, call, address, bytes, result);
+    if (replay->notes->take_call != NULL)
+        take_call(replay, call, address, bytes, result);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (kinds[i].call != call || result != FRAG_DEVICE_OK)
             continue;
@@ -195,6 +210,7 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
         return;
     replay->notes = frag_alloc(1, sizeof *replay->notes);
     replay->notes->take = options->on_note;
+    replay->notes->take_call = options->on_call;
     replay->notes->context = options->on_note_context;
     replay->notes->on_call = replay->device->on_call;
     replay->notes->on_call_context = replay->device->on_call_context;

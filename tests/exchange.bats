@@ -61,7 +61,7 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
     [[ $output == *"bad.txt:3:3: found 'x"*"expected a pointer"* ]]
 }
 
-@test "a run as a Chrome trace has its levels, requests, segments and OOM" {
+@test "a run as a Chrome trace has its levels, requests, segments, device calls and OOM" {
     printf '# fraglab trace 1\nalloc 0 1000\nalloc 1 5000000\nfree 0\nalloc 2 90000000\n' >"$out/in.txt"
     ./fraglab run "$out/in.txt" --policy pytorch --capacity 64MiB --chrome "$out/run.json" >"$out/table"
     ./fraglab run "$out/in.txt" --policy pytorch --capacity 64MiB --chrome - -o "$out/table" -f >"$out/again.json"
@@ -70,8 +70,11 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
     [ "$(grep -c '"ph":"e".*"ts":2.*"cat":"request"' "$out/run.json")" -eq 1 ]
     [ "$(grep -c '"ph":"b".*"cat":"segment"' "$out/run.json")" -eq 2 ]
     [ "$(grep -c '"ph":"i","name":"out of memory"' "$out/run.json")" -eq 1 ]
-    grep -q '"ph":"C","name":"requested","pid":0,"tid":0,"ts":1,"args":{"bytes":5001000}' "$out/run.json"
-    grep -q '"ph":"C","name":"allocated","pid":0,"tid":0,"ts":1,"args":{"bytes":5001216}' "$out/run.json"
+    grep -q '"ph":"C","name":"requested","pid":1,"tid":1,"ts":1,"args":{"bytes":5001000}' "$out/run.json"
+    grep -q '"ph":"C","name":"allocated","pid":1,"tid":1,"ts":1,"args":{"bytes":5001216}' "$out/run.json"
+    ./fraglab run "$out/in.txt" --policy pytorch --capacity 64MiB --latency docs/latency-example.yaml --chrome "$out/timed.json" >/dev/null
+    [ "$(grep -c '"ph":"X","name":"malloc".*"result":"ok","modelled_ns":' "$out/timed.json")" -eq 2 ]
+    [ "$(grep -c '"ph":"X","name":"malloc".*"result":"out of memory"' "$out/timed.json")" -ge 1 ]
     # Whole JSON: the reader of Chrome traces goes through it to the end and misses only what it is for.
     run ./fraglab trace check "$out/run.json"
     [ "$status" -eq 3 ]

@@ -33,13 +33,11 @@ static void print_libraries(void)
 {
     char text[256];
     uint32_t xxhash = frag_digest_library_version();
-    snprintf(text, sizeof text,
-             "zstd %s, zlib %s, xxhash %u.%u.%u, jansson %s, libyaml %s, "
-             "sqlite %s",
-             frag_codec_library_version(FRAG_CODEC_ZSTD),
-             frag_codec_library_version(FRAG_CODEC_GZIP), xxhash / 10000, xxhash / 100 % 100,
-             xxhash % 100, frag_json_library_version(), frag_yaml_library_version(),
-             frag_sqlite_library_version());
+    snprintf(
+        text, sizeof text, "zstd %s, zlib %s, xxhash %u.%u.%u, jansson %s, libyaml %s, sqlite %s",
+        frag_codec_library_version(FRAG_CODEC_ZSTD), frag_codec_library_version(FRAG_CODEC_GZIP),
+        xxhash / 10000, xxhash / 100 % 100, xxhash % 100, frag_json_library_version(),
+        frag_yaml_library_version(), frag_sqlite_library_version());
     print_fact("libraries", text);
 }
 

@@ -47,6 +47,7 @@ bool frag_run_chrome_add(frag_run_chrome *chrome, const frag_recording *recordin
         .observer_context = &chrome->writer,
         .on_note = frag_chrome_writer_note,
         .on_note_context = &chrome->writer,
+        .on_call = frag_chrome_writer_call,
         .is_start_noted = true,
     };
     frag_chrome_writer_begin(&chrome->writer, trace, policy->text);
@@ -71,6 +72,7 @@ bool frag_run_chrome_close(frag_run_chrome *chrome, frag_error *error)
         ok = frag_output_finish(chrome->output, error);
     else
         frag_output_abandon(chrome->output);
+    frag_chrome_writer_destroy(&chrome->writer);
     free(chrome);
     return ok;
 }

@@ -8,8 +8,8 @@
     {                                                                                              \
         .name = "chrome", .argument = "FILE",                                                      \
         .help = "write the run there as a Chrome trace, for Perfetto: counters of requested, "     \
-                "allocated, active and reserved bytes, a slice for each request and segment "      \
-                "(one trace, one policy; a microsecond stands for an event)"                       \
+                "allocated, active and reserved bytes, slices for requests, segments and device "  \
+                "calls (one trace, one policy; a microsecond stands for an event)"                 \
     }
 
 typedef struct frag_run_chrome frag_run_chrome;
