@@ -201,13 +201,22 @@ static void damage_is_refused_and_never_crashes(void **state)
     uint32_t refused = 0;
     unsigned char *bytes = frag_database_bytes(
         "CREATE TABLE t(a INT, b INT);"
-        "CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t; END;"
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) "
-        "INSERT INTO t SELECT i, i FROM n",
+        "INSERT INTO t SELECT i, i FROM n;"
+        "CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t; END",
         &count);
     for (size_t cut = 0; cut < count; cut += 97)
         refused += !read_bytes(bytes, cut, &sum, &error);
     assert_true(refused > 0);
+    uint32_t placed = 0; /* pages that begin as no page of a table does */
+    for (size_t page = PAGE_BYTES; page < count; page += PAGE_BYTES) {
+        unsigned char before = bytes[page];
+        bytes[page] = 99;
+        assert_false(read_bytes(bytes, count, &sum, &error));
+        placed += strstr(error.sentence, "the table t cannot be read behind row ") != NULL;
+        bytes[page] = before;
+    }
+    assert_true(placed > 0);
     for (size_t at = 0; at < count; at++) {
         unsigned char before = bytes[at];
         bytes[at] = (unsigned char)(at * 151 + 7);

@@ -112,6 +112,17 @@ static void what_does_not_fit_together_is_counted(void **state)
     frag_recording_destroy(&recording);
 }
 
+static void markers_do_not_reach_the_terminal_as_they_are(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well("1 16 8 0\nlayer \x1b[31m\x07\n", &recording, &findings);
+    assert_int_equal(findings.count, 1);
+    assert_string_equal(findings.items[0].first, "layer ?[31m?");
+    frag_recording_destroy(&recording);
+}
+
 static void bad_lines_are_refused_with_their_place(void **state)
 {
     (void)state;
@@ -186,6 +197,7 @@ int main(void)
         cmocka_unit_test(lines_become_requests_and_markers_marks),
         cmocka_unit_test(logs_are_known_by_their_first_call),
         cmocka_unit_test(what_does_not_fit_together_is_counted),
+        cmocka_unit_test(markers_do_not_reach_the_terminal_as_they_are),
         cmocka_unit_test(bad_lines_are_refused_with_their_place),
         cmocka_unit_test(files_without_requests_are_refused),
         cmocka_unit_test(the_sample_has_what_was_written),

@@ -42,6 +42,10 @@ void frag_findings_add(frag_findings *findings, const char *kind, const char *me
     va_start(arguments, format);
     vsnprintf(finding->first, sizeof finding->first, format, arguments);
     va_end(arguments);
+    /* It may hold text of the recording, which is not to reach a terminal as it is. */
+    for (char *at = finding->first; *at != '\0'; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
 }
 
 uint64_t frag_findings_inconsistencies(const frag_findings *findings)

@@ -44,6 +44,11 @@ static bool fail_database(frag_sqlite *database, frag_error *error)
     if (code == SQLITE_NOMEM)
         return frag_fail(error, FRAG_E_INPUT,
                          "the database needs more memory than there is; export it again");
+    if (database->row > 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "the table %s cannot be read behind row %" PRIu64
+                         " (%.200s); export the database again",
+                         database->table, database->row, sqlite3_errmsg(database->connection));
     return frag_fail(error, FRAG_E_INPUT, "the database cannot be read (%.200s); export it again",
                      sqlite3_errmsg(database->connection));
 }
@@ -165,6 +170,7 @@ static bool prepare(frag_sqlite *database, const char *statement, frag_error *er
 {
     sqlite3_finalize(database->statement);
     database->statement = NULL;
+    database->row = 0;
     return sqlite3_prepare_v2(database->connection, statement, -1, &database->statement, NULL) ==
                SQLITE_OK ||
            fail_database(database, error);
@@ -248,7 +254,6 @@ bool frag_sqlite_select(frag_sqlite *database, const char *table, const frag_sql
     database->table = table;
     database->columns = columns;
     database->column_count = column_count;
-    database->row = 0;
     if (!find_columns(database, is_there, error))
         return false;
     frag_text statement = {0};
