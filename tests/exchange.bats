@@ -54,6 +54,13 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
     [ "$(ls "$out" | grep -c report)" -eq 1 ]
 }
 
+@test "a compressed report that grows without end is not read into memory" {
+    { head -c 4096 tests/data/exchange/nsys.sqlite && head -c 150000000 /dev/zero; } | zstd -q -c >"$out/bomb.zst"
+    run ./fraglab trace check "$out/bomb.zst"
+    [ "$status" -eq 3 ]
+    [[ $output == *"decompress it first"* ]]
+}
+
 @test "a bad line of a trace of STAlloc is named by file, line and column" {
     sed '3s/^1 /1 x/' tests/data/exchange/stalloc.txt >"$out/bad.txt"
     run ./fraglab trace check "$out/bad.txt"

@@ -17,6 +17,9 @@
 #define STEPS_BETWEEN_LOOKS 1024
 /* A row takes at least two bytes for its place and three for itself. */
 #define ROW_BYTES_MIN 5
+/* A compressed database is in memory whole; one that grows beyond this is no honest one. */
+#define EXPANSION_MAX UINT64_C(256)
+#define EXPANSION_BYTES_FREE (UINT64_C(64) << 20)
 /* Where the header says whether there is a log beside the database. */
 enum { WRITE_VERSION_OFFSET = 18, READ_VERSION_OFFSET = 19 };
 
@@ -94,6 +97,12 @@ static bool read_all(frag_sqlite *database, frag_input *input, frag_error *error
         memcpy(database->bytes + used, visible, count);
         frag_input_skip(input, count);
         used += count;
+        if (frag_input_is_compressed(input) &&
+            used > EXPANSION_BYTES_FREE + EXPANSION_MAX * frag_input_raw_offset(input))
+            return frag_fail_at(error, used,
+                                "the compressed database is more than %" PRIu64
+                                " times as large as its file; decompress it first",
+                                EXPANSION_MAX);
     }
     database->bytes_count = used;
     return true;
