@@ -1,5 +1,10 @@
+/* For O_TMPFILE. */
+#define _GNU_SOURCE 1
+
 #include "sim/base/file.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,6 +149,9 @@ static void what_cannot_be_opened_is_named(void **state)
     assert_int_equal(error.code, FRAG_E_INPUT);
     assert_string_equal(error.where, path_of("nothing"));
     error = (frag_error){.code = FRAG_E_NONE};
+    assert_null(frag_input_open("", &error));
+    assert_non_null(strstr(error.sentence, "empty"));
+    error = (frag_error){.code = FRAG_E_NONE};
     assert_null(frag_input_open(folder, &error));
     assert_non_null(strstr(error.sentence, "directory"));
 }
@@ -178,6 +186,81 @@ static void output_appears_whole_or_not_at_all(void **state)
     /* The folder is empty again: remove_folder fails otherwise. */
 }
 
+static bool is_folder_empty(void)
+{
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    size_t count = 0;
+    while (readdir(entries) != NULL)
+        count++;
+    closedir(entries);
+    return count == 2; /* . and .. */
+}
+
+static void output_on_its_way_has_no_name(void **state)
+{
+    (void)state;
+    /* Some file systems have no files without a name; a temporary one has to do there. */
+    int probe = open(folder, O_TMPFILE | O_WRONLY, 0600);
+    if (probe < 0)
+        skip();
+    close(probe);
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_output *output = frag_output_open(path_of("out"), false, &error);
+    assert_non_null(output);
+    fprintf(frag_output_stream(output), "never finished");
+    fflush(frag_output_stream(output));
+    assert_true(is_folder_empty());
+    frag_output_abandon(output);
+    assert_true(is_folder_empty());
+}
+
+static void a_symbolic_link_is_followed(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    write_file("target", "old", 3);
+    assert_int_equal(symlink("target", path_of("link")), 0);
+    assert_null(frag_output_open(path_of("link"), false, &error));
+    frag_output *output = frag_output_open(path_of("link"), true, &error);
+    assert_non_null(output);
+    fprintf(frag_output_stream(output), "new");
+    assert_true(frag_output_finish(output, &error));
+    assert_content("target", "new");
+    struct stat status;
+    assert_int_equal(lstat(path_of("link"), &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    unlink(path_of("link"));
+    unlink(path_of("target"));
+}
+
+static void a_name_may_be_as_long_as_the_system_allows(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    frag_output *output = frag_output_open(path, false, &error);
+    assert_non_null(output);
+    fprintf(frag_output_stream(output), "long");
+    assert_true(frag_output_finish(output, &error));
+    assert_int_equal(access(path, F_OK), 0);
+    unlink(path);
+}
+
+static void dev_stdout_is_stdout_and_stays_what_it_is(void **state)
+{
+    (void)state;
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_output *output = frag_output_open("/dev/stdout", true, &error);
+    assert_non_null(output);
+    assert_ptr_equal(frag_output_stream(output), stdout);
+    frag_output_abandon(output);
+}
+
 static void output_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
@@ -202,6 +285,10 @@ int main(void)
         cmocka_unit_test(compressed_input_reads_like_plain),
         cmocka_unit_test(what_cannot_be_opened_is_named),
         cmocka_unit_test(output_appears_whole_or_not_at_all),
+        cmocka_unit_test(output_on_its_way_has_no_name),
+        cmocka_unit_test(a_symbolic_link_is_followed),
+        cmocka_unit_test(a_name_may_be_as_long_as_the_system_allows),
+        cmocka_unit_test(dev_stdout_is_stdout_and_stays_what_it_is),
         cmocka_unit_test(output_that_cannot_be_written_is_an_error),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,3 +1,6 @@
+/* For O_TMPFILE; some builds define it for all files. */
+#define _GNU_SOURCE 1
+
 #include "sim/base/file.h"
 
 #include <errno.h>
@@ -94,6 +97,11 @@ static frag_input *start(frag_input *input, frag_error *error)
 frag_input *frag_input_open(const char *path, frag_error *error)
 {
     bool is_stdin = strcmp(path, "-") == 0;
+    if (path[0] == '\0') {
+        frag_fail(error, FRAG_E_INPUT,
+                  "the name of an input is empty; name a file, or - for stdin");
+        return NULL;
+    }
     int descriptor = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     const char *problem = NULL;
@@ -277,15 +285,77 @@ const char *frag_input_name(const frag_input *input)
 }
 
 struct frag_output {
-    char *path; /* NULL: stdout */
-    char *temporary;
+    char *path;      /* NULL: stdout */
+    char *temporary; /* NULL: the bytes have no name yet, or none is needed */
     FILE *stream;
+    bool is_unnamed; /* bytes on the disk that no folder lists; they get a name when they are whole
+                      */
 };
+
+/* A name in the folder of path, for bytes on their way to it. Short, so that path may be as long as
+ * the system allows. */
+static char *name_beside(const char *path, const char *ending)
+{
+    const char *slash = strrchr(path, '/');
+    frag_text name = {0};
+    frag_text_add(&name, "%.*s.fraglab-%s", slash == NULL ? 0 : (int)(slash - path + 1), path,
+                  ending);
+    char *copy = frag_copy_text(name.bytes);
+    frag_text_destroy(&name);
+    return copy;
+}
+
+/* However the process ends, nothing is left of such a file; not every file system has them. */
+static int open_unnamed(const char *path)
+{
+    char *folder = frag_copy_text(path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        slash[slash == folder ? 1 : 0] = '\0';
+    int descriptor =
+        open(slash == NULL ? "." : folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)0666);
+    free(folder);
+    return descriptor;
+}
+
+static int open_temporary(const char *path, char **name)
+{
+    *name = name_beside(path, "XXXXXX");
+    int descriptor = mkstemp(*name);
+    if (descriptor < 0) {
+        free(*name);
+        *name = NULL;
+        return -1;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    (void)!fchmod(descriptor, 0666 & ~mask);
+    return descriptor;
+}
+
+/* Gives the bytes a name beside path, from which they can be renamed. */
+static bool name_unnamed(frag_output *output)
+{
+    char descriptor[64];
+    snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", fileno(output->stream));
+    for (unsigned number = 0; number < 1000; number++) {
+        char ending[64];
+        snprintf(ending, sizeof ending, "%ld-%u", (long)getpid(), number);
+        output->temporary = name_beside(output->path, ending);
+        if (linkat(AT_FDCWD, descriptor, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0)
+            return true;
+        free(output->temporary);
+        output->temporary = NULL;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
 
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error)
 {
     frag_output *output = frag_alloc(1, sizeof *output);
-    if (strcmp(path, "-") == 0) {
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0) {
         output->stream = stdout;
         return output;
     }
@@ -302,23 +372,23 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
         free(output);
         return NULL;
     }
+    /* A symbolic link stays one: what it points at is replaced. */
+    struct stat link;
+    if (exists && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+        output->path = realpath(path, NULL);
+    if (output->path == NULL)
+        output->path = frag_copy_text(path);
     if (exists && !S_ISREG(status.st_mode)) {
         /* /dev/null, a named pipe: written in place, nothing to rename. */
         output->stream = fopen(path, "wb");
     } else {
-        frag_text name = {0};
-        frag_text_add(&name, "%s.XXXXXX", path);
-        int descriptor = mkstemp(name.bytes);
-        if (descriptor >= 0) {
-            mode_t mask = umask(0);
-            umask(mask);
-            (void)!fchmod(descriptor, 0666 & ~mask);
+        int descriptor = open_unnamed(output->path);
+        output->is_unnamed = descriptor >= 0;
+        if (descriptor < 0)
+            descriptor = open_temporary(output->path, &output->temporary);
+        if (descriptor >= 0)
             output->stream = fdopen(descriptor, "wb");
-            output->temporary = frag_copy_text(name.bytes);
-        }
-        frag_text_destroy(&name);
     }
-    output->path = frag_copy_text(path);
     if (output->stream == NULL) {
         frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place",
                   strerror(errno));
@@ -343,15 +413,22 @@ static void destroy_output(frag_output *output)
 
 bool frag_output_finish(frag_output *output, frag_error *error)
 {
-    bool ok = fflush(output->stream) == 0 && ferror(output->stream) == 0;
-    if (output->stream != stdout)
-        ok = (fclose(output->stream) == 0) && ok;
-    if (ok && output->temporary != NULL)
-        ok = rename(output->temporary, output->path) == 0;
+    bool is_stdout = output->stream == stdout;
+    bool ok = fflush(output->stream) == 0 && ferror(output->stream) == 0 &&
+              (!output->is_unnamed || name_unnamed(output));
+    int problem = errno;
+    if (!is_stdout && fclose(output->stream) != 0 && ok) {
+        ok = false;
+        problem = errno;
+    }
+    if (ok && output->temporary != NULL && rename(output->temporary, output->path) != 0) {
+        ok = false;
+        problem = errno;
+    }
     if (!ok) {
-        frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); nothing was put in place",
-                  strerror(errno));
-        frag_error_in(error, output->path != NULL ? output->path : "stdout");
+        frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); %s", strerror(problem),
+                  is_stdout ? "what it got is not whole" : "nothing was put in place");
+        frag_error_in(error, is_stdout ? "stdout" : output->path);
         if (output->temporary != NULL)
             unlink(output->temporary);
     }

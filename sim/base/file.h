@@ -1,8 +1,10 @@
 /* Files in and out.
  *
  * Input is read through a window, decompressed on the way when its content says so; "-" is stdin.
- * Output goes to a temporary file beside its destination that is renamed when everything has been
- * written, so that a failed run leaves an older result whole; "-" is stdout. */
+ * Output goes to a file without a name, on the file system of its destination, that takes the
+ * destination's place when everything has been written: a run that failed or was killed leaves an
+ * older result whole and nothing beside it. Where the file system has no such files, a temporary
+ * one is renamed. "-" and /dev/stdout are stdout. */
 #ifndef FRAG_BASE_FILE_H
 #define FRAG_BASE_FILE_H
 
@@ -44,13 +46,14 @@ const char *frag_input_plain_path(const frag_input *input);
 /* ---- output */
 typedef struct frag_output frag_output;
 
-/* Refuses to overwrite an existing file unless may_overwrite. NULL on failure. */
+/* Refuses to overwrite an existing file unless may_overwrite. A symbolic link is followed. NULL on
+ * failure. */
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error);
 /* Where to print; errors are collected and reported by frag_output_finish. */
 FILE *frag_output_stream(frag_output *output);
-/* Flushes, renames into place, frees. false: nothing was put in place (disk full, ...). */
+/* Flushes, puts in place, frees. false: nothing was put in place (disk full, ...). */
 bool frag_output_finish(frag_output *output, frag_error *error);
-/* Removes the temporary file and frees. */
+/* Leaves the destination as it was and frees. */
 void frag_output_abandon(frag_output *output);
 
 #endif

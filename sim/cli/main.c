@@ -37,7 +37,7 @@ int main(int argc, char **argv)
                                                                     : frag_report(&error);
     frag_arguments_destroy(&arguments);
     /* A full disk shows only now; a result that was lost must not look like success. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code != (int)FRAG_E_SYSTEM) {
         frag_error lost = {.code = FRAG_E_NONE};
         frag_fail(&lost, FRAG_E_SYSTEM,
                   "stdout could not be written (%s); nothing on it can be trusted",
