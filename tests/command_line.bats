@@ -1,4 +1,5 @@
 # How fraglab reads its command line and speaks: streams, exit codes, one sentence for each mistake.
+bats_require_minimum_version 1.5.0
 
 # fails CODE SENTENCE ARGUMENT...: nothing on stdout, exactly this on stderr.
 fails() {
@@ -221,4 +222,42 @@ fails() {
     fails 3 "many.txt: the trace has 60000 streams and 60000 pools, which would need 7200000000 free lists; expected at most 2097152" \
         run "$trace" --policy pytorch
     ./fraglab run "$trace" --policy direct -q
+}
+
+@test "a recording is never overwritten by what was made of it" {
+    cp traces/samples/pr193400.pickle.zst "$BATS_TEST_TMPDIR/mine.zst"
+    ln -s mine.zst "$BATS_TEST_TMPDIR/alias.zst"
+    for place in mine.zst alias.zst ../"${BATS_TEST_TMPDIR##*/}"/mine.zst; do
+        for option in -o --snapshot --chrome --driver-log; do
+            run -2 ./fraglab run "$BATS_TEST_TMPDIR/mine.zst" --policy pytorch -f $option "$BATS_TEST_TMPDIR/$place"
+            [[ $output == *"this is an input, and would be lost"* ]]
+        done
+        run -2 ./fraglab min-capacity "$BATS_TEST_TMPDIR/mine.zst" --policy pytorch -f -o "$BATS_TEST_TMPDIR/$place"
+        run -2 ./fraglab explain "$BATS_TEST_TMPDIR/mine.zst" --capacity 1GiB -f -o "$BATS_TEST_TMPDIR/$place"
+    done
+    cmp "$BATS_TEST_TMPDIR/mine.zst" traces/samples/pr193400.pickle.zst
+}
+
+@test "a run without any row leaves an older output file as it was" {
+    echo older >"$BATS_TEST_TMPDIR/rows"
+    run -3 ./fraglab run nosuch.fgt --policy pytorch -f -o "$BATS_TEST_TMPDIR/rows"
+    run -3 ./fraglab min-capacity nosuch.fgt --policy pytorch -f -o "$BATS_TEST_TMPDIR/rows"
+    [ "$(cat "$BATS_TEST_TMPDIR/rows")" = older ]
+    # One recording that cannot be read does not take the rows of the others away.
+    run -3 ./fraglab run nosuch.fgt traces/samples/pr193400.pickle.zst --policy pytorch --format jsonl -f -o "$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq 1 ]
+}
+
+@test "output that is lost is told once, and /dev/stdout is stdout" {
+    ./fraglab run traces/samples/pr193400.pickle.zst --policy pytorch -o /dev/stdout >"$BATS_TEST_TMPDIR/rows"
+    [ -s "$BATS_TEST_TMPDIR/rows" ]
+    [ -c /dev/full ] || skip "no /dev/full here"
+    for command in "run traces/samples/pr193400.pickle.zst --policy pytorch" "trace convert traces/samples/pr193400.pickle.zst -" \
+        "help" "policies"; do
+        status=0
+        # shellcheck disable=SC2086
+        ./fraglab $command >/dev/full 2>"$BATS_TEST_TMPDIR/err" || status=$?
+        [ "$status" -eq 4 ]
+        [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+    done
 }

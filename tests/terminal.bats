@@ -45,3 +45,34 @@ on_terminal() {
     done <"$BATS_TEST_TMPDIR/rows"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -lt 144 ]
 }
+
+# Starts a command, sends it the signal when it works, and leaves its exit code in $status.
+interrupted() { # signal, command...
+    env --default-signal=INT,TERM,HUP "${@:2}" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" &
+    child=$!
+    sleep 0.4
+    kill -"$1" "$child"
+    status=0
+    wait "$child" || status=$?
+}
+
+@test "a run that was interrupted or ended leaves an older output file as it was, and nothing beside it" {
+    folder=$BATS_TEST_TMPDIR/outputs
+    for signal in INT TERM HUP; do
+        rm -rf "$folder"
+        mkdir "$folder"
+        echo older >"$folder/rows"
+        interrupted $signal ./fraglab run "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" --policy all -f -o "$folder/rows"
+        [ "$status" -eq $((128 + $(kill -l $signal))) ]
+        [ "$(cat "$folder/rows")" = older ]
+        [ "$(ls -A "$folder")" = rows ] || [ "$signal" != INT ]
+    done
+}
+
+@test "an interrupt is heard while a file besides the rows is made" {
+    for option in chrome snapshot; do
+        interrupted INT ./fraglab run "$BIG" --policy direct --$option "$BATS_TEST_TMPDIR/beside"
+        [ "$status" -eq 130 ]
+        [ ! -e "$BATS_TEST_TMPDIR/beside" ]
+    done
+}

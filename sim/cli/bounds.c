@@ -5,6 +5,13 @@
 #include "planner/plan.h"
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/cli/command.h"
+
+static bool is_interrupted(void *context)
+{
+    (void)context;
+    return frag_is_interrupted();
+}
 
 bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
                       frag_row_packing *packing, frag_error *error)
@@ -22,7 +29,8 @@ bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
                               lifetimes[i].alignment > 0 ? lifetimes[i].alignment : 1};
     free(lifetimes);
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
-                                 .steps = FRAG_PLAN_STEPS_DEFAULT};
+                                 .steps = FRAG_PLAN_STEPS_DEFAULT,
+                                 .is_stopped = is_interrupted};
     frag_plan plan;
     bool ok = frag_plan_make(buffers, buffer_count, &options, &plan, error);
     free(buffers);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "allocators/pytorch_settings.h"
@@ -228,9 +229,27 @@ bool frag_inputs_load(const char *path, frag_trace_format format, bool with_site
            frag_error_in(error, path);
 }
 
+bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error)
+{
+    struct stat output;
+    if (path == NULL || stat(path, &output) != 0 || !S_ISREG(output.st_mode))
+        return true;
+    for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++) {
+        struct stat input;
+        if (stat(frag_arguments_operand(arguments, i), &input) != 0 ||
+            input.st_dev != output.st_dev || input.st_ino != output.st_ino)
+            continue;
+        frag_fail(error, FRAG_E_USAGE, "this is an input, and would be lost; name another file");
+        return frag_error_in(error, path);
+    }
+    return true;
+}
+
 frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error)
 {
     const char *path = frag_arguments_value(arguments, "output");
+    if (!frag_inputs_spare(arguments, path, error))
+        return NULL;
     return frag_output_open(path != NULL ? path : "-", frag_arguments_has(arguments, "force"),
                             error);
 }

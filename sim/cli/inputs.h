@@ -102,7 +102,10 @@ const char *frag_inputs_recorded_by(const frag_recording *recording, char text[6
 bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
                       frag_recording *recording, frag_error *error);
 
-/* Opens -o (default stdout), honouring -f. */
+/* false when path names the same file as one of the inputs, with -f or without. */
+bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error);
+
+/* Opens -o (default stdout), honouring -f. An input is never overwritten. */
 struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error);
 
 /* Monotonic nanoseconds. */

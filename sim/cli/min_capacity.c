@@ -36,6 +36,7 @@ typedef struct searching {
     frag_device_description gpu;
     frag_recording recording;
     job *jobs;
+    size_t row_count; /* printed */
     frag_progress *progress;
 } searching;
 
@@ -142,6 +143,7 @@ static int search_file(searching *state, const char *path, frag_trace_format for
             int failure = frag_report(&task->error);
             code = code != 0 ? code : failure;
         } else if (task->is_ok && !frag_is_interrupted()) {
+            state->row_count++;
             if (is_json)
                 print_json_row(stream, state, task);
             else
@@ -184,7 +186,9 @@ static int min_capacity_command(const frag_arguments *arguments)
             code = code != 0 ? code : failure;
         }
         frag_progress_end(state.progress);
-        if (!frag_output_finish(output, &error))
+        if (frag_is_interrupted() || (code != 0 && state.row_count == 0))
+            frag_output_abandon(output);
+        else if (!frag_output_finish(output, &error))
             code = code != 0 ? code : frag_report(&error);
     }
     frag_inputs_policies_destroy(&state.policies);

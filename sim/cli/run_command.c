@@ -142,6 +142,10 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
                    {"placement", "placement"}};
     const size_t count = sizeof outputs / sizeof outputs[0];
     for (size_t i = 0; i < count; i++)
+        if (!frag_inputs_spare(arguments, frag_arguments_value(arguments, outputs[i].option),
+                               error))
+            return false;
+    for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; j < count; j++) {
             const char *one = frag_arguments_value(arguments, outputs[i].option);
             const char *other = frag_arguments_value(arguments, outputs[j].option);
@@ -252,9 +256,12 @@ static int run_command(const frag_arguments *arguments)
         if (state.columns != NULL)
             frag_stats_columns_write(state.columns, stream);
     }
-    if (output != NULL && !frag_output_finish(output, &error))
+    bool is_worth_keeping = !frag_is_interrupted() && (code == 0 || state.row_count > 0);
+    if (!is_worth_keeping)
+        frag_output_abandon(output);
+    else if (!frag_output_finish(output, &error))
         code = code != 0 ? code : frag_report(&error);
-    if (output == NULL)
+    if (!is_worth_keeping)
         frag_output_abandon(log);
     else if (log != NULL && !frag_output_finish(log, &error))
         code = code != 0 ? code : frag_report(&error);

@@ -165,6 +165,9 @@ void frag_run_job_bound(void *context, uint64_t index)
     if (is_first && !frag_is_interrupted())
         task->has_packing =
             frag_bounds_find(task->recording, task->trace, &task->packing, &task->packing_error);
+    /* A bound that was cut short is none, and a row without its bound is not whole. */
+    if (frag_is_interrupted())
+        task->result.replay.is_interrupted = true;
 }
 
 static void add_jobs(frag_run_state *state, const frag_run_job *like, size_t *count,
@@ -220,7 +223,7 @@ static bool run_again(frag_run_state *state, size_t count, add_again *add)
         if (!task->is_ok)
             return false;
     }
-    return count > 0;
+    return count > 0 && !frag_is_interrupted();
 }
 
 static bool add_to_snapshot(frag_run_state *state, frag_run_job *task,

@@ -97,10 +97,11 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
         .stop_after = FRAG_UNLIMITED,
         .on_grant = keep_grant,
         .on_grant_context = &kept,
+        .is_interrupted = frag_is_interrupted,
     };
     bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL,
                                     device, &again, NULL, NULL, error);
-    if (ok) {
+    if (ok && !frag_is_interrupted()) {
         FRAG_ASSERT(kept.count == kept.capacity);
         count_from_lowest(lifetimes, &kept);
         /* Only a plan promises offsets below a height. */

@@ -195,6 +195,7 @@ void frag_run_print_rows(frag_run_state *state, size_t count, FILE *stream)
     else
         print_data(state, stream, rows, done);
     fflush(stream);
+    state->row_count += done;
     for (size_t i = 0; i < done; i++) {
         say_plan(state, &rows[i]);
         if (rows[i].result->replay.oom.message[0] != '\0')

@@ -63,6 +63,7 @@ typedef struct frag_run_state {
     frag_run_placement *placement; /* NULL: none wanted */
     frag_run_chrome *chrome;       /* NULL: none wanted */
     uint64_t plan_seconds;         /* 0: no limit */
+    size_t row_count;              /* printed */
     bool has_oom;
 } frag_run_state;
 
