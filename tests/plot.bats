@@ -206,3 +206,20 @@ well_formed() {
         [ "$(csv '$1 == "block" && $c["begin_event"] == 0 { print $c["end_event"] }' <"$out/csv")" = "${expected#* }" ]
     done
 }
+
+@test "traces of one event are drawn, and traces with nothing to draw are told" {
+    one=$BATS_TEST_TMPDIR/one.trace
+    printf '# fraglab trace 1\nalloc 0 1048576\n' >"$one"
+    for kind in timeline map bars survival front; do
+        ./fraglab plot $kind "$one" --policy pytorch -f -o "$BATS_TEST_TMPDIR/one.svg"
+        ./fraglab plot $kind "$one" --policy pytorch --format terminal >/dev/null
+    done
+    printf '# fraglab trace 1\nmark "step"\n' >"$one"
+    for kind in map bars survival front; do
+        status=0
+        ./fraglab plot $kind "$one" --policy pytorch -f -o "$BATS_TEST_TMPDIR/none.svg" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+        [ "$status" -eq 3 ]
+        grep -q "there is no" "$BATS_TEST_TMPDIR/err"
+    done
+    [ ! -e "$BATS_TEST_TMPDIR/none.svg" ]
+}

@@ -360,6 +360,11 @@ static bool fill(barring *state, const frag_arguments *arguments, frag_error *er
         return true;
     if (state->count == 0)
         return frag_fail(error, FRAG_E_INPUT, "there are no rows; there is nothing to draw");
+    bool is_held = false;
+    for (size_t i = 0; i < state->count; i++)
+        is_held = is_held || state->bars[i].reserved_bytes > 0;
+    if (!is_held)
+        return frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
     write_data(state);
     define(state);
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
