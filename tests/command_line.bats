@@ -105,11 +105,20 @@ fails() {
 
 @test "of several failures the first gives the exit code of verify" {
     echo '{' >"$BATS_TEST_TMPDIR/bad"
-    bare=docs/scenarios/live-tensors.trace
-    run ./fraglab verify $bare "$BATS_TEST_TMPDIR/bad"
+    # Its settings are not known.
+    bare=$BATS_TEST_TMPDIR/bare
+    printf '# fraglab trace 1\nsegment_alloc 2097152 addr=0x1000000\nalloc 0 512 addr=0x1000000\n' >"$bare"
+    run ./fraglab verify "$bare" "$BATS_TEST_TMPDIR/bad"
     [ "$status" -eq 2 ]
-    run ./fraglab verify "$BATS_TEST_TMPDIR/bad" $bare
+    run ./fraglab verify "$BATS_TEST_TMPDIR/bad" "$bare"
     [ "$status" -eq 3 ]
+}
+
+@test "a recording of requests alone has nothing to verify, whatever the policy" {
+    for policy in pytorch:recorded pytorch all; do
+        fails 3 "docs/scenarios/live-tensors.trace: it holds requests, but no segments that an allocator took for them; there is nothing to verify" \
+            verify docs/scenarios/live-tensors.trace --policy $policy
+    done
 }
 
 @test "a policy behind settings of another is told from a setting" {

@@ -252,6 +252,24 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
     return ok;
 }
 
+/* Requests alone say nothing about an allocator: no policy could be held against them. */
+static bool check_observed(const frag_recording *recording, frag_error *error)
+{
+    static const frag_op observed[] = {FRAG_OP_SEGMENT_ALLOC, FRAG_OP_SEGMENT_FREE,
+                                       FRAG_OP_SEGMENT_MAP, FRAG_OP_SEGMENT_UNMAP, FRAG_OP_OOM};
+    uint64_t requests = 0;
+    for (uint32_t t = 0; t < recording->trace_count; t++) {
+        requests += recording->traces[t].stats.op_counts[FRAG_OP_ALLOC];
+        for (size_t i = 0; i < sizeof observed / sizeof observed[0]; i++)
+            if (recording->traces[t].stats.op_counts[observed[i]] > 0)
+                return true;
+    }
+    return requests == 0 ||
+           frag_fail(error, FRAG_E_INPUT,
+                     "it holds requests, but no segments that an allocator took for them; there is "
+                     "nothing to verify");
+}
+
 static void verify_file(void *context, uint64_t index)
 {
     checking *state = context;
@@ -261,7 +279,8 @@ static void verify_file(void *context, uint64_t index)
     frag_load_options load = {.format = state->format, .with_columns = true};
     frag_findings findings = {0};
     task->is_ok = !frag_is_interrupted() &&
-                  frag_recording_load(path, &load, &recording, &findings, &task->error);
+                  frag_recording_load(path, &load, &recording, &findings, &task->error) &&
+                  check_observed(&recording, &task->error);
     for (uint32_t t = 0; task->is_ok && t < recording.trace_count; t++)
         for (size_t p = 0; task->is_ok && p < state->policies.count; p++)
             task->is_ok = verify_one(state, task, &recording, &recording.traces[t],
