@@ -270,3 +270,16 @@ fails() {
         [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
     done
 }
+
+@test "what files and recordings call themselves cannot command a terminal" {
+    trace=$BATS_TEST_TMPDIR/$'na\x1b[31mme\n.trace'
+    printf '# fraglab trace 1\nmeta "k\\x1b" "v\\x1b"\nframe "f\\x1b[31m" "x\\x1b.py" 3\nsite 0\nalloc 0 4096 site=1\nalloc 1 9000000 site=1\n' >"$trace"
+    for command in "run --policy pytorch" "min-capacity --policy pytorch" "explain --capacity 4MiB" "trace info" "trace check" "verify"; do
+        # shellcheck disable=SC2086
+        ./fraglab $command "$trace" >"$BATS_TEST_TMPDIR/out" 2>&1 || true
+        [ -s "$BATS_TEST_TMPDIR/out" ]
+        ! grep -q $'\x1b' "$BATS_TEST_TMPDIR/out" || false
+    done
+    fails 2 "--label: 'a?b' holds a control character; write one line of text" run "$trace" --policy pytorch --label $'a\nb'
+    fails 2 "--label: the label is empty; write a name for the row" run "$trace" --policy pytorch --label ''
+}

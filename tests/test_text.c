@@ -81,12 +81,25 @@ static void suggests_the_nearest_name_and_nothing_far(void **state)
     assert_null(frag_nearest_name(longer, names, count));
 }
 
+static void no_control_character_is_left_in_plain_text(void **state)
+{
+    (void)state;
+    char text[] = "a\nb\x1b[31m\x7f\xc2\x9b"
+                  "c \xc3\xa9 \xc2\xa0.";
+    frag_text_make_plain(text);
+    assert_string_equal(text, "a?b?[31m???c \xc3\xa9 \xc2\xa0.");
+    char cut[] = "\xc2";
+    frag_text_make_plain(cut);
+    assert_string_equal(cut, "\xc2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_grows_and_stays_terminated),
         cmocka_unit_test(equal_bytes_have_equal_ids_in_order_of_first_use),
         cmocka_unit_test(any_byte_may_stand_in_a_string),
+        cmocka_unit_test(no_control_character_is_left_in_plain_text),
         cmocka_unit_test(suggests_the_nearest_name_and_nothing_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 #include "sim/base/sqlite_file.h"
+#include "sim/base/text.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
 #include "traces/kineto_trace.h"
@@ -284,6 +285,7 @@ static void name_recording(frag_recording *recording, const char *path)
     const char *slash = strrchr(path, '/');
     free(recording->name);
     recording->name = frag_copy_text(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+    frag_text_make_plain(recording->name);
 }
 
 bool frag_recording_load_input(frag_input *input, const frag_load_options *options,

@@ -5,14 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is quoted of an input keeps to one line, and no control character reaches a terminal. */
+static void make_plain(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f)
+            *c = '?';
+}
+
 static void fill(frag_error *error, frag_error_code code, const char *format, va_list arguments)
 {
     error->code = code;
     vsnprintf(error->sentence, sizeof error->sentence, format, arguments);
-    /* A sentence quotes its input: keep one line, and no control character reaches a terminal. */
-    for (char *c = error->sentence; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f)
-            *c = '?';
+    make_plain(error->sentence);
 }
 
 bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
@@ -54,8 +59,10 @@ bool frag_fail_line(frag_error *error, uint64_t line, uint64_t column, const cha
 
 bool frag_error_in(frag_error *error, const char *where)
 {
-    if (error != NULL && error->where[0] == '\0')
+    if (error != NULL && error->where[0] == '\0') {
         snprintf(error->where, sizeof error->where, "%s", where);
+        make_plain(error->where);
+    }
     return false;
 }
 

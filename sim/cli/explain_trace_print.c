@@ -77,6 +77,7 @@ static void print_sites(FILE *stream, const frag_trace_explanation *explanation,
     for (size_t i = 0; i < count; i++) {
         frag_text name = {0};
         frag_site_text(explanation->recording, sites, items[i].key, &name);
+        frag_text_make_plain(name.bytes);
         if (is_pinning)
             fprintf(stream, "  %10s held open by %10s  %s\n",
                     bytes_text(items[i].held_open_bytes, a), bytes_text(items[i].live_bytes, b),

@@ -29,6 +29,16 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
                       "'%s' labels no single policy; write it behind the --policy it names", label);
             return frag_error_in(error, "--label");
         }
+        if (*label == '\0') {
+            frag_fail(error, FRAG_E_USAGE, "the label is empty; write a name for the row");
+            return frag_error_in(error, "--label");
+        }
+        for (const char *c = label; *c != '\0'; c++)
+            if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+                frag_fail(error, FRAG_E_USAGE,
+                          "'%s' holds a control character; write one line of text", label);
+                return frag_error_in(error, "--label");
+            }
         frag_policy_spec_label(&policies->specs[first], label);
     }
     return true;

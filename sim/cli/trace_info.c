@@ -6,6 +6,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
+#include "sim/base/text.h"
 #include "sim/cli/trace_tools.h"
 
 #define SIZE_CLASSES 48
@@ -205,11 +206,12 @@ static void print_share(const char *name, const request_share *share)
            bytes_of(share->bytes, &bytes));
 }
 
-/* Strings of a recording may hold anything; a terminal gets what can be printed. */
 static void print_text(const char *text)
 {
-    for (; *text != '\0'; text++)
-        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    char *plain = frag_copy_text(text);
+    frag_text_make_plain(plain);
+    fputs(plain, stdout);
+    free(plain);
 }
 
 static void print_stats(const frag_trace *trace)

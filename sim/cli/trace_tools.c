@@ -8,6 +8,7 @@
 #include "planner/placement.h"
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/base/text.h"
 #include "sim/lifetimes.h"
 #include "traces/minimalloc_csv.h"
 
@@ -193,8 +194,11 @@ static int check_one(const frag_arguments *arguments, const char *path)
     frag_recording_destroy(&recording);
     uint64_t inconsistencies = frag_findings_inconsistencies(&findings);
     if (!frag_arguments_is_quiet(arguments)) {
-        printf("%s: %s, %" PRIu64 " events, %" PRIu64 " inconsistencies\n", path,
+        char *shown = frag_copy_text(path);
+        frag_text_make_plain(shown);
+        printf("%s: %s, %" PRIu64 " events, %" PRIu64 " inconsistencies\n", shown,
                inconsistencies == 0 ? "ok" : "inconsistent", events, inconsistencies);
+        free(shown);
         if (inconsistencies > 0 || frag_arguments_is_verbose(arguments))
             print_findings(&findings);
     }
