@@ -87,6 +87,71 @@ described_keys() { # rows, section of the page
     described_keys "$BATS_TEST_TMPDIR/verify" "A row of verify"
 }
 
+# Each row has the fields of the section's table, and no others. "list" and "object" are not looked into.
+as_described() { # rows, section of the page
+    python3 - "$1" "$2" <<'PYTHON'
+import json, re, sys
+rows, section = sys.argv[1:]
+page = open("docs/result-format.md").read()
+[text] = re.findall(r"^#+ %s\n(.*?)(?=^#|\Z)" % re.escape(section), page, re.S | re.M)
+types = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]*) \|", text, re.M))
+assert types, "no table"
+kinds = {"text": str, "flag": bool, "number": int, "bytes": int, "ns": int, "ratio": (int, float), "object": dict,
+         "list": list, "null": type(None), "true": bool, "false": bool}
+complaints = set()
+
+def look(value, path):
+    kind = types.get(path)
+    if kind is not None:
+        words = [word for word in re.split(r", | or ", kind.strip()) if word in kinds]
+        if not any(isinstance(value, kinds[word]) for word in words) or isinstance(value, bool) and kind[:4] in ("byte", "numb"):
+            complaints.add("%s is %r, not %s" % (path, value, kind))
+        seen.add(path)
+    elif isinstance(value, dict):
+        for key in value:
+            look(value[key], (path + "." if path else "") + key)
+    elif value is None and any(name.startswith(path + ".") for name in types):
+        seen.update(name for name in types if name.startswith(path + "."))
+    else:
+        complaints.add("%s is not described" % path)
+
+count = 0
+for line in open(rows):
+    seen = set()
+    look(json.loads(line), "")
+    complaints.update("%s is described, and not there" % path for path in types if path not in seen)
+    count += 1
+print("\n".join(sorted(complaints)))
+sys.exit(len(complaints) > 0 or count == 0)
+PYTHON
+}
+
+@test "JSON rows hold what the page says, no less and nothing else" {
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    oom=traces/samples/gpt-varlen-oom.pickle.zst
+    small=traces/samples/pr193400.pickle.zst
+    rows=$BATS_TEST_TMPDIR/rows
+    { ./fraglab run $oom $small --policy direct,pytorch,offline --capacity 5552MiB --format jsonl --stats-at oom --timing --gpu l4
+      ./fraglab run $small --policy pytorch --format jsonl --bounds --stats-at end --latency docs/latency-example.yaml; } >"$rows"
+    as_described "$rows" "A row of a run"
+    ./fraglab min-capacity $small docs/scenarios/*.trace --policy direct,pytorch,rmm-fixed-size --format jsonl >"$rows"
+    as_described "$rows" "A row of min-capacity"
+    ./fraglab verify $oom $small --format jsonl >"$rows"
+    ./fraglab verify $oom --policy best-fit --format jsonl >>"$rows" || [ $? -eq 1 ]
+    as_described "$rows" "A row of verify"
+    ./fraglab trace info traces/samples/*.zst docs/scenarios/*.trace --format jsonl >"$rows"
+    as_described "$rows" "A row of trace info"
+    ./fraglab policies --format jsonl >"$rows"
+    as_described "$rows" "A row of policies"
+    ./fraglab device list --format jsonl >"$rows"
+    as_described "$rows" "A row of device list"
+    # A row that says more or less is noticed.
+    sed '1s/"gpu":/"card":/' "$rows" >"$rows.other"
+    run as_described "$rows.other" "A row of device list"
+    [ "$status" -eq 1 ]
+    [ "${lines[*]}" = "card is not described gpu is described, and not there" ]
+}
+
 @test "every option of a policy is on its page and in its rows" {
     for name in $(./fraglab policies --format jsonl | sed 's/^{"name":"\([^"]*\)".*/\1/'); do
         ./fraglab run traces/samples/pr193400.pickle.zst --policy "$name" --format jsonl >"$BATS_TEST_TMPDIR/row"
