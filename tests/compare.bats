@@ -104,3 +104,47 @@ worse() {
     run ./fraglab compare "$BASE"
     [ "$status" -eq 2 ]
 }
+
+# The lines of the step's `run`, as a shell would get them.
+step() { # name
+    sed -n '/^```yaml$/,/^```$/p' docs/ci.md | awk -v name="$1" '
+        /^      - / { inside = 0 }
+        $0 == "      - name: " name { inside = 1 }
+        inside && /^        run: [|>]$/ { is_run = 1; folded = $2 == ">"; next }
+        is_run && !/^          / { exit }
+        is_run { sub(/^ */, ""); printf "%s%s", $0, folded ? " " : "\n" }'
+}
+
+@test "the workflow of docs/ci.md can be copied: its steps run, and a worse row fails it" {
+    cd "$BATS_TEST_TMPDIR"
+    root=$OLDPWD
+    mkdir -p fraglab traces ci
+    ln -s "$root/fraglab" fraglab/fraglab
+    cp "$root/traces/samples/pr193400.pickle.zst" traces/
+    replay=$(cd "$root" && step replay)
+    compare=$(cd "$root" && step compare)
+    [[ $replay == *"fraglab run traces/"*--capacity* ]]
+    [[ $compare == *"fraglab compare ci/baseline.jsonl new.jsonl"*--junit* ]]
+    bash -euc "$replay"
+    [ "$(wc -l <new.jsonl)" -eq 3 ]
+    cp new.jsonl ci/baseline.jsonl
+    bash -euc "$compare"
+    [ -s comment.md ] && [ -s junit.xml ]
+    sed -i 's/"peak":{\(.*\)"reserved_bytes":421527552/"peak":{\1"reserved_bytes":521527552/' new.jsonl
+    rm comment.md junit.xml
+    run bash -euc "$compare"
+    [ "$status" -eq 1 ]
+    [[ $output == *::error* ]]
+    [ -s comment.md ] && [ -s junit.xml ]
+}
+
+@test "the workflow of docs/ci.md is YAML" {
+    # Another reader of YAML objects to its first foreign key, once all of it has been parsed.
+    sed -n '/^```yaml$/,/^```$/p' docs/ci.md | sed '/^```/d' >"$BATS_TEST_TMPDIR/workflow.yml"
+    run ./fraglab sweep "$BATS_TEST_TMPDIR/workflow.yml"
+    [ "$status" -eq 3 ]
+    [[ $output == *"unknown key 'on'"* ]]
+    sed '$s/^ */   /' "$BATS_TEST_TMPDIR/workflow.yml" >"$BATS_TEST_TMPDIR/broken.yml"
+    run ./fraglab sweep "$BATS_TEST_TMPDIR/broken.yml"
+    [[ $output == *"not YAML"* ]]
+}
