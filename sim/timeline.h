@@ -1,9 +1,5 @@
-/* The levels of a run over its events, thinned to a few samples that lose no peak.
- *
- * Events are cut into buckets of equal width. Of each bucket the samples are kept at which
- * requested, allocated, active and reserved bytes were lowest and highest (the first event that
- * reached it), and the first and the last sample of the run. So every peak and every valley of a
- * bucket is exact, at its own event, with the other levels at that event beside it. */
+/* The levels of a run over its events, thinned to a few samples that lose no peak of requested,
+ * allocated, active or reserved bytes (sim/series.h). */
 #ifndef FRAG_SIM_TIMELINE_H
 #define FRAG_SIM_TIMELINE_H
 
