@@ -9,7 +9,8 @@ if (!exists("unit")) unit = 'GiB'; unit_bytes = 1073741824.0
 if (!exists("has_colour")) has_colour = 0
 
 is_terminal = format eq 'terminal'
-if (format eq 'svg') set terminal svg size width, height font 'Helvetica,12' linewidth 1 rounded background 'white'
+# A comma ends the name of a font; as an entity it comes through to the reader of the svg.
+if (format eq 'svg') set terminal svg size width, height font 'Helvetica&#44; Arial&#44; sans-serif,12' linewidth 1 rounded background 'white'
 if (format eq 'png') set terminal pngcairo size width, height font 'Helvetica,11' rounded fontscale width / 800.0 linewidth width / 800.0 pointscale width / 800.0 background 'white'
 if (format eq 'pdf') set terminal pdfcairo size width / 96.0, height / 96.0 font 'Helvetica,10' linewidth 1 rounded background 'white'
 if (is_terminal && has_colour) set terminal dumb size width, height ansi256

@@ -32,6 +32,10 @@ typedef enum frag_plot_format {
          .argument = "FILE",                                                                       \
          .help = "write there instead of to stdout"},                                              \
         {.name = "data", .argument = "FILE", .help = "keep the data of the figure there, as CSV"}, \
+        {.name = "script",                                                                         \
+         .argument = "FILE",                                                                       \
+         .help = "write the figure there as a gnuplot script with its data, to change and to "     \
+                 "draw with 'gnuplot FILE'; without -o nothing else is written"},                  \
         {.name = "force", .letter = 'f', .help = "overwrite the files written"},                   \
         {.name = "title", .argument = "TEXT", .help = "title of the figure; '' for none"},         \
         {.name = "width",                                                                          \
@@ -55,8 +59,12 @@ typedef struct frag_plot {
     frag_plot_format format;
     uint64_t width;
     uint64_t height;
-    frag_output *output;
-    frag_output *kept; /* --data; NULL: none */
+    bool has_figure;     /* false: only the script is wanted */
+    bool has_picture;    /* instead of data: see frag_plot_picture */
+    frag_output *output; /* NULL: no figure */
+    frag_output *kept;   /* --data; NULL: none */
+    frag_output *script; /* --script; NULL: none */
+    frag_output *kept_picture;
     FILE *data;
     char *folder;  /* temporary; NULL with --format csv */
     char *scripts; /* folder of the gnuplot scripts */
@@ -83,9 +91,9 @@ void frag_plot_define_title(frag_plot *plot, const char *usual);
 /* unit, unit_bytes: what bytes up to max_bytes are best shown in (GiB, MiB, KiB or B). */
 void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes);
 
-/* A file beside the data for what CSV cannot hold well; its path is the variable of that name. NULL
- * on failure. */
-FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *error);
+/* Where to write the picture that the script shows, whose path is its variable `picture`, instead
+ * of drawing from the data. NULL on failure. */
+FILE *frag_plot_picture(frag_plot *plot, frag_error *error);
 
 /* Draws (or leaves it at the data), puts the output in place. Everything is freed either way. */
 bool frag_plot_finish(frag_plot *plot, frag_error *error);
@@ -112,5 +120,6 @@ extern const frag_command frag_command_plot_map;
 extern const frag_command frag_command_plot_bars;
 extern const frag_command frag_command_plot_survival;
 extern const frag_command frag_command_plot_front;
+extern const frag_command frag_command_plot_fragmentation;
 
 #endif

@@ -12,6 +12,7 @@
 #include "sim/base/memory.h"
 #include "sim/cli/data_folder.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_script.h"
 #include "sim/version.h"
 
 extern char **environ;
@@ -23,6 +24,11 @@ static const char *const format_names[] = {
     [FRAG_PLOT_TERMINAL] = "terminal", [FRAG_PLOT_CSV] = "csv",
 };
 #define FORMAT_COUNT (sizeof format_names / sizeof *format_names)
+
+const char *frag_plot_format_name(frag_plot_format format)
+{
+    return format_names[format];
+}
 
 static char *join(const char *folder, const char *name)
 {
@@ -38,7 +44,7 @@ static bool find_format(frag_plot *plot, frag_error *error)
     const char *name = frag_arguments_value(plot->arguments, "format");
     const char *path = frag_arguments_value(plot->arguments, "output");
     if (name == NULL && (path == NULL || strcmp(path, "-") == 0)) {
-        plot->format = FRAG_PLOT_TERMINAL;
+        plot->format = plot->has_figure ? FRAG_PLOT_TERMINAL : FRAG_PLOT_SVG;
         return true;
     }
     if (name == NULL) {
@@ -138,23 +144,44 @@ static FILE *open_file(const frag_plot *plot, const char *name, frag_error *erro
     return stream;
 }
 
+static bool open_outputs(frag_plot *plot, frag_error *error)
+{
+    bool may_overwrite = frag_arguments_has(plot->arguments, "force");
+    const char *kept = frag_arguments_value(plot->arguments, "data");
+    const char *script = frag_arguments_value(plot->arguments, "script");
+    return (!plot->has_figure ||
+            (plot->output = frag_inputs_output(plot->arguments, error)) != NULL) &&
+           (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL) &&
+           (script == NULL ||
+            (plot->script = frag_output_open(script, may_overwrite, error)) != NULL);
+}
+
+static bool check_format(const frag_plot *plot, frag_error *error)
+{
+    const char *name = format_names[plot->format];
+    if (plot->format == FRAG_PLOT_CSV && frag_arguments_has(plot->arguments, "data")) {
+        frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
+        return frag_error_in(error, "--data");
+    }
+    if (frag_arguments_has(plot->arguments, "script") &&
+        (plot->format == FRAG_PLOT_CSV || plot->format == FRAG_PLOT_TERMINAL)) {
+        frag_fail(error, FRAG_E_USAGE, "a script draws svg, png or pdf, not %s; add --format svg",
+                  name);
+        return frag_error_in(error, "--script");
+    }
+    return true;
+}
+
 bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
                      frag_error *error)
 {
     *plot = (frag_plot){.arguments = arguments, .kind = kind};
-    bool may_overwrite = frag_arguments_has(arguments, "force");
-    const char *kept = frag_arguments_value(arguments, "data");
-    bool ok = find_format(plot, error) && read_size(plot, error);
+    plot->has_figure =
+        !frag_arguments_has(arguments, "script") || frag_arguments_has(arguments, "output");
+    bool ok = find_format(plot, error) && check_format(plot, error) && read_size(plot, error);
     bool is_drawn = plot->format != FRAG_PLOT_CSV;
-    if (ok && !is_drawn && kept != NULL) {
-        ok =
-            frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
-        frag_error_in(error, "--data");
-    }
-    ok = ok && (!is_drawn || (find_program(plot, error) && find_scripts(plot, error)));
-    ok = ok && (plot->output = frag_inputs_output(arguments, error)) != NULL;
-    ok =
-        ok && (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL);
+    ok = ok && (!is_drawn || !plot->has_figure || find_program(plot, error)) &&
+         (!is_drawn || find_scripts(plot, error)) && open_outputs(plot, error);
     ok = ok && (!is_drawn || (make_folder(plot, error) &&
                               (plot->data = open_file(plot, "data.csv", error)) != NULL));
     if (!ok) {
@@ -166,88 +193,34 @@ bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *ar
     return true;
 }
 
-/* ---- variables of the script */
+/* ---- files */
 
-/* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. */
-static void add_quoted(frag_text *text, const char *value)
+FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
 {
-    frag_text_add(text, "'");
-    for (; *value != '\0'; value++) {
-        if (*value == '\'')
-            frag_text_add(text, "''");
-        else
-            frag_text_add(text, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+    plot->has_picture = true;
+    if (plot->script != NULL) {
+        const char *name = frag_arguments_value(plot->arguments, "script");
+        bool may_overwrite = frag_arguments_has(plot->arguments, "force");
+        if (strcmp(name, "-") == 0) {
+            frag_fail(error, FRAG_E_USAGE, "a picture goes beside the script; give it a name");
+            frag_error_in(error, "--script");
+            return NULL;
+        }
+        frag_text path = {0};
+        frag_text_add(&path, "%s" FRAG_PLOT_PICTURE_ENDING, name);
+        plot->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
+        frag_text_destroy(&path);
+        if (plot->kept_picture == NULL)
+            return NULL;
     }
-    frag_text_add(text, "'");
-}
-
-void frag_plot_define_text(frag_plot *plot, const char *name, const char *value)
-{
-    frag_text_add(&plot->definitions, "%s = ", name);
-    add_quoted(&plot->definitions, value);
-    frag_text_add(&plot->definitions, "\n");
-}
-
-void frag_plot_define_number(frag_plot *plot, const char *name, double value)
-{
-    frag_text_add(&plot->definitions, "%s = %.17g\n", name, value);
-}
-
-void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
-                            size_t count)
-{
-    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
-    for (size_t i = 0; i < count; i++) {
-        frag_text_add(&plot->definitions, "%s[%zu] = ", name, i + 1);
-        add_quoted(&plot->definitions, values[i]);
-        frag_text_add(&plot->definitions, "\n");
-    }
-}
-
-void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t *values,
-                              size_t count)
-{
-    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
-    for (size_t i = 0; i < count; i++)
-        frag_text_add(&plot->definitions, "%s[%zu] = %" PRIu64 "\n", name, i + 1, values[i]);
-}
-
-void frag_plot_define_title(frag_plot *plot, const char *usual)
-{
-    const char *title = frag_arguments_value(plot->arguments, "title");
-    frag_plot_define_text(plot, "title_text", title != NULL ? title : usual);
-}
-
-void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes)
-{
-    uint64_t unit = max_bytes >= FRAG_GIB   ? FRAG_GIB
-                    : max_bytes >= FRAG_MIB ? FRAG_MIB
-                    : max_bytes >= FRAG_KIB ? FRAG_KIB
-                                            : 1;
-    frag_plot_define_text(plot, "unit",
-                          unit == FRAG_GIB   ? "GiB"
-                          : unit == FRAG_MIB ? "MiB"
-                          : unit == FRAG_KIB ? "KiB"
-                                             : "bytes");
-    /* A number without a point is an integer to gnuplot, and two of those divide to an integer. */
-    frag_text_add(&plot->definitions, "unit_bytes = %" PRIu64 ".0\n", unit);
-}
-
-FILE *frag_plot_side_file(frag_plot *plot, const char *variable, frag_error *error)
-{
-    FILE *stream = open_file(plot, variable, error);
-    char *path = join(plot->folder, variable);
-    frag_plot_define_text(plot, variable, path);
-    free(path);
-    return stream;
+    return open_file(plot, "picture", error);
 }
 
 /* ---- running gnuplot */
 
 static void remove_folder(frag_plot *plot)
 {
-    static const char *const names[] = {"data.csv", "picture", "figure", "messages",
-                                        "definitions.gp"};
+    static const char *const names[] = {"data.csv", "picture", "figure", "messages", "figure.gp"};
     for (size_t i = 0; plot->folder != NULL && i < sizeof names / sizeof *names; i++) {
         char *path = join(plot->folder, names[i]);
         unlink(path);
@@ -280,13 +253,12 @@ static char **fixed_environment(void)
 }
 
 static bool spawn(const frag_plot *plot, const char *script, const char *figure,
-                  const char *messages, const char *definitions, int *status, frag_error *error)
+                  const char *messages, int *status, frag_error *error)
 {
-    char *arguments[6];
+    char *arguments[4];
     size_t count = 0;
     arguments[count++] = frag_copy_text("gnuplot");
     arguments[count++] = frag_copy_text("--default-settings");
-    arguments[count++] = frag_copy_text(definitions);
     arguments[count++] = frag_copy_text(script);
     arguments[count] = NULL;
     char **environment = fixed_environment();
@@ -360,23 +332,6 @@ static void drop_date(char *bytes, size_t length)
     }
 }
 
-/* gnuplot names one font; a reader that lacks it should fall back to a like one. */
-static void write_svg(const char *bytes, size_t length, FILE *stream)
-{
-    static const char mark[] = "font-family=\"Helvetica\"";
-    size_t mark_length = sizeof mark - 1;
-    size_t start = 0;
-    for (size_t i = 0; i + mark_length <= length; i++) {
-        if (bytes[i] != 'f' || memcmp(bytes + i, mark, mark_length) != 0)
-            continue;
-        fwrite(bytes + start, 1, i - start, stream);
-        fputs("font-family=\"Helvetica, Arial, sans-serif\"", stream);
-        start = i + mark_length;
-        i = start - 1;
-    }
-    fwrite(bytes + start, 1, length - start, stream);
-}
-
 static void copy_figure(frag_plot *plot, char *bytes, size_t length)
 {
     FILE *stream = frag_output_stream(plot->output);
@@ -388,44 +343,33 @@ static void copy_figure(frag_plot *plot, char *bytes, size_t length)
         while (start < length && (bytes[start] == '\f' || bytes[start] == '\n'))
             start++;
     }
-    if (plot->format == FRAG_PLOT_SVG)
-        write_svg(bytes, length, stream);
-    else
-        fwrite(bytes + start, 1, length - start, stream);
+    fwrite(bytes + start, 1, length - start, stream);
 }
 
-static bool write_definitions(frag_plot *plot, frag_error *error)
+static bool write_script(frag_plot *plot, const char *picture, frag_error *error)
 {
-    static const char *const extents[] = {"width", "height"};
-    const uint64_t values[] = {plot->width, plot->height};
-    char *data = join(plot->folder, "data.csv");
-    frag_plot_define_text(plot, "data", data);
-    frag_plot_define_text(plot, "format", format_names[plot->format]);
-    frag_plot_define_text(plot, "scripts", plot->scripts);
-    frag_plot_define_number(plot, "has_colour", frag_has_colour(1) ? 1 : 0);
-    for (size_t i = 0; i < 2; i++)
-        frag_plot_define_number(plot, extents[i], (double)values[i]);
-    free(data);
-    FILE *stream = open_file(plot, "definitions.gp", error);
-    if (stream == NULL)
-        return false;
-    fwrite(plot->definitions.bytes, 1, plot->definitions.length, stream);
-    return fclose(stream) == 0 || frag_fail(error, FRAG_E_SYSTEM, "%s: writing failed (%s)",
-                                            plot->folder, strerror(errno));
+    if (plot->format == FRAG_PLOT_TERMINAL)
+        frag_plot_define_number(plot, "has_colour", frag_has_colour(1) ? 1 : 0);
+    frag_text text = {0};
+    bool ok = frag_plot_compose(plot, picture, &text, error);
+    FILE *stream = ok ? open_file(plot, "figure.gp", error) : NULL;
+    if (stream != NULL)
+        fwrite(text.bytes, 1, text.length, stream);
+    frag_text_destroy(&text);
+    return stream != NULL &&
+           (fclose(stream) == 0 || frag_fail(error, FRAG_E_SYSTEM, "%s: writing failed (%s)",
+                                             plot->folder, strerror(errno)));
 }
 
 static bool draw(frag_plot *plot, frag_error *error)
 {
-    if (!write_definitions(plot, error))
-        return false;
-    frag_text name = {0};
-    frag_text_add(&name, "%s.gp", plot->kind);
-    char *script = join(plot->scripts, name.bytes);
+    char *picture = join(plot->folder, "picture");
+    char *script = join(plot->folder, "figure.gp");
     char *figure = join(plot->folder, "figure");
     char *messages = join(plot->folder, "messages");
-    char *definitions = join(plot->folder, "definitions.gp");
     int status = 0;
-    bool ok = spawn(plot, script, figure, messages, definitions, &status, error);
+    bool ok =
+        write_script(plot, picture, error) && spawn(plot, script, figure, messages, &status, error);
     size_t length = 0;
     char *bytes = NULL;
     if (ok) {
@@ -436,12 +380,20 @@ static bool draw(frag_plot *plot, frag_error *error)
     if (ok)
         copy_figure(plot, bytes, length);
     free(bytes);
-    free(definitions);
     free(messages);
     free(figure);
     free(script);
-    frag_text_destroy(&name);
+    free(picture);
     return ok;
+}
+
+/* ---- what is kept beside the figure */
+
+static bool finish_kept(frag_output **kept, frag_error *error)
+{
+    frag_output *output = *kept;
+    *kept = NULL;
+    return frag_output_finish(output, error);
 }
 
 /* Copies the data for --data. */
@@ -449,15 +401,39 @@ static bool keep_data(frag_plot *plot, frag_error *error)
 {
     if (plot->kept == NULL)
         return true;
-    FILE *stream = frag_output_stream(plot->kept);
-    char piece[16384];
-    size_t count = 0;
-    rewind(plot->data);
-    while ((count = fread(piece, 1, sizeof piece, plot->data)) > 0)
-        fwrite(piece, 1, count, stream);
-    frag_output *kept = plot->kept;
-    plot->kept = NULL;
-    return frag_output_finish(kept, error);
+    frag_text text = {0};
+    bool ok = frag_plot_read(plot->data, &text) ||
+              frag_fail(error, FRAG_E_SYSTEM, "the data cannot be read back (%s)", strerror(errno));
+    if (ok)
+        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->kept));
+    frag_text_destroy(&text);
+    return ok && finish_kept(&plot->kept, error);
+}
+
+/* Writes --script, and the picture it needs, if any. */
+static bool keep_script(frag_plot *plot, frag_error *error)
+{
+    if (plot->script == NULL)
+        return true;
+    if (plot->kept_picture != NULL) {
+        char *path = join(plot->folder, "picture");
+        size_t length = 0;
+        char *bytes = read_whole(path, &length);
+        free(path);
+        if (bytes == NULL)
+            return frag_fail(error, FRAG_E_SYSTEM, "the picture cannot be read back (%s)",
+                             strerror(errno));
+        fwrite(bytes, 1, length, frag_output_stream(plot->kept_picture));
+        free(bytes);
+        if (!finish_kept(&plot->kept_picture, error))
+            return false;
+    }
+    frag_text text = {0};
+    bool ok = frag_plot_compose(plot, NULL, &text, error);
+    if (ok)
+        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->script));
+    frag_text_destroy(&text);
+    return ok && finish_kept(&plot->script, error);
 }
 
 static void release(frag_plot *plot)
@@ -478,14 +454,14 @@ bool frag_plot_finish(frag_plot *plot, frag_error *error)
         frag_plot_abandon(plot);
         return false;
     }
-    if ((plot->format != FRAG_PLOT_CSV && !plot->is_written && !draw(plot, error)) ||
-        !keep_data(plot, error)) {
+    bool is_drawn = plot->has_figure && plot->format != FRAG_PLOT_CSV && !plot->is_written;
+    if ((is_drawn && !draw(plot, error)) || !keep_data(plot, error) || !keep_script(plot, error)) {
         frag_plot_abandon(plot);
         return false;
     }
     frag_output *output = plot->output;
     release(plot);
-    return frag_output_finish(output, error);
+    return output == NULL || frag_output_finish(output, error);
 }
 
 void frag_plot_abandon(frag_plot *plot)
@@ -493,6 +469,8 @@ void frag_plot_abandon(frag_plot *plot)
     release(plot);
     frag_output_abandon(plot->output);
     frag_output_abandon(plot->kept);
+    frag_output_abandon(plot->kept_picture);
+    frag_output_abandon(plot->script);
     *plot = (frag_plot){0};
 }
 

@@ -185,7 +185,7 @@ static void define_groups(mapping *state)
     frag_text names[GROUP_MAX] = {{0}};
     const char *texts[GROUP_MAX];
     char colours[GROUP_MAX][8];
-    const char *colour_texts[GROUP_MAX];
+    const char *colour_texts[GROUP_MAX + 1];
     for (size_t i = 0; i < state->group_count; i++) {
         uint32_t key = state->groups[i].key;
         if (state->colouring == COLOUR_SITE)
@@ -197,7 +197,8 @@ static void define_groups(mapping *state)
         colour_texts[i] = colours[i];
     }
     frag_plot_define_texts(&state->plot, "groups", texts, state->group_count);
-    frag_plot_define_texts(&state->plot, "group_colours", colour_texts, state->group_count);
+    colour_texts[state->group_count] = "#777777"; /* an array has one item at least */
+    frag_plot_define_texts(&state->plot, "group_colours", colour_texts, state->group_count + 1);
     frag_plot_define_number(&state->plot, "group_count", (double)state->group_count);
     frag_plot_define_number(&state->plot, "has_others", state->has_others ? 1 : 0);
     for (size_t i = 0; i < state->group_count; i++)
@@ -370,7 +371,7 @@ static bool draw_picture(mapping *state, frag_error *error)
                          "a map of more than 32 million pixels is not drawn; write less") ||
                frag_error_in(error, "--width");
     paint(state);
-    FILE *picture = frag_plot_side_file(plot, "picture", error);
+    FILE *picture = frag_plot_picture(plot, error);
     if (picture == NULL)
         return false;
     frag_raster_write(state->raster, colour_of(OUTSIDE_COLOUR), (frag_colour){1, 1, 1}, picture);
