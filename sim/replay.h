@@ -112,6 +112,10 @@ typedef struct frag_call_note {
 
 typedef void frag_call_taker(void *context, const frag_call_note *call);
 
+/* Called after each event, where it can look at the layout. */
+typedef void frag_step_looker(void *context, const frag_replay *replay, uint64_t event,
+                              const frag_level *level);
+
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
     bool is_attempt_kept; /* when the last event is a request that failed when recorded but is
@@ -120,6 +124,8 @@ typedef struct frag_replay_options {
     uint64_t check_every; /* audit policy and counts every so many events; 0: never */
     frag_replay_observer *observer;
     void *observer_context;
+    frag_step_looker *on_step; /* NULL: none; costs nothing then */
+    void *on_step_context;
     frag_grant_observer *on_grant; /* NULL: none; costs nothing then */
     void *on_grant_context;
     frag_note_taker *on_note; /* NULL: none; costs nothing then */
@@ -186,6 +192,9 @@ typedef void frag_layout_visitor(void *context, const frag_span *span,
 
 /* The policy's walk, with what the program knows of each block (NULL for segments and holes). */
 void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, void *context);
+
+/* The policy's walk alone, which is many times faster. */
+void frag_replay_walk_spans(const frag_replay *replay, frag_span_visitor *visit, void *context);
 
 /* Where reserved bytes are: the parts add up to reserved. Formulas: docs/metrics.md. */
 typedef struct frag_decomposition {

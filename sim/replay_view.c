@@ -61,6 +61,11 @@ void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, voi
     free(state.slot_of);
 }
 
+void frag_replay_walk_spans(const frag_replay *replay, frag_span_visitor *visit, void *context)
+{
+    replay->ops->walk(replay->policy, visit, context);
+}
+
 typedef struct decomposing {
     const frag_replay *replay;
     frag_decomposition *parts;

@@ -28,11 +28,41 @@ csv() { # program
         draw bars $ending $S/truncated.pickle.zst $S/model-parallel.pickle.zst
         draw survival $ending $S/truncated.pickle.zst --policy pytorch,tlsf
         draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
+        draw fragmentation $ending $S/gpt-varlen-oom.pickle.zst --capacity 4GiB
     done
 }
 
+# A pdf says when it was made.
+undated() { # file
+    sed -i -E 's/\(D:[0-9]{14}/(D:19700101000000/' "$1"
+}
+
+@test "a script draws the same figure without fraglab, from any folder" {
+    for ending in svg png pdf; do
+        for kind in timeline map bars survival front fragmentation; do
+            ./fraglab plot $kind $S/truncated.pickle.zst -q -f -o "$out/a.$ending" --script "$out/a.gp"
+            ./fraglab plot $kind $S/truncated.pickle.zst -q -f --format $ending --script "$out/alone.gp"
+            cmp "$out/a.gp" "$out/alone.gp"
+            ! grep -q "$PWD\|$out" "$out/a.gp"
+            (cd / && env -i PATH="$PATH" LC_ALL=C.UTF-8 gnuplot "$out/a.gp" >"$out/b.$ending" 2>/dev/null)
+            undated "$out/b.$ending"
+            cmp "$out/a.$ending" "$out/b.$ending"
+        done
+    done
+    ./fraglab plot fragmentation $S/truncated.pickle.zst --format pdf --script - | diff - "$out/a.gp"
+}
+
+@test "what a script would be told by a name stays data" {
+    # A label that ends the data and goes on with a command.
+    label=$(printf 'x\nEND_OF_DATA\nsystem("touch %s")\nprint 1' "$out/told")
+    ./fraglab plot timeline $S/truncated.pickle.zst --policy pytorch --label "$label" -q -o "$out/a.svg" --script "$out/a.gp"
+    gnuplot "$out/a.gp" >"$out/b.svg" 2>/dev/null
+    cmp "$out/a.svg" "$out/b.svg"
+    [ ! -e "$out/told" ]
+}
+
 @test "every kind draws with characters" {
-    for kind in timeline map bars survival front; do
+    for kind in timeline map bars survival front fragmentation; do
         ./fraglab plot $kind $S/truncated.pickle.zst >"$out/text"
         [ "$(wc -l <"$out/text")" -ge 10 ]
         grep -q pytorch "$out/text"
@@ -97,6 +127,69 @@ well_formed() {
         csv '$1 == "block" && $c["begin_event"] <= '$event' && $c["end_event"] > '$event' { print $c["offset_bytes"], $c["bytes"] }' <"$out/csv" |
             sort -n | awk '$1 < end { exit 1 } { end = $1 + $2 }'
     done
+}
+
+# What the segments and blocks of a map leave free at an event: all, the largest hole, and what lies
+# in holes smaller than each size. Mapped pieces that follow one another are one segment.
+free_by_map() { # event, CSV of the map, sizes, whether segments are mapped pieces
+    csv '$c["begin_event"] <= '"$1"' && $c["end_event"] > '"$1"' { print $c["address"], ($1 == "segment" ? 0 : 1), $c["bytes"] }' <"$2" |
+        sort -k1,1n -k2,2n | awk -v sizes="$3" -v joins="$4" '
+            function hole(bytes) {
+                if (bytes <= 0) return
+                free += bytes; count++; if (bytes > largest) largest = bytes
+                for (i = 1; i <= n; i++) if (bytes < size[i]) small[i] += bytes }
+            BEGIN { n = split(sizes, size, " ") }
+            $2 == 0 && joins && $1 == end { end += $3; next }
+            $2 == 0 { hole(end - at); at = $1; end = $1 + $3 }
+            $2 == 1 { hole($1 - at); at = $1 + $3 }
+            END { hole(end - at); printf "%.0f %.0f %d", free, largest, count
+                  for (i = 1; i <= n; i++) printf " %.0f", small[i] }'
+}
+
+@test "the holes of a figure of fragmentation are what a map leaves free" {
+    sizes="20000 1000000 2097152 20971520"
+    for policy in best-fit pytorch tlsf; do
+        joins=$([ $policy = pytorch ] || echo 1)
+        ./fraglab plot map $S/truncated.pickle.zst --policy $policy --format csv >"$out/map"
+        ./fraglab plot fragmentation $S/truncated.pickle.zst --policy $policy --sizes "${sizes// /,}" --samples 1000000 --format csv >"$out/csv"
+        for event in 250 600 611 1000 1200; do
+            drawn=$(csv '$1 == "sample" && $c["event"] <= '$event' { row = $c["free_bytes"] " " $c["largest_hole_bytes"] " " $c["hole_count"]; for (i = 13; i <= 16; i++) row = row " " $i } END { print row }' <"$out/csv")
+            echo "$policy $event: $drawn"
+            [ "$drawn" = "$(free_by_map $event "$out/map" "$sizes" "$joins")" ]
+        done
+    done
+}
+
+@test "thinned samples of fragmentation lose no extreme, and agree with the run" {
+    ./fraglab plot fragmentation $S/unet.pickle.zst --format csv >"$out/few"
+    ./fraglab plot fragmentation $S/unet.pickle.zst --format csv --samples 1000000 >"$out/all"
+    ends() { # figures of a sample: their extremes
+        csv '$1 == "sample" { v[1] = $c["reserved_bytes"]; v[2] = $c["largest_hole_bytes"]; v[3] = $c["free_bytes"]
+               v[4] = $c["allocated_bytes"] / $c["reserved_bytes"]; for (i = 13; i <= NF; i++) v[i - 8] = v[3] > 0 ? $i / v[3] : 0
+               for (i in v) { if (!(i in low) || v[i] < low[i]) low[i] = v[i]; if (!(i in high) || v[i] > high[i]) high[i] = v[i] } }
+             END { for (i = 1; i in low; i++) printf "%.6g %.6g\n", low[i], high[i] }' <"$1"
+    }
+    ends "$out/few" | diff - <(ends "$out/all")
+    [ "$(ends "$out/few" | wc -l)" -ge 6 ]
+    [ "$(wc -l <"$out/few")" -lt "$(wc -l <"$out/all")" ]
+    ./fraglab run $S/unet.pickle.zst --policy pytorch --format csv >"$out/run"
+    csv '{ print $c["peak.reserved_at_event"], $c["fragmentation.largest_hole_at_peak_bytes"], $c["fragmentation.holes_at_peak"] }' <"$out/run" >"$out/peak"
+    csv '$1 == "sample" { print $c["event"], $c["largest_hole_bytes"], $c["hole_count"] }' <"$out/all" | grep -qxFf "$out/peak"
+}
+
+@test "a cell of the strip is the mean of its column" {
+    ./fraglab plot fragmentation $S/unet.pickle.zst --sizes 4MiB --samples 1000000 --format csv >"$out/csv"
+    # Columns of equal width over events; each layout lasts from its event to the next.
+    csv '$1 == "sample" { share[$c["event"]] = $c["free_bytes"] > 0 ? $13 / $c["free_bytes"] : -1; last = $c["event"] }
+         $1 == "strip" && $c["size_bytes"] == 4194304 { at[cells++] = $c["event"]; mean[cells - 1] = $c["unusable_ratio"] }
+         END { width = at[1] - at[0]
+               for (k = 3; k < cells; k += 40) {
+                   sum = 0; length_ = 0
+                   for (e = int(at[k]); e < at[k] + width && e < last; e++) {
+                       from = e > at[k] ? e : at[k]; to = e + 1 < at[k] + width ? e + 1 : at[k] + width
+                       if (share[e] >= 0) { sum += (to - from) * share[e]; length_ += to - from } }
+                   d = sum / length_ - mean[k]; if (d > 2e-4 || d < -2e-4) { print k, sum / length_, mean[k]; exit 1 } checked++ }
+               if (checked < 5) exit 1 }' <"$out/csv"
 }
 
 @test "bars from rows are bars from the trace" {
@@ -175,6 +268,14 @@ well_formed() {
     refused 2 "did you mean 'timeline'" timelin $S/truncated.pickle.zst
     refused 2 "--format" timeline $S/truncated.pickle.zst -o "$out/a.jpg"
     refused 2 "one policy" map $S/truncated.pickle.zst --policy all
+    refused 2 "one policy" fragmentation $S/truncated.pickle.zst --policy all
+    refused 2 "neither a size nor p1 to p100" fragmentation $S/truncated.pickle.zst --sizes p50,p0
+    refused 2 "unit" fragmentation $S/truncated.pickle.zst --sizes 4XB
+    refused 2 "no size" fragmentation $S/truncated.pickle.zst --sizes 0
+    refused 2 "more than 8 sizes" fragmentation $S/truncated.pickle.zst --sizes 1,2,3,4,5,6,7,8,9
+    refused 2 "a script draws" timeline $S/truncated.pickle.zst --script "$out/a.gp" --format terminal
+    refused 2 "give it a name" map $S/truncated.pickle.zst --script -
+    refused 3 "requests nothing" fragmentation <(printf '# fraglab trace 1\n')
     refused 2 "--capacity" survival $S/truncated.pickle.zst --capacity 1GiB
     refused 2 "no device 7" timeline $S/truncated.pickle.zst --trace-device 7
     refused 2 "no times" timeline <(printf '# fraglab trace 1\nalloc 0 512\nfree 0\n') --x time
