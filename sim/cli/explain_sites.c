@@ -7,6 +7,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/cli/site_names.h"
 
 /* One live block of the segment that is being looked at. */
 typedef struct held_block {
@@ -179,17 +180,6 @@ void frag_sites_destroy(frag_sites *sites)
     *sites = (frag_sites){0};
 }
 
-/* Frames of the framework say less than the line of the program that called it. */
-static bool is_of_program(const char *file)
-{
-    static const char *const others[] = {
-        "site-packages", "dist-packages", "/torch/", ".cpp", ".cc", ".h", "??", "<frozen"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(file, others[i]) != NULL)
-            return false;
-    return *file != '\0';
-}
-
 void frag_site_text(const frag_recording *recording, const frag_sites *sites, uint64_t key,
                     frag_text *text)
 {
@@ -198,22 +188,13 @@ void frag_site_text(const frag_recording *recording, const frag_sites *sites, ui
         frag_text_add(text, "blocks of %s", frag_bytes_text(key, bytes));
         return;
     }
-    const frag_site *site = &recording->sites[key];
-    if (site->count == 0) {
+    uint32_t frame = frag_site_frame(recording, (uint32_t)key);
+    if (frame == 0) {
         frag_text_add(text, "without a call stack");
         return;
     }
-    const frag_frame *shown = &recording->frames[recording->site_frames[site->first]];
-    for (uint32_t i = 0; i < site->count; i++) {
-        const frag_frame *frame = &recording->frames[recording->site_frames[site->first + i]];
-        if (is_of_program(frag_strings_get(&recording->strings, frame->file))) {
-            shown = frame;
-            break;
-        }
-    }
-    const char *file = frag_strings_get(&recording->strings, shown->file);
-    const char *slash = strrchr(file, '/');
-    frag_text_add(text, "%s:%" PRIu32 " %s", slash != NULL ? slash + 1 : file, shown->line,
+    const frag_frame *shown = &recording->frames[frame - 1];
+    frag_text_add(text, "%s:%" PRIu32 " %s", frag_frame_file(recording, shown), shown->line,
                   frag_strings_get(&recording->strings, shown->name));
 }
 

@@ -7,8 +7,10 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_groups.h"
 #include "sim/cli/plot_layout.h"
 #include "sim/cli/plot_raster.h"
+#include "sim/cli/site_names.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -49,8 +51,8 @@ typedef struct mapping {
     uint64_t *times_ns; /* NULL: x is events */
     uint64_t start;     /* the first event drawn */
     colouring colouring;
-    uint32_t *frame_of; /* by call site: the frame that names it + 1; 0: none */
-    group *groups;      /* the heaviest first */
+    frag_groups keys;
+    group *groups; /* the heaviest first */
     size_t group_count;
     bool has_others;  /* groups without a colour of their own */
     uint32_t log_min; /* of block sizes */
@@ -97,30 +99,8 @@ static frag_colour size_colour(const mapping *state, uint64_t bytes)
 
 static uint32_t key_of(const mapping *state, const frag_life *block)
 {
-    if (state->colouring != COLOUR_SITE)
-        return block->stream;
-    return block->site < state->recording.site_count ? state->frame_of[block->site] : 0;
-}
-
-/* A call site is named by the innermost frame of the program's own: the first in Python, if there
- * is one. Different stacks that end there are one site to a reader. */
-static void name_sites(mapping *state)
-{
-    const frag_recording *recording = &state->recording;
-    state->frame_of = frag_alloc(recording->site_count, sizeof *state->frame_of);
-    for (uint32_t site = 0; site < recording->site_count; site++) {
-        const frag_site *stack = &recording->sites[site];
-        for (uint32_t i = 0; i < stack->count; i++) {
-            uint32_t frame = recording->site_frames[stack->first + i];
-            const char *file = frag_strings_get(&recording->strings, recording->frames[frame].file);
-            size_t length = strlen(file);
-            bool is_python = length > 3 && strcmp(file + length - 3, ".py") == 0;
-            if (is_python || i == 0)
-                state->frame_of[site] = frame + 1;
-            if (is_python)
-                break;
-        }
-    }
+    return state->colouring == COLOUR_SITE ? frag_groups_of_site(&state->keys, block->site)
+                                           : block->stream;
 }
 
 static int compare_weights(const void *left, const void *right)
@@ -136,8 +116,7 @@ static void find_groups(mapping *state)
 {
     if (state->colouring == COLOUR_SIZE)
         return;
-    uint32_t count = state->colouring == COLOUR_SITE ? state->recording.frame_count + 1
-                                                     : state->trace->stream_count;
+    uint32_t count = state->keys.count;
     state->groups = frag_alloc((size_t)count + 1, sizeof *state->groups);
     for (uint32_t i = 0; i < count; i++)
         state->groups[i].key = i;
@@ -165,20 +144,7 @@ static frag_colour block_colour(const mapping *state, const frag_life *block)
     return colour_of(OTHER_COLOUR);
 }
 
-/* "forward (model.py:10)" */
-static void frame_text(const frag_recording *recording, uint32_t key, frag_text *text)
-{
-    if (key == 0) {
-        frag_text_add(text, "no call site");
-        return;
-    }
-    const frag_frame *frame = &recording->frames[key - 1];
-    const char *file = frag_strings_get(&recording->strings, frame->file);
-    const char *slash = strrchr(file, '/');
-    frag_text_add(text, "%.40s (%.40s:%" PRIu32 ")",
-                  frag_strings_get(&recording->strings, frame->name),
-                  slash != NULL ? slash + 1 : file, frame->line);
-}
+#define NAME_CHARACTERS 44u
 
 static void define_groups(mapping *state)
 {
@@ -188,10 +154,7 @@ static void define_groups(mapping *state)
     const char *colour_texts[GROUP_MAX + 1];
     for (size_t i = 0; i < state->group_count; i++) {
         uint32_t key = state->groups[i].key;
-        if (state->colouring == COLOUR_SITE)
-            frame_text(&state->recording, key, &names[i]);
-        else
-            frag_text_add(&names[i], "stream 0x%" PRIx64, state->trace->stream_handles[key]);
+        frag_groups_text(&state->keys, key, NAME_CHARACTERS, &names[i]);
         texts[i] = names[i].bytes;
         snprintf(colours[i], sizeof colours[i], "#%06X", group_colours[i]);
         colour_texts[i] = colours[i];
@@ -236,10 +199,10 @@ static void write_life(const mapping *state, const char *kind, const frag_life *
     if (kind[0] == 'b') {
         fprintf(stream, "%" PRIu64 ",0x%" PRIx64 ",", life->requested_bytes,
                 frag_trace_stream_handle(state->trace, life->stream));
-        uint32_t frame = life->site < state->recording.site_count ? state->frame_of[life->site] : 0;
+        uint32_t frame = frag_site_frame(&state->recording, life->site);
         if (frame != 0) {
             frag_text name = {0};
-            frame_text(&state->recording, frame, &name);
+            frag_frame_text(&state->recording, frame - 1, NAME_CHARACTERS, &name);
             frag_text_write_csv(stream, name.bytes);
             frag_text_destroy(&name);
         }
@@ -416,7 +379,9 @@ static bool fill(mapping *state, frag_error *error)
         frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
         return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
     }
-    name_sites(state);
+    frag_groups_create(&state->keys,
+                       state->colouring == COLOUR_STREAM ? FRAG_GROUP_STREAM : FRAG_GROUP_SITE,
+                       &state->recording, state->trace);
     if (state->colouring == COLOUR_SITE && state->recording.site_count < 2)
         frag_warn(state->plot.arguments, "%s holds no call stacks; --colour size shows more",
                   state->recording.name);
@@ -465,7 +430,7 @@ static int map_command(const frag_arguments *arguments)
         frag_raster_destroy(state.raster);
     frag_layout_destroy(&state.layout);
     free(state.groups);
-    free(state.frame_of);
+    frag_groups_destroy(&state.keys);
     free(state.times_ns);
     frag_inputs_policies_destroy(&state.policies);
     return frag_is_interrupted() ? 130 : code;
