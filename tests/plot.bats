@@ -28,6 +28,7 @@ csv() { # program
         draw bars $ending $S/truncated.pickle.zst $S/model-parallel.pickle.zst
         draw survival $ending $S/truncated.pickle.zst --policy pytorch,tlsf
         draw front $ending $S/truncated.pickle.zst --latency docs/latency-example.yaml
+        draw sites $ending $S/gpt-train.pickle.zst
         draw fragmentation $ending $S/gpt-varlen-oom.pickle.zst --capacity 4GiB
     done
 }
@@ -39,7 +40,7 @@ undated() { # file
 
 @test "a script draws the same figure without fraglab, from any folder" {
     for ending in svg png pdf; do
-        for kind in timeline map bars survival front fragmentation; do
+        for kind in timeline map bars survival front fragmentation sites; do
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f -o "$out/a.$ending" --script "$out/a.gp"
             ./fraglab plot $kind $S/truncated.pickle.zst -q -f --format $ending --script "$out/alone.gp"
             cmp "$out/a.gp" "$out/alone.gp"
@@ -49,7 +50,7 @@ undated() { # file
             cmp "$out/a.$ending" "$out/b.$ending"
         done
     done
-    ./fraglab plot fragmentation $S/truncated.pickle.zst --format pdf --script - | diff - "$out/a.gp"
+    ./fraglab plot sites $S/truncated.pickle.zst -q --format pdf --script - | diff - "$out/a.gp"
 }
 
 @test "what a script would be told by a name stays data" {
@@ -62,10 +63,10 @@ undated() { # file
 }
 
 @test "every kind draws with characters" {
-    for kind in timeline map bars survival front fragmentation; do
+    for kind in timeline map bars survival front fragmentation sites; do
         ./fraglab plot $kind $S/truncated.pickle.zst >"$out/text"
         [ "$(wc -l <"$out/text")" -ge 10 ]
-        grep -q pytorch "$out/text"
+        grep -q 'pytorch\|truncated.pickle.zst, requested' "$out/text"
     done
     ./fraglab plot map $S/truncated.pickle.zst --width 60 --height 20 | grep -q '█'
 }
@@ -192,6 +193,42 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
                if (checked < 5) exit 1 }' <"$out/csv"
 }
 
+@test "layers add up to what is requested, and are what lived then" {
+    for by in site stream pool size-class; do
+        ./fraglab plot sites $S/gpt-train.pickle.zst -q --by $by --top 3 --format csv >"$out/csv"
+        csv '$1 == "sample" { sum = 0; for (i = 7; i <= NF; i++) sum += $i; if (sum != $4) exit 1; if (sum > most) most = sum }
+             $1 == "layer" { peak += $4; layers++ }
+             END { if (layers > 4 || most != peak) exit 1; printf "%.0f\n", most }' <"$out/csv" >"$out/most"
+        [ "$(cat "$out/most")" = "$(./fraglab run $S/gpt-train.pickle.zst --policy direct --format csv | csv '{ printf "%.0f", $c["trace.peak_requested_bytes"] }')" ]
+    done
+    # By size, at one event, against the blocks of a map.
+    ./fraglab plot map $S/truncated.pickle.zst --policy direct --format csv >"$out/map"
+    ./fraglab plot sites $S/truncated.pickle.zst --by size-class --top 20 --samples 1000000 --format csv >"$out/csv"
+    for event in 300 700 1100; do
+        csv '$1 == "block" && $c["begin_event"] <= '$event' && $c["end_event"] > '$event' { size = 1; while (size < $c["requested_bytes"]) size *= 2; sum[size] += $c["requested_bytes"] }
+             END { for (size in sum) if (size + 0 >= 65536) printf "%.0f %.0f\n", size, sum[size] }' <"$out/map" | sort -n >"$out/lived"
+        csv '$1 == "layer" && $c["name"] != "other" { split($c["name"], word, " "); unit["B"] = 1; unit["KiB"] = 1024; unit["MiB"] = 1048576; unit["GiB"] = 1073741824
+                 size[$c["layer"]] = word[2] * unit[word[3]] }
+             $1 == "sample" && $2 <= '$event' { row = $0 }
+             END { split(row, field, ","); for (i in size) if (size[i] >= 65536 && field[6 + i] > 0) printf "%.0f %.0f\n", size[i], field[6 + i] }' <"$out/csv" | sort -n | diff "$out/lived" -
+    done
+}
+
+@test "names of call sites are cut short, and may hold anything" {
+    printf '%s\n' '# fraglab trace 1' 'frame "inner" "/usr/lib/python3/site-packages/torch/nn/linear.py" 10' \
+        'frame "a_function_with_a_name_longer_than_any_legend_has_room_for" "/home/me/my_model_definition.py" 123' \
+        "frame \"it's \\n \\\"a\\\", \\xff\\x1b[31m @x \`id\` %d {^y}\" \"e v i l.py\" 7" 'site 0 1' 'site 2' \
+        'alloc 0 3000000 site=1' 'alloc 1 2000000 site=2' 'alloc 2 1000000' >"$out/trace"
+    ./fraglab plot sites "$out/trace" --format csv >"$out/csv"
+    grep -q '^layer,2,,3000000,1,a_function_… (…inition.py:123)' "$out/csv"
+    grep -qF "it's" "$out/csv"
+    ! grep -q "$(printf '\033')" "$out/csv"
+    [ "$(csv '$1 == "sample"' <"$out/csv" | wc -l)" -eq 3 ]
+    ./fraglab plot sites "$out/trace" -q -o "$out/a.svg" --script "$out/a.gp"
+    gnuplot "$out/a.gp" | cmp - "$out/a.svg"
+    well_formed "$out/a.svg"
+}
+
 @test "bars from rows are bars from the trace" {
     ./fraglab run $S/truncated.pickle.zst --policy pytorch,tlsf --format jsonl >"$out/rows.jsonl"
     ./fraglab plot bars "$out/rows.jsonl" --format csv >"$out/rows.csv"
@@ -275,6 +312,8 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
     refused 2 "more than 8 sizes" fragmentation $S/truncated.pickle.zst --sizes 1,2,3,4,5,6,7,8,9
     refused 2 "a script draws" timeline $S/truncated.pickle.zst --script "$out/a.gp" --format terminal
     refused 2 "give it a name" map $S/truncated.pickle.zst --script -
+    refused 3 "requests nothing" sites <(printf '# fraglab trace 1\n')
+    refused 2 "no times" sites <(printf '# fraglab trace 1\nalloc 0 512\nfree 0\n') --x time
     refused 3 "requests nothing" fragmentation <(printf '# fraglab trace 1\n')
     refused 2 "--capacity" survival $S/truncated.pickle.zst --capacity 1GiB
     refused 2 "no device 7" timeline $S/truncated.pickle.zst --trace-device 7

@@ -6,6 +6,7 @@
 #include "sim/base/memory.h"
 #include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
+#include "sim/demand.h"
 #include "sim/timeline.h"
 
 static const frag_command_option options[] = {
@@ -80,29 +81,27 @@ static frag_timeline *follow(const drawing *state, fact wanted)
 {
     const frag_trace *trace = state->trace;
     frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
-    uint64_t *held = frag_alloc(trace->slot_count, sizeof *held);
+    frag_demand demand;
+    frag_demand_change change;
     frag_level level = {0};
+    frag_demand_begin(&demand, trace);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
-        uint64_t *value = wanted == FACT_DEMAND ? &level.requested_bytes : &level.reserved_bytes;
         if (wanted == FACT_RECORDED) {
+            uint64_t *value = &level.reserved_bytes;
             if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP)
                 *value += event->bytes;
             else if (event->op == FRAG_OP_SEGMENT_FREE || event->op == FRAG_OP_SEGMENT_UNMAP)
                 *value -= event->bytes < *value ? event->bytes : *value;
-        } else if (event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE) {
-            held[event->slot] = event->bytes;
-            *value += event->bytes;
-        } else if (event->op == FRAG_OP_FREE) {
-            *value -= held[event->slot];
-            held[event->slot] = 0;
+        } else if (frag_demand_step(&demand, i, &change)) {
+            level.requested_bytes += change.is_free ? 0 - change.bytes : change.bytes;
         }
         /* The state at the start is one picture, not a rise to it. */
         bool is_start = (event->flags & FRAG_EVENT_INITIAL) != 0 && i + 1 < trace->event_count;
         if (!is_start)
             frag_timeline_observe(timeline, i, &level);
     }
-    free(held);
+    frag_demand_end(&demand);
     return timeline;
 }
 

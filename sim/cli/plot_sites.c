@@ -1,0 +1,446 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/bytes.h"
+#include "sim/base/memory.h"
+#include "sim/cli/plot.h"
+#include "sim/cli/plot_groups.h"
+#include "sim/demand.h"
+#include "sim/series.h"
+
+static const frag_command_option options[] = {
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {.name = "by",
+     .argument = "WHAT",
+     .choices = "site|stream|pool|size-class",
+     .help = "what a layer stands for: the place in the program that asked, the stream, the pool, "
+             "or requests of about one size (default: site)"},
+    {.name = "top",
+     .argument = "N",
+     .help = "layers of their own, the largest at the peak first; the rest is one (default: 8)"},
+    {.name = "x",
+     .argument = "AXIS",
+     .choices = "events|time",
+     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+    {.name = "samples",
+     .argument = "N",
+     .help = "points of a layer's edge; peaks are never lost (default: 4000)"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+#define TOP_DEFAULT 8u
+#define TOP_MAX 20u
+#define NAME_CHARACTERS 30u
+
+/* Figures of a row of the series: all of it, each layer, the rest. */
+#define LAYERS_MAX (TOP_MAX + 1u)
+#define FIGURES_MAX (1u + LAYERS_MAX)
+
+typedef struct layer {
+    uint32_t key;
+    uint64_t peak_bytes; /* held when all was at its peak */
+    bool is_large;       /* then: at least a hundredth of all */
+    bool is_used;
+    frag_wide held; /* bytes times events */
+} layer;
+
+typedef struct stacking {
+    frag_plot plot;
+    frag_recording recording;
+    const frag_trace *trace;
+    frag_groups groups;
+    uint64_t top;
+    uint64_t samples;
+    uint64_t *times_ns; /* NULL: x is events */
+    uint64_t start;
+    uint64_t peak_event; /* the first drawn at which most was held */
+    uint64_t peak_bytes;
+    layer *layers;       /* every group; those of their own first, from the bottom up */
+    size_t layer_count;  /* of its own: at most top */
+    uint32_t *figure_of; /* by key: of the row; the last layer's where it has none */
+    bool has_rest;
+    char *names[LAYERS_MAX];
+    frag_series *series;
+    size_t row_count;
+} stacking;
+
+/* ---- who is large at the peak */
+
+static void find_peak(stacking *state)
+{
+    frag_demand demand;
+    frag_demand_change change;
+    uint64_t held = 0;
+    frag_demand_begin(&demand, state->trace);
+    state->start = frag_plot_start(state->trace);
+    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+        if (frag_demand_step(&demand, i, &change))
+            held += change.is_free ? 0 - change.bytes : change.bytes;
+        if (i >= state->start && held > state->peak_bytes) {
+            state->peak_bytes = held;
+            state->peak_event = i;
+        }
+    }
+    frag_demand_end(&demand);
+}
+
+/* What lies there all along goes to the bottom, what comes and goes on top of it. */
+static int compare_held(const void *left, const void *right)
+{
+    const layer *a = left;
+    const layer *b = right;
+    double held_a = frag_wide_value(a->held);
+    double held_b = frag_wide_value(b->held);
+    if (held_a > held_b || held_a < held_b)
+        return held_a > held_b ? -1 : 1;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* The largest at the peak; then, of those that hold next to nothing there, what is held longest. */
+static int compare_layers(const void *left, const void *right)
+{
+    const layer *a = left;
+    const layer *b = right;
+    if (a->is_large != b->is_large)
+        return a->is_large ? -1 : 1;
+    if (a->is_large && a->peak_bytes != b->peak_bytes)
+        return a->peak_bytes > b->peak_bytes ? -1 : 1;
+    return compare_held(left, right);
+}
+
+/* What is never freed is held to the end. */
+static void add_unfreed(stacking *state, const frag_demand *demand)
+{
+    uint64_t end = state->trace->event_count;
+    for (uint32_t slot = 0; slot < state->trace->slot_count; slot++) {
+        if (demand->alloc_of[slot] == 0)
+            continue;
+        uint64_t alloc_event = demand->alloc_of[slot] - 1;
+        uint32_t key = frag_groups_of_event(&state->groups, alloc_event);
+        frag_wide_add_product(&state->layers[key].held, state->trace->events[alloc_event].bytes,
+                              end - alloc_event);
+    }
+}
+
+static void find_layers(stacking *state)
+{
+    uint32_t count = state->groups.count;
+    frag_demand demand;
+    frag_demand_change change;
+    state->layers = frag_alloc(count, sizeof *state->layers);
+    for (uint32_t i = 0; i < count; i++)
+        state->layers[i].key = i;
+    frag_demand_begin(&demand, state->trace);
+    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+        if (!frag_demand_step(&demand, i, &change))
+            continue;
+        uint32_t key = frag_groups_of_event(&state->groups, change.alloc_event);
+        state->layers[key].is_used = true;
+        if (change.is_free)
+            frag_wide_add_product(&state->layers[key].held, change.bytes, i - change.alloc_event);
+        if (i <= state->peak_event)
+            state->layers[key].peak_bytes += change.is_free ? 0 - change.bytes : change.bytes;
+    }
+    add_unfreed(state, &demand);
+    frag_demand_end(&demand);
+    for (uint32_t i = 0; i < count; i++)
+        state->layers[i].is_large = state->layers[i].peak_bytes >= state->peak_bytes / 100 + 1;
+    qsort(state->layers, count, sizeof *state->layers, compare_layers);
+    while (state->layer_count < count && state->layer_count < state->top &&
+           state->layers[state->layer_count].is_used)
+        state->layer_count++;
+    qsort(state->layers, state->layer_count, sizeof *state->layers, compare_held);
+    state->figure_of = frag_alloc(count, sizeof *state->figure_of);
+    for (size_t i = 0; i < count; i++) {
+        bool is_rest = i >= state->layer_count;
+        state->figure_of[state->layers[i].key] = 1 + (uint32_t)(is_rest ? state->layer_count : i);
+        state->has_rest = state->has_rest || (is_rest && state->layers[i].is_used);
+    }
+}
+
+static void follow(stacking *state)
+{
+    uint32_t figure_count = 2 + (uint32_t)state->layer_count;
+    uint64_t row_min = frag_series_row_min(figure_count);
+    uint64_t figures[FIGURES_MAX] = {0};
+    frag_demand demand;
+    frag_demand_change change;
+    state->series = frag_series_create(
+        &(frag_series_shape){figure_count, figure_count, state->trace->event_count,
+                             state->samples > row_min ? state->samples : row_min});
+    frag_demand_begin(&demand, state->trace);
+    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+        if (frag_demand_step(&demand, i, &change)) {
+            uint32_t key = frag_groups_of_event(&state->groups, change.alloc_event);
+            uint64_t by = change.is_free ? 0 - change.bytes : change.bytes;
+            figures[0] += by;
+            figures[state->figure_of[key]] += by;
+        }
+        if (i >= state->start)
+            frag_series_observe(state->series, i, figures);
+    }
+    frag_demand_end(&demand);
+    state->row_count = frag_series_finish(state->series);
+}
+
+/* ---- data */
+
+static void name_layers(stacking *state)
+{
+    for (size_t i = 0; i < state->layer_count; i++) {
+        frag_text name = {0};
+        frag_groups_text(&state->groups, state->layers[i].key, NAME_CHARACTERS, &name);
+        state->names[i] = name.bytes;
+    }
+    state->names[state->layer_count] = frag_copy_text("other");
+}
+
+static uint64_t rest_at_peak(const stacking *state)
+{
+    uint64_t rest = state->peak_bytes;
+    for (size_t i = 0; i < state->layer_count; i++)
+        rest -= state->layers[i].peak_bytes;
+    return rest;
+}
+
+static void write_head(const stacking *state, const char *kind, uint64_t event, uint64_t bytes)
+{
+    FILE *stream = state->plot.data;
+    fprintf(stream, "%s,%" PRIu64 ",", kind, event);
+    if (state->times_ns != NULL)
+        fprintf(stream, "%" PRIu64, state->times_ns[event]);
+    fprintf(stream, ",%" PRIu64 ",", bytes);
+}
+
+/* First who the layers are, with what they hold at the peak; then the samples. */
+static void write_data(const stacking *state)
+{
+    FILE *stream = state->plot.data;
+    size_t shown = state->layer_count + 1;
+    fputs("kind,event,time_ns,requested_bytes,layer,name", stream);
+    for (size_t i = 0; i < state->layer_count; i++)
+        fprintf(stream, ",layer_%zu_bytes", i + 1);
+    fputs(",other_bytes\n", stream);
+    for (size_t i = 0; i < shown; i++) {
+        uint64_t bytes = i < state->layer_count ? state->layers[i].peak_bytes : rest_at_peak(state);
+        write_head(state, "layer", state->peak_event, bytes);
+        fprintf(stream, "%zu,", i + 1);
+        frag_text_write_csv(stream, state->names[i]);
+        for (size_t j = 0; j < shown; j++)
+            fputc(',', stream);
+        fputc('\n', stream);
+    }
+    for (size_t row = 0; row < state->row_count; row++) {
+        const uint64_t *figures = frag_series_figures(state->series, row);
+        write_head(state, "sample", frag_series_event(state->series, row), figures[0]);
+        fputc(',', stream);
+        for (size_t i = 0; i < shown; i++)
+            fprintf(stream, ",%" PRIu64, figures[1 + i]);
+        fputc('\n', stream);
+    }
+}
+
+/* ---- the figure */
+
+static const char *what(const stacking *state)
+{
+    static const char *const names[] = {
+        [FRAG_GROUP_SITE] = "call site",
+        [FRAG_GROUP_STREAM] = "stream",
+        [FRAG_GROUP_POOL] = "pool",
+        [FRAG_GROUP_SIZE_CLASS] = "size of the request",
+    };
+    return names[state->groups.grouping];
+}
+
+static void define(stacking *state)
+{
+    frag_plot *plot = &state->plot;
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    frag_text names[LAYERS_MAX] = {{0}};
+    const char *texts[LAYERS_MAX];
+    size_t shown = state->layer_count + 1;
+    for (size_t i = 0; i < shown; i++) {
+        uint64_t held = i < state->layer_count ? state->layers[i].peak_bytes : rest_at_peak(state);
+        frag_text_add(&names[i], "%4.1f %%  %s", 100.0 * (double)held / (double)state->peak_bytes,
+                      state->names[i]);
+        texts[i] = names[i].bytes;
+    }
+    frag_plot_define_texts(plot, "layers", texts, shown);
+    frag_plot_define_number(plot, "layer_count", (double)state->layer_count);
+    frag_plot_define_number(plot, "has_rest", state->has_rest ? 1 : 0);
+    frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
+    frag_plot_define_number(plot, "x_min", frag_plot_x(state->times_ns, state->start));
+    frag_plot_define_number(plot, "x_max",
+                            frag_plot_x(state->times_ns, state->trace->event_count - 1));
+    frag_plot_define_number(plot, "x_peak", frag_plot_x(state->times_ns, state->peak_event));
+    frag_plot_define_text(plot, "peak_text", frag_bytes_text(state->peak_bytes, bytes));
+    frag_plot_define_unit(plot, state->peak_bytes);
+    frag_text title = {0};
+    frag_text_add(&title, "%s, requested memory by %s", state->recording.name, what(state));
+    frag_plot_define_title(plot, title.bytes);
+    frag_text_destroy(&title);
+    for (size_t i = 0; i < shown; i++)
+        frag_text_destroy(&names[i]);
+}
+
+/* The layer at a height, in the row; layer_count + 1: above all. */
+static size_t layer_at(const stacking *state, const uint64_t *figures, double bytes)
+{
+    size_t i = 0;
+    for (double below = 0; i <= state->layer_count; i++) {
+        below += (double)figures[1 + i];
+        if (bytes < below)
+            break;
+    }
+    return i;
+}
+
+/* Of the samples of a column the one that holds most. NULL: it has none. */
+static const uint64_t *row_of(const stacking *state, double from, double to)
+{
+    const uint64_t *most = NULL;
+    for (size_t row = 0; row < state->row_count; row++) {
+        const uint64_t *figures = frag_series_figures(state->series, row);
+        double x = frag_plot_x(state->times_ns, frag_series_event(state->series, row));
+        if (x >= from && x < to && (most == NULL || figures[0] > most[0]))
+            most = figures;
+    }
+    return most;
+}
+
+/* With characters: a letter a layer; the rest is dots. */
+static void print_characters(const stacking *state)
+{
+    FILE *stream = frag_output_stream(state->plot.output);
+    size_t columns = state->plot.width - 12;
+    size_t shown = state->layer_count + 1;
+    size_t rows = state->plot.height > shown + 10 ? state->plot.height - shown - 5 : 6;
+    const uint64_t **at = frag_alloc(columns, sizeof *at);
+    double first = frag_plot_x(state->times_ns, state->start);
+    double end = frag_plot_x(state->times_ns, state->trace->event_count - 1);
+    double width = (end - first) / (double)columns;
+    char text[FRAG_BYTES_TEXT_MAX];
+    for (size_t i = 0; i < columns; i++) {
+        double from = first + width * (double)i;
+        at[i] = row_of(state, from, i + 1 < columns ? from + width : HUGE_VAL);
+        at[i] = at[i] == NULL && i > 0 ? at[i - 1] : at[i];
+    }
+    fprintf(stream, "%s, requested memory by %s\n", state->recording.name, what(state));
+    for (size_t row = rows; row-- > 0;) {
+        double height = (double)state->peak_bytes / (double)rows;
+        bool has_mark = row + 1 == rows || row == 0 || row == rows / 2;
+        uint64_t top = (uint64_t)(height * (double)(row == 0 ? 0 : row + 1));
+        fprintf(stream, "%10s ", has_mark ? frag_bytes_text(top, text) : "");
+        for (size_t i = 0; i < columns; i++) {
+            size_t found =
+                at[i] != NULL ? layer_at(state, at[i], height * ((double)row + 0.5)) : shown;
+            fputc(found >= shown                ? ' '
+                  : found == state->layer_count ? '.'
+                                                : (char)('a' + found),
+                  stream);
+        }
+        fputc('\n', stream);
+    }
+    if (state->times_ns != NULL)
+        fprintf(stream, "%11s%.3f to %.3f s\n", "", first, end);
+    else
+        fprintf(stream, "%11sevents %.0f to %.0f\n", "", first, end);
+    fprintf(stream, "\nat the peak, %s:\n", frag_bytes_text(state->peak_bytes, text));
+    for (size_t i = 0; i < shown; i++) {
+        uint64_t held = i < state->layer_count ? state->layers[i].peak_bytes : rest_at_peak(state);
+        if (i < state->layer_count || state->has_rest)
+            fprintf(stream, "  %c %5.1f%% %12s  %s\n",
+                    i < state->layer_count ? (char)('a' + i) : '.',
+                    100.0 * (double)held / (double)state->peak_bytes, frag_bytes_text(held, text),
+                    state->names[i]);
+    }
+    free(at);
+}
+
+static bool fill(stacking *state, frag_error *error)
+{
+    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    if (axis != NULL && strcmp(axis, "time") == 0 && state->trace->event_count > 0) {
+        state->times_ns = frag_plot_times(state->trace, error);
+        if (state->times_ns == NULL)
+            return false;
+    }
+    find_peak(state);
+    if (state->peak_bytes == 0) {
+        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
+        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+    }
+    if (state->groups.grouping == FRAG_GROUP_SITE && state->recording.site_count < 2)
+        frag_warn(state->plot.arguments, "%s holds no call stacks; --by size-class shows more",
+                  state->recording.name);
+    find_layers(state);
+    follow(state);
+    name_layers(state);
+    write_data(state);
+    state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
+    if (state->plot.is_written)
+        print_characters(state);
+    else
+        define(state);
+    return true;
+}
+
+static frag_grouping grouping_of(const frag_arguments *arguments)
+{
+    const char *by = frag_arguments_value(arguments, "by");
+    return by == NULL || strcmp(by, "site") == 0 ? FRAG_GROUP_SITE
+           : strcmp(by, "stream") == 0           ? FRAG_GROUP_STREAM
+           : strcmp(by, "pool") == 0             ? FRAG_GROUP_POOL
+                                                 : FRAG_GROUP_SIZE_CLASS;
+}
+
+static int sites_command(const frag_arguments *arguments)
+{
+    stacking state = {.top = TOP_DEFAULT, .samples = 4000};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_arguments_count(arguments, "top", 1, TOP_MAX, &state.top, &error) ||
+        !frag_arguments_count(arguments, "samples", 10, 1000000, &state.samples, &error) ||
+        !frag_plot_begin(&state.plot, "sites", arguments, &error)) {
+        code = frag_report(&error);
+    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
+        code = frag_report(&error);
+        frag_plot_abandon(&state.plot);
+    } else {
+        frag_groups_create(&state.groups, grouping_of(arguments), &state.recording, state.trace);
+        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
+        frag_groups_destroy(&state.groups);
+        frag_recording_destroy(&state.recording);
+    }
+    for (size_t i = 0; i < LAYERS_MAX; i++)
+        free(state.names[i]);
+    frag_series_destroy(state.series);
+    free(state.layers);
+    free(state.figure_of);
+    free(state.times_ns);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_plot_sites = {
+    .name = "sites",
+    .operands = "TRACE",
+    .summary = "requested bytes over events or time, layer by layer: who holds the memory",
+    .description =
+        "Draws what the program holds as layers that add up to it exactly: the call sites that "
+        "hold most at the peak, each with its share of it, and the rest above. What is held all "
+        "along lies at the bottom. A call site is the "
+        "innermost line of the program's own; frames of a framework are passed over. Streams, "
+        "pools and sizes can be told apart instead. No policy is asked.",
+    .examples = "fraglab plot sites train.pickle  # on the terminal\n"
+                "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = sites_command,
+};
