@@ -237,6 +237,70 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
     csv '{ sum = 0; for (i = c["requested_bytes"]; i <= c["page_slack_bytes"]; i++) sum += $i; if (sum != $c["reserved_bytes"]) exit 1 }' <"$out/rows.csv"
 }
 
+# Rows of a sweep of two options, as $out/rows.
+sweep_rows() {
+    printf '%s\n' 'name: grid' "traces: [$PWD/$S/gpt-varlen.pickle.zst]" 'policies:' '  - policy: pytorch' '    options:' \
+        '      max_split_size_mb: [unlimited, {from: 128, to: 512, factor: 2}]' 'capacities: [8GiB, 6GiB, unlimited]' >"$out/e.yaml"
+    ./fraglab sweep "$out/e.yaml" -q -f -o "$out/rows"
+}
+
+@test "the cells of a heat map are single runs, in order of their values" {
+    sweep_rows
+    ./fraglab plot heat "$out/rows" --x policy.max_split_size_mb --y capacity --z peak_reserved --format csv >"$out/csv"
+    [ "$(csv '{ printf "%s ", $4 }' <"$out/csv" | cut -d" " -f1-4)" = "128 256 512 unlimited" ]
+    [ "$(csv '$2 == 0 { printf "%s,", $5 }' <"$out/csv")" = "6 GiB,8 GiB,unlimited," ]
+    cells=0
+    while IFS=, read -r kind split capacity z event; do
+        ./fraglab run $S/gpt-varlen.pickle.zst --policy "pytorch:max_split_size_mb=$split" --capacity "${capacity// /}" --format csv >"$out/run"
+        [ "$event" = "$(csv '{ print $c["oom.event"] }' <"$out/run")" ]
+        if [ "$kind" = value ]; then
+            [ "$z" = "$(csv '{ print $c["peak.reserved_bytes"] }' <"$out/run")" ]
+        else
+            [ "$kind" = oom ] && [ -z "$z" ]
+        fi
+        cells=$((cells + 1))
+    done < <(csv '{ print $1 "," $4 "," $5 "," $6 "," $7 }' <"$out/csv")
+    [ "$cells" -eq 12 ]
+    # The order of the rows is no matter; a row that is missing is a cell that says so.
+    tac "$out/rows" | ./fraglab plot heat - --x max_split_size_mb --y device.capacity_bytes --format csv | cut -d, -f1-7 | diff <(cut -d, -f1-7 "$out/csv") -
+    sed 5d "$out/rows" | ./fraglab plot heat - --x max_split_size_mb --y capacity --format csv >"$out/less"
+    [ "$(diff "$out/csv" "$out/less" | grep -c '^> missing')" -eq 1 ]
+    [ "$(grep -c ^missing "$out/less")" -eq 1 ]
+    for ending in svg png pdf; do draw heat $ending "$out/rows" --x max_split_size_mb --y capacity; done
+    ./fraglab plot heat "$out/rows" --x max_split_size_mb --y capacity | grep -q 'OOM'
+    ./fraglab plot heat "$out/rows" --x max_split_size_mb --y capacity -o "$out/a.svg" --script "$out/a.gp"
+    gnuplot "$out/a.gp" | cmp - "$out/a.svg"
+}
+
+@test "rows that are no grid, or stand for one cell, are refused with what to do" {
+    sweep_rows
+    refused() { # exit code, words, operands
+        code=$1 words=$2
+        shift 2
+        run ./fraglab plot heat "$@" --format csv
+        echo "$output"
+        [ "$status" -eq "$code" ] && [[ $output == *"$words"* ]] && [ "${#lines[@]}" -eq 1 ]
+    }
+    refused 2 "needs --x and --y" "$out/rows" --x capacity
+    refused 2 "no field 'no_such'" "$out/rows" --x no_such --y capacity
+    refused 2 "may be" "$out/rows" --x reserved --y capacity
+    refused 3 "but another device.capacity_bytes; choose with --where 'device.capacity_bytes=8 GiB'" "$out/rows" --x max_split_size_mb --y trace.name
+    refused 3 "nothing to compare" "$out/rows" --x seed --y trace.name
+    refused 3 "rows 1 and 13 have the same" "$out/rows" "$out/rows" --x max_split_size_mb --y capacity
+    refused 2 "no row has policy.name=tlsf" "$out/rows" --x max_split_size_mb --y capacity --where policy.name=tlsf
+    refused 3 "no row has a number as trace.name" "$out/rows" --x max_split_size_mb --y capacity --z trace.name
+    refused 2 "no row has capacity=3GiB" "$out/rows" --x max_split_size_mb --y trace.name --where capacity=3GiB
+    refused 2 "no field and value" "$out/rows" --x max_split_size_mb --y trace.name --where capacity
+    refused 3 "2:7: " "$out/rows" <(head -n 1 "$out/rows"; echo '{"peak"') --x max_split_size_mb --y capacity
+    refused 3 "there are no rows" <(echo) --x max_split_size_mb --y capacity
+    sed '3s/"max_split_size_mb":[^,]*,//' "$out/rows" >"$out/odd"
+    refused 3 "row 3 has no policy.options.max_split_size_mb" "$out/odd" --x max_split_size_mb --y capacity
+    ./fraglab plot heat "$out/rows" --x max_split_size_mb --y trace.name --where capacity=8GiB --format csv | grep -c ^value | grep -qx 4
+    # What has no grid: every row its own value.
+    awk '{ sub(/"max_split_size_mb":[^,]*/, "\"max_split_size_mb\":" NR); sub(/"seed":null/, "\"seed\":" NR); print }' "$out/rows" >"$out/random"
+    refused 3 "no grid: 12 rows for 12 values of policy.options.max_split_size_mb times 12 of seed" "$out/random" --x max_split_size_mb --y seed
+}
+
 @test "the points of a front are rows of runs, and its policies are those that none beats" {
     printf '%s\n' "name: Test" "calls:" "  malloc: {base_us: 30}" "  free: {base_us: 40}" "  map: {base_us: 90}" \
         "  unmap: {base_us: 100}" >"$out/latency.yaml"

@@ -122,5 +122,6 @@ extern const frag_command frag_command_plot_survival;
 extern const frag_command frag_command_plot_front;
 extern const frag_command frag_command_plot_fragmentation;
 extern const frag_command frag_command_plot_sites;
+extern const frag_command frag_command_plot_heat;
 
 #endif

@@ -6,6 +6,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_rows.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -62,13 +63,9 @@ static bar *add_bar(barring *state, const char *trace, uint64_t device, const ch
 
 /* ---- rows of fraglab run */
 
-#define LINE_BYTES_MAX ((size_t)1 << 20)
-
-static bool read_row(barring *state, const char *line, size_t length, frag_error *error)
+static bool take_row(void *context, frag_json *row, frag_error *error)
 {
-    frag_json *row = frag_json_parse(line, length, error);
-    if (row == NULL)
-        return false;
+    barring *state = context;
     const char *schema = NULL;
     const char *trace = NULL;
     const char *policy = NULL;
@@ -103,34 +100,6 @@ static bool read_row(barring *state, const char *line, size_t length, frag_error
     }
     frag_json_destroy(row);
     return ok;
-}
-
-static bool read_rows(barring *state, frag_input *input, frag_error *error)
-{
-    for (uint64_t number = 1;; number++) {
-        const unsigned char *bytes = NULL;
-        const unsigned char *end = NULL;
-        size_t count = 0;
-        for (size_t wanted = 4096; end == NULL; wanted *= 4) {
-            if (!frag_input_peek(input, wanted, &bytes, &count, error))
-                return false;
-            end = count > 0 ? memchr(bytes, '\n', count) : NULL;
-            if (end != NULL || count < wanted)
-                break;
-            if (wanted > LINE_BYTES_MAX)
-                return frag_fail_line(error, number, 0,
-                                      "the line has more than 1 MiB; expected a row");
-        }
-        if (count == 0)
-            return true;
-        size_t length = end != NULL ? (size_t)(end - bytes) : count;
-        bool is_blank = length == 0 || (length == 1 && bytes[0] == '\r');
-        if (!is_blank && !read_row(state, (const char *)bytes, length, error)) {
-            error->line = number;
-            return false;
-        }
-        frag_input_skip(input, length + (end != NULL ? 1 : 0));
-    }
 }
 
 /* ---- traces */
@@ -195,7 +164,7 @@ static bool read_operand(barring *state, const char *path, frag_trace_format for
     size_t count = 0;
     bool ok = frag_input_peek(input, 1, &bytes, &count, error);
     if (ok && format == FRAG_FORMAT_AUTO && count > 0 && bytes[0] == '{') {
-        ok = read_rows(state, input, error);
+        ok = frag_plot_each_row(input, take_row, state, error);
     } else if (ok) {
         frag_load_options load = {.format = format};
         frag_findings findings = {0};
