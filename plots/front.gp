@@ -1,12 +1,13 @@
 # How far each policy is above the bound, over what it costs in device calls or in their time.
 # By hand: gnuplot -e "data = 'front.csv'; scripts = 'plots'" plots/front.gp > front.svg
 load scripts.'/style.gp'
-if (!exists("is_by_time")) is_by_time = 0
+if (!exists("is_by_time")) stats data using 'calls' nooutput; all_records = STATS_records; stats data using (column('time_ns') + 0 * column('calls')) nooutput; is_by_time = STATS_records == all_records
 if (!exists("over_least")) over_least = 0.1
+if (!exists("has_names")) has_apart = 1; has_others = 1; has_planned = 1; array has_names[6] = [1, 1, 1, 1, 1, 1]
 
 x_unit = is_by_time ? 1e6 : 1.0
 cost(_) = column(is_by_time ? 'time_ns' : 'calls') / x_unit
-if (!exists("x_least")) x_least = 1; x_most = 100000; y_most = 1000
+if (!exists("x_least")) stats data using (cost(0)) nooutput; x_least = STATS_min * x_unit / 1.5; x_most = STATS_max * x_unit * 3; stats data using 'over_bound_percent' nooutput; y_most = STATS_max * 1.5
 
 set logscale xy
 set xlabel is_by_time ? 'modelled time of device calls (ms)' : 'device calls that move memory'
@@ -23,17 +24,20 @@ set grid xtics ytics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
 is_drawn(front) = column('is_oom') == 0 && column('is_front') == front
 x(front) = is_drawn(front) ? cost(0) : NaN
 over(_) = column('over_bound_percent')
-# Where a name stands beside its point: at its right (1), its left (-1) or in its middle, lines above.
-named(front, side, lines) = is_drawn(front) && column('name_x') == side && column('name_y') == lines ? cost(0) : NaN
+# Where names begin (1), end (-1) or have their middle.
+name_x(front, side) = is_drawn(front) && column('name_side') == side ? column('name_cost') / x_unit : NaN
+name_y(_) = column('name_over_percent')
+apart(_) = column('is_oom') == 0 && column('is_name_apart') == 1 ? cost(0) : NaN
 ink(front) = front ? '#000000' : '#777777'
 
 # The line of the front goes on over the points between.
 set datafile missing NaN
 plot \
     data using (x(1)):(over(0)) smooth unique with steps linewidth 1.2 linecolor '#56B4E9' dashtype 2, \
-    data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#999999', \
-    data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#999999', \
+    for [i = 1:has_apart] data using (apart(0)):(over(0)):(column('name_cost') / x_unit - cost(0)):(name_y(0) - over(0)) with vectors nohead linewidth 0.5 linecolor '#BBBBBB', \
+    for [i = 1:has_others] data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#888888', \
+    for [i = 1:has_planned] data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#888888', \
     data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2', \
-    for [front = 0:1] for [up = -5:5] data using (named(front, 1, up)):(over(0)):(strcol('policy')) with labels left offset 0.9, 0.85 * up noenhanced textcolor rgb ink(front), \
-    for [front = 0:1] for [up = -5:5] data using (named(front, -1, up)):(over(0)):(strcol('policy')) with labels right offset -0.9, 0.85 * up noenhanced textcolor rgb ink(front), \
-    for [front = 0:1] for [up = -5:5] data using (named(front, 0, up)):(over(0)):(strcol('policy')) with labels center offset 0, 0.85 * up noenhanced textcolor rgb ink(front)
+    for [front = 0:1] for [i = 1:has_names[3 * front + 1]] data using (name_x(front, -1)):(name_y(0)):(strcol('policy')) with labels right noenhanced textcolor rgb ink(front), \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 2]] data using (name_x(front, 0)):(name_y(0)):(strcol('policy')) with labels center noenhanced textcolor rgb ink(front), \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 3]] data using (name_x(front, 1)):(name_y(0)):(strcol('policy')) with labels left noenhanced textcolor rgb ink(front)

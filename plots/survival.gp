@@ -3,7 +3,7 @@
 load scripts.'/style.gp'
 if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
 if (!exists("max_bytes")) stats data using 'capacity_bytes' nooutput; max_bytes = STATS_max; first_bytes = STATS_min; bound_text = ''
-if (!exists("packing_bytes")) packing_bytes = 0
+if (!exists("packing_bytes")) packing_bytes = 0; packing_text = ''
 
 is(kind, i) = strcol('kind') eq kind && column('series') == i
 capacity(_) = column('capacity_bytes') / unit_bytes
@@ -17,11 +17,13 @@ set yrange [0:105]
 set ytics 0, 20, 100
 set key title 'policy: least capacity that survives' noenhanced
 set arrow 1 from first_bytes / unit_bytes, graph 0 to first_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 2
-set label 1 'requested at the peak' at first_bytes / unit_bytes, graph 0.03 left rotate by 90 offset 0.8, 0 textcolor '#222222'
-if (packing_bytes > 0) { set arrow 2 from packing_bytes / unit_bytes, graph 0 to packing_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 4; set label 2 'offline packing' at packing_bytes / unit_bytes, graph 0.97 right rotate by 90 offset 0.8, 0 textcolor '#222222' }
-if (is_terminal && packing_bytes > 0) unset label 2; unset arrow 2
-if (is_terminal) unset label 1; unset arrow 1
+if (packing_bytes > 0) { set arrow 2 from packing_bytes / unit_bytes, graph 0 to packing_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 4 }
+if (is_terminal) unset arrow 1; unset arrow 2
+# Curves that lie on each other: the first are broader and show at both sides of the later ones.
+thick(i) = 1.6 + (policy_count > 1 ? 2.2 * (policy_count - i) / (policy_count - 1.0) : 0.4)
 
 plot \
-    for [i = 1:policy_count] data using (is('curve', i) ? capacity(0) : NaN):(served('curve', i)) with steps linewidth 1.8 linecolor rgb colour(i) dashtype dash(i) title policies[i], \
-    for [i = 1:policy_count] data using (is('least', i) ? capacity(0) : NaN):(served('least', i)) with points pointtype 7 pointsize 1.1 linecolor rgb colour(i) notitle
+    for [i = 1:policy_count] data using (is('curve', i) ? capacity(0) : NaN):(served('curve', i)) with steps linewidth thick(i) linecolor rgb colour(i) dashtype dash(i) title policies[i], \
+    for [i = 1:policy_count] data using (is('least', i) ? capacity(0) : NaN):(served('least', i)) with points pointtype 7 pointsize 1.1 linecolor rgb colour(i) notitle, \
+    for [i = 1:!is_terminal] keyentry with lines linewidth 1 linecolor '#222222' dashtype 2 title 'requested at the peak'.bound_text, \
+    for [i = 1:packing_bytes > 0 && !is_terminal] keyentry with lines linewidth 1 linecolor '#222222' dashtype 4 title 'offline packing'.packing_text

@@ -6,6 +6,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_names.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -22,16 +23,6 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-/* Where a name may stand beside its point, in the order of preference: to the right (1), the left
- * (-1) or in the middle, and so many lines above. */
-static const struct {
-    int x, y;
-} sides[] = {{1, 0}, {-1, 0}, {0, 1},  {0, -1},  {1, 1}, {1, -1}, {-1, 1}, {-1, -1},
-             {1, 2}, {1, -2}, {-1, 2}, {-1, -2}, {1, 3}, {1, -3}, {-1, 3}, {-1, -3},
-             {1, 4}, {1, -4}, {-1, 4}, {-1, -4}, {1, 5}, {1, -5}};
-
-#define SIDE_COUNT (sizeof sides / sizeof sides[0])
-
 typedef struct point {
     const char *policy;
     uint64_t reserved_bytes;
@@ -41,7 +32,11 @@ typedef struct point {
     bool has_oom;    /* it did less work: its peak and its calls say nothing */
     bool is_planned; /* it saw the trace first, which no allocator can: a bound, not a rival */
     bool is_front;
-    size_t side; /* where its name stands: see sides */
+    /* Where its name stands, in the units of the axes. */
+    double name_cost;
+    double name_over;
+    int name_side;
+    bool is_name_apart;
 } point;
 
 typedef struct fronting {
@@ -142,8 +137,8 @@ static void write_data(const fronting *state)
 {
     FILE *stream = state->plot.data;
     fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_"
-          "front,name_x,"
-          "name_y\n",
+          "front,name_cost,"
+          "name_over_percent,name_side,is_name_apart\n",
           stream);
     for (size_t i = 0; i < state->policies.count; i++) {
         const point *at = &state->points[i];
@@ -153,89 +148,120 @@ static void write_data(const fronting *state)
                 at->calls);
         if (at->is_time_modelled)
             fprintf(stream, "%.0f", at->time_ns);
-        fprintf(stream, ",%d,%d,%d,%d,%d\n", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
-                at->is_front ? 1 : 0, sides[at->side].x, sides[at->side].y);
+        fprintf(stream, ",%d,%d,%d,", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
+                at->is_front ? 1 : 0);
+        if (at->has_oom)
+            fputs(",,,\n", stream);
+        else
+            fprintf(stream, "%.6g,%.6g,%d,%d\n", at->name_cost, at->name_over, at->name_side,
+                    at->is_name_apart ? 1 : 0);
     }
 }
 
-/* ---- names that do not cover one another */
-
-typedef struct box {
-    double left, right, low, high; /* pixels */
-} box;
-
-static bool overlaps(const box *a, const box *b)
-{
-    return a->left < b->right && b->left < a->right && a->low < b->high && b->low < a->high;
-}
-
-static box name_box(const point *at, double x, double y, size_t side)
-{
-    double width = 7.0 * (double)strlen(at->policy) + 4;
-    double across = sides[side].y == 0 ? 8 : 3;
-    double left = sides[side].x > 0   ? x + across
-                  : sides[side].x < 0 ? x - across - width
-                                      : x - width / 2;
-    double low = y - 7 + 14.0 * sides[side].y;
-    return (box){left, left + width, low + 0.5, low + 13.5};
-}
+/* ---- where names stand */
 
 /* Where the points are on a picture of 800 by 500, near enough. */
 typedef struct axis_ends {
     double x_least, x_most, y_most;
 } axis_ends;
 
+#define WIDTH 695.0
+#define HEIGHT 405.0
+
 static double x_of(const fronting *state, const axis_ends *ends, const point *at)
 {
     double cost = cost_of(state, at);
     double x = log(cost < ends->x_least ? ends->x_least : cost);
-    return 700 * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
+    return WIDTH * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
 }
 
 static double y_of(const fronting *state, const axis_ends *ends, const point *at)
 {
-    return 400 * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
+    return HEIGHT * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
 }
 
-/* Each name takes the first side on which it covers nothing, or else as little as can be: rather a
- * point than a name. Those of the front choose first. */
+static int compare_tags(const void *left, const void *right)
+{
+    const frag_tag *a = left;
+    const frag_tag *b = right;
+    return a->x < b->x ? -1 : a->x > b->x;
+}
+
+/* The steps of the front, from left to right. */
+static size_t find_steps(const frag_tag *tags, size_t count, frag_tag_line *lines)
+{
+    frag_tag *front = frag_alloc(count, sizeof *front);
+    size_t front_count = 0;
+    size_t line_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (tags[i].is_important)
+            front[front_count++] = tags[i];
+    qsort(front, front_count, sizeof *front, compare_tags);
+    for (size_t i = 1; i < front_count; i++) {
+        const frag_tag *a = &front[i - 1];
+        const frag_tag *b = &front[i];
+        lines[line_count++] = (frag_tag_line){a->x, a->y, b->x, a->y};
+        lines[line_count++] = (frag_tag_line){b->x, a->y, b->x, b->y};
+    }
+    free(front);
+    return line_count;
+}
+
 static void place_names(fronting *state, const axis_ends *ends)
 {
-    size_t count = state->policies.count;
-    box *taken = frag_alloc(2 * count, sizeof *taken);
-    size_t taken_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        const point *at = &state->points[i];
-        double x = x_of(state, ends, at);
-        double y = y_of(state, ends, at);
-        if (!at->has_oom)
-            taken[taken_count++] = (box){x - 3, x + 3, y - 3, y + 3};
-    }
-    size_t point_count = taken_count;
-    for (size_t turn = 0; turn < 2 * count; turn++) {
-        point *at = &state->points[turn % count];
-        if (at->has_oom || at->is_front != (turn < count))
+    size_t policy_count = state->policies.count;
+    frag_tag *tags = frag_alloc(policy_count, sizeof *tags);
+    point **named = frag_alloc(policy_count, sizeof(point *));
+    frag_tag_line *lines = frag_alloc(2 * policy_count, sizeof *lines);
+    size_t count = 0;
+    for (size_t i = 0; i < policy_count; i++) {
+        point *at = &state->points[i];
+        if (at->has_oom)
             continue;
-        double x = x_of(state, ends, at);
-        double y = y_of(state, ends, at);
-        size_t fewest = SIZE_MAX;
-        for (size_t side = 0; side < SIDE_COUNT; side++) {
-            box name = name_box(at, x, y, side);
-            size_t covered = name.left < 0 || name.right > 790 || name.low < 2 ? 4 : 0;
-            covered += at->is_front && side == 0 ? 1 : 0; /* where its line goes on */
-            for (size_t i = 0; i < taken_count; i++)
-                covered += !overlaps(&name, &taken[i]) ? 0 : i < point_count ? 1 : 4;
-            if (covered >= fewest)
-                continue;
-            fewest = covered;
-            at->side = side;
-        }
-        taken[taken_count++] = name_box(at, x, y, at->side);
+        named[count] = at;
+        tags[count++] = (frag_tag){.x = x_of(state, ends, at),
+                                   .y = y_of(state, ends, at),
+                                   .characters = strlen(at->policy),
+                                   .is_important = at->is_front};
     }
-    free(taken);
+    frag_tag_field field = {WIDTH, HEIGHT, lines, find_steps(tags, count, lines)};
+    frag_plot_place_names(tags, count, &field);
+    double across = log(ends->x_most) - log(ends->x_least);
+    double up = log(ends->y_most / over_least);
+    for (size_t i = 0; i < count; i++) {
+        named[i]->name_cost = ends->x_least * exp(tags[i].name_x / WIDTH * across);
+        named[i]->name_over = over_least * exp(tags[i].name_y / HEIGHT * up);
+        named[i]->name_side = tags[i].side;
+        named[i]->is_name_apart = tags[i].is_apart;
+    }
+    free(lines);
+    free(named);
+    free(tags);
 }
 
 /* ---- the figure */
+
+/* What there is of each kind: gnuplot complains of a plot without a point. */
+static void define_kinds(fronting *state)
+{
+    uint64_t names[6] = {0}; /* those of the front last; right, middle, left */
+    bool has_apart = false;
+    bool has_others = false;
+    bool has_planned = false;
+    for (size_t i = 0; i < state->policies.count; i++) {
+        const point *at = &state->points[i];
+        if (at->has_oom)
+            continue;
+        names[(at->is_front ? 3 : 0) + at->name_side + 1] = 1;
+        has_apart = has_apart || at->is_name_apart;
+        has_others = has_others || (!at->is_front && !at->is_planned);
+        has_planned = has_planned || at->is_planned;
+    }
+    frag_plot_define_numbers(&state->plot, "has_names", names, 6);
+    frag_plot_define_number(&state->plot, "has_apart", has_apart ? 1 : 0);
+    frag_plot_define_number(&state->plot, "has_others", has_others ? 1 : 0);
+    frag_plot_define_number(&state->plot, "has_planned", has_planned ? 1 : 0);
+}
 
 static void define(fronting *state, const axis_ends *ends)
 {
@@ -251,6 +277,7 @@ static void define(fronting *state, const axis_ends *ends)
     frag_plot_define_number(plot, "x_least", ends->x_least);
     frag_plot_define_number(plot, "x_most", ends->x_most);
     frag_plot_define_number(plot, "y_most", ends->y_most);
+    define_kinds(state);
 }
 
 static int compare_points(const void *left, const void *right)

@@ -199,7 +199,10 @@ static void define(surviving *state, uint64_t max_bytes)
     frag_plot_define_number(plot, "first_bytes", (double)state->first);
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
     frag_plot_define_unit(plot, max_bytes);
-    frag_plot_define_text(plot, "bound_text", frag_bytes_text(state->first, bytes));
+    frag_text bound = {0};
+    frag_text_add(&bound, ": %s", frag_bytes_text(state->trace->stats.peak_requested_bytes, bytes));
+    frag_plot_define_text(plot, "bound_text", bound.bytes);
+    frag_text_destroy(&bound);
     frag_plot_define_title(plot, state->recording.name);
     for (size_t i = 0; i < count; i++)
         frag_text_destroy(&names[i]);
@@ -231,6 +234,11 @@ static bool fill(surviving *state, frag_error *error)
     frag_plot_define_number(&state->plot, "packing_bytes",
                             packing.bytes > 0 ? (double)frag_round_up(marked, state->page_bytes)
                                               : 0);
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    frag_text packed = {0};
+    frag_text_add(&packed, ": %s", frag_bytes_text(packing.bytes, bytes));
+    frag_plot_define_text(&state->plot, "packing_text", packed.bytes);
+    frag_text_destroy(&packed);
     fputs("kind,series,policy,capacity_bytes,same_below_bytes,oom_event,served_requests,served_"
           "ratio\n",
           state->plot.data);
