@@ -17,6 +17,7 @@ do for [i = 1:bar_count] { set ytics add (labels[i] -lines[i]) }
 do for [i = 1:bar_count] { if (strlen(heads[i]) > 0) { set label heads[i] at graph 0, first 1 - lines[i] left offset 0.5, 0 noenhanced textcolor '#222222' } }
 set grid noytics xtics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
 set border 1
+set key maxcols 4
 
 ends(_) = sprintf('%.2f%s', column('reserved_bytes') / unit_bytes, column('is_oom') == 1 ? ' OOM' : '')
 plot \

@@ -25,6 +25,9 @@ array colours[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B
 colour(i) = colours[(int(i) - 1) % 8 + 1]
 # Lines beyond the eighth repeat the colours with other dashes.
 dash(i) = int(i) > 16 ? 4 : int(i) > 8 ? 2 : 1
+# Of n lines the first are broader: they show at both sides of a later one that lies on them, and
+# can be told apart in print without colours.
+thick(i, n) = n > 1 ? 1.5 + 1.4 * (n - i) / (n - 1.0) : 1.8
 
 set title title_text noenhanced offset 0, 0
 set border 3 linewidth 0.8 linecolor '#444444'

@@ -44,7 +44,8 @@ typedef enum frag_plot_format {
                  "terminal"},                                                                      \
     {                                                                                              \
         .name = "height", .argument = "N",                                                         \
-        .help = "as --width, in the other direction, or lines of the terminal"                     \
+        .help = "as --width, in the other direction (default: in proportion to it), or lines of "  \
+                "the terminal"                                                                     \
     }
 
 #define FRAG_PLOT_DEVICE_OPTION                                                                    \
@@ -59,6 +60,7 @@ typedef struct frag_plot {
     frag_plot_format format;
     uint64_t width;
     uint64_t height;
+    double scale;        /* of a figure that is 800 pixels wide */
     bool has_figure;     /* false: only the script is wanted */
     bool has_picture;    /* instead of data: see frag_plot_picture */
     frag_output *output; /* NULL: no figure */
@@ -77,6 +79,9 @@ typedef struct frag_plot {
  * that nothing is computed in vain. On failure everything is undone. */
 bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
                      frag_error *error);
+
+/* So many pixels of a figure that is 800 wide, at the width of this one. */
+uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels);
 
 /* Variables of the gnuplot script. Texts may hold anything. */
 void frag_plot_define_text(frag_plot *plot, const char *name, const char *value);

@@ -256,7 +256,7 @@ static void define(barring *state)
     for (size_t j = 0; j < PARTS; j++)
         shown[j] = used[j] ? 1 : 0;
     /* Bars stay thick enough to carry their names. */
-    uint64_t height = (plot->format == FRAG_PLOT_PNG ? 2u : 1u) * (130 + 20 * line);
+    uint64_t height = frag_plot_pixels(plot, 130 + 20 * line);
     if (!frag_arguments_has(plot->arguments, "height") && height > plot->height && height <= 20000)
         plot->height = height;
     frag_plot_define_texts(plot, "labels", labels, count);

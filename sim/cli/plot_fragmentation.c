@@ -260,9 +260,8 @@ static void define_sizes(fragmenting *state)
 static void define(fragmenting *state)
 {
     frag_plot *plot = &state->plot;
-    uint64_t tall = TALL_PIXELS * (plot->format == FRAG_PLOT_PNG ? 2u : 1u);
     if (!frag_arguments_has(plot->arguments, "height") && plot->format != FRAG_PLOT_TERMINAL)
-        plot->height = tall;
+        plot->height = frag_plot_pixels(plot, TALL_PIXELS);
     define_sizes(state);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "x_min", frag_plot_x(state->times_ns, state->holes.start));

@@ -75,10 +75,21 @@ static bool read_size(frag_plot *plot, frag_error *error)
         plot->width = window.ws_col - 1u;
         plot->height = window.ws_row - 2u;
     }
-    return frag_arguments_count(plot->arguments, "width", is_terminal ? 40 : 200, SIDE_MAX,
-                                &plot->width, error) &&
-           frag_arguments_count(plot->arguments, "height", is_terminal ? 12 : 100, SIDE_MAX,
+    uint64_t usual = plot->width;
+    if (!frag_arguments_count(plot->arguments, "width", is_terminal ? 40 : 200, SIDE_MAX,
+                              &plot->width, error))
+        return false;
+    plot->scale = is_terminal ? 1 : (double)plot->width / 800.0;
+    if (!is_terminal && plot->width != usual)
+        plot->height = frag_plot_pixels(plot, 500);
+    return frag_arguments_count(plot->arguments, "height", is_terminal ? 12 : 100, SIDE_MAX,
                                 &plot->height, error);
+}
+
+uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
+{
+    uint64_t scaled = (uint64_t)((double)pixels * plot->scale + 0.5);
+    return scaled < 100 ? 100 : scaled < SIDE_MAX ? scaled : SIDE_MAX;
 }
 
 /* ---- what is needed to draw */
