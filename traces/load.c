@@ -44,9 +44,7 @@ void frag_findings_add(frag_findings *findings, const char *kind, const char *me
     vsnprintf(finding->first, sizeof finding->first, format, arguments);
     va_end(arguments);
     /* It may hold text of the recording, which is not to reach a terminal as it is. */
-    for (char *at = finding->first; *at != '\0'; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+    frag_text_make_plain(finding->first);
 }
 
 uint64_t frag_findings_inconsistencies(const frag_findings *findings)

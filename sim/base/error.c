@@ -5,19 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is quoted of an input keeps to one line, and no control character reaches a terminal. */
-static void make_plain(char *text)
-{
-    for (char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || (unsigned char)*c == 0x7f)
-            *c = '?';
-}
+#include "sim/base/text.h"
 
 static void fill(frag_error *error, frag_error_code code, const char *format, va_list arguments)
 {
     error->code = code;
     vsnprintf(error->sentence, sizeof error->sentence, format, arguments);
-    make_plain(error->sentence);
+    /* What is quoted of an input keeps to one line and does not command a terminal. */
+    frag_text_make_plain(error->sentence);
 }
 
 bool frag_fail(frag_error *error, frag_error_code code, const char *format, ...)
@@ -61,7 +56,7 @@ bool frag_error_in(frag_error *error, const char *where)
 {
     if (error != NULL && error->where[0] == '\0') {
         snprintf(error->where, sizeof error->where, "%s", where);
-        make_plain(error->where);
+        frag_text_make_plain(error->where);
     }
     return false;
 }
