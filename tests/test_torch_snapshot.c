@@ -209,6 +209,80 @@ static void concludes_calls_of_empty_cache_only_from_proof(void **state)
     unload(&import);
 }
 
+static void knows_what_garbage_collection_does_not_give_back(void **state)
+{
+    (void)state;
+    expect("empty-with-gc", "segment_alloc 314572800 @0\n"
+                            "alloc s0 314572800 @0\n"
+                            "free s0 @0\n"
+                            "empty_cache inferred\n"
+                            "segment_free 314572800 @0\n"
+                            "segment_alloc 104857600 @307200\n"
+                            "alloc s0 104857600 @307200\n"
+                            "free s0 @307200\n"
+                            "empty_cache inferred\n" /* below the share */
+                            "segment_free 104857600 @307200\n"
+                            "segment_alloc 167772160 @409600\n"
+                            "alloc s0 167772160 @409600\n"
+                            "segment_alloc 2097152 @614400\n"
+                            "alloc s1 512 @614400\n"
+                            "free s1 @614400\n"
+                            "empty_cache inferred\n" /* small */
+                            "segment_free 2097152 @614400\n"
+                            "segment_alloc 31457280 @716800\n"
+                            "alloc s1 31457280 @716800\n"
+                            "free s1 @716800\n"
+                            "segment_free 31457280 @716800\n"
+                            "segment_alloc 41943040 @819200\n"
+                            "alloc s1 41943040 @819200\n");
+}
+
+static void knows_what_would_have_served_without_a_wait(void **state)
+{
+    (void)state;
+    expect("empty-waited", "segment_alloc 62914560 @0\n"
+                           "alloc s0 20971520 @0\n"
+                           "alloc s1 41943040 @20480\n"
+                           "free deferred s1 @20480\n"
+                           "free s0 @0\n"
+                           "complete s1 @20480\n"
+                           "empty_cache inferred\n"
+                           "segment_free 62914560 @0\n"
+                           "segment_alloc 73400320 @102400\n"
+                           "alloc s1 15728640 @102400\n"
+                           "alloc s0 57671680 @117760\n"
+                           "free deferred s1 @102400\n"
+                           "free s0 @117760\n"
+                           "segment_free 73400320 @102400\n"
+                           "segment_alloc 16777216 @204800\n"
+                           "alloc s0 15728640 @204800\n"
+                           "complete s1 @102400\n");
+}
+
+static void knows_what_a_retry_gives_back_first(void **state)
+{
+    (void)state;
+    expect("empty-oversize", "segment_alloc 83886080 @0\n"
+                             "alloc s0 83886080 @0\n"
+                             "segment_alloc 104857600 @102400\n"
+                             "alloc s1 104857600 @102400\n"
+                             "free s0 @0\n"
+                             "free s1 @102400\n"
+                             "empty_cache inferred\n"
+                             "segment_free 83886080 @0\n"
+                             "segment_free 104857600 @102400\n"
+                             "segment_alloc 136314880 @204800\n"
+                             "alloc s1 136314880 @204800\n"
+                             "segment_alloc 146800640 @409600\n"
+                             "alloc s0 146800640 @409600\n"
+                             "free s0 @409600\n"
+                             "free s1 @204800\n"
+                             "segment_free 146800640 @409600\n"
+                             "segment_free 136314880 @204800\n"
+                             "segment_alloc 209715200 @614400\n"
+                             "alloc s1 209715200 @614400\n");
+}
+
 static void knows_private_pools_and_when_they_go(void **state)
 {
     (void)state;
@@ -424,6 +498,9 @@ int main(void)
         cmocka_unit_test(cuts_and_joins_expandable_ranges),
         cmocka_unit_test(puts_a_failed_request_before_what_was_tried_for_it),
         cmocka_unit_test(concludes_calls_of_empty_cache_only_from_proof),
+        cmocka_unit_test(knows_what_garbage_collection_does_not_give_back),
+        cmocka_unit_test(knows_what_would_have_served_without_a_wait),
+        cmocka_unit_test(knows_what_a_retry_gives_back_first),
         cmocka_unit_test(knows_private_pools_and_when_they_go),
         cmocka_unit_test(reads_the_format_of_2_0),
         cmocka_unit_test(keeps_stacks_notes_and_annotations),

@@ -10,7 +10,6 @@
 #define SMALL_BYTES_MAX FRAG_MIB
 #define SMALL_SEGMENT_BYTES (2 * FRAG_MIB)
 #define LARGE_SEGMENT_BYTES (20 * FRAG_MIB)
-#define MIN_LARGE_BYTES (10 * FRAG_MIB)
 
 static bool is_release(const frag_snapshot_entry *entry)
 {
@@ -34,40 +33,27 @@ bool frag_snapshot_is_late(const frag_snapshot_device *device, uint64_t index)
            before->address != entry->address || before->is_dropped;
 }
 
-/* The segment that PyTorch asks the device for to serve a rounded request. */
-static uint64_t segment_bytes_for(uint64_t rounded)
-{
-    if (rounded <= SMALL_BYTES_MAX)
-        return SMALL_SEGMENT_BYTES;
-    return rounded < MIN_LARGE_BYTES ? LARGE_SEGMENT_BYTES
-                                     : frag_align_up(rounded, SMALL_SEGMENT_BYTES);
-}
-
 void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *snapshot,
                               uint32_t device, const frag_rewound *rewound)
 {
     *finder = (frag_burst_finder){.snapshot = snapshot, .device = &snapshot->devices[device]};
     finder->is_emptying = frag_alloc(snapshot->pickle->object_count + 1, 1);
     uint64_t reserved = 0;
-    uint64_t seen = 0;
+    uint64_t most = 0;
     for (size_t i = 0; i < rewound->range_count; i++)
         reserved += rewound->ranges[i].bytes;
     for (uint64_t i = 0; i < finder->device->entry_count; i++) {
         const frag_snapshot_entry *entry = &finder->device->entries[i];
-        if (reserved > seen)
-            seen = reserved;
+        if (reserved > most)
+            most = reserved;
         if (entry->is_dropped)
             continue;
         if (is_growth(entry))
             reserved += entry->bytes;
         else if (is_release(entry))
             reserved -= entry->bytes;
-        else if (entry->action == FRAG_SNAPSHOT_OOM && entry->bytes < FRAG_REQUEST_BYTES_MAX &&
-                 entry->address < segment_bytes_for(entry->bytes) &&
-                 reserved + entry->address > seen)
-            seen = reserved + entry->address; /* the device itself was full */
     }
-    finder->reserved_bytes_seen = reserved > seen ? reserved : seen;
+    finder->reserved_bytes_max = reserved > most ? reserved : most;
 }
 
 void frag_burst_finder_destroy(frag_burst_finder *finder)
@@ -116,39 +102,46 @@ static bool names_empty_cache(const frag_burst_finder *finder, uint32_t frames)
     return *known == 2;
 }
 
-/* Could the released memory have served the request as it lay in the cache? */
+static bool is_small(const frag_snapshot_entry *release)
+{
+    return release->action == FRAG_SNAPSHOT_SEGMENT_FREE
+               ? release->bytes == SMALL_SEGMENT_BYTES
+               : release->bytes % LARGE_SEGMENT_BYTES != 0;
+}
+
+/* Could released memory have served the request as it lay in the cache, the first free_bytes of
+ * it? */
 static bool would_have_served(const frag_snapshot_settings *settings,
-                              const frag_snapshot_entry *release,
+                              const frag_snapshot_entry *release, uint64_t free_bytes,
                               const frag_snapshot_entry *request)
 {
     uint64_t rounded = frag_snapshot_round(settings, request->bytes);
     bool is_small_request = rounded <= SMALL_BYTES_MAX;
-    bool is_small_release = release->action == FRAG_SNAPSHOT_SEGMENT_FREE
-                                ? release->bytes == SMALL_SEGMENT_BYTES
-                                : release->bytes % LARGE_SEGMENT_BYTES != 0;
     if (release->pool != 0 || request->pool != 0 || release->stream != request->stream ||
-        is_small_request != is_small_release || release->bytes < rounded)
+        is_small_request != is_small(release) || free_bytes < rounded)
         return false;
     /* A small request does not use a large mapping, which 20 MiB of small pages look like. */
     if (is_small_request && release->bytes > SMALL_SEGMENT_BYTES)
         return false;
     if (settings->max_split_bytes == UINT64_MAX)
         return true;
-    return rounded < settings->max_split_bytes ? release->bytes < settings->max_split_bytes
-                                               : release->bytes < rounded + LARGE_SEGMENT_BYTES;
+    return rounded < settings->max_split_bytes ? free_bytes < settings->max_split_bytes
+                                               : free_bytes < rounded + LARGE_SEGMENT_BYTES;
 }
 
-/* Was a block of this segment only set free by the very synchronisation that led to its release? */
-static bool was_busy(const frag_snapshot_device *device, uint64_t first, uint64_t release)
+/* How much of a segment's beginning was free before the very synchronisation that led to its
+ * release: up to the first block that only this set free. */
+static uint64_t idle_front(const frag_snapshot_device *device, uint64_t first, uint64_t release)
 {
     const frag_snapshot_entry *segment = &device->entries[release];
+    uint64_t bytes = segment->bytes;
     for (uint64_t i = first; i < release; i++) {
         const frag_snapshot_entry *entry = &device->entries[i];
         if (entry->action == FRAG_SNAPSHOT_FREE_COMPLETED &&
-            entry->address - segment->address < segment->bytes)
-            return true;
+            entry->address - segment->address < bytes)
+            bytes = entry->address - segment->address;
     }
-    return false;
+    return bytes;
 }
 
 /* The program's request that follows a burst: *grown_bytes were taken for it before. */
@@ -171,6 +164,55 @@ static const frag_snapshot_entry *request_after(const frag_snapshot_device *devi
 /* Comparisons made for one burst, so that a hostile file costs no square of its size. */
 enum { COMPARISONS_MAX = 1 << 16 };
 
+/* May garbage collection have given all of a burst back? It begins above a share of the limit,
+ * which is at least what was ever held, and takes large segments of the default pool alone. */
+static bool may_be_collected(const frag_burst_finder *finder, const frag_burst *burst,
+                             uint64_t reserved_bytes)
+{
+    double share = finder->snapshot->settings.gc_threshold;
+    if (share <= 0 || (double)reserved_bytes <= share * (double)finder->reserved_bytes_max)
+        return false;
+    for (uint64_t i = burst->segments; i < burst->end; i++) {
+        const frag_snapshot_entry *entry = &finder->device->entries[i];
+        if (is_release(entry) &&
+            (entry->action != FRAG_SNAPSHOT_SEGMENT_FREE || entry->pool != 0 || is_small(entry)))
+            return false;
+    }
+    return true;
+}
+
+/* With max_split_size a retry begins with large blocks of the request's stream: with the smallest
+ * that would do, else the largest. Is the first segment of a burst another one? */
+static bool begins_otherwise(const frag_burst_finder *finder, const frag_burst *burst,
+                             const frag_snapshot_entry *request)
+{
+    const frag_snapshot_entry *entries = finder->device->entries;
+    uint64_t max_split = finder->snapshot->settings.max_split_bytes;
+    uint64_t rounded = frag_snapshot_round(&finder->snapshot->settings, request->bytes);
+    if (max_split == UINT64_MAX || finder->snapshot->settings.gc_threshold > 0 ||
+        rounded <= SMALL_BYTES_MAX)
+        return false;
+    uint64_t wanted = rounded > max_split ? rounded : max_split;
+    const frag_snapshot_entry *expected = NULL;
+    for (uint64_t i = burst->segments; i < burst->end; i++) {
+        const frag_snapshot_entry *entry = &entries[i];
+        if (entry->action == FRAG_SNAPSHOT_SEGMENT_UNMAP)
+            return false;
+        if (entry->action != FRAG_SNAPSHOT_SEGMENT_FREE || entry->bytes < max_split ||
+            entry->stream != request->stream || entry->pool != request->pool)
+            continue;
+        if (i - burst->first > COMPARISONS_MAX / (burst->end - burst->segments) ||
+            idle_front(finder->device, burst->first, i) < entry->bytes)
+            return false;
+        bool is_better =
+            expected == NULL ||
+            (expected->bytes < wanted ? entry->bytes > expected->bytes
+                                      : entry->bytes >= wanted && entry->bytes < expected->bytes);
+        expected = is_better ? entry : expected;
+    }
+    return expected != NULL && expected->bytes != entries[burst->segments].bytes;
+}
+
 static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst *burst,
                                uint64_t reserved_bytes)
 {
@@ -183,19 +225,20 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
     const frag_snapshot_entry *request = request_after(device, burst->end, &grown_bytes);
     if (request == NULL)
         return false;
-    /* A retry, as opposed to garbage collection, means that the device or the limit was full. */
-    if (request->action == FRAG_SNAPSHOT_ALLOC && settings->gc_threshold <= 0 &&
-        reserved_bytes + grown_bytes <= finder->reserved_bytes_seen)
+    /* A retry means that the device or the limit was full. */
+    if (request->action == FRAG_SNAPSHOT_ALLOC &&
+        reserved_bytes + grown_bytes <= finder->reserved_bytes_max &&
+        !may_be_collected(finder, burst, reserved_bytes))
         return true;
     uint64_t comparisons = 0;
     for (uint64_t i = burst->segments; i < burst->end && comparisons < COMPARISONS_MAX; i++) {
         comparisons += 1 + i - burst->first;
-        if (is_release(&device->entries[i]) &&
-            would_have_served(settings, &device->entries[i], request) &&
-            !was_busy(device, burst->first, i))
+        const frag_snapshot_entry *release = &device->entries[i];
+        if (is_release(release) && would_have_served(settings, release, release->bytes, request) &&
+            would_have_served(settings, release, idle_front(device, burst->first, i), request))
             return true;
     }
-    return false;
+    return begins_otherwise(finder, burst, request);
 }
 
 static frag_burst_cause cause_of(const frag_burst_finder *finder, const frag_burst *burst,
@@ -209,9 +252,10 @@ static frag_burst_cause cause_of(const frag_burst_finder *finder, const frag_bur
     const frag_snapshot_entry *next =
         burst->end < device->entry_count ? &device->entries[burst->end] : NULL;
     bool is_followed = next != NULL && (is_growth(next) || next->action == FRAG_SNAPSHOT_OOM);
+    bool is_explicit = !is_followed || is_proved_explicit(finder, burst, reserved_bytes);
     if (is_private)
-        return is_followed ? FRAG_BURST_RETRY : FRAG_BURST_POOL;
-    if (!is_followed || is_proved_explicit(finder, burst, reserved_bytes))
+        return is_explicit ? FRAG_BURST_POOL : FRAG_BURST_RETRY;
+    if (is_explicit)
         return FRAG_BURST_EMPTY_CACHE;
     /* Garbage collection keeps below a share of the memory and needs no full device. */
     return finder->snapshot->settings.gc_threshold > 0 ? FRAG_BURST_RETRY : FRAG_BURST_UNKNOWN;

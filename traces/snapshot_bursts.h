@@ -27,8 +27,8 @@ typedef struct frag_burst {
 typedef struct frag_burst_finder {
     const frag_snapshot *snapshot;
     const frag_snapshot_device *device;
-    uint64_t reserved_bytes_seen; /* the device could hold as much as this */
-    uint8_t *is_emptying;         /* by object: 1 no, 2 a stack that names empty_cache */
+    uint64_t reserved_bytes_max; /* ever held: the device and its limit had room for them */
+    uint8_t *is_emptying;        /* by object: 1 no, 2 a stack that names empty_cache */
 } frag_burst_finder;
 
 void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *snapshot,

@@ -27,6 +27,7 @@ typedef struct emitter {
      * They are held back until it has been emitted, so that a replay is not handed the blocks
      * before. */
     uint64_t held_until; /* completions before this entry are held back */
+    uint64_t emptied_at; /* a call of empty_cache gives memory back from this entry on, + 1 */
     uint64_t *held;      /* entries */
     size_t held_count;
     size_t held_capacity;
@@ -176,12 +177,11 @@ static frag_burst look_for_burst(emitter *state, uint64_t index)
     state->burst_until = seen_until > index ? seen_until : index + 1;
     if (burst.cause == FRAG_BURST_NONE)
         return burst;
-    const frag_snapshot_entry *entry = &state->device->entries[index];
     if (burst.cause == FRAG_BURST_RETRY || burst.cause == FRAG_BURST_UNKNOWN)
         state->held_until = burst.end;
     release_pools(state, &burst);
     if (burst.cause == FRAG_BURST_EMPTY_CACHE)
-        emit_inferred(state, entry, FRAG_OP_EMPTY_CACHE, FRAG_SLOT_NONE);
+        state->emptied_at = burst.segments + 1;
     else if (burst.cause == FRAG_BURST_POOL)
         empty_pools(state, &burst);
     else if (burst.cause == FRAG_BURST_UNKNOWN)
@@ -307,6 +307,16 @@ static void hold(emitter *state, uint64_t index)
     state->held[state->held_count++] = index;
 }
 
+/* What the call waited for comes before it: in the recorded order, which is that of PyTorch's hash
+ * table of streams. */
+static void emit_emptying(emitter *state, uint64_t index)
+{
+    if (state->emptied_at == 0 || index + 1 < state->emptied_at)
+        return;
+    emit_inferred(state, &state->device->entries[index], FRAG_OP_EMPTY_CACHE, FRAG_SLOT_NONE);
+    state->emptied_at = 0;
+}
+
 /* Emits what an entry says; returns how many entries that took. */
 static uint64_t emit_entry(emitter *state, uint64_t index)
 {
@@ -419,6 +429,7 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rew
             continue;
         }
         look_ahead(&state, i);
+        emit_emptying(&state, i);
         i += emit_entry(&state, i);
     }
     emit_held(&state);

@@ -128,6 +128,60 @@ def empty_cache():
     return snapshot([segment(A + 400 * MIB, [block(90 * MIB, 90 * MIB)])], trace)
 
 
+def empty_with_gc():
+    """With garbage collection, memory given back below its share of what was ever held; small segments, which
+    it does not touch; and large ones above the share, as it would."""
+    trace = []
+
+    def whole(addr, size):
+        return [entry("segment_alloc", addr, size), entry("alloc", addr, size)]
+
+    trace += whole(A, 300 * MIB) + freed(A, 300 * MIB) + [entry("segment_free", A, 300 * MIB), entry("snapshot", 0, 0)]
+    trace += whole(A + 300 * MIB, 100 * MIB) + freed(A + 300 * MIB, 100 * MIB)
+    trace += [entry("segment_free", A + 300 * MIB, 100 * MIB)]
+    trace += whole(A + 400 * MIB, 160 * MIB)
+    trace += [entry("segment_alloc", A + 600 * MIB, 2 * MIB), entry("alloc", A + 600 * MIB, 512)]
+    trace += freed(A + 600 * MIB, 512)
+    trace += [entry("segment_free", A + 600 * MIB, 2 * MIB)]
+    trace += whole(A + 700 * MIB, 30 * MIB) + freed(A + 700 * MIB, 30 * MIB)
+    trace += [entry("segment_free", A + 700 * MIB, 30 * MIB)]
+    trace += whole(A + 800 * MIB, 40 * MIB)
+    end = [segment(A + 400 * MIB, [block(160 * MIB, 160 * MIB)]), segment(A + 800 * MIB, [block(40 * MIB, 40 * MIB)])]
+    return snapshot(end, trace, allocator_settings=settings(garbage_collection_threshold=0.5))
+
+
+def empty_waited():
+    """Given back after a wait for a stream: with a free part that would have served the next request, and
+    without one."""
+    at = A + 100 * MIB
+    trace = [entry("segment_alloc", A, 60 * MIB), entry("alloc", A, 20 * MIB), entry("alloc", A + 20 * MIB, 40 * MIB)]
+    trace += [entry("free_requested", A + 20 * MIB, 40 * MIB)] + freed(A, 20 * MIB)
+    trace += [entry("free_completed", A + 20 * MIB, 40 * MIB), entry("segment_free", A, 60 * MIB)]
+    trace += [entry("segment_alloc", at, 70 * MIB), entry("alloc", at, 15 * MIB), entry("alloc", at + 15 * MIB, 55 * MIB)]
+    trace += [entry("free_requested", at, 15 * MIB)] + freed(at + 15 * MIB, 55 * MIB)
+    trace += [entry("free_completed", at, 15 * MIB), entry("segment_free", at, 70 * MIB)]
+    trace += [entry("segment_alloc", at + 100 * MIB, 16 * MIB), entry("alloc", at + 100 * MIB, 15 * MIB)]
+    return snapshot([segment(at + 100 * MIB, [block(15 * MIB, 15 * MIB), block(MIB)])], trace)
+
+
+def empty_oversize():
+    """With max_split_size: given back in the order of sizes, and as a retry does, the largest first."""
+    trace = []
+
+    def whole(addr, size):
+        return [entry("segment_alloc", addr, size), entry("alloc", addr, size)]
+
+    trace += whole(A, 80 * MIB) + whole(A + 100 * MIB, 100 * MIB)
+    trace += freed(A, 80 * MIB) + freed(A + 100 * MIB, 100 * MIB)
+    trace += [entry("segment_free", A, 80 * MIB), entry("segment_free", A + 100 * MIB, 100 * MIB)]
+    trace += whole(A + 200 * MIB, 130 * MIB) + whole(A + 400 * MIB, 140 * MIB)
+    trace += freed(A + 400 * MIB, 140 * MIB) + freed(A + 200 * MIB, 130 * MIB)
+    trace += [entry("segment_free", A + 400 * MIB, 140 * MIB), entry("segment_free", A + 200 * MIB, 130 * MIB)]
+    trace += whole(A + 600 * MIB, 200 * MIB)
+    return snapshot([segment(A + 600 * MIB, [block(200 * MIB, 200 * MIB)])], trace,
+                    allocator_settings=settings(max_split_size=64 * MIB))
+
+
 def pools():
     """Two private pools, one of which is given up; written by 2.12 or later."""
     Clock.now = T
@@ -345,7 +399,8 @@ def write(name, value, protocol=4):
 
 
 def main():
-    made = {f.__name__.replace("_", "-"): f for f in (late, deferred, expandable, oom, empty_cache, pools,
+    made = {f.__name__.replace("_", "-"): f for f in (late, deferred, expandable, oom, empty_cache, empty_with_gc,
+                                                      empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
                                                       gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
                                                       broken)}
