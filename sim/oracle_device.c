@@ -33,6 +33,7 @@ typedef struct oracle_device {
     uint64_t last; /* index of the last event met */
     uint64_t met;
     frag_seen_ranges ranges;
+    uint64_t served;    /* index of the event that is replayed, or of one before it */
     uint64_t elsewhere; /* where calls go that have no recorded place */
     frag_oracle_call difference;
     bool is_different;
@@ -126,21 +127,60 @@ static frag_device_result oracle_unmap(frag_device *device, uint64_t address, ui
     return give_back(from_base(device), FRAG_OP_SEGMENT_UNMAP, address, bytes);
 }
 
+static bool is_small(const frag_event *request)
+{
+    return request->bytes <= FRAG_MIB;
+}
+
+static uint32_t pool_of(const frag_trace *trace, uint64_t index)
+{
+    return trace->pools != NULL ? trace->pools[index] : 0;
+}
+
+/* Could a mapping that begins a range have been made for requests like that one? A range serves one
+ * stream and pool, and either small requests or large ones, the first of which lies at its
+ * beginning. */
+static bool may_be_for(const frag_trace *trace, uint64_t mapping, uint64_t request)
+{
+    for (uint64_t i = mapping; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC && trace->addresses[i] == trace->addresses[mapping])
+            return event->stream == trace->events[request].stream &&
+                   is_small(event) == is_small(&trace->events[request]) &&
+                   pool_of(trace, i) == pool_of(trace, request);
+    }
+    return true;
+}
+
+/* The request that is being served. */
+static uint64_t find_request(const oracle_device *oracle)
+{
+    uint64_t i = oracle->served;
+    while (i < oracle->trace->event_count && oracle->trace->events[i].op != FRAG_OP_ALLOC)
+        i++;
+    return i;
+}
+
 /* A fresh range is mapped from its beginning: it begins at the first mapping from here on that is
- * of no range known by then. The mapping it is reserved for may have been refused, so it need not
- * be the next. */
+ * of no range known by then, and for requests of this kind. The mapping it is reserved for may have
+ * been refused, so it need not be the next. */
 static frag_device_result oracle_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     oracle_device *oracle = from_base(device);
     frag_seen_ranges ranges = oracle->ranges;
     uint64_t base = oracle->elsewhere;
     const frag_trace *trace = oracle->trace;
-    for (uint64_t i = oracle->next; i < trace->event_count && trace->addresses != NULL; i++)
-        if (trace->events[i].op == FRAG_OP_SEGMENT_MAP &&
-            !frag_seen_ranges_extend(&ranges, trace->addresses[i], trace->events[i].bytes)) {
+    uint64_t request = find_request(oracle);
+    for (uint64_t i = oracle->next; i < trace->event_count && trace->addresses != NULL; i++) {
+        if (trace->events[i].op != FRAG_OP_SEGMENT_MAP ||
+            frag_seen_ranges_extend(&ranges, trace->addresses[i], trace->events[i].bytes))
+            continue;
+        if (request == trace->event_count || may_be_for(trace, i, request)) {
             base = trace->addresses[i];
             break;
         }
+        frag_seen_ranges_add(&ranges, trace->addresses[i], trace->events[i].bytes);
+    }
     oracle->elsewhere += base == oracle->elsewhere ? bytes : 0;
     frag_seen_ranges_add(&oracle->ranges, base, 0);
     *address = base;
@@ -222,6 +262,11 @@ frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacit
     oracle->elsewhere = ELSEWHERE;
     oracle->next = find_observed(trace, 0);
     return &oracle->base;
+}
+
+void frag_oracle_serve(frag_device *device, uint64_t event)
+{
+    from_base(device)->served = event;
 }
 
 uint64_t frag_oracle_position(const frag_device *device)

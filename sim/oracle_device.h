@@ -34,6 +34,9 @@ typedef struct frag_oracle frag_oracle;
 
 /* capacity_bytes is what policies are told; it limits nothing. The trace outlives the device. */
 frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacity_bytes);
+/* Says that the events before this one have been replayed: a range that is reserved from here on is
+ * for the next request, which tells ranges apart that were reserved in vain. */
+void frag_oracle_serve(frag_device *device, uint64_t event);
 /* How far along the observed events it is: index of the next event of the trace that was not met.
  */
 uint64_t frag_oracle_position(const frag_device *device);

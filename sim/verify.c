@@ -93,6 +93,7 @@ static void check_event(void *context, uint64_t index, const frag_level *level)
     (void)level;
     verifying *state = context;
     frag_verify_result *result = state->result;
+    frag_oracle_serve(state->device, index + 1);
     if (frag_op_is_observed(state->trace->events[index].op) ||
         (result->difference_count > 0 && !state->goes_on)) {
         state->has_answer = false;

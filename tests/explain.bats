@@ -67,6 +67,19 @@ broken_up() {
     ! grep -q '"fits":null' "$out/row"
 }
 
+# PyTorch records the request that failed as roundup_power2_divisions rounds it: 9 MiB in steps of 2.
+@test "a request that failed was rounded by the settings, and is that of the other recording" {
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 62914560' 'alloc 1 9437184' 'free 1' >"$out/whole"
+    for bytes in 10485760 8388608 20971520; do
+        printf '%s\n' '# fraglab trace 1' 'alloc 0 62914560' "alloc - $bytes failed" >"$out/$bytes"
+    done
+    ./fraglab explain "$out/10485760" --with "$out/whole" --capacity 64MiB
+    run ./fraglab explain "$out/8388608" --with "$out/whole" --capacity 64MiB
+    [ "$status" = 3 ]
+    run ./fraglab explain "$out/20971520" --with "$out/whole" --capacity 64MiB
+    [ "$status" = 3 ]
+}
+
 @test "a recording of another program cannot be the rest" {
     run ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/unet.pickle.zst
     [ "$status" = 3 ]

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/pytorch_settings.h"
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
@@ -185,14 +186,24 @@ static void note_stat(void *context, const char *name, int64_t value)
             outcome[i] = (uint64_t)value;
 }
 
+/* PyTorch records a request that failed as its settings round it. */
+static uint64_t recorded_bytes(const frag_policy_spec *spec, uint64_t requested_bytes)
+{
+    frag_pytorch_settings settings;
+    frag_error ignored = {0};
+    return frag_pytorch_settings_create(&settings, spec->values, "", &ignored)
+               ? frag_pytorch_round(&settings, requested_bytes)
+               : requested_bytes;
+}
+
 static void note_outcome(const frag_replay_result *result, const frag_device *device,
-                         uint64_t outcome[FRAG_OUTCOME_FIELDS])
+                         const frag_policy_spec *spec, uint64_t outcome[FRAG_OUTCOME_FIELDS])
 {
     for (size_t i = 0; i < FRAG_OUTCOME_FIELDS; i++)
         outcome[i] = FRAG_PREDICTION_NONE;
     outcome[FRAG_OUTCOME_REQUESTS] = result->requests - result->failed_requests;
     if (result->oom.has_happened) {
-        outcome[FRAG_OUTCOME_OOM_BYTES] = frag_round_up(result->oom.requested_bytes, 512);
+        outcome[FRAG_OUTCOME_OOM_BYTES] = recorded_bytes(spec, result->oom.requested_bytes);
         outcome[FRAG_OUTCOME_OOM_FREE] = result->oom.free_bytes;
     }
     outcome[FRAG_OUTCOME_MALLOCS] = device->calls[FRAG_DEVICE_MALLOC];
@@ -224,7 +235,7 @@ static bool predict(const frag_recording *recording, const frag_prediction *row,
     frag_replay_result result = {0};
     bool ok = replay != NULL && frag_replay_run(replay, &options, &result, error);
     if (ok) {
-        note_outcome(&result, device, outcome);
+        note_outcome(&result, device, &spec, outcome);
         frag_replay_stats(replay, note_stat, outcome);
     }
     frag_replay_destroy(replay);

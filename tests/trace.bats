@@ -86,6 +86,30 @@ setup() {
     [[ "$output" == *" 9  pool-concluded: "* ]]
 }
 
+# A range was reserved for the request that failed, and first mapped after the next stream had its own.
+@test "verify tells ranges apart of which one was reserved in vain" {
+    cat >"$out/ranges" <<'END'
+# fraglab trace 1
+meta "source" "torch-snapshot"
+meta "torch.conf" "expandable_segments:True"
+meta "torch.expandable_segments" "true"
+meta "torch.version_hint" "2.9"
+device 0
+streams 0x0 0x40
+segment_map 2097152 addr=0x300000000000
+alloc 0 512 addr=0x300000000000
+alloc - 104857600 failed
+oom 104857600 addr=0x3200000
+segment_map 2097152 addr=0x300200000000 stream=1
+alloc 1 512 addr=0x300200000000 stream=1
+segment_map 20971520 addr=0x300100000000
+alloc 2 10485760 addr=0x300100000000
+END
+    run ./fraglab verify "$out/ranges"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"identical: 4 requests, 4 device events, 1 OOM"* ]]
+}
+
 @test "verify concludes a memory limit or a capacity that a recording does not hold" {
     run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst
     [ "$status" -eq 0 ]

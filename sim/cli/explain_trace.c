@@ -89,8 +89,15 @@ static bool is_request(const frag_event *event)
     return event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_INITIAL) == 0;
 }
 
-/* The sizes that were asked for must be the same, one after the other, as far as both go. A
- * request that failed is recorded rounded. */
+/* A request that failed is recorded rounded: to 512 bytes, or by roundup_power2_divisions, which
+ * adds less than as much again. */
+static bool may_be_rounded(uint64_t recorded, uint64_t asked)
+{
+    uint64_t units = frag_round_up(asked, 512);
+    return recorded >= units && recorded - units <= units;
+}
+
+/* The sizes that were asked for must be the same, one after the other, as far as both go. */
 static bool asks_the_same(const frag_trace *cut, const frag_trace *whole, frag_error *error)
 {
     uint64_t at = 0;
@@ -104,7 +111,7 @@ static bool asks_the_same(const frag_trace *cut, const frag_trace *whole, frag_e
         uint64_t asked = cut->events[i].bytes;
         uint64_t other = at < whole->event_count ? whole->events[at].bytes : 0;
         bool is_failed = (cut->events[i].flags & FRAG_EVENT_FAILED) != 0;
-        if (asked != other && !(is_failed && asked == frag_round_up(other, 512)))
+        if (asked != other && !(is_failed && may_be_rounded(asked, other)))
             return frag_fail(error, FRAG_E_INPUT,
                              "its request %" PRIu64 " is not that of the recording to explain; "
                              "expected another run of the same program on the same data",

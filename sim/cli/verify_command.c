@@ -130,6 +130,13 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
         add_event(out, trace, i);
 }
 
+/* From PyTorch 2.12 on, entries name their private pool. */
+static bool names_pools(const frag_recording *recording)
+{
+    const char *least = frag_recording_get(recording, "torch.version_min");
+    return least != NULL && strncmp(least, "2.", 2) == 0 && strtoul(least + 2, NULL, 10) >= 12;
+}
+
 /* What most often explains a difference, from what is known of the recording. */
 static const char *likely_reason(const frag_recording *recording, const frag_trace *trace,
                                  const frag_verify_result *result, const frag_policy_spec *spec)
@@ -146,10 +153,10 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
         return "the recording was made with other settings; try pytorch:recorded";
     if (result->initial != FRAG_INITIAL_NONE)
         return "the history begins late, and the sizes of blocks from before it are partly guessed";
-    if (trace->pool_count == 1)
+    if (trace->pool_count == 1 && !names_pools(recording))
         return "private pools that were gone before the dump have no names in recordings before "
                "PyTorch 2.12, and not all can be concluded";
-    return "other settings, another version or a memory limit";
+    return "other settings (a recording holds those at its end), another version or a memory limit";
 }
 
 static void print_text(const checking *state, job *task, const frag_recording *recording,
