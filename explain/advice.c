@@ -6,7 +6,8 @@
 
 /* Which frameworks a step is for, as bits. */
 #define BIT(name) (1u << FRAG_FRAMEWORK_##name)
-#define NATIVE (BIT(PYTORCH) | BIT(PYTORCH_HIP))
+#define NATIVE (BIT(PYTORCH) | BIT(PYTORCH_HIP) | BIT(PYTORCH_NPU))
+#define SNAPSHOTS (BIT(PYTORCH) | BIT(PYTORCH_HIP))
 #define TORCH (NATIVE | BIT(PYTORCH_ASYNC) | BIT(PYTORCH_XPU) | BIT(PYTORCH_MPS))
 #define ALL (~0u)
 
@@ -23,14 +24,29 @@ typedef enum gain_source {
     GAIN_MISSING /* not a gain, but what must be gained */
 } gain_source;
 
+/* The variable that PyTorch's settings are read from. */
+typedef enum conf_variable { CONF_CUDA, CONF_HIP, CONF_NPU, CONF_PLAIN, CONF_COUNT } conf_variable;
+
+#define CONF_SETTINGS(value)                                                                       \
+    {                                                                                              \
+        [CONF_CUDA] = "PYTORCH_CUDA_ALLOC_CONF=" value,                                            \
+        [CONF_HIP] = "PYTORCH_HIP_ALLOC_CONF=" value,                                              \
+        [CONF_NPU] = "PYTORCH_NPU_ALLOC_CONF=" value, [CONF_PLAIN] = "PYTORCH_ALLOC_CONF=" value   \
+    }
+
+static const char *const expandable_segments[CONF_COUNT] =
+    CONF_SETTINGS("expandable_segments:True");
+static const char *const max_split_size[CONF_COUNT] = CONF_SETTINGS("max_split_size_mb:512");
+
 typedef struct rule {
     unsigned verdicts;
     unsigned frameworks;
     frag_setting setting_id; /* left out when it is in force */
     const char *action;
-    const char *setting;
+    const char *setting;             /* what to set, literally, */
+    const char *const *conf_setting; /* or by the variable that it is set in; NULL: none */
     gain_source gain;
-    const char *text;
+    const char *text;      /* '@' stands for the setting */
     const char *with_gain; /* goes on after the text; one %s for the bytes */
     bool (*applies)(const frag_messages *messages, const frag_message *message,
                     const frag_diagnosis *diagnosis);
@@ -42,11 +58,27 @@ static bool has_release(const frag_message *message, const char *old)
     return message != NULL && message->release != NULL && strcmp(message->release, old) == 0;
 }
 
-/* Expandable segments came with 2.1; and Windows has none. */
+static bool is_of(const frag_message *message, frag_framework framework)
+{
+    return message != NULL && message->framework == framework;
+}
+
+/* Which name works, whatever the release: the newer one was ignored up to 2.9. */
+static conf_variable variable_of(const frag_message *message)
+{
+    return is_of(message, FRAG_FRAMEWORK_PYTORCH_HIP)   ? CONF_HIP
+           : is_of(message, FRAG_FRAMEWORK_PYTORCH_NPU) ? CONF_NPU
+           : has_release(message, "PyTorch 2.10")       ? CONF_PLAIN
+                                                        : CONF_CUDA;
+}
+
+/* Expandable segments came with 2.1, to ROCm much later; and Windows has none. */
 static bool can_expand(const frag_messages *messages, const frag_message *message,
                        const frag_diagnosis *diagnosis)
 {
     (void)diagnosis;
+    if (is_of(message, FRAG_FRAMEWORK_PYTORCH_HIP))
+        return !messages->is_windows && has_release(message, "PyTorch 2.11 or later");
     return !messages->is_windows && !has_release(message, "PyTorch 1.0 to 1.3") &&
            !has_release(message, "PyTorch 1.4 to 2.0") &&
            !has_release(message, "PyTorch 1.10 to 2.0");
@@ -118,13 +150,27 @@ static bool can_expand_idle(const frag_messages *messages, const frag_message *m
     return can_expand(messages, message, diagnosis) && has_idle(messages, message, diagnosis);
 }
 
+/* The figures are of a compiled program, before it took anything. */
+static bool needs_more(const frag_messages *messages, const frag_message *message,
+                       const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)diagnosis;
+    return message != NULL && (message->says & FRAG_SAYS_WHOLE) != 0;
+}
+
+static bool may_preallocate(const frag_messages *messages, const frag_message *message,
+                            const frag_diagnosis *diagnosis)
+{
+    return !needs_more(messages, message, diagnosis);
+}
+
 static bool is_spilling(const frag_messages *messages, const frag_message *message,
                         const frag_diagnosis *diagnosis)
 {
-    (void)messages;
-    (void)message;
     const frag_amount *total = &diagnosis->figures[FRAG_FIGURE_TOTAL];
-    return total->is_known && diagnosis->figures[FRAG_FIGURE_ALLOCATED].bytes > total->bytes;
+    return !needs_more(messages, message, diagnosis) && total->is_known &&
+           diagnosis->figures[FRAG_FIGURE_ALLOCATED].bytes > total->bytes;
 }
 
 /* In the order in which they are worth trying. Sources: docs/explain.md, "Advice". */
@@ -134,14 +180,13 @@ static const rule rules[] = {
      .frameworks = NATIVE,
      .setting_id = FRAG_SETTING_EXPANDABLE,
      .action = "expandable-segments",
-     .setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+     .conf_setting = expandable_segments,
      .gain = GAIN_IDLE,
-     .text = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: memory then grows page by page "
-             "and holes can be given back",
+     .text = "Set @: memory then grows page by page and holes can be given back",
      .with_gain = "; at most the %s idle now",
      .applies = can_expand},
     {.verdicts = FOR(FRAGMENTATION),
-     .frameworks = NATIVE,
+     .frameworks = BIT(PYTORCH),
      .setting_id = FRAG_SETTING_EXPANDABLE,
      .action = "upgrade",
      .gain = GAIN_IDLE,
@@ -149,17 +194,26 @@ static const rule rules[] = {
      .with_gain = "; at most the %s idle now",
      .applies = must_upgrade},
     {.verdicts = FOR(FRAGMENTATION),
+     .frameworks = BIT(PYTORCH_HIP),
+     .setting_id = FRAG_SETTING_EXPANDABLE,
+     .action = "upgrade",
+     .gain = GAIN_IDLE,
+     .text = "Move to a recent PyTorch for ROCm 7, whose expandable segments can give holes back; "
+             "older builds for ROCm ignore that setting",
+     .with_gain = "; at most the %s idle now",
+     .applies = must_upgrade},
+    {.verdicts = FOR(FRAGMENTATION),
      .frameworks = NATIVE,
      .setting_id = FRAG_SETTING_MAX_SPLIT,
      .action = "max-split-size",
-     .setting = "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512",
+     .conf_setting = max_split_size,
      .gain = GAIN_IDLE,
-     .text = "Set PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512, so that large blocks are not cut "
-             "up; small values such as 128 often make it worse",
+     .text = "Set @, so that large blocks are not cut up; small values such as 128 often make it "
+             "worse",
      .with_gain = "; at most the %s idle now",
      .applies = can_split},
     {.verdicts = FOR(FRAGMENTATION),
-     .frameworks = NATIVE,
+     .frameworks = SNAPSHOTS,
      .action = "record-and-explain",
      .gain = GAIN_UNKNOWN,
      .text = "Expandable segments are on and holes remain: record a snapshot "
@@ -172,7 +226,7 @@ static const rule rules[] = {
      .action = "cuda-malloc-async",
      .setting = "TF_GPU_ALLOCATOR=cuda_malloc_async",
      .gain = GAIN_IDLE,
-     .text = "Set TF_GPU_ALLOCATOR=cuda_malloc_async, which can move free memory together",
+     .text = "Set @, which can move free memory together",
      .with_gain = "; at most the %s free now"},
     {.verdicts = FOR(FRAGMENTATION),
      .frameworks = ALL,
@@ -254,7 +308,15 @@ static const rule rules[] = {
              "(max_model_len, quantised weights)"},
 
     {.verdicts = FOR(LIMIT),
-     .frameworks = ALL & ~(TORCH | BIT(CUPY) | BIT(RMM) | BIT(ONNXRUNTIME) | BIT(VLLM)),
+     .frameworks = BIT(SGLANG),
+     .action = "raise-limit",
+     .gain = GAIN_UNKNOWN,
+     .text = "Raise --mem-fraction-static, or leave less to the weights: more devices (--tp), "
+             "quantised weights"},
+
+    {.verdicts = FOR(LIMIT),
+     .frameworks =
+         ALL & ~(BIT(SGLANG) | TORCH | BIT(CUPY) | BIT(RMM) | BIT(ONNXRUNTIME) | BIT(VLLM)),
      .action = "raise-limit",
      .gain = GAIN_FREE,
      .text = "Raise the limit that the program was given, or make it ask for less",
@@ -334,9 +396,9 @@ static const rule rules[] = {
      .frameworks = NATIVE,
      .setting_id = FRAG_SETTING_EXPANDABLE,
      .action = "expandable-segments",
-     .setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+     .conf_setting = expandable_segments,
      .gain = GAIN_IDLE,
-     .text = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True helps a little",
+     .text = "@ helps a little",
      .with_gain = ": at most the %s idle now, which is not enough alone",
      .applies = can_expand_idle},
     {.verdicts = FOR(SHORTAGE),
@@ -352,8 +414,7 @@ static const rule rules[] = {
      .action = "mps-watermark",
      .setting = "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
      .gain = GAIN_UNKNOWN,
-     .text = "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit; the computer may then swap or "
-             "stall"},
+     .text = "@ lifts the limit; the computer may then swap or stall"},
     {.verdicts = FOR(NO_FIGURES),
      .frameworks = TORCH | BIT(UNKNOWN),
      .action = "leave-room",
@@ -368,7 +429,15 @@ static const rule rules[] = {
      .setting = "XLA_PYTHON_CLIENT_MEM_FRACTION=.95",
      .gain = GAIN_UNKNOWN,
      .text = "JAX takes three quarters of the device at its start and keeps to them: "
-             "XLA_PYTHON_CLIENT_MEM_FRACTION=.95 gives it more"},
+             "@ gives it more",
+     .applies = may_preallocate},
+    {.verdicts = FOR(SHORTAGE),
+     .frameworks = BIT(JAX),
+     .action = "shard",
+     .gain = GAIN_UNKNOWN,
+     .text = "Spread arrays over more devices (jax.sharding), or recompute instead of keeping "
+             "(jax.checkpoint)",
+     .applies = needs_more},
     {.verdicts = FOR(NO_FIGURES),
      .frameworks = ALL,
      .action = "more-figures",
@@ -376,7 +445,7 @@ static const rule rules[] = {
      .text = "Look with nvidia-smi what the device holds at that moment, and paste the whole "
              "message with what stands around it; a snapshot or a trace tells most"},
     {.verdicts = FOR(SHORTAGE),
-     .frameworks = TORCH,
+     .frameworks = SNAPSHOTS,
      .action = "record-and-explain",
      .gain = GAIN_UNKNOWN,
      .text = "To see what holds the memory, record a snapshot (torch.cuda.memory"
@@ -402,13 +471,19 @@ static frag_amount gain_of(gain_source source, const frag_diagnosis *diagnosis)
     return (frag_amount){0};
 }
 
-static void add_step(frag_advice *advice, const rule *from, const frag_diagnosis *diagnosis)
+static void add_step(frag_advice *advice, const rule *from, const frag_message *message,
+                     const frag_diagnosis *diagnosis)
 {
     char bytes[FRAG_BYTES_TEXT_MAX];
     frag_advice_step *step = &advice->steps[advice->count++];
-    *step = (frag_advice_step){.action = from->action, .setting = from->setting};
+    const char *setting =
+        from->conf_setting != NULL ? from->conf_setting[variable_of(message)] : from->setting;
+    *step = (frag_advice_step){.action = from->action, .setting = setting};
     frag_amount gain = gain_of(from->gain, diagnosis);
-    frag_text_add(&step->text, "%s", from->text);
+    size_t before = strcspn(from->text, "@");
+    frag_text_add(&step->text, "%.*s", (int)before, from->text);
+    if (from->text[before] == '@')
+        frag_text_add(&step->text, "%s%s", setting, from->text + before + 1);
     if (from->with_gain != NULL && gain.is_known && gain.bytes > 0) {
         const char *rest = strstr(from->with_gain, "%s");
         frag_text_add(&step->text, "%.*s%s%s", (int)(rest - from->with_gain), from->with_gain,
@@ -431,7 +506,7 @@ void frag_advise(const frag_messages *messages, const frag_message *message,
             (from->setting_id != FRAG_SETTING_NONE && messages->is_on[from->setting_id]) ||
             (from->applies != NULL && !from->applies(messages, message, diagnosis)))
             continue;
-        add_step(advice, from, diagnosis);
+        add_step(advice, from, message, diagnosis);
     }
 }
 

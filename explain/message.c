@@ -203,12 +203,14 @@ static void close_message(reader *state)
     size_t figures = figure_count(message);
     if (message->kind == FRAG_MESSAGE_OOM &&
         ((state->is_vague && figures < 2 && !is_named_before(state)) ||
-         (state->is_cut && figures < TELLING_FIGURES))) {
+         (state->is_cut && figures < TELLING_FIGURES && (message->says & FRAG_SAYS_DUMP) == 0))) {
         state->messages->count--;
         return;
     }
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
         message->framework = FRAG_FRAMEWORK_PYTORCH;
+    if (message->framework == FRAG_FRAMEWORK_UNKNOWN && (message->says & FRAG_SAYS_DUMP) != 0)
+        message->framework = FRAG_FRAMEWORK_TENSORFLOW;
     keep_last(state->messages);
 }
 
@@ -257,16 +259,23 @@ static void set_figure(frag_message *message, signed char figure, const frag_amo
     }
 }
 
+/* PyTorch of other makers kept old wordings, which tell their release no more. */
+static bool has_releases(frag_framework framework)
+{
+    return framework == FRAG_FRAMEWORK_UNKNOWN || framework == FRAG_FRAMEWORK_PYTORCH ||
+           framework == FRAG_FRAMEWORK_PYTORCH_HIP;
+}
+
 static void take_facts(reader *state, const frag_wording *wording, const match *found, size_t end)
 {
     frag_message *message = state->current;
     for (size_t i = 0; i < found->capture_count; i++)
         set_figure(message, wording->figures[i], &found->captures[i]);
     message->says |= wording->says;
-    if (wording->release != NULL)
-        message->release = wording->release;
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN)
         message->framework = wording->framework;
+    if (wording->release != NULL && has_releases(message->framework))
+        message->release = wording->release;
     state->last_at = end;
 }
 
@@ -293,6 +302,8 @@ static bool continues(const reader *state, const frag_wording *wording, size_t a
                    (is_same_line && (message->framework == FRAG_FRAMEWORK_UNKNOWN ||
                                      message->framework == wording->framework));
     bool has_request = message->figures[FRAG_FIGURE_REQUESTED].is_known;
+    /* The dump of TensorFlow's allocator stands before the message that it belongs to. */
+    is_same = is_same || (state->is_cut && wording->framework == FRAG_FRAMEWORK_TENSORFLOW);
     return is_same && !(has_request && brings_request(wording));
 }
 

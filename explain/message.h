@@ -18,6 +18,7 @@
     X(PYTORCH_HIP, "pytorch-hip", "PyTorch on ROCm")                                               \
     X(PYTORCH_XPU, "pytorch-xpu", "PyTorch on XPU")                                                \
     X(PYTORCH_MPS, "pytorch-mps", "PyTorch on MPS")                                                \
+    X(PYTORCH_NPU, "pytorch-npu", "PyTorch on NPU")                                                \
     X(TENSORFLOW, "tensorflow", "TensorFlow")                                                      \
     X(JAX, "jax", "JAX or XLA")                                                                    \
     X(CUPY, "cupy", "CuPy")                                                                        \
@@ -25,7 +26,8 @@
     X(GGML, "ggml", "ggml")                                                                        \
     X(ONNXRUNTIME, "onnxruntime", "ONNX Runtime")                                                  \
     X(PADDLE, "paddle", "PaddlePaddle")                                                            \
-    X(VLLM, "vllm", "vLLM")
+    X(VLLM, "vllm", "vLLM")                                                                        \
+    X(SGLANG, "sglang", "SGLang")
 
 typedef enum frag_framework {
 #define FRAG_FRAMEWORK_ENUM(name, text, person) FRAG_FRAMEWORK_##name,
@@ -93,13 +95,14 @@ typedef enum frag_message_kind {
 
 /* What a wording says besides its figures. */
 enum {
-    FRAG_SAYS_POOL_FULL = 1,   /* a pool reached the most it may grow to */
-    FRAG_SAYS_HUGE = 2,        /* the request is beyond anything */
-    FRAG_SAYS_BLOCK_MAX = 4,   /* the platform refuses single blocks of that size */
-    FRAG_SAYS_WHOLE = 8,       /* the figures are of a whole program, not of one request */
-    FRAG_SAYS_LIBRARY = 16,    /* a library beside the framework asked */
-    FRAG_SAYS_CACHED = 32,     /* old wording: what is cached is idle */
-    FRAG_SAYS_UTILISATION = 64 /* a share of the card that was wanted is not free */
+    FRAG_SAYS_POOL_FULL = 1,    /* a pool reached the most it may grow to */
+    FRAG_SAYS_HUGE = 2,         /* the request is beyond anything */
+    FRAG_SAYS_BLOCK_MAX = 4,    /* the platform refuses single blocks of that size */
+    FRAG_SAYS_WHOLE = 8,        /* the figures are of a whole program, not of one request */
+    FRAG_SAYS_LIBRARY = 16,     /* a library beside the framework asked */
+    FRAG_SAYS_CACHED = 32,      /* old wording: what is cached is idle */
+    FRAG_SAYS_UTILISATION = 64, /* a share of the card that was wanted is not free */
+    FRAG_SAYS_DUMP = 128        /* the table of an allocator, which only a failure prints */
 };
 
 enum { FRAG_MESSAGE_PROCESSES = 16 };

@@ -82,6 +82,13 @@ static size_t read_decimals(const char *text, uint64_t *decimals, uint64_t *scal
     return at;
 }
 
+/* "19.77/22.05gib": the unit of the second is that of the first. */
+static bool read_shared_unit(const char *text, uint64_t *unit)
+{
+    size_t at = strspn(text, "0123456789.");
+    return at > 0 && read_unit(text + at, unit) > 0;
+}
+
 size_t frag_message_size(const char *text, frag_amount *amount)
 {
     uint64_t whole = 0;
@@ -101,7 +108,7 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     }
     at += text[at] == '\n';
     size_t unit_bytes = read_unit(text + at, &unit);
-    if (unit_bytes == 0)
+    if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
         return 0;
     *amount = (frag_amount){.bytes = whole, .slack_bytes = unit == 1 ? 0 : unit / scale / 2};
     amount->is_known = !is_huge && multiply_add(&amount->bytes, unit, decimals * unit / scale);

@@ -159,6 +159,7 @@ static bool decide_by_words(const case_file *file)
     frag_text *because = &file->diagnosis->because;
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
+    char c[FRAG_BYTES_TEXT_MAX];
     if ((says & FRAG_SAYS_HUGE) != 0) {
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "The request is larger than an exabyte: a size went wrong.");
@@ -168,18 +169,32 @@ static bool decide_by_words(const case_file *file)
                                "memory is free.");
     } else if ((says & FRAG_SAYS_POOL_FULL) != 0) {
         decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
+        if (knows(file, FRAG_FIGURE_FREE) && knows(file, FRAG_FIGURE_REQUESTED)) {
+            frag_text_add(because, "%s are needed, the pool may hold %s more: %s short.",
+                          text_of(file->requested, a), text_of(file->free, b),
+                          text_of(less(file->requested, file->free), c));
+            return true;
+        }
         frag_text_add(because, "The message says that a pool has reached the most it may hold%s.",
                       knows(file, FRAG_FIGURE_LIMIT) ? "" : "; how much that is, it does not say");
     } else if ((says & FRAG_SAYS_UTILISATION) != 0) {
         decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY, FRAG_CONFIDENCE_HIGH);
-        frag_text_add(because, "Before the program took anything, less was free than the share "
-                               "of the device that it is to take.");
+        if (knows(file, FRAG_FIGURE_FREE) && knows(file, FRAG_FIGURE_REQUESTED))
+            frag_text_add(because,
+                          "Before the program took anything, %s were free, less than the %s that "
+                          "it is to take.",
+                          text_of(file->free, a), text_of(file->requested, b));
+        else
+            frag_text_add(because, "Before the program took anything, less was free than the "
+                                   "share of the device that it is to take.");
     } else if ((says & FRAG_SAYS_WHOLE) != 0 && knows(file, FRAG_FIGURE_TOTAL) &&
                knows(file, FRAG_FIGURE_ALLOCATED)) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "The compiled program needs %s, the device has %s.",
                       text_of(file->figures[FRAG_FIGURE_ALLOCATED].bytes, a),
                       text_of(file->total, b));
+        if (knows(file, FRAG_FIGURE_EXCESS))
+            file->diagnosis->missing = file->figures[FRAG_FIGURE_EXCESS];
     } else {
         return false;
     }
@@ -221,7 +236,8 @@ static void decide_mps(const case_file *file)
     char b[FRAG_BYTES_TEXT_MAX];
     char c[FRAG_BYTES_TEXT_MAX];
     char d[FRAG_BYTES_TEXT_MAX];
-    bool fits = file->free >= file->requested;
+    const frag_amount *free = &file->figures[FRAG_FIGURE_FREE];
+    bool fits = free->bytes >= more(file->requested, free->slack_bytes);
     bool is_others = others >= allocated;
     decide(file,
            fits        ? FRAG_OOM_VERDICT_PLATFORM
@@ -357,6 +373,10 @@ static bool decide_fragmentation(const case_file *file)
     uint64_t slack = file->figures[FRAG_FIGURE_IDLE].slack_bytes;
     if (!knows(file, FRAG_FIGURE_IDLE) || reach < file->requested)
         return false;
+    /* Where others hold most of the device, what is idle here is not what is missing. */
+    bool is_little = file->idle < file->requested || file->idle < file->total / 10;
+    if (is_little && file->outside > file->held && file->outside > file->total / 3)
+        return false;
     if (is_crumbs(file) && (file->idle >= file->requested || reach < file->total / 200 * 3)) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE,
                slack > file->idle / 8 ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH);
@@ -367,10 +387,6 @@ static bool decide_fragmentation(const case_file *file)
                       text_of(file->total, b), text_of(file->idle, c));
         return true;
     }
-    /* Where others hold most of the device, what is idle here is not what is missing. */
-    bool is_little = file->idle < file->requested || file->idle < file->total / 10;
-    if (is_little && file->outside > file->held && file->outside > file->total / 3)
-        return false;
     decide(file, FRAG_OOM_VERDICT_FRAGMENTATION,
            file->idle / 8 * 7 >= file->requested ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
     if (file->idle >= file->requested) {

@@ -16,7 +16,7 @@
     X(OVERSIZED, "oversized-request", "one request is larger than the whole device")               \
     X(FRAGMENTATION, "fragmentation", "there was enough memory, but not in one piece")             \
     X(OTHER_MEMORY, "other-memory", "somebody else holds the memory")                              \
-    X(LIMIT, "limit", "a limit that was set is reached; the device has more")                      \
+    X(LIMIT, "limit", "a limit that was set is reached, whatever the device has")                  \
     X(PLATFORM, "platform", "the figures do not explain it; suspect driver or platform")           \
     X(CACHE_HELD, "cache-held", "a cache holds memory that this request may not use")              \
     X(NO_FIGURES, "no-figures", "memory ran out, but the message does not say enough to tell why") \

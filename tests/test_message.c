@@ -99,7 +99,7 @@ static void every_figure_of_a_message_is_found(void **state)
     assert_int_equal(messages.count, 1);
     assert_int_equal(best->kind, FRAG_MESSAGE_OOM);
     assert_int_equal(best->framework, FRAG_FRAMEWORK_PYTORCH);
-    assert_string_equal(best->release, "PyTorch 2.9 or 2.10");
+    assert_string_equal(best->release, "PyTorch 2.10");
     assert_int_equal(best->line, 2);
     assert_int_equal(best->device, 3);
     assert_figure(best, FRAG_FIGURE_REQUESTED, FRAG_GIB);

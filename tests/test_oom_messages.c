@@ -103,6 +103,15 @@ static void messages_of_threads_get_an_accepted_verdict(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void messages_of_other_threads_get_an_accepted_verdict(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "more-threads.jsonl", &sum));
+    assert_true(sum.count >= 200);
+    assert_int_equal(sum.wrong, 0);
+}
+
 static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
 {
     (void)state;
@@ -126,6 +135,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_threads_get_an_accepted_verdict),
+        cmocka_unit_test(messages_of_other_threads_get_an_accepted_verdict),
         cmocka_unit_test(damaged_and_rare_messages_get_an_accepted_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
