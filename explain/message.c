@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/message_escape.h"
 #include "explain/message_size.h"
 #include "explain/message_text.h"
 #include "explain/wordings.h"
@@ -15,7 +16,7 @@ enum {
     HOST_REACH = 200, /* from the mark of a host message to its size */
     CAPTURES_MAX = 4,
     TELLING_FIGURES = 3, /* so many make a message without its head */
-    FIRST_BYTES = 256
+    BYTES = 256
 };
 
 const char *frag_framework_name(frag_framework framework)
@@ -101,11 +102,11 @@ static bool match_pattern(const char *pattern, const char *text, match *found)
 typedef struct reader {
     frag_message_text text;
     frag_messages *messages;
-    const frag_wording **wordings[FIRST_BYTES]; /* by the first byte of the pattern */
-    size_t wording_counts[FIRST_BYTES];
-    frag_message *current; /* NULL: none is open */
-    size_t current_at;     /* where it begins */
-    size_t last_at;        /* behind the last thing that belongs to it */
+    uint16_t first[BYTES][BYTES]; /* wording that begins with these two, from 1; 0: none */
+    uint16_t *next;               /* the next that begins so too */
+    frag_message *current;        /* NULL: none is open */
+    size_t current_at;            /* where it begins */
+    size_t last_at;               /* behind the last thing that belongs to it */
     const frag_wording *opener;
     bool is_vague; /* nothing but "tried to allocate" so far */
     bool is_cut;   /* begun by a field */
@@ -113,23 +114,19 @@ typedef struct reader {
     size_t hint_at;
 } reader;
 
-static void add_wording(reader *state, unsigned char first, const frag_wording *wording)
-{
-    size_t count = state->wording_counts[first]++;
-    state->wordings[first] =
-        frag_realloc(state->wordings[first], count + 1, sizeof *state->wordings[first]);
-    state->wordings[first][count] = wording;
-}
-
+/* Those that begin with a size are in the list of two zeros. */
 static void index_wordings(reader *state)
 {
-    for (size_t i = 0; i < frag_wording_count; i++) {
-        char first = frag_wordings[i].pattern[0];
-        if (first == '%' || first == '#')
-            for (unsigned char digit = '0'; digit <= '9'; digit++)
-                add_wording(state, digit, &frag_wordings[i]);
-        else
-            add_wording(state, (unsigned char)first, &frag_wordings[i]);
+    FRAG_ASSERT(frag_wording_count < UINT16_MAX);
+    state->next = frag_alloc(frag_wording_count, sizeof *state->next);
+    for (size_t i = frag_wording_count; i > 0; i--) {
+        const char *pattern = frag_wordings[i - 1].pattern;
+        FRAG_ASSERT(strchr("#&*", pattern[0]) == NULL && strchr("%#&*", pattern[1]) == NULL);
+        bool is_size = pattern[0] == '%';
+        uint16_t *list = &state->first[(unsigned char)(is_size ? '0' : pattern[0])]
+                                      [(unsigned char)(is_size ? '0' : pattern[1])];
+        state->next[i - 1] = *list;
+        *list = (uint16_t)i;
     }
 }
 
@@ -392,39 +389,75 @@ static bool is_inside_number(const char *text, size_t at)
             (at > 1 && (text[at - 1] == '.' || text[at - 1] == ',') && is_digit(text[at - 2])));
 }
 
-/* Most of the table is ruled out by the second byte. */
+/* Most wordings differ soon from what stands here. */
 static bool may_match(const char *pattern, const char *text)
 {
-    return strchr("%#&*", pattern[0]) != NULL || strchr("%#&*\n", text[1]) != NULL ||
-           strchr("%#&*", pattern[1]) != NULL || pattern[1] == text[1];
+    for (size_t i = 2;
+         i < 6 && pattern[0] != '%' && pattern[i] != '\0' && strchr("%#&*", pattern[i]) == NULL;
+         i++)
+        if (text[i - 1] == '\n' || text[i] == '\n')
+            return true;
+        else if (text[i] != pattern[i])
+            return false;
+    return true;
+}
+
+/* Returns how many bytes the wording covers here, 0: it does not fit. */
+static size_t read_wording(reader *state, const frag_wording *wording, size_t at)
+{
+    const char *text = state->text.bytes + at;
+    match found;
+    if (!may_match(wording->pattern, text))
+        return 0;
+    found.capture_count = 0;
+    if (!match_pattern(wording->pattern, text, &found) ||
+        !is_in_place(state, wording, at, at + found.bytes))
+        return 0;
+    take(state, wording, &found, at);
+    return found.bytes;
+}
+
+/* A line ends between the first two bytes, which is rare: any wording may fit. */
+static size_t read_at_line_end(reader *state, size_t at)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < frag_wording_count && bytes == 0; i++)
+        if (frag_wordings[i].pattern[0] == state->text.bytes[at])
+            bytes = read_wording(state, &frag_wordings[i], at);
+    return bytes;
 }
 
 /* The first wording of the table that fits here. Returns how many bytes it covers, 0: none. */
 static size_t read_at(reader *state, size_t at)
 {
-    unsigned char first = (unsigned char)state->text.bytes[at];
-    if (is_inside_number(state->text.bytes, at))
+    const char *text = state->text.bytes;
+    frag_amount size;
+    bool is_size = is_digit(text[at]);
+    if (is_size && (is_inside_number(text, at) || frag_message_size(text + at, &size) == 0))
         return 0;
-    for (size_t i = 0; i < state->wording_counts[first]; i++) {
-        const frag_wording *wording = state->wordings[first][i];
-        if (!may_match(wording->pattern, state->text.bytes + at))
-            continue;
-        match found = {0};
-        if (!match_pattern(wording->pattern, state->text.bytes + at, &found) ||
-            !is_in_place(state, wording, at, at + found.bytes))
-            continue;
-        take(state, wording, &found, at);
-        return found.bytes;
-    }
-    return 0;
+    if (!is_size && text[at + 1] == '\n')
+        return read_at_line_end(state, at);
+    size_t bytes = 0;
+    uint16_t wording = state->first[(unsigned char)(is_size ? '0' : text[at])]
+                                   [(unsigned char)(is_size ? '0' : text[at + 1])];
+    for (; wording != 0 && bytes == 0; wording = state->next[wording - 1])
+        bytes = read_wording(state, &frag_wordings[wording - 1], at);
+    return bytes;
 }
 
-/* "C:\Users": a letter, a colon, a backslash and a name. */
+static bool is_letter(char byte)
+{
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+}
+
+/* "C:\Users": a letter, a colon, a backslash and a name. Where the letter is small, the backslash
+ * may be that of an escape. */
 static bool has_windows_path(const char *text, size_t length)
 {
     for (size_t i = 0; i + 3 < length; i++)
-        if (text[i + 1] == ':' && text[i + 2] == '\\' && text[i] >= 'A' && text[i] <= 'Z' &&
-            (i == 0 || text[i - 1] < '0' || (text[i - 1] > '9' && text[i - 1] < 'A')))
+        if (text[i + 1] == ':' && text[i + 2] == '\\' && is_letter(text[i]) &&
+            (i == 0 || !(is_letter(text[i - 1]) || is_digit(text[i - 1]))) &&
+            (text[i] <= 'Z' || (is_letter(text[i + 3]) && strchr("nrtu", text[i + 3]) == NULL)))
             return true;
     return false;
 }
@@ -444,6 +477,11 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
 {
     *messages = (frag_messages){0};
     reader state = {.messages = messages};
+    frag_text converted;
+    if (frag_escape_utf16(text, length, &converted)) {
+        text = converted.bytes;
+        length = converted.length;
+    }
     index_wordings(&state);
     frag_message_text_make(&state.text, text, length);
     for (size_t at = 0; at < state.text.length;) {
@@ -454,8 +492,8 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);
     frag_message_text_destroy(&state.text);
-    for (size_t i = 0; i < FIRST_BYTES; i++)
-        free(state.wordings[i]);
+    frag_text_destroy(&converted);
+    free(state.next);
 }
 
 void frag_messages_destroy(frag_messages *messages)

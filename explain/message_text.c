@@ -4,61 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/message_escape.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
-
-/* A terminal's title can hold any text; longer than this it is no code but damage. */
-enum { TERMINAL_TEXT_MAX = 256 };
-
-typedef struct cursor {
-    const unsigned char *bytes;
-    size_t length;
-    size_t at;
-} cursor;
-
-static unsigned char byte_after(const cursor *from, size_t steps)
-{
-    return steps < from->length - from->at ? from->bytes[from->at + steps] : 0;
-}
-
-/* Length of "ESC", "\033", "\x1b" or "\u001b" at the cursor, 0: none. */
-static size_t escape_length(const cursor *from)
-{
-    static const char *const written[] = {"\\033", "\\x1b", "\\x1B", "\\u001b", "\\u001B"};
-    if (byte_after(from, 0) == 0x1b)
-        return 1;
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
-        size_t length = strlen(written[i]);
-        if (from->length - from->at >= length &&
-            memcmp(from->bytes + from->at, written[i], length) == 0)
-            return length;
-    }
-    return 0;
-}
-
-/* Length of the terminal code that begins at the cursor, 0: none. */
-static size_t terminal_length(const cursor *from)
-{
-    size_t length = escape_length(from);
-    if (length == 0)
-        return 0;
-    unsigned char kind = byte_after(from, length);
-    if (kind == '[') {
-        for (size_t i = length + 1; i < length + TERMINAL_TEXT_MAX; i++) {
-            unsigned char byte = byte_after(from, i);
-            if (byte >= 0x40 && byte <= 0x7e)
-                return i + 1;
-            if (byte < 0x20 || byte > 0x7e)
-                break;
-        }
-        return length + 1;
-    }
-    if (kind == ']')
-        for (size_t i = length + 1; i < length + TERMINAL_TEXT_MAX; i++)
-            if (byte_after(from, i) == 0x07)
-                return i + 1;
-    return length;
-}
 
 /* What a sequence outside ASCII stands for: 0 for nothing, as blanks and box drawing. */
 static char plain_of(const unsigned char *bytes, size_t length)
@@ -87,50 +35,88 @@ static void add_line(frag_message_text *text, uint64_t line)
     text->line_count++;
 }
 
+typedef struct maker {
+    const unsigned char *bytes;
+    size_t length;
+    size_t at;
+    uint64_t line;
+    bool is_line_start; /* nothing of this line is in the text yet */
+    frag_message_text *text;
+} maker;
+
+static void put(maker *state, char plain)
+{
+    frag_message_text *text = state->text;
+    if (plain == '\n') {
+        if (!state->is_line_start)
+            text->bytes[text->length++] = '\n';
+        state->is_line_start = true;
+    } else if (plain != 0) {
+        if (state->is_line_start)
+            add_line(text, state->line);
+        state->is_line_start = false;
+        text->bytes[text->length++] =
+            plain >= 'A' && plain <= 'Z' ? (char)(plain - 'A' + 'a') : plain;
+    }
+}
+
+/* What a single byte of ASCII stands for: 0 for nothing, as blanks. A carriage return ends a line
+ * of a progress bar. */
+static char plain_byte(const maker *state)
+{
+    unsigned char byte = state->bytes[state->at];
+    unsigned char next = state->at + 1 < state->length ? state->bytes[state->at + 1] : '\n';
+    bool is_quote = (state->is_line_start && (byte == '>' || byte == '|')) ||
+                    (byte == '|' && (next == '\n' || next == '\r'));
+    return byte == '\r' ? '\n' : is_quote || (byte <= ' ' && byte != '\n') ? 0 : (char)byte;
+}
+
+/* One character, however it is written. */
+static void take(maker *state)
+{
+    const unsigned char *bytes = state->bytes + state->at;
+    size_t left = state->length - state->at;
+    char plain = 0;
+    if (*bytes > ' ' && *bytes < 0x7f && strchr("\\^<&>|", *bytes) == NULL) {
+        put(state, (char)*bytes);
+        state->at++;
+        return;
+    }
+    size_t taken = frag_escape_terminal(bytes, left);
+    if (taken == 0)
+        taken = frag_escape_backslash(bytes, left, &plain);
+    if (taken == 0)
+        taken = frag_escape_html(bytes, left, &plain);
+    if (taken == 0 && *bytes >= 0x80) {
+        taken = frag_text_sequence(bytes, left);
+        plain = taken == 0 ? FRAG_MESSAGE_FOREIGN : plain_of(bytes, taken);
+        taken = taken == 0 ? 1 : taken;
+    } else if (taken == 0) {
+        plain = plain_byte(state);
+        taken = 1;
+    }
+    put(state, plain);
+    state->at += taken;
+}
+
 void frag_message_text_make(frag_message_text *text, const char *bytes, size_t length)
 {
     *text = (frag_message_text){.bytes = frag_alloc(length + 1, 1)};
-    cursor from = {.bytes = (const unsigned char *)bytes, .length = length};
-    uint64_t line = 1;
-    bool is_line_start = true;
-    while (from.at < length) {
-        unsigned char byte = from.bytes[from.at];
-        size_t code = terminal_length(&from);
-        char plain = (char)byte;
-        size_t taken = 1;
-        if (code > 0) {
-            from.at += code;
+    maker state = {.bytes = (const unsigned char *)bytes,
+                   .length = length,
+                   .line = 1,
+                   .is_line_start = true,
+                   .text = text};
+    size_t line_at = 0;
+    while (state.at < length) {
+        bool is_end = bytes[state.at] == '\n';
+        take(&state);
+        if (!is_end)
             continue;
-        }
-        if (byte == '\\' && byte_after(&from, 1) == 'n') {
-            plain = '\n';
-            taken = 2;
-        } else if (byte == '\\' && (byte_after(&from, 1) == '"' || byte_after(&from, 1) == '\'')) {
-            from.at++;
-            continue;
-        } else if (byte >= 0x80) {
-            taken = frag_text_sequence(from.bytes + from.at, length - from.at);
-            plain = taken == 0 ? FRAG_MESSAGE_FOREIGN : plain_of(from.bytes + from.at, taken);
-            taken = taken == 0 ? 1 : taken;
-        } else if (byte <= ' ' && byte != '\n') {
-            plain = 0;
-        } else if (is_line_start && (byte == '>' || byte == '|')) {
-            plain = 0;
-        } else if (byte >= 'A' && byte <= 'Z') {
-            plain = (char)(byte - 'A' + 'a');
-        }
-        from.at += taken;
-        if (plain == '\n') {
-            line += byte == '\n';
-            if (!is_line_start)
-                text->bytes[text->length++] = '\n';
-            is_line_start = true;
-        } else if (plain != 0) {
-            if (is_line_start)
-                add_line(text, line);
-            is_line_start = false;
-            text->bytes[text->length++] = plain;
-        }
+        state.line++;
+        size_t prefix = frag_escape_prefix(state.bytes, length, line_at, state.at);
+        line_at = state.at;
+        state.at += prefix;
     }
     text->bytes[text->length] = '\0';
 }

@@ -26,7 +26,8 @@ enum {
 /* Patterns are lower case without blanks. In them stand for something:
  *   %  a size with its unit     #  a whole number, of bytes where it is a figure
  *   &  "[2,3,4]andtypefloat"    *  anything up to 60 bytes, once in a pattern
- * The figures are those of the pattern's %, # and & in order. */
+ * It begins with two characters of its own, or with %. The figures are those of the pattern's %, #
+ * and & in order. */
 typedef struct frag_wording {
     const char *pattern;
     frag_wording_role role;

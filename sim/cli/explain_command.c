@@ -10,7 +10,7 @@
 #include "sim/cli/inputs.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
-#define TEXT_BYTES_MAX (64 * FRAG_MIB)
+#define TEXT_BYTES_MAX (256 * FRAG_MIB)
 
 static const frag_command_option options[] = {
     {.name = "format",
@@ -47,7 +47,7 @@ static bool read_text(frag_input *input, frag_text *text, frag_error *error)
             return true;
         if (text->length + count > TEXT_BYTES_MAX) {
             frag_fail(error, FRAG_E_INPUT,
-                      "more than 64 MiB of text; give the end of it: tail -c 32M FILE | fraglab "
+                      "more than 256 MiB of text; give the end of it: tail -c 32M FILE | fraglab "
                       "explain -");
             return frag_error_in(error, frag_input_name(input));
         }
