@@ -28,6 +28,14 @@ broken_up() {
     printf 'one\n\ntwo\n%s\n' "$message" | ./fraglab explain - | grep -q '^message .* line 4$'
 }
 
+@test "of several messages each is told with its line" {
+    for i in 0 1 2; do printf '[rank%d]: %s\n\n' $i "${message/GPU 0/GPU $i}"; done >"$out/log"
+    ./fraglab explain "$out/log" >"$out/text"
+    grep -q '^message .* line 1; of 3 messages the one that says most$' "$out/text"
+    grep -q '^  line 5  *fragmentation  *546.00 MiB  GPU 2, PyTorch$' "$out/text"
+    ./fraglab explain --format jsonl "$out/log" | grep -q '"found":\[{"line":1,.*{"line":3,.*{"line":5,'
+}
+
 @test "one object is printed, with bytes and advice" {
     ./fraglab explain --format jsonl "$message" >"$out/row"
     [ "$(wc -l <"$out/row")" = 1 ]

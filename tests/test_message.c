@@ -181,7 +181,10 @@ static void a_path_of_windows_is_seen(void **state)
     read_best(&messages, "  File \"C:\\Users\\me\\a.py\", line 3");
     assert_true(messages.is_windows);
     frag_messages_destroy(&messages);
-    read_best(&messages, "RuntimeError:\\nnothing");
+    read_best(&messages, "File n:\\FramePack\\a.py");
+    assert_true(messages.is_windows);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "RuntimeError:\\nnothing a:\\nnothing");
     assert_false(messages.is_windows);
     frag_messages_destroy(&messages);
 }
@@ -197,6 +200,50 @@ static void lines_are_counted_through_what_is_taken_away(void **state)
     assert_int_equal(frag_message_text_line(&text, 4), 5);
     assert_int_equal(frag_message_text_line(&text, 9), 5);
     frag_message_text_destroy(&text);
+}
+
+static void assert_plain(const char *bytes, size_t length, const char *plain)
+{
+    frag_message_text text;
+    frag_message_text_make(&text, bytes, length);
+    assert_string_equal(text.bytes, plain);
+    frag_message_text_destroy(&text);
+}
+
+static void what_loggers_and_pages_add_is_taken_away(void **state)
+{
+    (void)state;
+#define ASSERT_PLAIN(bytes, plain) assert_plain(bytes, sizeof bytes - 1, plain)
+    ASSERT_PLAIN("[rank0]: a\n[rank10]: b\n[rank0]: c", "[rank0]:a\nb\nc");
+    ASSERT_PLAIN("2026-01-02 10:00:01 | x | one\n2026-01-02 10:00:02 | x | two",
+                 "2026-01-0210:00:01|x|one\ntwo");
+    ASSERT_PLAIN("a: CUDA error: x\na: CUDA error: x", "a:cudaerror:x\na:cudaerror:x");
+    ASSERT_PLAIN("10%|#  |\r20%|## |\rdone", "10%|#\n20%|##\ndone");
+    ASSERT_PLAIN("a &gt;&#62; &quot;b&#x27; <b>c</b><br/>d &lt;module&gt; e<f>",
+                 "a>>\"b'\nc\nd<module>e<f>");
+    ASSERT_PLAIN("a\\\\\\\"b\\\\n\\u003ec\\td", "a\"b\n>cd");
+#undef ASSERT_PLAIN
+}
+
+static void utf16_is_read(void **state)
+{
+    (void)state;
+    static const char ascii[] = "\nCUDA out of memory. Tried to allocate 2.00 GiB";
+    enum { UNITS = sizeof ascii };
+    char bytes[2 * UNITS];
+    frag_messages messages;
+    for (int big = 0; big < 2; big++) {
+        for (size_t i = 0; i < UNITS; i++) {
+            bool is_mark = i == 0;
+            bytes[2 * i + (size_t)big] = is_mark ? (char)0xff : ascii[i - 1];
+            bytes[2 * i + 1 - (size_t)big] = is_mark ? (char)0xfe : 0;
+        }
+        frag_messages_read(&messages, bytes, sizeof bytes);
+        assert_int_equal(messages.oom_count, 1);
+        assert_int_equal(messages.items[0].line, 2);
+        assert_figure(&messages.items[0], FRAG_FIGURE_REQUESTED, 2 * FRAG_GIB);
+        frag_messages_destroy(&messages);
+    }
 }
 
 static void bytes_that_are_no_text_are_welcome(void **state)
@@ -226,6 +273,8 @@ int main(void)
         cmocka_unit_test(settings_count_unless_a_hint_names_them),
         cmocka_unit_test(a_path_of_windows_is_seen),
         cmocka_unit_test(lines_are_counted_through_what_is_taken_away),
+        cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
+        cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

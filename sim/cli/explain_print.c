@@ -7,7 +7,7 @@
 #include "sim/base/memory.h"
 #include "sim/version.h"
 
-enum { COLUMNS = 96, LABEL_COLUMNS = 11 };
+enum { COLUMNS = 96, LABEL_COLUMNS = 11, FOUND_LINES = 10 };
 
 void frag_explain_wrap(FILE *stream, const char *text, unsigned indent)
 {
@@ -76,7 +76,7 @@ static void print_source(FILE *stream, const frag_explained *explained)
         fprintf(stream, ", GPU %" PRIu64, best->device);
     fprintf(stream, ", line %" PRIu64, best->line);
     if (count > 1)
-        fprintf(stream, "; %zu messages in all, this one says most", count);
+        fprintf(stream, "; of %zu messages the one that says most", count);
     fputc('\n', stream);
 }
 
@@ -109,11 +109,42 @@ static void print_figures(FILE *stream, const frag_explained *explained)
                  "neither free nor the allocator's: driver, libraries, other programs");
 }
 
+/* Of several messages each with its line, as far as a screen goes. */
+static void print_found(FILE *stream, const frag_explained *explained)
+{
+    const frag_messages *messages = explained->messages;
+    uint64_t shown = 0;
+    if (messages->oom_count < 2)
+        return;
+    fprintf(stream, "\nmessages in this text\n");
+    for (size_t i = 0; i < messages->count && shown < FOUND_LINES; i++) {
+        const frag_message *message = &messages->items[i];
+        const frag_amount *asked = &message->figures[FRAG_FIGURE_REQUESTED];
+        char bytes[FRAG_BYTES_TEXT_MAX];
+        frag_diagnosis diagnosis;
+        if (message->kind != FRAG_MESSAGE_OOM)
+            continue;
+        frag_diagnose(message, &diagnosis);
+        shown++;
+        fprintf(stream, "  line %-7" PRIu64 " %-17s %10s  ", message->line,
+                frag_oom_verdict_name(diagnosis.verdict),
+                asked->is_known ? frag_bytes_text(asked->bytes, bytes) : "");
+        if (message->has_device)
+            fprintf(stream, "GPU %" PRIu64 ", ", message->device);
+        fprintf(stream, "%s%s\n", frag_framework_title(message->framework),
+                message == explained->best ? ", the one above" : "");
+        frag_diagnosis_destroy(&diagnosis);
+    }
+    if (messages->oom_count > shown)
+        fprintf(stream, "  and %" PRIu64 " more\n", messages->oom_count - shown);
+}
+
 void frag_explain_print_text(FILE *stream, const frag_explained *explained)
 {
     frag_explain_print_verdict(stream, explained->diagnosis);
     print_source(stream, explained);
     print_figures(stream, explained);
+    print_found(stream, explained);
     frag_explain_print_steps(stream, explained->advice);
 }
 
@@ -150,6 +181,24 @@ void frag_explain_add_advice(frag_json *json, const frag_advice *advice)
     }
 }
 
+static void add_found(frag_json *json, const frag_messages *messages)
+{
+    frag_json_array(json, "found");
+    for (size_t i = 0; i < messages->count; i++) {
+        const frag_message *message = &messages->items[i];
+        frag_json *item = frag_json_create();
+        frag_diagnosis diagnosis;
+        frag_diagnose(message, &diagnosis);
+        frag_json_number(item, "line", message->line);
+        frag_json_text(item, "framework", frag_framework_name(message->framework));
+        frag_json_number(item, "device", message->has_device ? message->device : FRAG_UNLIMITED);
+        frag_json_text(item, "judged", frag_oom_verdict_name(diagnosis.verdict));
+        add_amount(item, "requested_bytes", message->figures[FRAG_FIGURE_REQUESTED]);
+        frag_json_append(json, "found", item);
+        frag_diagnosis_destroy(&diagnosis);
+    }
+}
+
 void frag_explain_print_json(FILE *stream, const frag_explained *explained)
 {
     const frag_message *best = explained->best;
@@ -172,5 +221,6 @@ void frag_explain_print_json(FILE *stream, const frag_explained *explained)
     add_amount(json, "figures.outside_bytes", diagnosis->outside);
     add_amount(json, "figures.missing_bytes", diagnosis->missing);
     frag_explain_add_advice(json, explained->advice);
+    add_found(json, explained->messages);
     frag_json_write(json, stream, false);
 }
