@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "explain/message_escape.h"
+#include "explain/message_form.h"
 #include "explain/message_size.h"
 #include "explain/message_text.h"
 #include "explain/wordings.h"
@@ -137,13 +138,19 @@ static bool is_at_start(const reader *state, size_t at)
 
 static bool is_at_end(const reader *state, size_t at)
 {
-    return state->text.bytes[at] == '\0' || strchr("\n.,;:!?'\"`)]*<", state->text.bytes[at]);
+    const char *rest = state->text.bytes + at;
+    bool is_compared = (*rest == '"' || *rest == '\'') && strncmp(rest + 1, "in", 2) == 0;
+    return !is_compared && (*rest == '\0' || strchr("\n.,;:!?'\"`)]*<", *rest) != NULL);
 }
 
 static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
 {
     return ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
-           ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end));
+           ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end)) &&
+           ((wording->place & FRAG_WORDING_AS_ERROR) == 0 ||
+            frag_message_is_error(state->text.bytes, at, end)) &&
+           ((wording->place & FRAG_WORDING_AS_CODE) == 0 ||
+            frag_message_is_reported(state->text.bytes, at, end));
 }
 
 /* ---- messages in the making */

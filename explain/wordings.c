@@ -23,6 +23,7 @@
 #define OTHER(role_, pattern_) .pattern = pattern_, .role = FRAG_WORDING_##role_
 #define SETS(setting_, pattern_)                                                                   \
     .pattern = pattern_, .role = FRAG_WORDING_SETTING, .setting = FRAG_SETTING_##setting_
+#define CODE .place = FRAG_WORDING_AS_CODE
 #define BARE .place = FRAG_WORDING_AT_START | FRAG_WORDING_AT_END
 
 /* Sources: the messages themselves (tests/data/oom-messages names a thread for each) and, for
@@ -95,10 +96,10 @@ const frag_wording frag_wordings[] = {
     {OPENS(PYTORCH, "cudadrivererror:outofmemory")},
     {OPENS(PYTORCH, "acceleratorerror:cudaerror:outofmemory")},
     {OPENS(PYTORCH_HIP, "hiperror:outofmemory")},
-    {OPENS(PYTORCH, "cublas_status_alloc_failed"), .says = FRAG_SAYS_LIBRARY},
-    {OPENS(PYTORCH, "cudnn_status_alloc_failed"), .says = FRAG_SAYS_LIBRARY},
-    {OPENS(PYTORCH, "cusparse_status_alloc_failed"), .says = FRAG_SAYS_LIBRARY},
-    {OPENS(PYTORCH, "cusolver_status_alloc_failed"), .says = FRAG_SAYS_LIBRARY},
+    {OPENS(PYTORCH, "cublas_status_alloc_failed"), CODE, .says = FRAG_SAYS_LIBRARY},
+    {OPENS(PYTORCH, "cudnn_status_alloc_failed"), CODE, .says = FRAG_SAYS_LIBRARY},
+    {OPENS(PYTORCH, "cusparse_status_alloc_failed"), CODE, .says = FRAG_SAYS_LIBRARY},
+    {OPENS(PYTORCH, "cusolver_status_alloc_failed"), CODE, .says = FRAG_SAYS_LIBRARY},
     {OPENS(PYTORCH, "cudafailure'outofmemory'"), .says = FRAG_SAYS_LIBRARY},
     {OPENS(PYTORCH, "cudafailure2'outofmemory'"), .says = FRAG_SAYS_LIBRARY},
     {OPENS(UNKNOWN, "failedtocudacalloc#bytes"), .figures = {R}, .says = FRAG_SAYS_LIBRARY},
@@ -108,35 +109,18 @@ const frag_wording frag_wordings[] = {
      .says = FRAG_SAYS_LIBRARY},
     {OPENS(UNKNOWN, "cudafailedwitherroroutofmemory")},
     {OPENS(UNKNOWN, "cudafailedwitherror2outofmemory")},
-    {OPENS(PYTORCH_XPU, "ur_result_error_out_of_device_memory")},
-    {OPENS(PYTORCH_XPU, "ur_result_error_out_of_resources")},
-    {OPENS(PYTORCH_XPU, "pi_error_out_of_resources")},
+    {OPENS(PYTORCH_XPU, "ur_result_error_out_of_device_memory"), CODE},
+    {OPENS(PYTORCH_XPU, "ur_result_error_out_of_resources"), CODE},
+    {OPENS(PYTORCH_XPU, "pi_error_out_of_resources"), CODE},
 
-    /* ---- the runtime's error text behind the name of a call, as C and C++ programs print it */
-    {OPENS(UNKNOWN, "cudaerrorin*outofmemory")},
-    {OPENS(UNKNOWN, "cudaerrorat*outofmemory")},
-    {OPENS(UNKNOWN, "cudaerror2*outofmemory")},
-    {OPENS(UNKNOWN, "cudaerror(2)*outofmemory")},
-    {OPENS(UNKNOWN, "cudaerror#2*outofmemory"), .figures = {NOT}},
-    {OPENS(UNKNOWN, "cudaruntimeerrorin*outofmemory")},
-    {OPENS(UNKNOWN, "cudaruntimeerror:outofmemory")},
-    {OPENS(UNKNOWN, "cudadrivererrorin*outofmemory")},
-    {OPENS(UNKNOWN, "cudaerrorcode*outofmemory")},
-    {OPENS(UNKNOWN, "cudasuccess(2vs.0)*outofmemory")},
-    {OPENS(UNKNOWN, "cudasuccess.2vs0.errorat*outofmemory")},
-    {OPENS(UNKNOWN, "gpuassert:outofmemory")},
-    {OPENS(UNKNOWN, "(-217:gpuapicall)outofmemory")},
-    {OPENS(UNKNOWN, "code:2,reason:outofmemory")},
-    {OPENS(UNKNOWN, "cumemallocfailed:outofmemory")},
-    {OPENS(UNKNOWN, "cumemalloc():outofmemory")},
-    {OPENS(UNKNOWN, "cumemcreate*:outofmemory")},
-    {OPENS(UNKNOWN, "outofmemoryincumem")},
+    /* ---- programs beside the frameworks */
+    {OPENS(UNKNOWN, "cudasuccess(2vs.0)")},
     {OPENS(UNKNOWN, "cudamallocerroroutofmemory")},
-    {OPENS(UNKNOWN, "thrust::system::system_error'what():*outofmemory")},
-    {OPENS(UNKNOWN, "parallel_forfailed:*outofmemory")},
-    {OPENS(UNKNOWN, "hiperrorin*outofmemory")},
-    {OPENS(UNKNOWN, "hiperrorat*outofmemory")},
-    {OPENS(UNKNOWN, "hiperror2*outofmemory")},
+    {OPENS(UNKNOWN, "cudacustomallocatoroutofmemory[requestedspace:%"), .figures = {R}},
+    {OPENS(UNKNOWN, "outofgpuandsharedhostmemory")},
+    {OPENS(UNKNOWN, "insufficientmemoryonaccelerator")},
+    {OPENS(UNKNOWN, "optix_error_device_out_of_memory"), CODE},
+    {OPENS(UNKNOWN, "(-217:gpuapicall)outofmemory")},
 
     /* ---- TensorFlow, and the allocator that XLA took over from it */
     {OPENS(TENSORFLOW, "ranoutofmemorytryingtoallocate%"), .figures = {R}},
@@ -190,7 +174,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(RMM, "std::bad_alloc:out_of_memory:cudaerror")},
     {OPENS(RMM, "std::bad_alloc:cudaerror")},
     {OPENS(RMM, "std::bad_alloc:out_of_memory:rmmfailure")},
-    {OPENS(RMM, "rmm_error_out_of_memory")},
+    {OPENS(RMM, "rmm_error_out_of_memory"), CODE},
     {OPENS(RMM, "(failedtoallocate%)"), .figures = {R}},
     {FIELD("current/max/trysize=%,%,%"), .figures = {V, L, NOT}},
 
@@ -206,8 +190,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(GGML, "size#islargerthanbuffermaximumof#"), .figures = {R, NOT},
      .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(GGML, "kiogpucommandbuffercallbackerroroutofmemory")},
-    {OPENS(UNKNOWN, "erroroutofdevicememory")},
-    {OPENS(UNKNOWN, "error_out_of_device_memory")},
+    {OPENS(UNKNOWN, "erroroutofdevicememory"), CODE},
+    {OPENS(UNKNOWN, "vk_error_out_of_device_memory"), CODE},
     {OPENS(UNKNOWN, "vkallocatememoryfailed-2")},
 
     /* ---- ONNX Runtime, PaddlePaddle, vLLM */
@@ -247,16 +231,19 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "outofgpumemorytryingtoallocate%"), .figures = {R}},
     {FIELD("effectivegpumemoryusage:*(%/%)"), .figures = {V, T}},
     {OPENS(UNKNOWN, "cuda:outofmemory"), .place = FRAG_WORDING_AT_END},
-    {OPENS(UNKNOWN, "cuda_error_out_of_memory")},
-    {OPENS(UNKNOWN, "cudaerrormemoryallocation")},
+    {OPENS(UNKNOWN, "cuda_error_out_of_memory"), CODE},
+    {OPENS(UNKNOWN, "cudaerrormemoryallocation"), CODE},
     {OPENS(UNKNOWN, "thrust::system::detail::bad_alloc")},
-    {OPENS(UNKNOWN, "hiperroroutofmemory")},
-    {OPENS(UNKNOWN, "hip_error_out_of_memory")},
-    {OPENS(UNKNOWN, "hip_error_outofmemory")},
-    {OPENS(UNKNOWN, "hsa_status_error_out_of_resources")},
-    {OPENS(UNKNOWN, "cl_mem_object_allocation_failure")},
+    {OPENS(UNKNOWN, "hiperroroutofmemory"), CODE},
+    {OPENS(UNKNOWN, "hip_error_out_of_memory"), CODE},
+    {OPENS(UNKNOWN, "hip_error_outofmemory"), CODE},
+    {OPENS(UNKNOWN, "hsa_status_error_out_of_resources"), CODE},
+    {OPENS(UNKNOWN, "cl_mem_object_allocation_failure"), CODE},
     {OPENS(UNKNOWN, "exceededmaxsizeofmemoryobjectallocation:requested#bytes"), .figures = {R},
      .says = FRAG_SAYS_BLOCK_MAX},
+    {OPENS(UNKNOWN, "attemptingtoallocate#byteswhichisgreaterthanthemaximumallowedbuffersize"),
+     .figures = {R}, .says = FRAG_SAYS_BLOCK_MAX},
+    {OPENS(UNKNOWN, "notenoughmemorytohandle#prefilltokens"), .figures = {NOT}},
     {OPENS(UNKNOWN, "couldnotallocatetensorwith#bytes.thereisnotenoughgpuvideomemory"),
      .figures = {R}},
 
@@ -280,6 +267,9 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "java.lang.outofmemoryerror")},
     {OTHER(HOST, "outofmemory:killedprocess")},
     {OTHER(HOST, "oom-kill:constraint")},
+    {OTHER(HOST, "runtime:outofmemory:")},
+    {OTHER(HOST, "outofmemory,mallocfailed")},
+    {OTHER(HOST, "ranoutofhostmemory")},
     {OTHER(HOST, "iskilledbysignal:killed")},
 
     /* ---- settings; a message's own hint names one that may not be in force */
@@ -315,6 +305,9 @@ const frag_wording frag_wordings[] = {
     {SETS(TF_GROWTH, "allow_growth=true")},
     {SETS(TF_GROWTH, "tf_force_gpu_allow_growth=true")},
     {SETS(TF_GROWTH, "set_memory_growth(")},
+
+    /* ---- any other program that prints the text of the runtime's error */
+    {OPENS(UNKNOWN, "outofmemory"), .place = FRAG_WORDING_AS_ERROR},
 };
 
 const size_t frag_wording_count = sizeof frag_wordings / sizeof *frag_wordings;

@@ -19,8 +19,10 @@ enum {
     FRAG_WORDING_AT_START = 1, /* only at the start of a line, or after the mark that ends a
                                   prefix such as "RuntimeError:" */
     FRAG_WORDING_AT_END = 2,   /* no word may follow: it is a message, not a sentence about one */
-    FRAG_WORDING_TELLING = 4   /* a field so peculiar that a message whose head was cut off is
+    FRAG_WORDING_TELLING = 4,  /* a field so peculiar that a message whose head was cut off is
                                   known by it */
+    FRAG_WORDING_AS_ERROR = 8, /* only in the form of a program's error (message_form.h) */
+    FRAG_WORDING_AS_CODE = 16  /* a name that sources and texts use too: only where reported */
 };
 
 /* Patterns are lower case without blanks. In them stand for something:

@@ -108,7 +108,7 @@ static void messages_of_other_threads_get_an_accepted_verdict(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "more-threads.jsonl", &sum));
-    assert_true(sum.count >= 200);
+    assert_true(sum.count >= 290);
     assert_int_equal(sum.wrong, 0);
 }
 
@@ -117,7 +117,7 @@ static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "made.jsonl", &sum));
-    assert_true(sum.count >= 30);
+    assert_true(sum.count >= 100);
     assert_int_equal(sum.wrong, 0);
 }
 
