@@ -341,6 +341,16 @@ static bool find_least(explaining *state, frag_error *error)
                               frag_is_interrupted, &explanation->least, error);
 }
 
+static void find_ideals(explaining *state)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    bool is_given = state->whole_trace != NULL;
+    frag_ideals_find(is_given ? &state->whole : explanation->recording,
+                     is_given ? state->whole_trace : explanation->trace,
+                     limit_of(state->fraction, explanation->capacity_bytes),
+                     state->options->threads, &explanation->ideals);
+}
+
 static void run_halved(explaining *state)
 {
     frag_trace_explanation *explanation = state->explanation;
@@ -352,6 +362,7 @@ static void run_halved(explaining *state)
     looking looker = {.candidate = &explanation->halved};
     explanation->has_halved =
         run(state, explanation->recording, &halved, &explanation->halved, &looker, &error);
+    explanation->halved.fits = explanation->rest == FRAG_REST_HERE && explanation->halved.gets_past;
 }
 
 /* Without a message of its own the recording shows which settings are in force. */
@@ -536,6 +547,7 @@ static bool explain_trace(explaining *state, frag_error *error)
     frag_for_each(state->options->threads, explanation->candidate_count, run_candidate, state);
     weigh_advice(explanation);
     run_halved(state);
+    find_ideals(state);
     return find_least(state, error);
 }
 

@@ -8,6 +8,7 @@
 #define FRAG_CLI_EXPLAIN_TRACE_H
 
 #include "explain/advice.h"
+#include "sim/cli/explain_ideal.h"
 #include "sim/cli/explain_sites.h"
 #include "sim/cli/inputs.h"
 
@@ -58,6 +59,7 @@ typedef struct frag_trace_explanation {
     frag_sites sites;
     frag_candidate *candidates; /* the first: the recorded settings */
     size_t candidate_count;
+    frag_ideals ideals;
     frag_capacity_result least; /* capacity, with the recorded settings */
     bool has_halved;
     frag_candidate halved; /* recorded settings, the biggest call sites asking for half */

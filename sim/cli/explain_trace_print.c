@@ -24,7 +24,9 @@ static void name_candidate(const frag_trace_explanation *explanation, size_t ind
     if (is_recorded)
         frag_text_add(text, "as recorded");
     else if (candidate->setting == NULL)
-        frag_text_add(text, "%s", candidate->spec.text);
+        frag_text_add(text, "%s%s", candidate->spec.text,
+                      strcmp(candidate->spec.ops->name, "pytorch") != 0 ? " (another allocator)"
+                                                                        : "");
     else
         frag_text_add(text, "%s", *candidate->setting != '\0' ? candidate->setting : "defaults");
     if (candidate->fraction != NULL && explanation->fraction == NULL)
@@ -141,6 +143,29 @@ static void print_candidates(FILE *stream, const frag_trace_explanation *explana
     }
 }
 
+static void print_ideals(FILE *stream, const frag_trace_explanation *explanation)
+{
+    const frag_ideals *ideals = &explanation->ideals;
+    uint64_t capacity = ideals->capacity_bytes;
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (ideals->live_bytes == 0)
+        return;
+    fprintf(stream, "\nwhat an ideal allocator would need (for comparison: no setting makes "
+                    "PyTorch do this)\n");
+    fprintf(stream, "  %10s  the live data at its peak: no allocator does with less\n",
+            bytes_text(ideals->live_bytes, a));
+    for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
+        const frag_ideal *ideal = &ideals->items[i];
+        uint64_t needs = ideal->needs_bytes;
+        if (ideal->is_known)
+            fprintf(stream, "  %10s  %s, which %s: %s %s\n", bytes_text(needs, a), ideal->policy,
+                    ideal->means,
+                    bytes_text(needs > capacity ? needs - capacity : capacity - needs, b),
+                    needs > capacity ? "more than there is" : "to spare");
+    }
+}
+
 static void print_least(FILE *stream, const frag_trace_explanation *explanation)
 {
     char a[FRAG_BYTES_TEXT_MAX];
@@ -187,6 +212,7 @@ void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explana
     print_sites(stream, explanation, true);
     print_candidates(stream, explanation);
     print_least(stream, explanation);
+    print_ideals(stream, explanation);
     frag_explain_print_steps(stream, &explanation->advice);
 }
 
@@ -208,11 +234,11 @@ static void add_sites(frag_json *json, const char *path, const frag_trace_explan
     }
 }
 
-static void add_outcome(frag_json *json, const frag_trace_explanation *explanation,
-                        const frag_candidate *candidate)
+/* rest: how far the candidate was run. */
+static void add_outcome(frag_json *json, frag_rest rest, const frag_candidate *candidate)
 {
     frag_json_flag(json, "gets_past", candidate->gets_past);
-    if (explanation->rest != FRAG_REST_UNKNOWN || !candidate->gets_past)
+    if (rest != FRAG_REST_UNKNOWN || !candidate->gets_past)
         frag_json_flag(json, "fits", candidate->fits);
     else
         frag_json_null(json, "fits");
@@ -243,9 +269,26 @@ static void add_candidates(frag_json *json, const frag_trace_explanation *explan
         frag_json_text(item, "memory_fraction",
                        explanation->fraction != NULL ? explanation->fraction : candidate->fraction);
         frag_json_flag(item, "is_recorded", i == 0);
-        add_outcome(item, explanation, candidate);
+        add_outcome(item, explanation->rest, candidate);
         frag_json_append(json, "candidates", item);
     }
+}
+
+static void add_ideals(frag_json *json, const frag_ideals *ideals)
+{
+    frag_json_array(json, "ideals");
+    for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
+        const frag_ideal *ideal = &ideals->items[i];
+        if (!ideal->is_known)
+            continue;
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "policy", ideal->policy);
+        frag_json_number(item, "needs_bytes", ideal->needs_bytes);
+        frag_json_flag(item, "fits", ideal->fits);
+        frag_json_append(json, "ideals", item);
+    }
+    frag_json_number(json, "live_peak_bytes",
+                     ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);
 }
 
 static void add_state(frag_json *json, const frag_trace_explanation *explanation)
@@ -288,12 +331,16 @@ void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explana
     if (explanation->oom.has_happened) {
         add_state(json, explanation);
         add_candidates(json, explanation);
+        add_ideals(json, &explanation->ideals);
         frag_json_number(json, "least_capacity_bytes",
                          explanation->least.is_found ? explanation->least.capacity_bytes
                                                      : FRAG_UNLIMITED);
         if (explanation->has_halved) {
             frag_json *item = frag_json_create();
-            add_outcome(item, explanation, &explanation->halved);
+            /* What a smaller program would have asked later, another recording does not say. */
+            add_outcome(item,
+                        explanation->rest == FRAG_REST_HERE ? FRAG_REST_HERE : FRAG_REST_UNKNOWN,
+                        &explanation->halved);
             frag_json_array(json, "halved");
             frag_json_append(json, "halved", item);
         }
