@@ -46,7 +46,7 @@ typedef struct rule {
     const char *setting;             /* what to set, literally, */
     const char *const *conf_setting; /* or by the variable that it is set in; NULL: none */
     gain_source gain;
-    const char *text;      /* '@' stands for the setting */
+    const char *text; /* '@': the setting, '<': what lists processes, '>': what picks devices */
     const char *with_gain; /* goes on after the text; one %s for the bytes */
     bool (*applies)(const frag_messages *messages, const frag_message *message,
                     const frag_diagnosis *diagnosis);
@@ -72,6 +72,29 @@ static conf_variable variable_of(const frag_message *message)
                                                         : CONF_CUDA;
 }
 
+typedef struct tools {
+    const char *look; /* lists the processes that hold a device */
+    const char *pick; /* the variable that names the devices a program may see */
+} tools;
+
+static tools tools_of(const frag_message *message)
+{
+    switch (message != NULL ? message->framework : FRAG_FRAMEWORK_UNKNOWN) {
+    case FRAG_FRAMEWORK_PYTORCH_HIP:
+        return (tools){"rocm-smi --showpids", "HIP_VISIBLE_DEVICES"};
+    case FRAG_FRAMEWORK_PYTORCH_XPU:
+        return (tools){"xpu-smi ps", "ZE_AFFINITY_MASK"};
+    case FRAG_FRAMEWORK_PYTORCH_NPU:
+        return (tools){"npu-smi info", "ASCEND_RT_VISIBLE_DEVICES"};
+    case FRAG_FRAMEWORK_GGML:
+    case FRAG_FRAMEWORK_ONNXRUNTIME:
+    case FRAG_FRAMEWORK_UNKNOWN:
+        return (tools){"nvidia-smi (or rocm-smi, xpu-smi)", "CUDA_VISIBLE_DEVICES"};
+    default:
+        return (tools){"nvidia-smi", "CUDA_VISIBLE_DEVICES"};
+    }
+}
+
 /* Expandable segments came with 2.1, to ROCm much later; and Windows has none. */
 static bool can_expand(const frag_messages *messages, const frag_message *message,
                        const frag_diagnosis *diagnosis)
@@ -94,6 +117,80 @@ static bool can_split(const frag_messages *messages, const frag_message *message
                       const frag_diagnosis *diagnosis)
 {
     return !can_expand(messages, message, diagnosis) && !has_release(message, "PyTorch 1.0 to 1.3");
+}
+
+/* The setting came with 1.10; a message without the hint to it may be older. */
+static bool may_split(const frag_messages *messages, const frag_message *message,
+                      const frag_diagnosis *diagnosis)
+{
+    return can_split(messages, message, diagnosis) && has_release(message, "PyTorch 1.4 to 2.0");
+}
+
+static bool does_split(const frag_messages *messages, const frag_message *message,
+                       const frag_diagnosis *diagnosis)
+{
+    return can_split(messages, message, diagnosis) && !may_split(messages, message, diagnosis);
+}
+
+/* Even with all holes gone little would be left. */
+static bool is_nearly_full(const frag_messages *messages, const frag_message *message,
+                           const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)message;
+    const frag_amount *figures = diagnosis->figures;
+    uint64_t total = figures[FRAG_FIGURE_TOTAL].bytes;
+    return figures[FRAG_FIGURE_TOTAL].is_known && figures[FRAG_FIGURE_ALLOCATED].is_known &&
+           figures[FRAG_FIGURE_ALLOCATED].bytes + figures[FRAG_FIGURE_REQUESTED].bytes >=
+               total - total / 8;
+}
+
+static bool has_block_max(const frag_messages *messages, const frag_message *message,
+                          const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)diagnosis;
+    return message != NULL && (message->says & FRAG_SAYS_BLOCK_MAX) != 0;
+}
+
+static bool has_no_block_max(const frag_messages *messages, const frag_message *message,
+                             const frag_diagnosis *diagnosis)
+{
+    return !has_block_max(messages, message, diagnosis);
+}
+
+/* The device is as good as free already. */
+static bool is_mostly_free(const frag_messages *messages, const frag_message *message,
+                           const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)message;
+    const frag_amount *figures = diagnosis->figures;
+    uint64_t total = figures[FRAG_FIGURE_TOTAL].bytes;
+    return figures[FRAG_FIGURE_FREE].is_known &&
+           figures[FRAG_FIGURE_FREE].bytes >= total - total / 4;
+}
+
+static bool is_partly_held(const frag_messages *messages, const frag_message *message,
+                           const frag_diagnosis *diagnosis)
+{
+    return !is_mostly_free(messages, message, diagnosis);
+}
+
+static bool is_unsure(const frag_messages *messages, const frag_message *message,
+                      const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)message;
+    return diagnosis->confidence != FRAG_CONFIDENCE_HIGH;
+}
+
+static bool needs_cache(const frag_messages *messages, const frag_message *message,
+                        const frag_diagnosis *diagnosis)
+{
+    (void)messages;
+    (void)message;
+    return diagnosis->figures[FRAG_FIGURE_REQUESTED].is_known;
 }
 
 static bool is_expanding(const frag_messages *messages, const frag_message *message,
@@ -211,7 +308,17 @@ static const rule rules[] = {
      .text = "Set @, so that large blocks are not cut up; small values such as 128 often make it "
              "worse",
      .with_gain = "; at most the %s idle now",
-     .applies = can_split},
+     .applies = does_split},
+    {.verdicts = FOR(FRAGMENTATION),
+     .frameworks = NATIVE,
+     .setting_id = FRAG_SETTING_MAX_SPLIT,
+     .action = "max-split-size",
+     .conf_setting = max_split_size,
+     .gain = GAIN_IDLE,
+     .text = "Set @ (PyTorch 1.10 or later), so that large blocks are not cut up; small values "
+             "such as 128 often make it worse",
+     .with_gain = "; at most the %s idle now",
+     .applies = may_split},
     {.verdicts = FOR(FRAGMENTATION),
      .frameworks = SNAPSHOTS,
      .action = "record-and-explain",
@@ -230,6 +337,13 @@ static const rule rules[] = {
      .with_gain = "; at most the %s free now"},
     {.verdicts = FOR(FRAGMENTATION),
      .frameworks = ALL,
+     .action = "smaller-batch",
+     .gain = GAIN_UNKNOWN,
+     .text = "The device is nearly full besides, so ask for less at a time too: smaller batch "
+             "(with gradient accumulation), shorter sequences, smaller images",
+     .applies = is_nearly_full},
+    {.verdicts = FOR(FRAGMENTATION),
+     .frameworks = ALL,
      .action = "same-sizes",
      .gain = GAIN_UNKNOWN,
      .text = "Let sizes repeat: pad or bucket sequence lengths and image sizes, and run the "
@@ -242,12 +356,19 @@ static const rule rules[] = {
              "the large request; empty_cache() alone gains nothing, PyTorch has just done it"},
 
     /* somebody else */
-    {.verdicts = FOR(OTHER_MEMORY) | FOR(PLATFORM),
+    {.verdicts = FOR(OTHER_MEMORY),
+     .frameworks = BIT(VLLM),
+     .action = "lower-utilisation",
+     .gain = GAIN_FREE,
+     .text = "Lower gpu_memory_utilization to what is free",
+     .with_gain = ", %s",
+     .applies = is_mostly_free},
+    {.verdicts = FOR(OTHER_MEMORY),
      .frameworks = ALL & ~BIT(PYTORCH_MPS),
      .action = "find-others",
      .gain = GAIN_OUTSIDE,
-     .text = "Look with nvidia-smi (rocm-smi, xpu-smi) who holds the device, dead processes and "
-             "notebooks among them, and end those that should not be there",
+     .text = "Look with < who holds the device, dead processes and notebooks among them, and end "
+             "those that should not be there",
      .with_gain = "; up to %s"},
     {.verdicts = FOR(OTHER_MEMORY),
      .frameworks = BIT(PYTORCH_MPS),
@@ -259,12 +380,23 @@ static const rule rules[] = {
      .frameworks = ALL & ~BIT(PYTORCH_MPS),
      .action = "other-device",
      .gain = GAIN_UNKNOWN,
-     .text = "Take another device: CUDA_VISIBLE_DEVICES names those a program may see"},
+     .text = "Take another device: start the program with >=N, N the number of one that < shows "
+             "to be free"},
     {.verdicts = FOR(OTHER_MEMORY),
      .frameworks = BIT(VLLM),
      .action = "lower-utilisation",
-     .gain = GAIN_UNKNOWN,
-     .text = "Or lower gpu_memory_utilization to what is free"},
+     .gain = GAIN_FREE,
+     .text = "Or lower gpu_memory_utilization to what is free",
+     .with_gain = ", %s",
+     .applies = is_partly_held},
+    {.verdicts = FOR(OTHER_MEMORY),
+     .frameworks = ALL & ~BIT(GGML),
+     .action = "smaller-batch",
+     .gain = GAIN_MISSING,
+     .text = "If nobody else is there, ask for less at a time: smaller batch (with gradient "
+             "accumulation), shorter sequences, smaller images",
+     .with_gain = "; at least %s must go",
+     .applies = is_unsure},
 
     /* a limit */
     {.verdicts = FOR(LIMIT),
@@ -300,6 +432,14 @@ static const rule rules[] = {
      .gain = GAIN_UNKNOWN,
      .text = "Raise gpu_mem_limit of the execution provider, or set arena_extend_strategy to "
              "kSameAsRequested"},
+    {.verdicts = FOR(LIMIT),
+     .frameworks = BIT(VLLM),
+     .action = "shorter-context",
+     .gain = GAIN_MISSING,
+     .text = "Lower max_model_len, which the cache is sized for, or keep it in 8 bits "
+             "(kv_cache_dtype)",
+     .with_gain = "; at least %s must go",
+     .applies = needs_cache},
     {.verdicts = FOR(LIMIT),
      .frameworks = BIT(VLLM),
      .action = "raise-limit",
@@ -344,17 +484,39 @@ static const rule rules[] = {
 
     /* platform */
     {.verdicts = FOR(PLATFORM),
+     .frameworks = BIT(GGML),
+     .action = "smaller-blocks",
+     .gain = GAIN_UNKNOWN,
+     .text = "Make the largest block smaller: a smaller context (-c) or micro-batch (-ub), fewer "
+             "layers on the GPU (-ngl); newer releases split large buffers themselves",
+     .applies = has_block_max},
+    {.verdicts = FOR(PLATFORM),
+     .frameworks = ALL & ~BIT(GGML),
+     .action = "in-pieces",
+     .gain = GAIN_UNKNOWN,
+     .text = "Do it in pieces, each below that size: tiles, chunks of the batch, attention that "
+             "does not write the whole matrix",
+     .applies = has_block_max},
+    {.verdicts = FOR(PLATFORM),
      .frameworks = ALL,
      .action = "one-allocation",
      .gain = GAIN_UNKNOWN,
      .text = "Try the same size alone in a fresh process: if that fails too, it is driver, "
-             "container or platform (WSL, virtual GPU, unified memory), not the program"},
+             "container or platform (WSL, virtual GPU, unified memory), not the program",
+     .applies = has_no_block_max},
     {.verdicts = FOR(PLATFORM),
      .frameworks = ALL,
      .action = "check-platform",
      .gain = GAIN_UNKNOWN,
      .text = "Check that the device is the one meant (an integrated GPU?), the limits of the "
              "container or partition, host memory and swap, and update the driver"},
+    {.verdicts = FOR(PLATFORM),
+     .frameworks = ALL & ~BIT(PYTORCH_MPS),
+     .action = "find-others",
+     .gain = GAIN_OUTSIDE,
+     .text = "Look with < who else holds the device: others may have held at that moment what was "
+             "free when the message was written",
+     .applies = has_no_block_max},
 
     /* caches */
     {.verdicts = FOR(CACHE_HELD),
@@ -442,8 +604,8 @@ static const rule rules[] = {
      .frameworks = ALL,
      .action = "more-figures",
      .gain = GAIN_UNKNOWN,
-     .text = "Look with nvidia-smi what the device holds at that moment, and paste the whole "
-             "message with what stands around it; a snapshot or a trace tells most"},
+     .text = "Look with < what the device holds at that moment, and paste the whole message with "
+             "what stands around it; a snapshot or a trace tells most"},
     {.verdicts = FOR(SHORTAGE),
      .frameworks = SNAPSHOTS,
      .action = "record-and-explain",
@@ -471,6 +633,19 @@ static frag_amount gain_of(gain_source source, const frag_diagnosis *diagnosis)
     return (frag_amount){0};
 }
 
+static void add_marked(frag_text *text, const char *from, const char *setting, tools names)
+{
+    while (*from != '\0') {
+        size_t before = strcspn(from, "@<>");
+        frag_text_add(text, "%.*s", (int)before, from);
+        from += before;
+        if (*from == '\0')
+            break;
+        frag_text_add(text, "%s", *from == '@' ? setting : *from == '<' ? names.look : names.pick);
+        from++;
+    }
+}
+
 static void add_step(frag_advice *advice, const rule *from, const frag_message *message,
                      const frag_diagnosis *diagnosis)
 {
@@ -480,10 +655,7 @@ static void add_step(frag_advice *advice, const rule *from, const frag_message *
         from->conf_setting != NULL ? from->conf_setting[variable_of(message)] : from->setting;
     *step = (frag_advice_step){.action = from->action, .setting = setting};
     frag_amount gain = gain_of(from->gain, diagnosis);
-    size_t before = strcspn(from->text, "@");
-    frag_text_add(&step->text, "%.*s", (int)before, from->text);
-    if (from->text[before] == '@')
-        frag_text_add(&step->text, "%s%s", setting, from->text + before + 1);
+    add_marked(&step->text, from->text, setting, tools_of(message));
     if (from->with_gain != NULL && gain.is_known && gain.bytes > 0) {
         const char *rest = strstr(from->with_gain, "%s");
         frag_text_add(&step->text, "%.*s%s%s", (int)(rest - from->with_gain), from->with_gain,

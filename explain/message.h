@@ -12,7 +12,7 @@
 
 /* X(enumerator, name in JSON, name for people) */
 #define FRAG_FRAMEWORKS(X)                                                                         \
-    X(UNKNOWN, "unknown", "CUDA")                                                                  \
+    X(UNKNOWN, "unknown", "the GPU driver or a library")                                           \
     X(PYTORCH, "pytorch", "PyTorch")                                                               \
     X(PYTORCH_ASYNC, "pytorch-async", "PyTorch with cudaMallocAsync")                              \
     X(PYTORCH_HIP, "pytorch-hip", "PyTorch on ROCm")                                               \

@@ -44,6 +44,23 @@ broken_up() {
     grep -q '"advice":\[{"action":"expandable-segments","setting":"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"' "$out/row"
 }
 
+@test "advice is for the platform of the message" {
+    other='Tried to allocate 4.50 GiB. GPU 0 has a total capacity of 15.98 GiB of which 1.40 GiB is free. Of the allocated memory 1.26 GiB is allocated by PyTorch, and 152.50 MiB is reserved by PyTorch but unallocated.'
+    ./fraglab explain "HIP out of memory. $other" >"$out/hip"
+    grep -q 'rocm-smi' "$out/hip"
+    grep -q 'HIP_VISIBLE_DEVICES=N' "$out/hip"
+    ! grep -q 'nvidia\|CUDA' "$out/hip"
+    ./fraglab explain "CUDA out of memory. $other" >"$out/cuda"
+    grep -q 'CUDA_VISIBLE_DEVICES=N' "$out/cuda"
+    ! grep -q 'rocm\|xpu' "$out/cuda"
+}
+
+@test "where the device is nearly full a setting is not the only advice" {
+    full='CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated memory 13.73 GiB is allocated by PyTorch, and 736.86 MiB is reserved by PyTorch but unallocated.'
+    ./fraglab explain "$full" | grep -q '^  2. The device is nearly full besides'
+    ! ./fraglab explain "${full/13.73/3.73}" | grep -q 'nearly full'
+}
+
 @test "text about nothing is no out of memory" {
     [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
     [ "$(./fraglab explain --format jsonl README.md | verdict)" = not-an-oom ]

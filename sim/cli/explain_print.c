@@ -68,8 +68,12 @@ static void print_source(FILE *stream, const frag_explained *explained)
     if (best == NULL)
         return;
     print_label(stream, "message");
+    /* A library's words do not tell who called it. */
+    bool is_library = (best->says & FRAG_SAYS_LIBRARY) != 0;
     fprintf(stream, "%s",
-            best->release != NULL ? best->release : frag_framework_title(best->framework));
+            best->release != NULL
+                ? best->release
+                : frag_framework_title(is_library ? FRAG_FRAMEWORK_UNKNOWN : best->framework));
     if (best->release != NULL && best->framework != FRAG_FRAMEWORK_PYTORCH)
         fprintf(stream, " (%s)", frag_framework_title(best->framework));
     if (best->has_device)
@@ -95,14 +99,21 @@ static void print_figures(FILE *stream, const frag_explained *explained)
     const frag_amount *figures = diagnosis->figures;
     const frag_message *best = explained->best;
     bool is_whole = best != NULL && (best->says & FRAG_SAYS_WHOLE) != 0;
-    print_figure(stream, "asked", figures[FRAG_FIGURE_REQUESTED], "in one request");
+    bool is_share = best != NULL && (best->says & FRAG_SAYS_UTILISATION) != 0;
+    bool is_cache = best != NULL && best->framework == FRAG_FRAMEWORK_VLLM &&
+                    (best->says & FRAG_SAYS_POOL_FULL) != 0;
+    print_figure(stream, "asked", figures[FRAG_FIGURE_REQUESTED],
+                 is_share   ? "to be taken in all"
+                 : is_cache ? "needed by the cache"
+                            : "in one request");
     print_figure(stream, "device", figures[FRAG_FIGURE_TOTAL], "in all");
     print_figure(stream, "allowed", figures[FRAG_FIGURE_LIMIT], "by a limit");
     print_figure(stream, "in use", figures[FRAG_FIGURE_ALLOCATED],
                  is_whole ? "needed by the program" : "by the program's own data");
     print_figure(stream, "idle", figures[FRAG_FIGURE_IDLE], "in the allocator's cache");
     print_figure(stream, "private", figures[FRAG_FIGURE_PRIVATE], "idle in pools of CUDA graphs");
-    print_figure(stream, "free", figures[FRAG_FIGURE_FREE], "on the device");
+    print_figure(stream, "free", figures[FRAG_FIGURE_FREE],
+                 is_cache ? "left for the cache" : "on the device");
     if (figures[FRAG_FIGURE_OTHERS].bytes > 0)
         print_figure(stream, "others", figures[FRAG_FIGURE_OTHERS], "held by other programs");
     print_figure(stream, "elsewhere", diagnosis->outside,
