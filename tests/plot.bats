@@ -54,11 +54,12 @@ undated() { # file
 }
 
 @test "what a script would be told by a name stays data" {
-    # A label that ends the data and goes on with a command.
-    label=$(printf 'x\nEND_OF_DATA\nsystem("touch %s")\nprint 1' "$out/told")
-    ./fraglab plot timeline $S/truncated.pickle.zst --policy pytorch --label "$label" -q -o "$out/a.svg" --script "$out/a.gp"
-    gnuplot "$out/a.gp" >"$out/b.svg" 2>/dev/null
-    cmp "$out/a.svg" "$out/b.svg"
+    # Labels that would end the data, or a string, and go on with a command.
+    for label in END_OF_DATA "\";system('touch $out/told');print \"" "\`touch $out/told\`"; do
+        ./fraglab plot timeline $S/truncated.pickle.zst --policy pytorch --label "$label" -q -f -o "$out/a.svg" --script "$out/a.gp"
+        gnuplot "$out/a.gp" >"$out/b.svg" 2>/dev/null
+        cmp "$out/a.svg" "$out/b.svg"
+    done
     [ ! -e "$out/told" ]
 }
 
