@@ -88,11 +88,12 @@ typedef enum frag_note_kind {
 
 typedef struct frag_note {
     frag_note_kind kind;
-    uint64_t event;       /* of the trace, that was being replayed */
-    uint64_t alloc_event; /* blocks: the event that requested it */
-    uint64_t address;     /* OOM: bytes free on the device */
-    uint64_t bytes;       /* blocks: as requested; OOM: the rounded request */
-    uint64_t block_bytes; /* blocks */
+    uint64_t event;         /* of the trace, that was being replayed */
+    uint64_t alloc_event;   /* blocks: the event that requested it */
+    uint64_t address;       /* OOM: bytes free on the device */
+    uint64_t bytes;         /* blocks: as requested; OOM: the rounded request */
+    uint64_t block_bytes;   /* blocks */
+    uint64_t rounded_bytes; /* blocks granted or held: the request by the policy's rule */
     uint32_t stream;
     uint32_t pool; /* blocks: of the request; segments: as the policy says */
     frag_handle handle;

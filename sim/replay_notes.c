@@ -34,15 +34,26 @@ struct frag_note_keeper {
     void *on_call_context;
 };
 
+/* A block taken over from before the trace may have been rounded by other settings. */
+static uint64_t rounded_bytes(const frag_replay *replay, const noted_block *block)
+{
+    if (replay->ops->rounded == NULL)
+        return block->block_bytes;
+    uint64_t rounded = replay->ops->rounded(replay->policy, block->bytes);
+    return rounded > block->block_bytes ? block->block_bytes : rounded;
+}
+
 static void tell_block(frag_replay *replay, frag_note_kind kind, uint32_t handle)
 {
     const noted_block *block = &replay->notes->blocks[handle];
+    bool begins = kind == FRAG_NOTE_ALLOC || kind == FRAG_NOTE_HELD_BLOCK;
     frag_note note = {.kind = kind,
                       .event = replay->event,
                       .alloc_event = block->event,
                       .address = block->address,
                       .bytes = block->bytes,
                       .block_bytes = block->block_bytes,
+                      .rounded_bytes = begins ? rounded_bytes(replay, block) : 0,
                       .stream = block->stream,
                       .pool = block->pool,
                       .handle = handle};
