@@ -49,6 +49,16 @@ uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace)
     return trace->page_bytes != 0 ? trace->page_bytes : FRAG_DEVICE_PAGE_BYTES;
 }
 
+uint64_t frag_device_plan_bytes(const frag_device_spec *spec, const frag_trace *trace)
+{
+    if (spec->capacity_bytes == FRAG_UNLIMITED)
+        return FRAG_UNLIMITED;
+    if (spec->capacity_bytes <= spec->used_by_others_bytes)
+        return 0;
+    uint64_t bytes = spec->capacity_bytes - spec->used_by_others_bytes;
+    return bytes - bytes % frag_device_page(spec, trace);
+}
+
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,
                               frag_recorded_segment **segments, frag_error *error)
 {

@@ -118,6 +118,11 @@ bool frag_run_look_planned(const frag_recording *recording, const frag_trace *tr
 /* What a device of the spec gives memory in, for the trace. */
 uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace);
 
+/* What a plan may use: what the device has for the policy, in whole pages; FRAG_UNLIMITED: no
+ * limit.
+ */
+uint64_t frag_device_plan_bytes(const frag_device_spec *spec, const frag_trace *trace);
+
 /* A fresh device as the spec says, with the addresses of the trace. The caller closes it, then
  * frees *segments. NULL: the opener of the spec failed. */
 frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *spec,

@@ -54,17 +54,6 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
            !frag_is_interrupted();
 }
 
-/* The bytes that a plan may use: what the device has for the policy, in whole pages. */
-static uint64_t plan_capacity(const frag_device_spec *device, const frag_trace *trace)
-{
-    if (device->capacity_bytes == FRAG_UNLIMITED)
-        return FRAG_UNLIMITED;
-    if (device->capacity_bytes <= device->used_by_others_bytes)
-        return 0;
-    uint64_t bytes = device->capacity_bytes - device->used_by_others_bytes;
-    return bytes - bytes % frag_device_page(device, trace);
-}
-
 typedef struct planning {
     bool is_timed;
     uint64_t end_ns;
@@ -88,7 +77,7 @@ static bool begin_job(const frag_run_state *state, frag_run_job *task)
     if (now.is_timed)
         now.end_ns = frag_clock_ns() + state->plan_seconds * 1000000000u;
     frag_plan_limits limits = {
-        .capacity_bytes = plan_capacity(&task->device, task->trace),
+        .capacity_bytes = frag_device_plan_bytes(&task->device, task->trace),
         .is_stopped = is_planned_enough,
         .context = &now,
     };
