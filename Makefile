@@ -48,14 +48,14 @@ CUPTI_LIBRARIES := $(patsubst %/libcupti.so,%,$(firstword $(wildcard $(foreach p
 record_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/libfraglab_record.so $(if $(CUPTI_LIBRARIES),$(BUILD)/libfraglab_cupti.so))
 
 CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c explain/*.c)
-CLI = $(wildcard sim/cli/*.c)
+CLI = $(wildcard sim/cli/*.c) $(wildcard report/*.c) $(BUILD)/report/page_parts.c
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
 TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/test_*.c)
 FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
 SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench.c,$(wildcard tests/*.c))
-objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+objects = $(patsubst %.c,$(BUILD)/%.o,$(patsubst $(BUILD)/%,%,$(1)))
 test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
 fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
 # libFuzzer brings its own main: `make fuzz` empties this.
@@ -198,6 +198,15 @@ $(BUILD)/tests/programs/null/libcudart.so.12: tests/programs/null_cudart.c
 	$(call quiet,LINK)$(CC) $(RECORD_CFLAGS) -fvisibility=default -shared -Wl,-soname,libcudart.so.12 -o $@ $<
 $(BUILD)/tests/programs/call_cost: $(BUILD)/tests/programs/call_cost.o $(BUILD)/libfraglab.a $(BUILD)/tests/programs/null/libcudart.so.12
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# ---- the page of `fraglab report`: its template, style and scripts become arrays in the program. The page
+# allows exactly this style and this script to be used, by their hashes.
+PAGE_SCRIPTS = $(addprefix report/,columns.js intervals.js model.js format.js colours.js timeline.js map.js panels.js explorer.js)
+$(BUILD)/report/page_parts.c: report/page.html report/page.css $(PAGE_SCRIPTS) report/embed.sh
+	@mkdir -p $(@D)
+	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/embed.sh report/page.html report/page.css $@.js > $@.tmp && mv $@.tmp $@ && rm $@.js
+$(BUILD)/report/page_parts.o: $(BUILD)/report/page_parts.c | setup
+	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Version and commit reach one file, which is compiled anew when they change.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)

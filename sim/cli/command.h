@@ -41,6 +41,7 @@ extern const frag_command frag_command_sweep;
 extern const frag_command frag_command_tune;
 extern const frag_command frag_command_compare;
 extern const frag_command frag_command_plot;
+extern const frag_command frag_command_report;
 extern const frag_command frag_command_trace;
 extern const frag_command frag_command_record;
 extern const frag_command frag_command_policies;

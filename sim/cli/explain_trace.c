@@ -616,6 +616,18 @@ static bool has_failed(const frag_recording *recording)
     return false;
 }
 
+bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        uint64_t failed = failed_event(trace);
+        if (options->capacity_bytes != FRAG_UNLIMITED ||
+            (failed < trace->event_count && recorded_capacity(trace, failed) != FRAG_UNLIMITED))
+            return true;
+    }
+    return false;
+}
+
 int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
                            FILE *stream, bool is_json)
 {

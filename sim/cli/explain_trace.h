@@ -65,6 +65,9 @@ typedef struct frag_trace_explanation {
     frag_candidate halved; /* recorded settings, the biggest call sites asking for half */
 } frag_trace_explanation;
 
+/* Did it run out of memory on a device whose size is known, or is a capacity given? */
+bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options);
+
 /* Prints the explanation of every device of the recording that ran out, or would with that
  * capacity. Returns an exit code. */
 int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,

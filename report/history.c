@@ -1,0 +1,242 @@
+#include "report/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/memory.h"
+
+/* ---- requests */
+
+static uint64_t count_allocs(const frag_trace *trace)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        count += trace->events[i].op == FRAG_OP_ALLOC;
+    return count;
+}
+
+bool frag_request_list_create(frag_request_list *list, const frag_trace *trace, frag_error *error)
+{
+    *list = (frag_request_list){0};
+    uint64_t count = count_allocs(trace);
+    if (count >= FRAG_REQUEST_NONE)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "has more than 4 billion requests; report a part of it: fraglab trace "
+                         "cut");
+    list->count = (uint32_t)count;
+    list->events = frag_alloc((size_t)count, sizeof *list->events);
+    list->free_events = frag_alloc((size_t)count, sizeof *list->free_events);
+    list->by_event = frag_alloc((size_t)trace->event_count, sizeof *list->by_event);
+    uint32_t *by_slot = frag_alloc(trace->slot_count, sizeof *by_slot);
+    uint32_t next = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        list->by_event[i] = FRAG_REQUEST_NONE;
+        if (event->op == FRAG_OP_ALLOC) {
+            list->events[next] = i;
+            /* What failed when recorded is given back at once by a policy that serves it. */
+            bool has_failed = (event->flags & FRAG_EVENT_FAILED) != 0;
+            list->free_events[next] = has_failed ? i : FRAG_UNLIMITED;
+            list->by_event[i] = next;
+            if (event->slot < trace->slot_count)
+                by_slot[event->slot] = next;
+            next++;
+        } else if (event->op == FRAG_OP_FREE) {
+            list->free_events[by_slot[event->slot]] = i;
+        }
+    }
+    free(by_slot);
+    return true;
+}
+
+void frag_request_list_destroy(frag_request_list *list)
+{
+    free(list->events);
+    free(list->free_events);
+    free(list->by_event);
+    *list = (frag_request_list){0};
+}
+
+/* ---- a run */
+
+typedef struct recorder {
+    const frag_request_list *requests;
+    frag_history *history;
+    size_t *open; /* segments held now, by address */
+    size_t open_count;
+    size_t open_capacity;
+} recorder;
+
+static frag_placement *placement_of(const recorder *record, const frag_note *note)
+{
+    uint32_t number = record->requests->by_event[note->alloc_event];
+    FRAG_ASSERT(number != FRAG_REQUEST_NONE);
+    return &record->history->placements[number];
+}
+
+static const frag_held_segment *open_at(const recorder *record, size_t place)
+{
+    return &record->history->segments[record->open[place]];
+}
+
+/* The place of the first open segment that ends above the address. */
+static size_t find_open(const recorder *record, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = record->open_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const frag_held_segment *segment = open_at(record, middle);
+        if (segment->address + segment->bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void open_segment(recorder *record, const frag_held_segment *segment)
+{
+    frag_history *history = record->history;
+    history->segments = frag_grow(history->segments, &history->segment_capacity,
+                                  history->segment_count + 1, sizeof *history->segments);
+    history->segments[history->segment_count] = *segment;
+    record->open = frag_grow(record->open, &record->open_capacity, record->open_count + 1,
+                             sizeof *record->open);
+    size_t place = find_open(record, segment->address);
+    memmove(&record->open[place + 1], &record->open[place],
+            (record->open_count - place) * sizeof *record->open);
+    record->open[place] = history->segment_count++;
+    record->open_count++;
+}
+
+static void begin_segment(recorder *record, const frag_note *note)
+{
+    frag_held_segment segment = {
+        .begin = note->event,
+        .end = FRAG_UNLIMITED,
+        .address = note->address,
+        .bytes = note->bytes,
+        .stream = note->stream,
+        .pool = note->pool,
+        .is_mapped = note->kind == FRAG_NOTE_SEGMENT_MAP || note->kind == FRAG_NOTE_HELD_RANGE,
+    };
+    if (segment.bytes > 0)
+        open_segment(record, &segment);
+}
+
+/* Ends what is held of a range; what stands out of it on either side goes on as a segment of its
+ * own. */
+static void end_range(recorder *record, const frag_note *note)
+{
+    uint64_t end = note->address + note->bytes;
+    size_t place = find_open(record, note->address);
+    while (place < record->open_count && open_at(record, place)->address < end) {
+        frag_held_segment *found = &record->history->segments[record->open[place]];
+        frag_held_segment whole = *found;
+        uint64_t whole_end = whole.address + whole.bytes;
+        found->end = note->event;
+        record->open_count--;
+        memmove(&record->open[place], &record->open[place + 1],
+                (record->open_count - place) * sizeof *record->open);
+        whole.begin = note->event;
+        if (whole.address < note->address) {
+            frag_held_segment below = whole;
+            below.bytes = note->address - whole.address;
+            open_segment(record, &below);
+            place++;
+        }
+        if (whole_end > end) {
+            frag_held_segment above = whole;
+            above.address = end;
+            above.bytes = whole_end - end;
+            open_segment(record, &above);
+        }
+    }
+}
+
+static void take_note(void *context, const frag_note *note)
+{
+    recorder *record = context;
+    switch (note->kind) {
+    case FRAG_NOTE_ALLOC:
+    case FRAG_NOTE_HELD_BLOCK:
+        *placement_of(record, note) = (frag_placement){
+            .address = note->address,
+            .block_bytes = note->block_bytes,
+            .rounded_bytes = note->rounded_bytes,
+            .end = FRAG_UNLIMITED,
+        };
+        break;
+    case FRAG_NOTE_FREE_COMPLETED:
+        placement_of(record, note)->end = note->event;
+        break;
+    case FRAG_NOTE_SEGMENT_ALLOC:
+    case FRAG_NOTE_SEGMENT_MAP:
+    case FRAG_NOTE_HELD_SEGMENT:
+    case FRAG_NOTE_HELD_RANGE:
+        begin_segment(record, note);
+        break;
+    case FRAG_NOTE_SEGMENT_FREE:
+    case FRAG_NOTE_SEGMENT_UNMAP:
+        end_range(record, note);
+        break;
+    case FRAG_NOTE_FREE_REQUESTED:
+    case FRAG_NOTE_OOM:
+        break;
+    }
+}
+
+static void observe(void *context, uint64_t event, const frag_level *level)
+{
+    frag_history *history = ((recorder *)context)->history;
+    uint64_t last = history->step_count > 0 ? history->steps[history->step_count - 1].reserved_bytes
+                                            : FRAG_UNLIMITED;
+    if (level->reserved_bytes == last)
+        return;
+    history->steps = frag_grow(history->steps, &history->step_capacity, history->step_count + 1,
+                               sizeof *history->steps);
+    history->steps[history->step_count++] = (frag_reserved_step){event, level->reserved_bytes};
+}
+
+static void keep_result(void *context, const frag_replay *replay, const frag_replay_result *result)
+{
+    frag_history *history = context;
+    (void)replay;
+    history->result = *result;
+}
+
+bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
+                         const frag_request_list *requests, const frag_policy_ops *ops,
+                         const frag_option_value *values, const frag_policy_plan *plan,
+                         const frag_device_spec *device, bool is_oom_skipped,
+                         bool (*is_interrupted)(void), frag_history *history, frag_error *error)
+{
+    recorder record = {.requests = requests, .history = history};
+    frag_replay_options options = {
+        .is_oom_skipped = is_oom_skipped,
+        .stop_after = FRAG_UNLIMITED,
+        .observer = observe,
+        .observer_context = &record,
+        .on_note = take_note,
+        .on_note_context = &record,
+        .is_start_noted = true,
+        .is_interrupted = is_interrupted,
+    };
+    *history = (frag_history){0};
+    history->placements = frag_alloc(requests->count, sizeof *history->placements);
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, device, &options,
+                                    keep_result, history, error);
+    free(record.open);
+    if (!ok)
+        frag_history_destroy(history);
+    return ok;
+}
+
+void frag_history_destroy(frag_history *history)
+{
+    free(history->placements);
+    free(history->segments);
+    free(history->steps);
+    *history = (frag_history){0};
+}

@@ -1,0 +1,53 @@
+/* The page of a report: one HTML file with its tables, pictures and the data that they are drawn
+ * from. It asks nothing of a network and opens from the file system.
+ *
+ * What must be readable without a script (figures, tables, verdicts) is plain HTML; what is drawn
+ * is drawn by report/NAME.js from the data of report/page_data.c. */
+#ifndef FRAG_REPORT_PAGE_H
+#define FRAG_REPORT_PAGE_H
+
+#include <stdio.h>
+
+#include "report/history.h"
+#include "sim/result.h"
+
+/* One run. Everything is borrowed. */
+typedef struct frag_page_run {
+    frag_row row;
+    const char *note;            /* beside the row, such as why it is not drawn; NULL: nothing */
+    const frag_history *history; /* NULL: only the row is shown */
+} frag_page_run;
+
+/* The runs of one trace. */
+typedef struct frag_page_trace {
+    const char *name;                /* as named by the user */
+    const frag_recording *recording; /* NULL: only the rows are shown */
+    const frag_trace *trace;
+    const frag_request_list *requests;
+    frag_page_run *runs;
+    size_t run_count;
+    const char *explanation; /* as `fraglab explain --format jsonl` prints it; NULL: none */
+} frag_page_trace;
+
+typedef struct frag_page {
+    const char *title;
+    const char *command; /* that makes the page again, as typed */
+    frag_page_trace *traces;
+    size_t trace_count;
+} frag_page;
+
+/* Errors of writing stay with the stream. */
+void frag_page_write(const frag_page *page, FILE *stream);
+
+/* ---- page_data.c */
+/* The data elements that the script reads. */
+void frag_page_write_data(const frag_page *page, FILE *stream);
+
+/* ---- page_tables.c */
+/* Everything about one trace that is plain HTML; number tells the traces of a page apart. */
+void frag_page_write_rows(const frag_page_trace *trace, size_t number, FILE *stream);
+
+/* ---- page_verdict.c */
+void frag_page_write_verdict(const char *explanation, FILE *stream);
+
+#endif

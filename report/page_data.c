@@ -1,0 +1,395 @@
+/* What the page draws from: one JSON element that names everything, and for each trace and each run
+ * an element of columns. docs/report.md lists both. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/columns.h"
+#include "report/markup.h"
+#include "report/page.h"
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+#include "sim/version.h"
+
+/* More marks than can be told apart would only make the page slow. */
+enum { MARKS_MAX = 20000, FRAMES_MAX = 12 };
+
+static uint64_t start_of(const frag_trace *trace)
+{
+    uint64_t event = 0;
+    while (event + 1 < trace->event_count && (trace->events[event].flags & FRAG_EVENT_INITIAL) != 0)
+        event++;
+    return event;
+}
+
+/* ---- names */
+
+/* Frames of the framework say less than the line of the program that called it. */
+static bool is_of_program(const char *file)
+{
+    static const char *const others[] = {
+        "site-packages", "dist-packages", "/torch/", ".cpp", ".cc", ".h", "??", "<frozen"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(file, others[i]) != NULL)
+            return false;
+    return *file != '\0';
+}
+
+static void add_frame(frag_text *text, const frag_recording *recording, uint32_t number)
+{
+    const frag_frame *frame = &recording->frames[number];
+    const char *file = frag_strings_get(&recording->strings, frame->file);
+    const char *slash = strrchr(file, '/');
+    frag_text_add(text, "%s:%" PRIu32 " %s", slash != NULL ? slash + 1 : file, frame->line,
+                  frag_strings_get(&recording->strings, frame->name));
+}
+
+/* The innermost frame of the program's own, or the innermost of all. */
+static uint32_t frame_shown(const frag_recording *recording, const frag_site *site)
+{
+    for (uint32_t i = 0; i < site->count; i++) {
+        uint32_t number = recording->site_frames[site->first + i];
+        const char *file = frag_strings_get(&recording->strings, recording->frames[number].file);
+        if (is_of_program(file))
+            return number;
+    }
+    return recording->site_frames[site->first];
+}
+
+/* ["name", "innermost frame", ...] for each site. */
+static void write_sites(FILE *stream, const frag_recording *recording)
+{
+    frag_text text = {0};
+    fputs(",\"sites\":[", stream);
+    for (uint32_t i = 0; i < recording->site_count; i++) {
+        const frag_site *site = &recording->sites[i];
+        fputs(i > 0 ? ",[" : "[", stream);
+        frag_text_clear(&text);
+        if (site->count > 0)
+            add_frame(&text, recording, frame_shown(recording, site));
+        else
+            frag_text_add(&text, "without a call stack");
+        frag_markup_json(stream, text.bytes);
+        for (uint32_t f = 0; f < site->count && f < FRAMES_MAX; f++) {
+            frag_text_clear(&text);
+            add_frame(&text, recording, recording->site_frames[site->first + f]);
+            fputc(',', stream);
+            frag_markup_json(stream, text.bytes);
+        }
+        fputc(']', stream);
+    }
+    fputc(']', stream);
+    frag_text_destroy(&text);
+}
+
+static void write_streams(FILE *stream, const frag_trace *trace)
+{
+    fputs(",\"streams\":[", stream);
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        fprintf(stream, "%s\"0x%" PRIx64 "\"", i > 0 ? "," : "", trace->stream_handles[i]);
+    fputs("],\"pools\":[", stream);
+    for (uint32_t i = 0; i < trace->pool_count; i++)
+        fprintf(stream, "%s\"%" PRIu64 ":%" PRIu64 "\"", i > 0 ? "," : "", trace->pool_ids[i].high,
+                trace->pool_ids[i].low);
+    fputc(']', stream);
+}
+
+/* ---- marks: everything that is neither a request nor its release */
+
+static bool is_mark(const frag_event *event)
+{
+    switch ((frag_op)event->op) {
+    case FRAG_OP_ALLOC:
+        return (event->flags & FRAG_EVENT_FAILED) != 0;
+    case FRAG_OP_FREE:
+    case FRAG_OP_USE:
+    case FRAG_OP_COMPLETE:
+    case FRAG_OP_SEGMENT_ALLOC:
+    case FRAG_OP_SEGMENT_FREE:
+    case FRAG_OP_SEGMENT_MAP:
+    case FRAG_OP_SEGMENT_UNMAP:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static const char *mark_kind(const frag_event *event)
+{
+    if (event->op == FRAG_OP_ALLOC)
+        return "recorded oom";
+    if (event->op == FRAG_OP_MARK && (event->flags & FRAG_EVENT_BEGIN) != 0)
+        return "begin";
+    if (event->op == FRAG_OP_MARK && (event->flags & FRAG_EVENT_END) != 0)
+        return "end";
+    return frag_op_name((frag_op)event->op);
+}
+
+/* [event, kind, text or null] */
+static void write_mark(FILE *stream, const frag_recording *recording, const frag_trace *trace,
+                       uint64_t number)
+{
+    const frag_event *event = &trace->events[number];
+    fprintf(stream, "[%" PRIu64 ",", number);
+    frag_markup_json(stream, mark_kind(event));
+    fputc(',', stream);
+    if (event->op == FRAG_OP_MARK || event->op == FRAG_OP_CONFIG)
+        frag_markup_json(stream, frag_strings_get(&recording->strings, event->slot));
+    else
+        fputs("null", stream);
+    fputc(']', stream);
+}
+
+static void write_marks(FILE *stream, const frag_recording *recording, const frag_trace *trace)
+{
+    uint64_t count = 0;
+    fputs(",\"marks\":[", stream);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        if (!is_mark(&trace->events[i]) || count++ >= MARKS_MAX)
+            continue;
+        fputs(count > 1 ? "," : "", stream);
+        write_mark(stream, recording, trace, i);
+    }
+    fprintf(stream, "],\"marks_left_out\":%" PRIu64, count > MARKS_MAX ? count - MARKS_MAX : 0);
+}
+
+/* ---- columns of a trace */
+
+static void add_request_columns(frag_columns *columns, const frag_page_trace *page)
+{
+    const frag_request_list *requests = page->requests;
+    const frag_trace *trace = page->trace;
+    frag_columns_begin(columns);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add_step(columns, requests->events[i]);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, requests->free_events[i] != FRAG_UNLIMITED
+                                      ? requests->free_events[i] - requests->events[i] + 1
+                                      : 0);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, trace->events[requests->events[i]].bytes);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, trace->sites != NULL ? trace->sites[requests->events[i]] : 0);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, trace->events[requests->events[i]].stream);
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, trace->pools != NULL ? trace->pools[requests->events[i]] : 0);
+}
+
+/* Microseconds since the first event, never going back: recorded clocks may step back a little
+ * between threads, an axis may not. */
+static void add_times(frag_columns *columns, const frag_trace *trace)
+{
+    uint64_t first = trace->stats.time_first_ns;
+    uint64_t latest = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t time = trace->times_ns[i] > first ? (trace->times_ns[i] - first) / 1000 : 0;
+        frag_columns_add(columns, time > latest ? time - latest : 0);
+        latest = time > latest ? time : latest;
+    }
+}
+
+static bool has_times(const frag_trace *trace)
+{
+    return trace->times_ns != NULL && trace->stats.time_last_ns > trace->stats.time_first_ns &&
+           trace->stats.time_last_ns - trace->stats.time_first_ns < FRAG_COLUMN_MAX;
+}
+
+/* ---- columns of a run */
+
+static bool fits(const frag_page_trace *page, const frag_history *history)
+{
+    uint64_t most = page->trace->stats.requested_bytes_total;
+    for (uint32_t i = 0; i < page->requests->count && most <= FRAG_COLUMN_MAX; i++) {
+        const frag_placement *at = &history->placements[i];
+        if (at->address > FRAG_COLUMN_MAX || at->block_bytes > FRAG_COLUMN_MAX - at->address)
+            return false;
+    }
+    for (size_t i = 0; i < history->segment_count && most <= FRAG_COLUMN_MAX; i++) {
+        const frag_held_segment *at = &history->segments[i];
+        if (at->address > FRAG_COLUMN_MAX || at->bytes > FRAG_COLUMN_MAX - at->address)
+            return false;
+    }
+    return most <= FRAG_COLUMN_MAX && history->result.peak.reserved_bytes <= FRAG_COLUMN_MAX;
+}
+
+/* Addresses have many zero bits at their end. */
+static unsigned address_shift(const frag_page_trace *page, const frag_history *history)
+{
+    uint64_t bits = 0;
+    unsigned shift = 0;
+    for (uint32_t i = 0; i < page->requests->count; i++)
+        if (history->placements[i].block_bytes > 0)
+            bits |= history->placements[i].address;
+    while (bits != 0 && (bits >> shift & 1) == 0)
+        shift++;
+    return shift;
+}
+
+/* How long the place stayed taken after the free: 0 not at all, 1 to the end of the run, else the
+ * events and 1. */
+static uint64_t wait_of(const frag_placement *at, uint64_t free_event)
+{
+    if (free_event == FRAG_UNLIMITED || at->end == free_event)
+        return 0;
+    return at->end == FRAG_UNLIMITED || at->end < free_event ? 1 : at->end - free_event + 1;
+}
+
+static void add_placement_columns(frag_columns *columns, const frag_page_trace *page,
+                                  const frag_history *history, unsigned shift)
+{
+    const frag_request_list *requests = page->requests;
+    const frag_event *events = page->trace->events;
+    const frag_placement *placements = history->placements;
+    for (uint32_t i = 0; i < requests->count; i++)
+        frag_columns_add(columns, placements[i].block_bytes > 0);
+    frag_columns_begin(columns);
+    for (uint32_t i = 0; i < requests->count; i++)
+        if (placements[i].block_bytes > 0)
+            frag_columns_add_step(columns, placements[i].address >> shift);
+    for (uint32_t i = 0; i < requests->count; i++)
+        if (placements[i].block_bytes > 0)
+            frag_columns_add(columns,
+                             placements[i].block_bytes - events[requests->events[i]].bytes);
+    for (uint32_t i = 0; i < requests->count; i++)
+        if (placements[i].block_bytes > 0)
+            frag_columns_add(columns,
+                             placements[i].rounded_bytes - events[requests->events[i]].bytes);
+    for (uint32_t i = 0; i < requests->count; i++)
+        if (placements[i].block_bytes > 0)
+            frag_columns_add(columns, wait_of(&placements[i], requests->free_events[i]));
+}
+
+static void add_segment_columns(frag_columns *columns, const frag_history *history)
+{
+    const frag_held_segment *segments = history->segments;
+    frag_columns_begin(columns);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add_step(columns, segments[i].begin);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add(columns, segments[i].end != FRAG_UNLIMITED
+                                      ? segments[i].end - segments[i].begin + 1
+                                      : 0);
+    frag_columns_begin(columns);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add_step(columns, segments[i].address);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add(columns, segments[i].bytes);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add(columns, segments[i].stream);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add(columns, segments[i].pool);
+    for (size_t i = 0; i < history->segment_count; i++)
+        frag_columns_add(columns, segments[i].is_mapped);
+    frag_columns_begin(columns);
+    for (size_t i = 0; i < history->step_count; i++)
+        frag_columns_add_step(columns, history->steps[i].event);
+    frag_columns_begin(columns);
+    for (size_t i = 0; i < history->step_count; i++)
+        frag_columns_add_step(columns, history->steps[i].reserved_bytes);
+}
+
+/* ---- the JSON element */
+
+static void write_oom(FILE *stream, const frag_oom *oom)
+{
+    if (!oom->has_happened) {
+        fputs(",\"oom\":null", stream);
+        return;
+    }
+    fprintf(stream,
+            ",\"oom\":{\"event\":%" PRIu64 ",\"requested_bytes\":%" PRIu64
+            ",\"largest_hole_bytes\":%" PRIu64 ",\"total_hole_bytes\":%" PRIu64 "}",
+            oom->event, oom->requested_bytes, oom->largest_hole_bytes, oom->total_hole_bytes);
+}
+
+static void write_run(FILE *stream, const frag_page_trace *page, const frag_page_run *run)
+{
+    const frag_history *history = run->history;
+    bool is_drawn = history != NULL && fits(page, history);
+    fputs("{\"label\":", stream);
+    frag_markup_json(stream, run->row.label);
+    fprintf(stream, ",\"is_drawn\":%s", is_drawn ? "true" : "false");
+    if (is_drawn) {
+        const frag_replay_result *result = &history->result;
+        fprintf(stream,
+                ",\"events\":%" PRIu64 ",\"shift\":%u,\"segments\":%zu,\"steps\":%zu"
+                ",\"peak_event\":%" PRIu64 ",\"peak_reserved_bytes\":%" PRIu64,
+                result->events, address_shift(page, history), history->segment_count,
+                history->step_count, result->reserved_at_event, result->peak.reserved_bytes);
+        uint64_t capacity = run->row.device->capacity_bytes;
+        if (capacity <= FRAG_COLUMN_MAX)
+            fprintf(stream, ",\"capacity_bytes\":%" PRIu64, capacity);
+        write_oom(stream, &result->oom);
+    }
+    fputc('}', stream);
+}
+
+static void write_trace(FILE *stream, const frag_page_trace *page)
+{
+    const frag_trace *trace = page->trace;
+    fputs("{\"name\":", stream);
+    frag_markup_json(stream, page->name);
+    fprintf(stream, ",\"is_drawn\":%s", page->recording != NULL ? "true" : "false");
+    if (page->recording != NULL) {
+        fprintf(stream,
+                ",\"events\":%" PRIu64 ",\"start\":%" PRIu64 ",\"requests\":%" PRIu32
+                ",\"has_times\":%s",
+                trace->event_count, start_of(trace), page->requests->count,
+                has_times(trace) ? "true" : "false");
+        if (trace->stats.peak_requested_bytes <= FRAG_COLUMN_MAX)
+            fprintf(stream, ",\"bound_bytes\":%" PRIu64, trace->stats.peak_requested_bytes);
+        write_streams(stream, trace);
+        write_sites(stream, page->recording);
+        write_marks(stream, page->recording, trace);
+    }
+    fputs(",\"runs\":[", stream);
+    for (size_t i = 0; i < page->run_count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", stream);
+        write_run(stream, page, &page->runs[i]);
+    }
+    fputs("]}", stream);
+}
+
+static void print_columns(FILE *stream, const frag_columns *columns, size_t trace, const char *kind,
+                          size_t run)
+{
+    fprintf(stream, "<script type=\"application/octet-stream\" id=\"data-%zu-%s-%zu\">\n", trace,
+            kind, run);
+    frag_columns_print(columns, stream);
+    fputs("\n</script>\n", stream);
+}
+
+static void write_columns(FILE *stream, const frag_page_trace *page, size_t number)
+{
+    frag_columns columns = {0};
+    add_request_columns(&columns, page);
+    if (has_times(page->trace))
+        add_times(&columns, page->trace);
+    print_columns(stream, &columns, number, "trace", 0);
+    frag_columns_destroy(&columns);
+    for (size_t i = 0; i < page->run_count; i++) {
+        const frag_history *history = page->runs[i].history;
+        if (history == NULL || !fits(page, history))
+            continue;
+        add_placement_columns(&columns, page, history, address_shift(page, history));
+        add_segment_columns(&columns, history);
+        print_columns(stream, &columns, number, "run", i);
+        frag_columns_destroy(&columns);
+    }
+}
+
+void frag_page_write_data(const frag_page *page, FILE *stream)
+{
+    fputs("<script type=\"application/json\" id=\"data\">\n{\"schema\":\"fraglab.report/1\"",
+          stream);
+    fprintf(stream, ",\"version\":\"%s\",\"traces\":[", frag_version());
+    for (size_t i = 0; i < page->trace_count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", stream);
+        write_trace(stream, &page->traces[i]);
+    }
+    fputs("]}\n</script>\n", stream);
+    for (size_t i = 0; i < page->trace_count; i++)
+        if (page->traces[i].recording != NULL)
+            write_columns(stream, &page->traces[i], i);
+}
