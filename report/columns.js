@@ -4,9 +4,10 @@
 
 async function inflate(id) {
   const element = document.getElementById(id);
-  const text = atob(element.textContent.replace(/\s+/g, ''));
+  const text = atob(element.textContent);
   element.textContent = '';
-  const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

@@ -14,13 +14,16 @@ class Explorer {
 
   // ---- what is selected
 
+  // What is wanted last counts, even if something else was still being unpacked.
   async open(wanted) {
+    this.wish = wanted;
     const drawn = this.traces.filter((trace) => trace.is_drawn && trace.runs.some((run) => run.is_drawn));
     const trace = drawn.includes(this.traces[wanted.trace]) ? this.traces[wanted.trace] : drawn[0];
-    await trace.load();
-    for (const run of trace.runs) if (run.is_drawn) await run.load();
     const runs = trace.runs.filter((run) => run.is_drawn);
     const run = runs.includes(trace.runs[wanted.policy]) ? trace.runs[wanted.policy] : runs[0];
+    await trace.load();
+    await run.load();
+    if (this.wish !== wanted) return;
     run.prepare();
     const isOther = trace !== this.trace;
     this.trace = trace;
@@ -29,6 +32,23 @@ class Explorer {
     this.colouring = makeColouring(this.colour, run);
     this.fillPickers();
     this.select(Number.isFinite(wanted.event) ? wanted.event : isOther ? run.peak_event : this.event);
+    await this.loadOthers(trace);
+  }
+
+  // The selected run is shown before the lines of the others are unpacked.
+  async loadOthers(trace) {
+    for (const run of trace.runs) {
+      if (!run.is_drawn || run.isLoaded) continue;
+      await new Promise((resume) => setTimeout(resume, 0));
+      await run.load();
+      if (trace === this.trace) this.redraw();
+    }
+    byId('explorer').dataset.loaded = trace.number;
+  }
+
+  // Of the trace, those whose lines can be drawn already.
+  drawnRuns() {
+    return this.trace.runs.filter((run) => run.isLoaded);
   }
 
   startTrace() {
@@ -91,7 +111,7 @@ class Explorer {
   }
 
   fillLegends() {
-    const runs = this.trace.runs.filter((run) => run.is_drawn);
+    const runs = this.drawnRuns();
     fillLegend(byId('timeline-legend'), [
       ...runs.map((run) => [this.runColour(run), run === this.run ? `${run.label} (selected)` : run.label]),
       [styleColour('part-requested'), 'requested'],
@@ -108,7 +128,7 @@ class Explorer {
     lines.push(this.describeAction(event));
     if (event > run.last) return [...lines, `${run.label} has stopped before`];
     return [...lines, `requested ${bytesText(run.requested[event])}`,
-      ...trace.runs.filter((one) => one.is_drawn && event <= one.last)
+      ...this.drawnRuns().filter((one) => event <= one.last)
         .map((one) => `reserved ${bytesText(one.reserved[event])} (${one.label})`)];
   }
 
@@ -168,8 +188,9 @@ class Explorer {
 
   listen() {
     const onPick = (id, act) => byId(id).addEventListener('change', (event) => act(event.target.value));
-    onPick('pick-trace', (value) => this.open({ trace: Number(value) }));
-    onPick('pick-run', (value) => this.open({ trace: this.trace.number, policy: Number(value) }));
+    const open = (wanted) => this.open(wanted).catch(sayFailure);
+    onPick('pick-trace', (value) => open({ trace: Number(value) }));
+    onPick('pick-run', (value) => open({ trace: this.trace.number, policy: Number(value) }));
     onPick('pick-colour', (value) => {
       this.colour = value;
       this.colouring = makeColouring(value, this.run);
@@ -185,7 +206,7 @@ class Explorer {
       this.redraw();
     });
     this.listenToSteps();
-    window.addEventListener('hashchange', () => this.open(this.wanted()));
+    window.addEventListener('hashchange', () => open(this.wanted()));
     new ResizeObserver(() => this.redraw()).observe(byId('timeline-box'));
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }
@@ -253,7 +274,9 @@ async function start() {
   await explorer.open(explorer.wanted());
 }
 
-start().catch((problem) => {
+function sayFailure(problem) {
   sayProblem(`The timeline and the memory map cannot be shown: ${problem.message}. The tables below are complete.`);
   throw problem;
-});
+}
+
+start().catch(sayFailure);

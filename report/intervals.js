@@ -26,8 +26,8 @@ class Intervals {
     }
     let alive = 0;
     let most = 0;
-    for (const step of change) {
-      alive += step;
+    for (let event = 0; event <= eventCount; event++) {
+      alive += change[event];
       if (alive > most) most = alive;
     }
     return most;

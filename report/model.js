@@ -11,13 +11,19 @@ class Trace {
     this.runs = facts.runs.map((run, i) => new Run(this, i, run));
   }
 
-  async load() {
-    if (this.begin !== undefined) return;
+  // Once, whoever asks first.
+  load() {
+    this.loading = this.loading || this.unpack();
+    return this.loading;
+  }
+
+  async unpack() {
     const count = this.requests;
     const reader = new ColumnReader(await inflate(`data-${this.number}-trace-0`));
     this.begin = reader.steps(count, Uint32Array);
     const lives = reader.plain(count, Float64Array);
-    this.free = Uint32Array.from(lives, (life, i) => (life === 0 ? NEVER : this.begin[i] + life - 1));
+    this.free = new Uint32Array(count);
+    for (let i = 0; i < count; i++) this.free[i] = lives[i] === 0 ? NEVER : this.begin[i] + lives[i] - 1;
     this.bytes = reader.plain(count, Float64Array);
     this.site = reader.plain(count, Uint32Array);
     this.stream = reader.plain(count, Uint16Array);
@@ -45,21 +51,28 @@ class Trace {
 class Groups {
   constructor(trace) {
     this.isBySite = trace.site.some((site) => site !== 0);
-    const numbers = new Map();
-    const key = this.isBySite ? (i) => trace.sites[trace.site[i]][0] : (i) => trace.bytes[i];
     this.of = new Uint32Array(trace.requests);
     this.names = [];
     this.frames = [];
+    const byKey = new Map(); // site or size
+    const byName = new Map();
+    const keys = this.isBySite ? trace.site : trace.bytes;
     for (let i = 0; i < trace.requests; i++) {
-      const name = key(i);
-      if (!numbers.has(name)) {
-        numbers.set(name, this.names.length);
-        this.names.push(this.isBySite ? name : `blocks of ${bytesText(name)}`);
-        this.frames.push(this.isBySite ? trace.sites[trace.site[i]].slice(1) : []);
-      }
-      this.of[i] = numbers.get(name);
+      let group = byKey.get(keys[i]);
+      if (group === undefined) byKey.set(keys[i], group = this.numberOf(keys[i], byName, trace));
+      this.of[i] = group;
     }
     this.peaks = this.findPeaks(trace);
+  }
+
+  numberOf(key, byName, trace) {
+    const name = this.isBySite ? trace.sites[key][0] : `blocks of ${bytesText(key)}`;
+    const isNew = !this.isBySite || !byName.has(name);
+    if (!isNew) return byName.get(name);
+    byName.set(name, this.names.length);
+    this.names.push(name);
+    this.frames.push(this.isBySite ? trace.sites[key].slice(1) : []);
+    return this.names.length - 1;
   }
 
   // The most that each held, whenever that was.
@@ -87,15 +100,23 @@ class Run {
     this.last = Math.max(0, (facts.events || 1) - 1);
   }
 
-  async load() {
-    if (this.address !== undefined) return;
+  load() {
+    this.loading = this.loading || this.unpack();
+    return this.loading;
+  }
+
+  async unpack() {
     const count = this.trace.requests;
     const reader = new ColumnReader(await inflate(`data-${this.trace.number}-run-${this.number}`));
     const isServed = reader.plain(count, Uint8Array);
-    this.request = Uint32Array.from(isServed.keys()).filter((i) => isServed[i] === 1);
+    let served = 0;
+    this.request = new Uint32Array(count);
+    for (let i = 0; i < count; i++) if (isServed[i] === 1) this.request[served++] = i;
+    this.request = this.request.subarray(0, served);
     this.readBlocks(reader, this.request.length);
     this.readSegments(reader);
     this.makeReserved(reader);
+    this.isLoaded = true;
   }
 
   // What only the run that is looked at needs.
@@ -135,7 +156,9 @@ class Run {
     const count = this.segments;
     this.segmentBegin = reader.steps(count, Uint32Array);
     const lives = reader.plain(count, Float64Array);
-    this.segmentEnd = Uint32Array.from(lives, (life, i) => (life === 0 ? NEVER : this.segmentBegin[i] + life - 1));
+    this.segmentEnd = new Uint32Array(count);
+    for (let i = 0; i < count; i++)
+      this.segmentEnd[i] = lives[i] === 0 ? NEVER : this.segmentBegin[i] + lives[i] - 1;
     this.segmentAddress = reader.steps(count, Float64Array);
     this.segmentBytes = reader.plain(count, Float64Array);
     this.segmentStream = reader.plain(count, Uint16Array);
@@ -219,7 +242,7 @@ class State {
     this.sumUp();
   }
 
-  // Mapped pieces that touch each other are one segment that has grown.
+  // Mapped pieces that touch each other are one segment that has grown, where the policy does that.
   joinPieces(pieces) {
     const run = this.run;
     const segments = [];
@@ -227,7 +250,7 @@ class State {
     for (const piece of pieces) {
       const address = run.segmentAddress[piece];
       const last = segments[segments.length - 1];
-      const isMapped = run.segmentIsMapped[piece] === 1;
+      const isMapped = run.is_grown && run.segmentIsMapped[piece] === 1;
       if (last !== undefined && isMapped && last.isMapped && last.end === address &&
           last.stream === run.segmentStream[piece] && last.pool === run.segmentPool[piece]) {
         last.end += run.segmentBytes[piece];

@@ -289,6 +289,33 @@ static void add_segment_columns(frag_columns *columns, const frag_history *histo
         frag_columns_add_step(columns, history->steps[i].reserved_bytes);
 }
 
+static int compare_addresses(const void *left, const void *right)
+{
+    const frag_held_segment *a = *(const frag_held_segment *const *)left;
+    const frag_held_segment *b = *(const frag_held_segment *const *)right;
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Are mapped pieces that touch one segment that grew, or did the policy map each for itself? The
+ * segments that it had at its peak tell. */
+static bool is_grown(const frag_page_run *run)
+{
+    const frag_history *history = run->history;
+    uint64_t event = history->result.reserved_at_event;
+    const frag_held_segment **held = frag_alloc(history->segment_count, sizeof *held);
+    size_t count = 0;
+    for (size_t i = 0; i < history->segment_count; i++)
+        if (history->segments[i].begin <= event && history->segments[i].end > event)
+            held[count++] = &history->segments[i];
+    qsort(held, count, sizeof *held, compare_addresses);
+    size_t joined = count;
+    for (size_t i = 1; i < count; i++)
+        joined -= held[i]->is_mapped && held[i - 1]->is_mapped &&
+                  held[i - 1]->address + held[i - 1]->bytes == held[i]->address;
+    free(held);
+    return joined == count || count != run->row.result->at_peak.segment_count;
+}
+
 /* ---- the JSON element */
 
 static void write_oom(FILE *stream, const frag_oom *oom)
@@ -311,6 +338,7 @@ static void write_run(FILE *stream, const frag_page_trace *page, const frag_page
     frag_markup_json(stream, run->row.label);
     fprintf(stream, ",\"is_drawn\":%s", is_drawn ? "true" : "false");
     if (is_drawn) {
+        fprintf(stream, ",\"is_grown\":%s", is_grown(run) ? "true" : "false");
         const frag_replay_result *result = &history->result;
         fprintf(stream,
                 ",\"events\":%" PRIu64 ",\"shift\":%u,\"segments\":%zu,\"steps\":%zu"

@@ -97,8 +97,8 @@ class Timeline {
     this.plotWidth = Math.max(50, width - TIMELINE.left - TIMELINE.right);
     this.plotHeight = height - TIMELINE.top - TIMELINE.bottom;
     const run = this.explorer.run;
-    const runs = this.trace.runs.filter((one) => one.is_drawn);
-    this.most = Math.max(1, ...runs.map((one) => one.peak_reserved_bytes));
+    const runs = this.explorer.drawnRuns();
+    this.most = Math.max(1, ...this.trace.runs.filter((one) => one.is_drawn).map((one) => one.peak_reserved_bytes));
     const capacity = run.capacity_bytes;
     if (capacity !== undefined && capacity < 1.6 * this.most) this.most = Math.max(this.most, capacity);
     this.most *= 1.04;

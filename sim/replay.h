@@ -79,8 +79,8 @@ typedef enum frag_note_kind {
     FRAG_NOTE_SEGMENT_MAP,
     FRAG_NOTE_SEGMENT_UNMAP,
     FRAG_NOTE_OOM,
-    /* only when asked for: what the policy took over from before the trace, each segment before
-     * its blocks */
+    /* only when asked for: segments that the policy got when it was made, and what it took over
+     * from before the trace, each segment before its blocks */
     FRAG_NOTE_HELD_SEGMENT,
     FRAG_NOTE_HELD_RANGE, /* mapped, may grow */
     FRAG_NOTE_HELD_BLOCK

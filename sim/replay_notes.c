@@ -205,6 +205,13 @@ static void seen_free(frag_policy *policy, frag_handle handle, uint32_t stream)
     replay->ops->free(replay->policy, handle, stream);
 }
 
+static void tell_held_segment(void *context, const frag_span *span)
+{
+    frag_replay *replay = context;
+    if (span->kind == FRAG_SPAN_SEGMENT)
+        frag_note_adopted_segment(replay, span, replay->event);
+}
+
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
 {
     replay->alloc = replay->ops->alloc;
@@ -228,6 +235,8 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
     replay->notes->is_start_noted = options->is_start_noted;
     replay->device->on_call = tell_call;
     replay->device->on_call_context = replay;
+    /* What a policy got for itself when it was made. */
+    replay->ops->walk(replay->policy, tell_held_segment, replay);
 }
 
 void frag_notes_end(frag_replay *replay)
