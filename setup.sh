@@ -40,6 +40,9 @@ test)
     missing=
     want_command gnuplot gnuplot-nox
     want_command clang clang
+    # Any of these opens the pages of fraglab report.
+    command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 ||
+        want_command chromium chromium
     optional=$missing
     missing=$needed
     ;;
@@ -91,6 +94,9 @@ fi
 
 if [ -n "$optional" ] && can_install; then
     echo "some tests also use:$optional; installing with $as_root apt-get" >&2
-    run_apt "$optional" || echo "not available:$optional; the tests that use it will be skipped" >&2
+    # One by one: what one system lacks must not keep the others away.
+    for package in $optional; do
+        run_apt "$package" || echo "not available: $package; the tests that use it will be skipped" >&2
+    done
 fi
 exit 0

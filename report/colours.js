@@ -5,7 +5,7 @@
 const LIGHT_COLOURS = ['#3b6fd4', '#e08214', '#2a9d8f', '#c8447c', '#7b5bc4', '#8ab017', '#c0392b', '#4fb3d9', '#9c6b3f', '#e3b505'];
 const DARK_COLOURS = ['#6c9bff', '#f5a742', '#4cc9b4', '#ef77a8', '#a98bea', '#b4d64a', '#f0685a', '#7ed0f0', '#c99a6b', '#f3d14a'];
 // From small or short to large or long.
-const SCALE_COLOURS = ['#fde725', '#b5de2b', '#6ece58', '#35b779', '#1f9e89', '#26828e', '#31688e', '#3e4989', '#482878'];
+const SCALE_COLOURS = ['#fde725', '#b5de2b', '#6ece58', '#35b779', '#1f9e89', '#26828e', '#31688e', '#3e4f99', '#553a94'];
 
 function isDark() {
   return window.matchMedia('(prefers-color-scheme: dark)').matches;
@@ -13,6 +13,11 @@ function isDark() {
 
 function groupColours() {
   return isDark() ? DARK_COLOURS : LIGHT_COLOURS;
+}
+
+// The large and the long stand out from the ground.
+function scaleColours() {
+  return isDark() ? SCALE_COLOURS.slice().reverse() : SCALE_COLOURS;
 }
 
 // Numbers of a few things and how they are shown; the largest first, the rest in one grey.
@@ -63,11 +68,12 @@ class ScaleColouring {
   }
 
   painter() {
-    return (block) => SCALE_COLOURS[this.step(this.valueOf(block))];
+    const colours = scaleColours();
+    return (block) => colours[this.step(this.valueOf(block))];
   }
 
   legend() {
-    return SCALE_COLOURS.map((colour, i) => {
+    return scaleColours().map((colour, i) => {
       const power = this.low + (this.high - this.low) * i / (SCALE_COLOURS.length - 1);
       const isShown = i % 2 === 0;
       return [colour, isShown ? this.text(Math.round(this.base ** power)) : ''];

@@ -247,7 +247,7 @@ class Timeline {
     context.textAlign = 'left';
     for (const [event, kind, text] of this.trace.marks) {
       const x = Math.round(this.xOf(event));
-      if (x < from || x > to || x === lastX) continue;
+      if (x < from || x > to || x === lastX && (kind === 'end' || x < textEnd + 8)) continue;
       lastX = x;
       context.fillStyle = kind === 'recorded oom' ? styleColour('bad') : styleColour('mark');
       context.fillRect(x, 14, 1, 7);

@@ -12,7 +12,7 @@ else
     list() { find . -type f -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | grep -E "$(printf '%s\n' "$@" | sed 's/\./\\./g; s/\*/.*/g; s/$/$/' | paste -sd'|')"; }
 fi
 mapfile -t code < <(list '*.c' '*.h')
-mapfile -t text < <(list '*.c' '*.h' '*.sh' '*.bats' '*.md' '*.gp' '*.yaml' 'Makefile')
+mapfile -t text < <(list '*.c' '*.h' '*.sh' '*.bats' '*.md' '*.gp' '*.yaml' '*.js' '*.css' '*.html' 'Makefile')
 mapfile -t all < <(list '*')
 mapfile -t core < <(printf '%s\n' "${code[@]}" | grep -vE '^(sim/cli|tests|gpu_replay)/')
 

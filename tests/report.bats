@@ -1,0 +1,205 @@
+# fraglab report: the page says what fraglab run says, at every event, and runs nothing but its own.
+
+bats_require_minimum_version 1.5.0
+S=traces/samples
+
+setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
+
+# The browser, or a skip. A snap's stand-in for it cannot be run in a test.
+need_browser() {
+    browser=
+    for name in chromium chromium-browser google-chrome; do
+        if command -v "$name" >/dev/null && "$name" --version >/dev/null 2>&1; then
+            browser=$name
+            break
+        fi
+    done
+    [ -n "$browser" ] || skip "no Chromium"
+}
+
+# open_page FILE[#HASH] [OPTION...]: the page as it stands when its script is done. Its console is $out/console.
+# The browser's clock does not wait for the thread that unpacks the data: on a busy machine it may be over too
+# early, and the page is opened again.
+open_page() {
+    local page=$1
+    shift
+    for _ in 1 2 3 4 5 6; do
+        timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$out/profile" \
+            --virtual-time-budget=20000 --disable-background-networking --disable-component-update \
+            --enable-logging=stderr --v=0 "$@" --dump-dom "file://$page" >"$out/opened" 2>"$out/stderr"
+        grep -q 'data-loaded=' "$out/opened" && grep -q 'data-shown=' "$out/opened" && break
+    done
+    grep CONSOLE "$out/stderr" >"$out/console" || true
+    cat "$out/opened"
+}
+
+# The figures of the selected event, as "name value" lines.
+figures() { grep -o 'data-name="[a-z-]*" data-value="[0-9]*"' | sed 's/data-name="//; s/" data-value="/ /; s/"$//'; }
+
+# figure NAME < figures
+figure() { awk -v name="$1" '$1 == name { print $2; found = 1 } END { if (!found) print 0 }'; }
+
+# field PATH < rows of JSON: the value of each row
+field() { python3 -c '
+import functools, json, sys
+for line in sys.stdin:
+    print(functools.reduce(lambda at, key: at[key], sys.argv[1].split("/"), json.loads(line)))' "$1"; }
+
+@test "the page is one file of the same bytes for any number of threads" {
+    ./fraglab report $S/truncated.pickle.zst $S/model-parallel.pickle.zst -j 1 -o "$out/a.html"
+    ./fraglab report $S/truncated.pickle.zst $S/model-parallel.pickle.zst -j 4 -o "$out/b.html"
+    cmp "$out/a.html" "$out/b.html"
+    run grep -nE '(src|href)="(https?:)?//' "$out/a.html"
+    [ "$status" -eq 1 ]
+    run ./fraglab report $S/truncated.pickle.zst -o "$out/a.html"
+    [ "$status" -ne 0 ]
+    cmp "$out/a.html" "$out/b.html"
+}
+
+@test "tables hold the figures of run without any script" {
+    ./fraglab report $S/gpt-varlen.pickle.zst --policy pytorch,best-fit,direct --bounds -o "$out/page.html"
+    ./fraglab run $S/gpt-varlen.pickle.zst --policy pytorch,best-fit,direct --bounds --format jsonl >"$out/rows"
+    for path in reserved:peak/reserved_bytes allocated:peak/allocated_bytes segments:fragmentation/segments_at_peak \
+        hole:fragmentation/largest_hole_at_peak_bytes requested:decomposition_at_peak/requested_bytes \
+        holes:decomposition_at_peak/holes_bytes slack:decomposition_at_peak/page_slack_bytes; do
+        grep -v 'class="bound"' "$out/page.html" | grep -o "<td class=\"${path%%:*}\" data-value=\"[0-9]*\"" |
+            sed 's/.*value="//; s/"//' >"$out/shown"
+        field "${path#*:}" <"$out/rows" >"$out/wanted"
+        diff "$out/shown" "$out/wanted"
+    done
+    grep -q "$(field bounds/packing_bytes <"$out/rows" | head -n 1)" "$out/page.html"
+    grep -q "$(field trace/digest <"$out/rows" | head -n 1)" "$out/page.html"
+}
+
+@test "the map at any event is what the policy holds there" {
+    need_browser
+    for recording in prefetch-streams:0:5000:20000 cuda-graphs:500:6000; do
+        file=$S/${recording%%:*}.pickle.zst
+        ./fraglab report "$file" --policy best-fit,pytorch -f -o "$out/page.html"
+        for event in $(tr : ' ' <<<"${recording#*:}"); do
+            open_page "$out/page.html#policy=1&event=$event" >"$out/dom"
+            [ ! -s "$out/console" ]
+            grep -q "data-shown=\"0 1 $event\"" "$out/dom"
+            figures <"$out/dom" >"$out/figures"
+            ./fraglab run "$file" --policy pytorch --stats-at "$event" --format jsonl >"$out/row"
+            for pair in reserved:reserved_bytes requested:requested_bytes allocated:allocated_bytes \
+                block-count:active segment-count:segment; do
+                [ "$(figure "${pair%%:*}" <"$out/figures")" = "$(field "memory_stats/${pair#*:}.all.current" <"$out/row")" ]
+            done
+            [ "$(figure holes <"$out/figures")" = "$(field memory_stats/inactive_split_bytes.all.current <"$out/row")" ]
+        done
+    done
+}
+
+@test "every policy's map adds up to its reserved bytes" {
+    need_browser
+    file=$S/prefetch-streams.pickle.zst
+    policies="pytorch:expandable_segments=true cuda-async gmlake direct rmm-arena frugal"
+    # shellcheck disable=SC2086 # one word per policy
+    set -- $(printf -- '--policy %s ' $policies)
+    ./fraglab report $file "$@" -o "$out/page.html"
+    ./fraglab run $file "$@" --format jsonl >"$out/rows"
+    number=0
+    while read -r row; do
+        event=$(field peak/reserved_at_event <<<"$row")
+        open_page "$out/page.html#policy=$number&event=$event" >"$out/dom"
+        figures <"$out/dom" >"$out/figures"
+        [ "$(figure reserved <"$out/figures")" = "$(field peak/reserved_bytes <<<"$row")" ]
+        for part in requested holes cached waiting unsplit; do
+            [ "$(figure $part <"$out/figures")" = "$(field decomposition_at_peak/${part}_bytes <<<"$row")" ]
+        done
+        [ "$(figure largest-hole <"$out/figures")" = "$(field fragmentation/largest_hole_at_peak_bytes <<<"$row")" ]
+        number=$((number + 1))
+    done <"$out/rows"
+    [ "$number" -eq 6 ]
+}
+
+@test "blocks from before the recording are on the map" {
+    need_browser
+    printf '%s\n' '# fraglab trace 1' 'segment_alloc 20971520 addr=0x10000000 initial' \
+        'alloc 0 1048576 addr=0x10000000 block=1048576 initial' 'alloc 1 2097152 addr=0x10400000 block=2097152 initial' \
+        'alloc 2 4194304' 'free 0' >"$out/held.txt"
+    ./fraglab report "$out/held.txt" --policy pytorch -o "$out/page.html"
+    open_page "$out/page.html#event=4" | figures >"$out/figures"
+    [ "$(figure requested <"$out/figures")" = $((2097152 + 4194304)) ]
+    [ "$(figure block-count <"$out/figures")" = 2 ]
+    [ "$(figure segment-count <"$out/figures")" = 1 ]
+}
+
+@test "a run that ends in an OOM says where, and why, and what to do" {
+    ./fraglab report $S/gpt-varlen-oom.pickle.zst --capacity 5GiB --policy pytorch -o "$out/page.html"
+    ./fraglab run $S/gpt-varlen-oom.pickle.zst --capacity 5GiB --policy pytorch --format jsonl >"$out/row"
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --capacity 5GiB --format jsonl >"$out/explained"
+    grep -q "<td class=\"oom\" data-value=\"$(field oom/event <"$out/row")\"" "$out/page.html"
+    grep -q "<h3>Verdict: <strong>$(field verdict <"$out/explained")</strong>" "$out/page.html"
+    grep -qF "$(field because <"$out/explained")" "$out/page.html"
+    # A recording that did not run out and has room is explained by nothing.
+    ./fraglab report $S/truncated.pickle.zst -f -o "$out/page.html"
+    run grep -c 'class="verdict"' "$out/page.html"
+    [ "$output" = 0 ]
+}
+
+# A recording whose every name is an attack: markup, ends of scripts, quotes, line ends of JavaScript, broken UTF-8.
+hostile_recording() {
+    attack='</script><script>document.title=`pwned`</script><!--<img src=http://attacker.invalid/x onerror=document.title=`pwned`>'
+    printf '# fraglab trace 1\nframe "%s" "\\xff%s\\xe2\\x80\\xa8" 1\nsite 0\n' "$attack" "$attack"
+    printf 'mark "%s" begin\nalloc 0 1048576 site=1\nalloc 1 2097152 site=1\nmark "\\"];alert(1);//\\x00\\x1b" end\nfree 0\n' "$attack"
+}
+
+@test "hostile names stay text, and nothing leaves the page" {
+    need_browser
+    hostile_recording >"$out/"$'<img src=x onerror=alert(1)>\xff.txt'
+    ./fraglab report "$out/"$'<img src=x onerror=alert(1)>\xff.txt' --title '</title><script>document.title=`pwned`</script>' \
+        --policy pytorch --label '"><svg onload=document.title=`pwned`> </script>' -o "$out/page.html"
+    python3 - "$out/page.html" <<'PYTHON'
+import json, re, sys
+page = open(sys.argv[1], encoding="utf-8").read()  # valid UTF-8 or an exception
+data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
+assert "<" not in data and "\u2028" not in data
+names = json.loads(data)["traces"][0]
+assert any("attacker.invalid" in frame for site in names["sites"] for frame in site)
+PYTHON
+    # Only the page's own elements are there.
+    open_page "$out/page.html#event=2" --log-net-log="$out/net.json" >"$out/dom"
+    grep -q 'data-shown="0 0 2"' "$out/dom"
+    [ ! -s "$out/console" ]
+    run grep -ciE '<img|onload="|onerror="|<title>pwned' "$out/dom"
+    [ "$output" = 0 ]
+    [ "$(grep -o '<script' "$out/dom" | wc -l)" -eq 4 ]
+    [ "$(grep -o '<svg' "$out/dom" | wc -l)" -eq 2 ]
+    run grep -c attacker.invalid "$out/net.json"
+    [ "$output" = 0 ]
+}
+
+@test "the page's policy lets no other script run" {
+    need_browser
+    ./fraglab report $S/truncated.pickle.zst --policy pytorch -o "$out/page.html"
+    sed 's|</main>|<script>document.title="pwned"</script><img src="x" onerror="document.title=1"></main>|' \
+        "$out/page.html" >"$out/broken.html"
+    open_page "$out/broken.html" >"$out/dom"
+    grep -q '<title>fraglab report</title>' "$out/dom"
+    [ "$(grep -c 'Content Security Policy' "$out/console")" -ge 2 ]
+}
+
+@test "figures beyond what a page can count are left to the table" {
+    need_browser
+    printf '# fraglab trace 1\nalloc 0 36028797018963968\nalloc 1 512\n' >"$out/large.txt"
+    ./fraglab report "$out/large.txt" --policy best-fit -o "$out/page.html"
+    open_page "$out/page.html" >"$out/dom"
+    [ ! -s "$out/console" ]
+    grep -q 'data-value="36028797018' "$out/dom"
+}
+
+@test "traces of one event and of none are shown" {
+    need_browser
+    printf '# fraglab trace 1\n' >"$out/none.txt"
+    printf '# fraglab trace 1\nmark "only"\n' >"$out/mark.txt"
+    printf '# fraglab trace 1\nalloc 0 512\n' >"$out/one.txt"
+    for name in none mark one; do
+        ./fraglab report "$out/$name.txt" --policy pytorch,best-fit -o "$out/$name.html"
+        open_page "$out/$name.html" >"$out/dom"
+        cat "$out/console"
+        [ ! -s "$out/console" ]
+        grep -q 'id="problem" role="alert" hidden' "$out/dom"
+    done
+}
