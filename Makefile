@@ -297,7 +297,7 @@ bench: setup-test
 gpu-report: fraglab
 	@bash gpu_replay/report.sh build/gpu-report
 
-# ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot
+# ---- from a fresh clone to pictures: three recordings, every policy, five kinds of plot, a page
 DEMO = build/demo
 DEMO_TRACES = $(addprefix traces/samples/,gpt-varlen.pickle.zst resnet-vary.pickle.zst unet.pickle.zst)
 demo:
@@ -343,7 +343,7 @@ distclean: clean
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
-	@echo 'make demo       replay sample recordings, draw the plots into build/demo/'
+	@echo 'make demo       replay sample recordings, draw the plots and a page into build/demo/'
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'

@@ -30,5 +30,6 @@ for recording in "$@"; do
 done
 # shellcheck disable=SC2086 # one word per option
 show ./fraglab run "$@" --policy all $tuned
+show ./fraglab report "$@" -f -o "$folder/report.html"
 echo "drawn:"
 ls -l "$folder" | awk 'NR > 1 { print "  " $5 "  '"$folder"'/" $9 }'

@@ -178,13 +178,12 @@ class AddressPlaces {
   }
 }
 
-// A row for each segment held now, by address, all on one scale.
+// A row for each segment held now, by address, as wide as the page: the label says how large it is.
 class SegmentPlaces {
   constructor(state, width) {
     this.segments = state.segments.slice(0, MAP.segmentsMax);
     this.left = Math.min(MAP.label, width / 3);
     this.width = width - this.left;
-    this.most = this.segments.reduce((most, segment) => Math.max(most, segment.end - segment.address), 1);
   }
 
   drawGround(context) {
@@ -203,14 +202,14 @@ class SegmentPlaces {
     const row = lastAtOrBelow(this.segments, address, (one) => one.address);
     const segment = this.segments[row];
     if (segment === undefined || address >= segment.end) return [];
-    const x = this.left + (address - segment.address) / this.most * this.width;
-    return [{ x, y: row * MAP.segmentRow, width: Math.max(0.5, (end - address) / this.most * this.width),
+    const scale = this.width / (segment.end - segment.address);
+    return [{ x: this.left + (address - segment.address) * scale, y: row * MAP.segmentRow, width: (end - address) * scale,
       height: MAP.segmentRow - MAP.rowGap }];
   }
 
   addressAt(x, y) {
     const segment = this.segments[Math.floor(y / MAP.segmentRow)];
     if (segment === undefined || x < this.left) return undefined;
-    return Math.floor(segment.address + (x - this.left) / this.width * this.most);
+    return Math.floor(segment.address + (x - this.left) / this.width * (segment.end - segment.address));
   }
 }
