@@ -203,3 +203,76 @@ PYTHON
         grep -q 'id="problem" role="alert" hidden' "$out/dom"
     done
 }
+
+# ---- result files
+
+# Rows of several traces, devices and policies.
+write_rows() { # format, file
+    ./fraglab run $S/gpt-varlen-oom.pickle.zst $S/model-parallel.pickle.zst --policy pytorch:max_split_size_mb=64 \
+        --policy pytorch:recorded --policy rmm-pool:initial_pool_size=64MiB --policy best-fit --label 'best, "fit"' \
+        --gpu a100-40gb --capacity 11GiB --bounds --format "$1" -f -o "$2"
+}
+
+@test "rows of a file are printed as the command that wrote them prints them" {
+    write_rows jsonl "$out/rows.jsonl"
+    for format in table csv jsonl markdown; do
+        write_rows $format "$out/wanted"
+        ./fraglab report "$out/rows.jsonl" --format $format | cmp - "$out/wanted"
+    done
+}
+
+@test "a page from rows draws the runs whose recording is at hand" {
+    write_rows jsonl "$out/rows.jsonl"
+    cp $S/gpt-varlen-oom.pickle.zst "$out"
+    (cd "$out" && "$OLDPWD/fraglab" report rows.jsonl -o page.html)
+    [ "$(grep -c '"is_drawn":true,"is_grown"' "$out/page.html")" -eq 4 ]
+    [ "$(grep -o 'its recording is not at hand' "$out/page.html" | wc -l)" -eq 8 ]
+    # Named, it need not lie beside the file; then it is not shown on its own.
+    ./fraglab report "$out/rows.jsonl" $S/model-parallel.pickle.zst -f -o "$out/page.html"
+    [ "$(grep -c '"is_drawn":true,"is_grown"' "$out/page.html")" -eq 12 ]
+    [ "$(grep -c '<section class="trace"' "$out/page.html")" -eq 3 ]
+    # Another recording of that name is not taken for it.
+    cp $S/truncated.pickle.zst "$out/gpt-varlen-oom.pickle.zst"
+    (cd "$out" && "$OLDPWD/fraglab" report rows.jsonl -f -o page.html)
+    [ "$(grep -o 'its recording is not at hand' "$out/page.html" | wc -l)" -eq 12 ]
+}
+
+@test "a row that is not what this version computes is shown, not drawn" {
+    cp $S/truncated.pickle.zst "$out"
+    ./fraglab run "$out/truncated.pickle.zst" --policy pytorch,best-fit --format jsonl >"$out/rows.jsonl"
+    sed -i '1s/"peak":{"requested_bytes":[0-9]*/"peak":{"requested_bytes":512/' "$out/rows.jsonl"
+    sed -i '2s/"name":"best-fit"/"name":"no-fit"/' "$out/rows.jsonl"
+    ./fraglab report "$out/rows.jsonl" -o "$out/page.html"
+    grep -q 'replays it differently' "$out/page.html"
+    grep -q 'not replayed: the policy no-fit is not built in' "$out/page.html"
+    run grep -c '"is_drawn":true,"is_grown"' "$out/page.html"
+    [ "$output" = 0 ]
+}
+
+@test "rows lead to no file outside, and load no policy" {
+    mkdir "$out/rows" "$out/other"
+    cp $S/truncated.pickle.zst "$out/other"
+    ./fraglab run "$out/other/truncated.pickle.zst" --policy best-fit --format jsonl |
+        sed 's|"name":"truncated|"name":"../other/truncated|' >"$out/rows/rows.jsonl"
+    ./fraglab report "$out/rows/rows.jsonl" -o "$out/page.html"
+    grep -q 'its recording is not at hand' "$out/page.html"
+    ./fraglab run "$out/other/truncated.pickle.zst" --policy best-fit --format jsonl |
+        sed 's|"policy":{"name":"best-fit","label":"best-fit"|"policy":{"name":"./evil.so","label":"./evil.so"|' >"$out/other/rows.jsonl"
+    ./fraglab report "$out/other/rows.jsonl" -f -o "$out/page.html"
+    grep -q 'not replayed: the policy ./evil.so is not built in' "$out/page.html"
+}
+
+@test "a file that is no result file, or is broken, is refused by name and line" {
+    ./fraglab run $S/truncated.pickle.zst --policy best-fit --format jsonl >"$out/rows.jsonl"
+    run -2 --separate-stderr ./fraglab report $S/truncated.pickle.zst --format csv
+    [[ "$stderr" == *"is no result file"* ]]
+    cut -c1-400 "$out/rows.jsonl" >"$out/cut.jsonl"
+    run -3 --separate-stderr ./fraglab report "$out/rows.jsonl" "$out/cut.jsonl" -o "$out/page.html"
+    [[ "$stderr" == *"cut.jsonl:1:"* ]]
+    [ ! -e "$out/page.html" ]
+    ./fraglab min-capacity $S/truncated.pickle.zst --policy best-fit --format jsonl >>"$out/rows.jsonl"
+    run -3 --separate-stderr ./fraglab report "$out/rows.jsonl" --format table
+    [[ "$stderr" == *"rows.jsonl:2:"*"fraglab.min-capacity/1"* ]]
+    run -3 --separate-stderr ./fraglab report "$out/absent.jsonl" -o "$out/page.html"
+    [ ! -e "$out/page.html" ]
+}

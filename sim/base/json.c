@@ -203,6 +203,11 @@ const frag_json_value *frag_json_at(const frag_json *json, const char *key)
     return to_value(json_object_get((const json_t *)(const void *)json, key));
 }
 
+const frag_json_value *frag_json_at_path(const frag_json *json, const char *path)
+{
+    return to_value(find(json, path));
+}
+
 bool frag_json_is_null(const frag_json_value *value)
 {
     return json_is_null(value_of(value));

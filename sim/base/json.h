@@ -48,6 +48,7 @@ bool frag_json_find_number(const frag_json *json, const char *path, uint64_t *va
 typedef struct frag_json_value frag_json_value;
 
 const frag_json_value *frag_json_at(const frag_json *json, const char *key);
+const frag_json_value *frag_json_at_path(const frag_json *json, const char *path);
 bool frag_json_is_null(const frag_json_value *value); /* written as null, not missing */
 bool frag_json_is_array(const frag_json_value *value);
 size_t frag_json_count(const frag_json_value *array);

@@ -15,6 +15,12 @@ static const frag_command_option options[] = {
      .choices = "stop|skip",
      .help = "after the first request that cannot be served: stop the run, or skip the request and "
              "go on (default: stop)"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "html|table|csv|jsonl|markdown",
+     .help =
+         "html: the page; the others print rows of result files as 'fraglab run' does (default: "
+         "html)"},
     {.name = "title", .argument = "TEXT", .help = "title of the page"},
     FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,
@@ -37,22 +43,51 @@ static bool read_options(const frag_arguments *arguments, frag_report_state *rep
     report->is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
     report->has_bounds = frag_arguments_has(arguments, "bounds");
     report->threads = (uint32_t)threads;
-    report->source_count = frag_arguments_operand_count(arguments);
-    report->sources = frag_alloc(report->source_count, sizeof *report->sources);
-    for (size_t i = 0; i < report->source_count; i++)
-        report->sources[i].path = frag_arguments_operand(arguments, i);
     return true;
 }
 
-static void fill_row(const frag_report_run *run, frag_row *row)
+static void destroy(frag_report_state *report)
 {
-    const frag_report_trace *of = run->of;
-    *row = (frag_row){
+    for (size_t i = 0; i < report->run_count; i++) {
+        frag_report_run *run = &report->runs[i];
+        if (run->plan != NULL)
+            run->spec.ops->plan_destroy(run->plan);
+        frag_policy_spec_destroy(&run->spec);
+        frag_history_destroy(&run->history);
+        frag_text_destroy(&run->note);
+    }
+    for (size_t i = 0; i < report->trace_count; i++) {
+        frag_request_list_destroy(&report->traces[i].requests);
+        frag_text_destroy(&report->traces[i].name);
+        free(report->traces[i].explanation);
+    }
+    for (size_t i = 0; i < report->source_count; i++) {
+        if (report->sources[i].is_loaded)
+            frag_recording_destroy(&report->sources[i].recording);
+        free(report->sources[i].path);
+        free(report->sources[i].explanation);
+    }
+    frag_stored_rows_destroy(&report->rows);
+    frag_inputs_policies_destroy(&report->policies);
+    free(report->runs);
+    free(report->traces);
+    free(report->sources);
+}
+
+/* ---- the page */
+
+static frag_row row_of(const frag_report_state *report, const frag_report_run *run)
+{
+    const frag_report_trace *of = &report->traces[run->trace];
+    if (run->stored != NULL)
+        return run->stored->row;
+    const frag_report_source *source = of->source;
+    return (frag_row){
         .tool_version = frag_version(),
         .tool_commit = frag_commit(),
-        .trace_name = of->source->recording.name,
+        .trace_name = source->recording.name,
         .trace = of->trace,
-        .recorded_by = of->source->recorded_by[0] != '\0' ? of->source->recorded_by : NULL,
+        .recorded_by = source->recorded_by[0] != '\0' ? source->recorded_by : NULL,
         .ops = run->spec.ops,
         .values = run->spec.values,
         .label = run->spec.text,
@@ -80,20 +115,33 @@ static void spell_command(const frag_report_state *report, frag_text *text)
         frag_text_add(text, " --bounds");
 }
 
+/* A trace of which nothing is drawn needs no data. */
+static bool is_drawn(const frag_report_state *report, const frag_report_trace *trace)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < trace->run_count; i++)
+        is_any = is_any || report->runs[trace->first_run + i].is_drawn;
+    return is_any;
+}
+
 static void write_page(const frag_report_state *report, FILE *stream)
 {
     const char *title = frag_arguments_value(report->arguments, "title");
     frag_page_trace *traces = frag_alloc(report->trace_count, sizeof *traces);
     frag_page_run *runs = frag_alloc(report->run_count, sizeof *runs);
     for (size_t i = 0; i < report->run_count; i++) {
-        fill_row(&report->runs[i], &runs[i].row);
-        runs[i].history = &report->runs[i].history;
+        const frag_report_run *run = &report->runs[i];
+        runs[i] = (frag_page_run){
+            .row = row_of(report, run),
+            .note = run->note.length > 0 ? run->note.bytes : NULL,
+            .history = run->is_drawn ? &run->history : NULL,
+        };
     }
     for (size_t i = 0; i < report->trace_count; i++) {
         const frag_report_trace *trace = &report->traces[i];
         traces[i] = (frag_page_trace){
-            .name = trace->name,
-            .recording = &trace->source->recording,
+            .name = trace->name.bytes,
+            .recording = is_drawn(report, trace) ? &trace->source->recording : NULL,
             .trace = trace->trace,
             .requests = &trace->requests,
             .runs = runs + trace->first_run,
@@ -113,6 +161,49 @@ static void write_page(const frag_report_state *report, FILE *stream)
     free(runs);
 }
 
+/* ---- other views, of result files alone */
+
+static int write_view(frag_report_state *report, const char *format, FILE *stream)
+{
+    frag_error error = {0};
+    frag_result_format view = FRAG_RESULT_TABLE;
+    for (size_t i = 0; i < frag_arguments_operand_count(report->arguments); i++) {
+        const char *path = frag_arguments_operand(report->arguments, i);
+        frag_input *input = frag_input_open(path, &error);
+        bool is_rows = false;
+        bool ok = input != NULL && frag_stored_rows_detect(input, &is_rows, &error);
+        if (ok && !is_rows)
+            ok = frag_fail(&error, FRAG_E_USAGE,
+                           "is no result file; 'fraglab run --format %s' replays a recording",
+                           format);
+        ok = ok && frag_stored_rows_read(input, &report->rows, &error);
+        if (input != NULL)
+            frag_input_close(input);
+        if (!ok) {
+            frag_error_in(&error, path);
+            return frag_report(&error);
+        }
+    }
+    if (frag_result_format_find(format, &view))
+        frag_stored_rows_print(&report->rows, view, stream);
+    return 0;
+}
+
+static int write_report(frag_report_state *report, FILE *stream)
+{
+    const char *format = frag_arguments_value(report->arguments, "format");
+    if (format != NULL && strcmp(format, "html") != 0)
+        return write_view(report, format, stream);
+    int code = frag_report_load(report);
+    if (code == 0)
+        code = frag_report_replay(report);
+    if (code == 0 && !frag_is_interrupted())
+        frag_report_explain(report);
+    if (code == 0 && !frag_is_interrupted())
+        write_page(report, stream);
+    return code;
+}
+
 static int report_command(const frag_arguments *arguments)
 {
     frag_report_state report = {.arguments = arguments};
@@ -123,22 +214,19 @@ static int report_command(const frag_arguments *arguments)
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
-        code = frag_report_replay(&report);
-        if (code != 0 || frag_is_interrupted()) {
+        code = write_report(&report, frag_output_stream(output));
+        if (code != 0 || frag_is_interrupted())
             frag_output_abandon(output);
-        } else {
-            write_page(&report, frag_output_stream(output));
-            code = frag_output_finish(output, &error) ? 0 : frag_report(&error);
-        }
+        else if (!frag_output_finish(output, &error))
+            code = frag_report(&error);
     }
-    frag_report_destroy(&report);
-    frag_inputs_policies_destroy(&report.policies);
+    destroy(&report);
     return frag_is_interrupted() ? 130 : code;
 }
 
 const frag_command frag_command_report = {
     .name = "report",
-    .operands = "TRACE...",
+    .operands = "TRACE|RESULT...",
     .summary = "one HTML page: results, timeline, memory map at any event, verdict",
     .description =
         "Replays each trace through each policy and writes one page that holds everything: the "
@@ -146,10 +234,16 @@ const frag_command frag_command_report = {
         "event, who holds the memory there, and the verdict with its advice where memory runs out "
         "(with --capacity, or where the recording did). The page needs no network and no other "
         "file; it opens in a browser from wherever it lies. Without --policy it shows the recorded "
-        "settings of PyTorch, expandable segments, best-fit and frugal.",
-    .examples = "fraglab report train.pickle -o train.html  # then open train.html\n"
-                "fraglab report train.pickle --capacity 8GiB -o small.html  # on a smaller card\n"
-                "fraglab report a.fgt b.fgt --policy pytorch,tlsf -o both.html",
+        "settings of PyTorch, expandable segments, best-fit and frugal.\n\n"
+        "RESULT is a file of rows (JSON Lines) of 'fraglab run' or 'fraglab sweep'. A row is "
+        "replayed as it was where its recording lies beside the file or here under its name, or is "
+        "named too, and is the same by its digest; else the page shows the row alone and says so. "
+        "--format prints rows of result files in another form.",
+    .examples =
+        "fraglab report train.pickle -o train.html  # then open train.html\n"
+        "fraglab report train.pickle --capacity 8GiB -o small.html  # on a smaller card\n"
+        "fraglab report rows.jsonl train.pickle -o rows.html  # rows, with their recording\n"
+        "fraglab report rows.jsonl --format markdown  # a table to paste",
     .options = options,
     .operand_min = 1,
     .operand_max = UINT32_MAX,

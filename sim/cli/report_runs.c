@@ -1,132 +1,223 @@
-/* The runs of `fraglab report`: recordings are loaded, replayed and explained side by side. */
+/* The runs of `fraglab report`: as the command line says, or as rows say that they were. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/bytes.h"
-#include "sim/base/json.h"
 #include "sim/base/memory.h"
-#include "sim/cli/explain_trace.h"
+#include "sim/cli/card_table.h"
 #include "sim/cli/report_state.h"
+#include "sim/cli/row_policy.h"
 
-static void load_source(void *context, uint64_t index)
-{
-    frag_report_state *report = context;
-    frag_report_source *source = &report->sources[index];
-    source->is_loaded =
-        frag_inputs_load(source->path, report->format, true, &source->recording, &source->error);
-    if (source->is_loaded)
-        frag_inputs_recorded_by(&source->recording, source->recorded_by);
-    frag_progress_add(report->progress, 1);
-}
+/* ---- runs of the command line */
 
-static int load(frag_report_state *report)
-{
-    report->progress =
-        frag_progress_start(report->arguments, "loading", "recordings", report->source_count);
-    frag_for_each(report->threads, report->source_count, load_source, report);
-    frag_progress_end(report->progress);
-    for (size_t i = 0; i < report->source_count; i++)
-        if (!report->sources[i].is_loaded)
-            return frag_report(&report->sources[i].error);
-    return 0;
-}
-
-static void list_traces(frag_report_state *report)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < report->source_count; i++)
-        count += report->sources[i].recording.trace_count;
-    report->traces = frag_alloc(count, sizeof *report->traces);
-    for (size_t i = 0; i < report->source_count; i++) {
-        frag_recording *recording = &report->sources[i].recording;
-        for (uint32_t t = 0; t < recording->trace_count; t++) {
-            frag_report_trace *trace = &report->traces[report->trace_count++];
-            frag_text name = {0};
-            frag_text_add(&name, "%s", recording->name);
-            if (recording->trace_count > 1)
-                frag_text_add(&name, ", device %" PRIu32, recording->traces[t].device);
-            *trace = (frag_report_trace){
-                .source = &report->sources[i], .trace = &recording->traces[t], .name = name.bytes};
-        }
-    }
-}
-
-static void add_run(frag_report_state *report, frag_report_trace *trace,
-                    const frag_policy_spec *spec)
+static frag_report_run *add_run(frag_report_state *report, size_t trace)
 {
     report->runs =
         frag_grow(report->runs, &report->run_capacity, report->run_count + 1, sizeof *report->runs);
     frag_report_run *run = &report->runs[report->run_count++];
-    *run = (frag_report_run){
-        .of = trace, .device = report->device, .is_oom_skipped = report->is_oom_skipped};
-    if (!frag_inputs_resolve(spec, &trace->source->recording, &run->spec, &run->error))
+    *run = (frag_report_run){.trace = trace};
+    return run;
+}
+
+static void add_replay(frag_report_state *report, size_t trace, const frag_policy_spec *spec)
+{
+    frag_report_run *run = add_run(report, trace);
+    run->device = report->device;
+    run->is_oom_skipped = report->is_oom_skipped;
+    run->is_replayed = true;
+    if (!frag_inputs_resolve(spec, &report->traces[trace].source->recording, &run->spec,
+                             &run->error))
         frag_policy_spec_copy(spec, &run->spec);
 }
 
 /* What was recorded, the setting that is tried first, and two other allocators. */
-static void add_usual_runs(frag_report_state *report, frag_report_trace *trace)
+static void add_usual_replays(frag_report_state *report, size_t trace)
 {
-    static const char *const usual[] = {"pytorch:recorded", "pytorch",
-                                        "pytorch:expandable_segments=true", "best-fit", "frugal"};
-    bool has_settings = frag_recording_get(&trace->source->recording, "torch.conf") != NULL;
-    for (size_t i = has_settings ? 0 : 1; i < sizeof usual / sizeof usual[0]; i++) {
+    static const char *const usual[] = {"pytorch", "pytorch:expandable_segments=true", "best-fit",
+                                        "frugal"};
+    const frag_recording *recording = &report->traces[trace].source->recording;
+    bool has_settings = frag_recording_get(recording, "torch.conf") != NULL;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         frag_policy_spec spec = {0};
-        frag_error none = {0};
-        if (has_settings && i == 1)
-            continue;
-        if (frag_policy_spec_parse(usual[i], &spec, &none))
-            add_run(report, trace, &spec);
+        frag_error error = {0};
+        const char *text = i == 0 && has_settings ? "pytorch:recorded" : usual[i];
+        bool ok = frag_policy_spec_parse(text, &spec, &error);
+        FRAG_ASSERT(ok);
+        add_replay(report, trace, &spec);
         frag_policy_spec_destroy(&spec);
     }
 }
 
-static void list_runs(frag_report_state *report)
+static frag_report_trace *add_trace(frag_report_state *report, const char *name, uint32_t device,
+                                    bool has_several)
 {
-    for (size_t i = 0; i < report->trace_count; i++) {
-        frag_report_trace *trace = &report->traces[i];
-        trace->first_run = report->run_count;
+    frag_report_trace *trace = &report->traces[report->trace_count++];
+    *trace = (frag_report_trace){.first_run = report->run_count};
+    frag_text_add(&trace->name, "%s", name);
+    if (has_several)
+        frag_text_add(&trace->name, ", device %" PRIu32, device);
+    return trace;
+}
+
+static void add_recording(frag_report_state *report, frag_report_source *source)
+{
+    frag_recording *recording = &source->recording;
+    for (uint32_t t = 0; t < recording->trace_count; t++) {
+        size_t number = report->trace_count;
+        frag_report_trace *trace = add_trace(report, recording->name, recording->traces[t].device,
+                                             recording->trace_count > 1);
+        trace->source = source;
+        trace->trace = &recording->traces[t];
         if (!report->has_policies)
-            add_usual_runs(report, trace);
+            add_usual_replays(report, number);
         for (size_t p = 0; report->has_policies && p < report->policies.count; p++)
-            add_run(report, trace, &report->policies.specs[p]);
+            add_replay(report, number, &report->policies.specs[p]);
         trace->run_count = report->run_count - trace->first_run;
     }
 }
+
+/* ---- runs of rows */
+
+/* The device of a row, from its card where it had one. */
+static bool take_device(frag_report_run *run, const frag_row_group *group)
+{
+    const frag_json *row = run->stored->json;
+    const char *rule = "";
+    frag_error none = {0};
+    run->device = group->device;
+    run->device.gpu = NULL;
+    frag_json_find_text(row, "device.address_rule", &rule);
+    run->device.is_rule_given = true;
+    run->device.address_rule = strcmp(rule, "lowest") == 0 ? FRAG_ADDRESS_LOWEST
+                               : strcmp(rule, "bump") == 0 ? FRAG_ADDRESS_BUMP
+                                                           : FRAG_ADDRESS_RECORDED;
+    if (group->device.gpu == NULL)
+        return true;
+    /* The description must be the one that comes along: a path in a row is not followed. */
+    size_t count = 0;
+    char **names = frag_card_names(&count, &none);
+    bool is_found = false;
+    for (size_t i = 0; i < count && !is_found; i++)
+        is_found = frag_card_load(names[i], &run->gpu, &none) &&
+                   strcmp(run->gpu.digest, group->gpu.digest) == 0;
+    if (names != NULL)
+        frag_card_names_destroy(names, count);
+    if (is_found)
+        run->device.gpu = &run->gpu;
+    return is_found;
+}
+
+static void add_row(frag_report_state *report, size_t trace, const frag_stored_row *stored)
+{
+    frag_report_run *run = add_run(report, trace);
+    const frag_replay_result *replay = &stored->result.replay;
+    frag_error error = {0};
+    run->stored = stored;
+    run->is_oom_skipped = replay->oom.has_happened && replay->events > replay->oom.event + 1;
+    if (stored->row.gpu != NULL)
+        frag_text_add(&run->note, "measured on a card; there is no layout to draw");
+    else if (report->traces[trace].source == NULL)
+        frag_text_add(&run->note,
+                      "its recording is not at hand (beside the result file, here, or named): "
+                      "nothing is drawn");
+    else if (!frag_row_policy(stored->json, &run->spec, &error))
+        frag_text_add(&run->note, "not replayed: %s", error.sentence);
+    else if (!take_device(run, stored->group))
+        frag_text_add(&run->note, "not replayed: the description of its card is not at hand");
+    else
+        run->is_replayed = true;
+}
+
+static void add_group(frag_report_state *report, const frag_row_group *group)
+{
+    const char *name = NULL;
+    size_t number = report->trace_count;
+    for (size_t i = 0; i < report->rows.count && name == NULL; i++)
+        if (report->rows.items[i]->group == group)
+            name = report->rows.items[i]->row.trace_name;
+    frag_report_trace *trace =
+        add_trace(report, name, group->trace.device, group->trace.device > 0);
+    trace->group = group;
+    trace->trace = frag_report_trace_of(report, group, &trace->source);
+    if (trace->trace == NULL)
+        trace->trace = &group->trace;
+    for (size_t i = 0; i < report->rows.count; i++)
+        if (report->rows.items[i]->group == group)
+            add_row(report, number, report->rows.items[i]);
+    trace->run_count = report->run_count - trace->first_run;
+}
+
+static void list_traces(frag_report_state *report)
+{
+    size_t count = report->rows.group_count;
+    for (size_t i = 0; i < report->source_count; i++)
+        count += report->sources[i].recording.trace_count;
+    report->traces = frag_alloc(count, sizeof *report->traces);
+    for (size_t i = 0; i < report->rows.group_count; i++)
+        add_group(report, report->rows.groups[i]);
+    for (size_t i = 0; i < report->source_count; i++) {
+        frag_report_source *source = &report->sources[i];
+        bool is_asked_for = report->has_policies || !source->is_for_rows;
+        if (source->is_loaded && !source->is_optional && is_asked_for)
+            add_recording(report, source);
+    }
+}
+
+/* ---- replaying */
 
 static void prepare_trace(void *context, uint64_t index)
 {
     frag_report_state *report = context;
     frag_report_trace *trace = &report->traces[index];
-    if (frag_request_list_create(&trace->requests, trace->trace, &trace->error) &&
-        report->has_bounds)
+    if (trace->source != NULL &&
+        frag_request_list_create(&trace->requests, trace->trace, &trace->error) &&
+        report->has_bounds && trace->group == NULL)
         trace->has_packing = frag_bounds_find(&trace->source->recording, trace->trace,
                                               &trace->packing, &trace->error);
+}
+
+/* A row is drawn only as what it says: a run that came out otherwise is another. */
+static bool agrees(const frag_run_result *row, const frag_run_result *now)
+{
+    const frag_replay_result *a = &row->replay;
+    const frag_replay_result *b = &now->replay;
+    return a->peak.reserved_bytes == b->peak.reserved_bytes &&
+           a->peak.requested_bytes == b->peak.requested_bytes && a->events == b->events &&
+           a->final.reserved_bytes == b->final.reserved_bytes &&
+           a->oom.has_happened == b->oom.has_happened;
 }
 
 static void replay_run(void *context, uint64_t index)
 {
     frag_report_state *report = context;
     frag_report_run *run = &report->runs[index];
-    const frag_recording *recording = &run->of->source->recording;
-    const frag_trace *trace = run->of->trace;
-    frag_plan_limits limits = {.capacity_bytes = frag_device_plan_bytes(&run->device, trace)};
+    const frag_report_trace *of = &report->traces[run->trace];
+    frag_progress_add(report->progress, 1);
+    if (!run->is_replayed || run->error.code != FRAG_E_NONE || of->error.code != FRAG_E_NONE)
+        return;
+    const frag_recording *recording = &of->source->recording;
+    frag_plan_limits limits = {.capacity_bytes = frag_device_plan_bytes(&run->device, of->trace)};
     frag_run_options options = {.is_oom_skipped = run->is_oom_skipped,
                                 .is_interrupted = frag_is_interrupted};
-    bool ok = run->error.code == FRAG_E_NONE && run->of->error.code == FRAG_E_NONE &&
-              frag_replay_plan(recording, trace, run->spec.ops, run->spec.values, &limits,
-                               &run->plan, &run->error);
+    if (!frag_replay_plan(recording, of->trace, run->spec.ops, run->spec.values, &limits,
+                          &run->plan, &run->error))
+        return;
     options.plan = run->plan;
-    run->is_ok = ok &&
-                 frag_run(recording, trace, run->spec.ops, run->spec.values, &run->device, &options,
-                          &run->result, &run->error) &&
-                 frag_history_record(recording, trace, &run->of->requests, run->spec.ops,
-                                     run->spec.values, run->plan, &run->device, run->is_oom_skipped,
-                                     frag_is_interrupted, &run->history, &run->error);
-    frag_progress_add(report->progress, 1);
+    if (!frag_run(recording, of->trace, run->spec.ops, run->spec.values, &run->device, &options,
+                  &run->result, &run->error))
+        return;
+    if (run->stored != NULL && !agrees(&run->stored->result, &run->result)) {
+        frag_text_add(&run->note,
+                      "this version of fraglab replays it differently: nothing is drawn");
+        return;
+    }
+    run->is_drawn = frag_history_record(
+        recording, of->trace, &of->requests, run->spec.ops, run->spec.values, run->plan,
+        &run->device, run->is_oom_skipped, frag_is_interrupted, &run->history, &run->error);
 }
 
-static int report_problems(const frag_report_state *report)
+/* What keeps a row of a file from being replayed is said beside it, all else is a failure. */
+static int report_problems(frag_report_state *report)
 {
     for (size_t i = 0; i < report->trace_count; i++) {
         frag_error error = report->traces[i].error;
@@ -136,121 +227,26 @@ static int report_problems(const frag_report_state *report)
         return frag_report(&error);
     }
     for (size_t i = 0; i < report->run_count; i++) {
-        frag_error error = report->runs[i].error;
+        frag_report_run *run = &report->runs[i];
+        frag_error error = run->error;
         if (error.code == FRAG_E_NONE)
             continue;
-        frag_error_in(&error, report->runs[i].of->source->path);
-        return frag_report(&error);
+        if (run->stored == NULL) {
+            frag_error_in(&error, report->traces[run->trace].source->path);
+            return frag_report(&error);
+        }
+        frag_text_add(&run->note, "not replayed: %s", error.sentence);
     }
     return 0;
 }
 
-/* ---- explanations */
-
-static bool has_failed_request(const frag_recording *recording)
-{
-    for (uint32_t t = 0; t < recording->trace_count; t++)
-        if (recording->traces[t].stats.failed_count > 0)
-            return true;
-    return false;
-}
-
-static void explain_source(frag_report_state *report, frag_report_source *source)
-{
-    const frag_device_spec *device = &report->device;
-    frag_explain_options options = {.capacity_bytes = device->capacity_bytes,
-                                    .threads = report->threads};
-    if (options.capacity_bytes != FRAG_UNLIMITED)
-        options.capacity_bytes -= device->used_by_others_bytes < options.capacity_bytes
-                                      ? device->used_by_others_bytes
-                                      : 0;
-    if (!frag_explain_can(&source->recording, &options))
-        return;
-    size_t length = 0;
-    FILE *stream = open_memstream(&source->explanation, &length);
-    if (stream == NULL)
-        return;
-    frag_explain_recording(&source->recording, &options, stream, true);
-    fclose(stream);
-}
-
-/* The line about one device. */
-static char *line_of(const char *lines, uint32_t device)
-{
-    while (lines != NULL && *lines != '\0') {
-        size_t length = strcspn(lines, "\n");
-        frag_error none = {0};
-        uint64_t found = FRAG_UNLIMITED;
-        frag_json *json = frag_json_parse(lines, length, &none);
-        if (json != NULL) {
-            frag_json_find_number(json, "source.device", &found);
-            frag_json_destroy(json);
-        }
-        if (found == device) {
-            frag_text line = {0};
-            frag_text_add_bytes(&line, lines, length);
-            return line.bytes;
-        }
-        lines += length + (lines[length] == '\n');
-    }
-    return NULL;
-}
-
-/* Where a run of the page, or the recorded program, ran out of memory. */
-static void explain(frag_report_state *report)
-{
-    for (size_t i = 0; i < report->source_count && !frag_is_interrupted(); i++) {
-        frag_report_source *source = &report->sources[i];
-        bool is_worth_it = has_failed_request(&source->recording);
-        for (size_t r = 0; r < report->run_count; r++)
-            is_worth_it = is_worth_it || (report->runs[r].of->source == source &&
-                                          report->runs[r].result.replay.oom.has_happened);
-        if (is_worth_it || report->device.capacity_bytes != FRAG_UNLIMITED)
-            explain_source(report, source);
-    }
-    for (size_t i = 0; i < report->trace_count; i++)
-        report->traces[i].explanation =
-            line_of(report->traces[i].source->explanation, report->traces[i].trace->device);
-}
-
 int frag_report_replay(frag_report_state *report)
 {
-    int code = load(report);
-    if (code != 0)
-        return code;
     list_traces(report);
-    list_runs(report);
     report->progress =
         frag_progress_start(report->arguments, "replaying", "runs", report->run_count);
     frag_for_each(report->threads, report->trace_count, prepare_trace, report);
     frag_for_each(report->threads, report->run_count, replay_run, report);
     frag_progress_end(report->progress);
-    code = report_problems(report);
-    if (code == 0 && !frag_is_interrupted())
-        explain(report);
-    return code;
-}
-
-void frag_report_destroy(frag_report_state *report)
-{
-    for (size_t i = 0; i < report->run_count; i++) {
-        frag_report_run *run = &report->runs[i];
-        if (run->plan != NULL)
-            run->spec.ops->plan_destroy(run->plan);
-        frag_policy_spec_destroy(&run->spec);
-        frag_history_destroy(&run->history);
-    }
-    for (size_t i = 0; i < report->trace_count; i++) {
-        frag_request_list_destroy(&report->traces[i].requests);
-        free(report->traces[i].name);
-        free(report->traces[i].explanation);
-    }
-    for (size_t i = 0; i < report->source_count; i++) {
-        if (report->sources[i].is_loaded)
-            frag_recording_destroy(&report->sources[i].recording);
-        free(report->sources[i].explanation);
-    }
-    free(report->runs);
-    free(report->traces);
-    free(report->sources);
+    return report_problems(report);
 }

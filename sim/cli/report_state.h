@@ -6,24 +6,29 @@
 #include "report/page.h"
 #include "sim/cli/bounds.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/result_rows.h"
 
 typedef struct frag_report_source {
-    const char *path; /* as typed */
+    char *path;
+    bool is_optional; /* looked for because a row names it; that it cannot be read is no mistake */
+    bool is_for_rows; /* named, and rows of a result file are of it: not shown on its own */
     frag_recording recording;
     frag_error error;
     bool is_loaded;
     char recorded_by[64];
     char *explanation; /* lines of `explain --format jsonl`, one for each device that ran out */
+    uint64_t explained_bytes; /* on a device of this size */
 } frag_report_source;
 
-/* One trace of a recording, and what was found about it. */
+/* One trace of the page. */
 typedef struct frag_report_trace {
-    frag_report_source *source;
-    frag_trace *trace;
+    frag_report_source *source;  /* NULL: the recording is not at hand */
+    const frag_trace *trace;     /* of the source, or what rows say of it */
+    const frag_row_group *group; /* its rows; NULL: it is replayed as the command line says */
     frag_request_list requests;
     frag_row_packing packing;
     bool has_packing;
-    char *name;        /* of the recording, with the device behind it where there are several */
+    frag_text name;    /* of the recording, with the device behind it where there are several */
     char *explanation; /* of this device; NULL: none */
     frag_error error;
     size_t first_run;
@@ -31,15 +36,19 @@ typedef struct frag_report_trace {
 } frag_report_trace;
 
 typedef struct frag_report_run {
-    frag_report_trace *of;
+    size_t trace;                  /* index */
+    const frag_stored_row *stored; /* NULL: the run makes its row */
     frag_policy_spec spec;
     frag_device_spec device;
+    frag_device_description gpu;
     bool is_oom_skipped;
+    bool is_replayed;
     frag_policy_plan *plan;
     frag_run_result result;
     frag_history history;
     frag_error error;
-    bool is_ok;
+    bool is_drawn;
+    frag_text note; /* beside the row */
 } frag_report_run;
 
 typedef struct frag_report_state {
@@ -52,8 +61,11 @@ typedef struct frag_report_state {
     bool is_oom_skipped;
     bool has_bounds;
     uint32_t threads;
+    frag_stored_rows rows; /* of all result files */
+    const char *rows_path; /* the last of them */
     frag_report_source *sources;
     size_t source_count;
+    size_t source_capacity;
     frag_report_trace *traces;
     size_t trace_count;
     frag_report_run *runs;
@@ -62,10 +74,19 @@ typedef struct frag_report_state {
     frag_progress *progress;
 } frag_report_state;
 
-/* ---- report_runs.c */
-/* Loads the recordings, replays their traces and explains what ran out of memory. The exit code of
+/* ---- report_sources.c */
+/* Tells result files and recordings apart, reads the rows, loads the recordings. The exit code of
  * the first failure, which has been reported, else 0. */
+int frag_report_load(frag_report_state *report);
+/* The trace that a group of rows is of, and where it is from; NULL: not at hand. */
+const frag_trace *frag_report_trace_of(const frag_report_state *report, const frag_row_group *group,
+                                       frag_report_source **source);
+
+/* ---- report_runs.c */
+/* Replays, as the command line or the rows say. As frag_report_load. */
 int frag_report_replay(frag_report_state *report);
-void frag_report_destroy(frag_report_state *report);
+
+/* ---- report_explain.c */
+void frag_report_explain(frag_report_state *report);
 
 #endif
