@@ -207,6 +207,9 @@ class Explorer {
     });
     this.listenToSteps();
     window.addEventListener('hashchange', () => open(this.wanted()));
+    // The links of the result tables select a run; one wants to see it then.
+    for (const link of document.querySelectorAll('th.policy a'))
+      link.addEventListener('click', () => byId('explorer').scrollIntoView());
     new ResizeObserver(() => this.redraw()).observe(byId('timeline-box'));
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }

@@ -187,16 +187,20 @@ static void take_note(void *context, const frag_note *note)
     }
 }
 
+static void add_step(frag_history *history, uint64_t event, uint64_t reserved_bytes)
+{
+    history->steps = frag_grow(history->steps, &history->step_capacity, history->step_count + 1,
+                               sizeof *history->steps);
+    history->steps[history->step_count++] = (frag_reserved_step){event, reserved_bytes};
+}
+
 static void observe(void *context, uint64_t event, const frag_level *level)
 {
     frag_history *history = ((recorder *)context)->history;
     uint64_t last = history->step_count > 0 ? history->steps[history->step_count - 1].reserved_bytes
                                             : FRAG_UNLIMITED;
-    if (level->reserved_bytes == last)
-        return;
-    history->steps = frag_grow(history->steps, &history->step_capacity, history->step_count + 1,
-                               sizeof *history->steps);
-    history->steps[history->step_count++] = (frag_reserved_step){event, level->reserved_bytes};
+    if (level->reserved_bytes != last)
+        add_step(history, event, level->reserved_bytes);
 }
 
 static void keep_result(void *context, const frag_replay *replay, const frag_replay_result *result)
@@ -204,6 +208,9 @@ static void keep_result(void *context, const frag_replay *replay, const frag_rep
     frag_history *history = context;
     (void)replay;
     history->result = *result;
+    /* A run that ended while the state at the start was made saw no event. */
+    if (history->step_count == 0)
+        add_step(history, 0, result->final.reserved_bytes);
 }
 
 bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
