@@ -232,7 +232,7 @@ bool frag_history_record(const frag_recording *recording, const frag_trace *trac
     };
     *history = (frag_history){0};
     history->placements = frag_alloc(requests->count, sizeof *history->placements);
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, device, &options,
+    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, NULL, device, &options,
                                     keep_result, history, error);
     free(record.open);
     if (!ok)
