@@ -194,8 +194,10 @@ static void add_step(frag_history *history, uint64_t event, uint64_t reserved_by
     history->steps[history->step_count++] = (frag_reserved_step){event, reserved_bytes};
 }
 
-static void observe(void *context, uint64_t event, const frag_level *level)
+static void observe(void *context, const frag_replay *replay, uint64_t event,
+                    const frag_level *level)
 {
+    (void)replay;
     frag_history *history = ((recorder *)context)->history;
     uint64_t last = history->step_count > 0 ? history->steps[history->step_count - 1].reserved_bytes
                                             : FRAG_UNLIMITED;

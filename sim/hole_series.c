@@ -165,8 +165,8 @@ static bool can_change(const frag_hole_series *series, uint64_t event)
     return !frag_op_is_observed(op) && op != FRAG_OP_MARK;
 }
 
-void frag_hole_series_look(void *context, const frag_replay *replay, uint64_t event,
-                           const frag_level *level)
+void frag_hole_series_observe(void *context, const frag_replay *replay, uint64_t event,
+                              const frag_level *level)
 {
     frag_hole_series *series = context;
     bool is_last = event == series->options.end;

@@ -45,9 +45,9 @@ uint64_t frag_hole_sample_min(uint32_t size_count);
 /* What the options point to outlives the series. */
 frag_hole_series *frag_hole_series_create(const frag_hole_options *options);
 
-/* A frag_step_looker; context is the series. */
-void frag_hole_series_look(void *context, const frag_replay *replay, uint64_t event,
-                           const frag_level *level);
+/* A frag_replay_observer; context is the series. */
+void frag_hole_series_observe(void *context, const frag_replay *replay, uint64_t event,
+                              const frag_level *level);
 
 /* Call once, behind the last event: how many samples there are. No extreme of reserved bytes, free
  * bytes, the largest hole, utilisation (allocated over reserved) or of a share is lost. */

@@ -568,8 +568,8 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     const frag_replay_options *options = &replay->options;
     uint64_t end = until < replay->end ? until : replay->end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
-    bool is_watched = options->observer != NULL || options->on_step != NULL ||
-                      options->on_note != NULL || replay->device->log != NULL;
+    bool is_watched =
+        options->observer != NULL || options->on_note != NULL || replay->device->log != NULL;
     step = is_watched ? 1 : step;
     while (replay->event < end && !replay->has_stopped) {
         uint64_t start = replay->event;
@@ -580,11 +580,7 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
             return fail_with_device(replay, replay->event - 1, error);
         if (options->observer != NULL) {
             replay->level.reserved_bytes = replay->device->reserved_bytes;
-            options->observer(options->observer_context, start, &replay->level);
-        }
-        if (options->on_step != NULL) {
-            replay->level.reserved_bytes = replay->device->reserved_bytes;
-            options->on_step(options->on_step_context, replay, start, &replay->level);
+            options->observer(options->observer_context, replay, start, &replay->level);
         }
         replay->since_check += stop - start;
         if (options->check_every > 0 && replay->since_check >= options->check_every) {

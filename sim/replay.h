@@ -62,8 +62,9 @@ typedef struct frag_replay_result {
     bool is_interrupted;
 } frag_replay_result;
 
-/* Called after each event in the observed variant of the loop. */
-typedef void frag_replay_observer(void *context, uint64_t event, const frag_level *level);
+/* Called after each event in the observed variant of the loop, where the layout can be walked. */
+typedef void frag_replay_observer(void *context, const frag_replay *replay, uint64_t event,
+                                  const frag_level *level);
 
 /* Called for every request the policy has answered; grant is NULL when it was out of memory. */
 typedef void frag_grant_observer(void *context, const frag_request *request,
@@ -113,20 +114,14 @@ typedef struct frag_call_note {
 
 typedef void frag_call_taker(void *context, const frag_call_note *call);
 
-/* Called after each event, where it can look at the layout. */
-typedef void frag_step_looker(void *context, const frag_replay *replay, uint64_t event,
-                              const frag_level *level);
-
 typedef struct frag_replay_options {
     bool is_oom_skipped;  /* go on without the block after an OOM */
     bool is_attempt_kept; /* when the last event is a request that failed when recorded but is
                              served now: keep its block, so that the layout shows it */
     uint64_t stop_after;  /* events; FRAG_UNLIMITED: all */
     uint64_t check_every; /* audit policy and counts every so many events; 0: never */
-    frag_replay_observer *observer;
+    frag_replay_observer *observer; /* NULL: none; costs nothing then */
     void *observer_context;
-    frag_step_looker *on_step; /* NULL: none; costs nothing then */
-    void *on_step_context;
     frag_grant_observer *on_grant; /* NULL: none; costs nothing then */
     void *on_grant_context;
     frag_note_taker *on_note; /* NULL: none; costs nothing then */

@@ -20,12 +20,18 @@ frag_timeline *frag_timeline_create(uint64_t event_count, uint64_t sample_max)
     return timeline;
 }
 
-void frag_timeline_observe(void *context, uint64_t event, const frag_level *level)
+void frag_timeline_add(frag_timeline *timeline, uint64_t event, const frag_level *level)
 {
-    frag_timeline *timeline = context;
     const uint64_t figures[LEVELS] = {level->requested_bytes, level->allocated_bytes,
                                       level->active_bytes, level->reserved_bytes};
     frag_series_observe(timeline->series, event, figures);
+}
+
+void frag_timeline_observe(void *timeline, const frag_replay *replay, uint64_t event,
+                           const frag_level *level)
+{
+    (void)replay;
+    frag_timeline_add(timeline, event, level);
 }
 
 const frag_sample *frag_timeline_finish(frag_timeline *timeline, size_t *count)

@@ -20,7 +20,10 @@ typedef struct frag_timeline frag_timeline;
 frag_timeline *frag_timeline_create(uint64_t event_count, uint64_t sample_max);
 
 /* A frag_replay_observer; context is the timeline. Events ascend and are below event_count. */
-void frag_timeline_observe(void *timeline, uint64_t event, const frag_level *level);
+void frag_timeline_observe(void *timeline, const frag_replay *replay, uint64_t event,
+                           const frag_level *level);
+/* The same for levels that come from elsewhere. */
+void frag_timeline_add(frag_timeline *timeline, uint64_t event, const frag_level *level);
 
 /* Call once, behind the last event. The samples ascend by event and live as long as the timeline.
  */

@@ -88,9 +88,10 @@ static frag_difference compare(verifying *state, uint64_t index)
     return found;
 }
 
-static void check_event(void *context, uint64_t index, const frag_level *level)
+static void check_event(void *context, const frag_replay *replay, uint64_t index,
+                        const frag_level *level)
 {
-    (void)level;
+    (void)replay, (void)level;
     verifying *state = context;
     frag_verify_result *result = state->result;
     frag_oracle_serve(state->device, index + 1);

@@ -26,7 +26,7 @@ static void observe(frag_timeline *timeline, uint64_t first, uint64_t end)
 {
     for (uint64_t i = first; i < end; i++) {
         frag_level level = level_at(i);
-        frag_timeline_observe(timeline, i, &level);
+        frag_timeline_add(timeline, i, &level);
     }
 }
 
@@ -167,7 +167,7 @@ static void names_the_first_event_that_reached_an_extreme(void **state)
     frag_timeline *timeline = frag_timeline_create(1000, FRAG_TIMELINE_SAMPLES_MIN);
     for (uint64_t i = 0; i < 1000; i++) {
         frag_level level = {.reserved_bytes = i >= 300 && i < 600 ? 9 : 3};
-        frag_timeline_observe(timeline, i, &level);
+        frag_timeline_add(timeline, i, &level);
     }
     size_t count = 0;
     const frag_sample *samples = frag_timeline_finish(timeline, &count);

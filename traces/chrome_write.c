@@ -176,8 +176,10 @@ static bool is_same_level(const frag_level *one, const frag_level *other)
            one->active_bytes == other->active_bytes && one->reserved_bytes == other->reserved_bytes;
 }
 
-void frag_chrome_writer_observe(void *context, uint64_t event, const frag_level *level)
+void frag_chrome_writer_observe(void *context, const frag_replay *replay, uint64_t event,
+                                const frag_level *level)
 {
+    (void)replay;
     frag_chrome_writer *writer = context;
     const struct {
         const char *name;

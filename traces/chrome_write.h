@@ -29,7 +29,8 @@ void frag_chrome_writer_begin(frag_chrome_writer *writer, const frag_trace *trac
 /* A frag_note_taker, a frag_call_taker and a frag_replay_observer; context is the writer. */
 void frag_chrome_writer_note(void *context, const frag_note *note);
 void frag_chrome_writer_call(void *context, const frag_call_note *call);
-void frag_chrome_writer_observe(void *context, uint64_t event, const frag_level *level);
+void frag_chrome_writer_observe(void *context, const frag_replay *replay, uint64_t event,
+                                const frag_level *level);
 /* Writes what is left, and the end. */
 void frag_chrome_writer_finish(frag_chrome_writer *writer, const char *tool);
 /* Frees what the writer holds; the stream is the caller's. */

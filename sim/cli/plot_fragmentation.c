@@ -318,8 +318,8 @@ static bool replay(fragmenting *state, frag_error *error)
         frag_replay_options run = {
             .is_oom_skipped = is_oom_skipped,
             .stop_after = FRAG_UNLIMITED,
-            .on_step = frag_hole_series_look,
-            .on_step_context = state->series,
+            .observer = frag_hole_series_observe,
+            .observer_context = state->series,
             .is_interrupted = frag_is_interrupted,
         };
         ok = frag_run_look(&state->recording, state->trace, resolved.ops, resolved.values,

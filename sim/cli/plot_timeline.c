@@ -99,7 +99,7 @@ static frag_timeline *follow(const drawing *state, fact wanted)
         /* The state at the start is one picture, not a rise to it. */
         bool is_start = (event->flags & FRAG_EVENT_INITIAL) != 0 && i + 1 < trace->event_count;
         if (!is_start)
-            frag_timeline_observe(timeline, i, &level);
+            frag_timeline_add(timeline, i, &level);
     }
     frag_demand_end(&demand);
     return timeline;

@@ -72,11 +72,10 @@ static void compare_grant(void *context, const frag_request *request, const frag
 }
 
 /* Only so that the replay goes event by event, and the device knows which. */
-static void note_event(void *context, uint64_t event, const frag_level *level)
+static void note_event(void *context, const frag_replay *replay, uint64_t event,
+                       const frag_level *level)
 {
-    (void)context;
-    (void)event;
-    (void)level;
+    (void)context, (void)replay, (void)event, (void)level;
 }
 
 /* Where the card put it. */
