@@ -112,13 +112,13 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
     const frag_free_node *nodes = index->store->nodes;
     const frag_free_link *links = index->store->links;
     uint64_t tie = UINT64_MAX;
+    uint32_t lowest = 0;
     uint32_t number = frag_free_bin_of(size);
     for (uint32_t place = frag_free_bin_first(index, number); place != 0;
          place = links[place].next) {
-        if (nodes[place].size >= size && nodes[place].tie < tie) {
-            tie = nodes[place].tie;
-            *id = place - 1;
-        }
+        bool is_lower = nodes[place].size >= size && nodes[place].tie < tie;
+        tie = is_lower ? nodes[place].tie : tie;
+        lowest = is_lower ? place - 1 : lowest;
     }
     const frag_free_least *least = table->least;
     uint32_t octave = number / 16;
@@ -127,16 +127,20 @@ bool frag_free_index_first(const frag_free_index *index, uint64_t size, uint32_t
         uint32_t i = octave * 16 + frag_bit_low(above);
         bool is_lower = least->bin_ties[i] < tie;
         tie = is_lower ? least->bin_ties[i] : tie;
-        *id = is_lower ? least->bin_ids[i] : *id;
+        lowest = is_lower ? least->bin_ids[i] : lowest;
     }
     uint32_t top_word = frag_bit_high(table->summary);
     uint32_t top = (top_word * 64 + frag_bit_high(table->words[top_word])) / 16;
-    for (uint32_t i = octave + 1; i <= top; i++) {
-        bool is_lower = least->octave_ties[i] < tie;
-        tie = is_lower ? least->octave_ties[i] : tie;
-        *id = is_lower ? least->octave_ids[i] : *id;
-    }
-    return tie != UINT64_MAX;
+    for (uint32_t i = octave + 1; i <= top; i += FRAG_FREE_OCTAVE_STEP)
+        for (uint32_t k = i; k < i + FRAG_FREE_OCTAVE_STEP; k++) {
+            bool is_lower = least->octave_ties[k] < tie;
+            tie = is_lower ? least->octave_ties[k] : tie;
+            lowest = is_lower ? least->octave_ids[k] : lowest;
+        }
+    if (tie == UINT64_MAX)
+        return false;
+    *id = lowest;
+    return true;
 }
 
 bool frag_free_index_next(const frag_free_index *index, uint64_t size, uint64_t from, uint32_t *id)

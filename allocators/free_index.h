@@ -22,7 +22,12 @@
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 
-enum { FRAG_FREE_BIN_COUNT = 1024, FRAG_FREE_OCTAVE_COUNT = 64, FRAG_FREE_WORD_COUNT = 16 };
+enum {
+    FRAG_FREE_BIN_COUNT = 1024,
+    FRAG_FREE_OCTAVE_COUNT = 64,
+    FRAG_FREE_OCTAVE_STEP = 4,
+    FRAG_FREE_WORD_COUNT = 16
+};
 
 /* A block as it is shown. */
 typedef struct frag_free_entry {
@@ -49,8 +54,9 @@ typedef struct frag_free_link {
 typedef struct frag_free_least {
     uint64_t bin_ties[FRAG_FREE_OCTAVE_COUNT * 16]; /* UINT64_MAX: empty */
     uint32_t bin_ids[FRAG_FREE_OCTAVE_COUNT * 16];
-    uint64_t octave_ties[FRAG_FREE_OCTAVE_COUNT];
-    uint32_t octave_ids[FRAG_FREE_OCTAVE_COUNT];
+    /* Octaves are looked at several at a time, beyond the last one too. */
+    uint64_t octave_ties[FRAG_FREE_OCTAVE_COUNT + FRAG_FREE_OCTAVE_STEP];
+    uint32_t octave_ids[FRAG_FREE_OCTAVE_COUNT + FRAG_FREE_OCTAVE_STEP];
 } frag_free_least;
 
 typedef struct frag_free_table {
