@@ -15,9 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
-# Records of a few fields are written one by one: put together in a vector register first, they are
-# there some cycles later, and the replay waits for them.
-FLAGS_release = -O3 -fno-tree-slp-vectorize
+FLAGS_release = -O3 $(replay_flags)
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
 FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
 FLAGS_tsan    = -O1 -g -fsanitize=thread
@@ -25,6 +23,10 @@ ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAG
 # A policy from a shared object calls the device functions of the program: -rdynamic.
 ALL_LDFLAGS = -rdynamic $(LDFLAGS)
 LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
+
+# In the replay small records are written field by field: put together in a vector register first,
+# they are there some cycles later, and the next event waits for them.
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay.o): replay_flags = -fno-tree-slp-vectorize
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
