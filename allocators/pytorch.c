@@ -97,6 +97,16 @@ static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_
     return add_segment(policy, address, bytes, list);
 }
 
+/* Is a scope open that keeps cached memory from being given back? A request that names a private
+ * pool was made in one, though a recording may not show where it begins and ends. From 2.13 on only
+ * captures count, whose pools are named {n, 0}. */
+static bool is_cache_kept(const frag_policy *policy, const frag_pytorch_list *list)
+{
+    return frag_pytorch_is_busy(policy) ||
+           (list->pool != 0 &&
+            (policy->settings.version < 213 || policy->pool_ids[list->pool].high != 0));
+}
+
 /* The slow path: a segment from the device, after giving back more and more of what is cached.
  * *is_listed: the block is still in its free list. */
 static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t rounded,
@@ -118,7 +128,7 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     }
     if (id == FRAG_PYTORCH_NONE && frag_pytorch_release_oversize(policy, list, rounded))
         id = grow(policy, number, bytes, rounded);
-    if (id == FRAG_PYTORCH_NONE && !frag_pytorch_is_busy(policy)) {
+    if (id == FRAG_PYTORCH_NONE && !is_cache_kept(policy, list)) {
         frag_pytorch_release_cached(policy);
         frag_pytorch_note_event(policy, FRAG_PYTORCH_RETRY);
         id = grow(policy, number, bytes, rounded);

@@ -86,6 +86,14 @@ setup() {
     [[ "$output" == *" 9  pool-concluded: "* ]]
 }
 
+@test "requests that failed in a private pool are told by what the default pool kept" {
+    run ./fraglab verify tests/data/recordings/capture-oom-2.9.pickle.zst \
+        tests/data/recordings/pool-oom-2.9.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"capture-oom-2.9"*"identical: "*" OOM"* ]]
+    [[ "$output" == *"pool-oom-2.9"*"identical: "*" OOM"* ]]
+}
+
 # A range was reserved for the request that failed, and first mapped after the next stream had its own.
 @test "verify tells ranges apart of which one was reserved in vain" {
     cat >"$out/ranges" <<'END'

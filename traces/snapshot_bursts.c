@@ -213,6 +213,22 @@ static bool begins_otherwise(const frag_burst_finder *finder, const frag_burst *
     return expected != NULL && expected->bytes != entries[burst->segments].bytes;
 }
 
+/* While a graph is captured a request makes PyTorch give nothing back but what is of its own pool;
+ * nor in any private pool before releases whose entries name theirs. */
+static bool is_in_capture(const frag_snapshot *snapshot, const frag_snapshot_entry *request)
+{
+    return request->pool != 0 &&
+           (!request->has_pool || frag_snapshot_pool_id(snapshot, request->pool).high != 0);
+}
+
+static bool has_other_pools(const frag_burst_finder *finder, const frag_burst *burst, uint32_t pool)
+{
+    for (uint64_t i = burst->segments; i < burst->end; i++)
+        if (is_release(&finder->device->entries[i]) && finder->device->entries[i].pool != pool)
+            return true;
+    return false;
+}
+
 static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst *burst,
                                uint64_t reserved_bytes)
 {
@@ -225,6 +241,8 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
     const frag_snapshot_entry *request = request_after(device, burst->end, &grown_bytes);
     if (request == NULL)
         return false;
+    if (is_in_capture(finder->snapshot, request) && has_other_pools(finder, burst, request->pool))
+        return true;
     /* A retry means that the device or the limit was full. */
     if (request->action == FRAG_SNAPSHOT_ALLOC &&
         reserved_bytes + grown_bytes <= finder->reserved_bytes_max &&

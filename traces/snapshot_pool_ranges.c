@@ -151,7 +151,21 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
     if (piece->first_alloc == FRAG_ENTRY_NEVER)
         piece->first_alloc = index;
     piece->last_alloc = index;
+    state->last_piece = range->piece;
     state->piece_of[entry->block] = range->piece;
+}
+
+/* What is free in ranges is not followed. A request that failed on a stream of its own is taken for
+ * one of the private pool that served the last request, if it was on that stream: a capture goes
+ * on. */
+static void walk_oom(const frag_pool_walker *state, uint64_t index)
+{
+    if (!state->sets_pools || state->last_piece == FRAG_PIECE_NONE)
+        return;
+    const frag_colour_piece *piece = &state->colours.pieces[state->last_piece];
+    uint64_t stream = state->device->entries[index].stream;
+    if (piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == stream && stream != 0)
+        frag_pool_walker_fail(state, index, piece->colour);
 }
 
 static void walk_entry(frag_pool_walker *state, uint64_t index)
@@ -166,6 +180,8 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
         walk_unmap(state, index);
     else if (action == FRAG_SNAPSHOT_ALLOC)
         walk_alloc(state, index);
+    else if (action == FRAG_SNAPSHOT_OOM)
+        walk_oom(state, index);
 }
 
 bool frag_pool_walk_ranges(frag_pool_walker *state)
@@ -174,6 +190,7 @@ bool frag_pool_walk_ranges(frag_pool_walker *state)
     state->range_count = 0;
     state->range_distance = UINT64_MAX;
     state->next_piece = 0;
+    state->last_piece = FRAG_PIECE_NONE;
     state->is_in_run = false;
     state->given_count = 0;
     state->disorder = 0;

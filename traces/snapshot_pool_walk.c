@@ -235,6 +235,68 @@ void frag_pool_walker_enter(frag_pool_walker *state, uint64_t index, bool is_par
     }
 }
 
+/* ---- requests that failed */
+
+void frag_pool_walker_fail(const frag_pool_walker *state, uint64_t index, uint32_t colour)
+{
+    state->device->entries[index].pool = state->pools[colour];
+}
+
+static bool has_room(const frag_pool_walker *state, uint32_t colour, uint64_t stream,
+                     uint64_t rounded)
+{
+    for (uint32_t i = 0; i < state->layout.list_count; i++) {
+        const frag_free_layout_list *list = &state->layout.lists[i];
+        if (list->colour != colour || list->stream != stream ||
+            list->is_small != (rounded <= SMALL_BYTES_MAX))
+            continue;
+        uint32_t at = frag_free_layout_best(&state->layout, i, rounded);
+        if (at != 0 && may_serve(state, state->layout.blocks[at].bytes, rounded))
+            return true;
+    }
+    return false;
+}
+
+/* The default pool gives all back that it can before it fails. */
+static bool keeps_memory(frag_pool_walker *state)
+{
+    state->looks += state->layout.segments.count;
+    if (state->looks > LOOKS_MAX)
+        return false;
+    frag_held_range *ranges = frag_held_ranges_list(&state->layout.segments);
+    bool is_found = false;
+    for (size_t i = 0; i < state->layout.segments.count && !is_found; i++) {
+        const frag_free_layout_block *kept = &state->layout.blocks[ranges[i].pool];
+        is_found = kept->is_free && kept->next == 0 &&
+                   state->colours.pieces[kept->piece].colour == FRAG_COLOUR_DEFAULT;
+    }
+    free(ranges);
+    return is_found;
+}
+
+/* A request that failed is the default pool's, unless that could have served it, or kept memory
+ * that it would have given back. Then it is of the private pool last used on its stream that could
+ * not serve it; there may be one with no memory at all, which is named behind the others. */
+static void walk_oom(frag_pool_walker *state, uint64_t index)
+{
+    const frag_snapshot_entry *entry = &state->device->entries[index];
+    uint64_t rounded = frag_snapshot_round(&state->snapshot->settings, entry->bytes);
+    if (!has_room(state, FRAG_COLOUR_DEFAULT, entry->stream, rounded) && !keeps_memory(state))
+        return;
+    uint32_t colour = state->colours.colour_count;
+    uint64_t last = 0;
+    for (size_t i = 0; i < state->colours.piece_count; i++) {
+        const frag_colour_piece *piece = &state->colours.pieces[i];
+        bool is_used = piece->first_alloc < index && piece->last_alloc < index;
+        if (is_used && piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == entry->stream &&
+            piece->last_alloc >= last && !has_room(state, piece->colour, entry->stream, rounded)) {
+            colour = piece->colour;
+            last = piece->last_alloc;
+        }
+    }
+    frag_pool_walker_fail(state, index, colour);
+}
+
 /* ---- one walk through the history */
 
 static uint32_t list_of(frag_pool_walker *state, const frag_colour_piece *piece)
@@ -408,6 +470,10 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
         break;
     case FRAG_SNAPSHOT_SEGMENT_FREE:
         walk_segment_free(state, index);
+        break;
+    case FRAG_SNAPSHOT_OOM:
+        if (state->sets_pools)
+            walk_oom(state, index);
         break;
     default:
         break;

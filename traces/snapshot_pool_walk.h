@@ -46,7 +46,8 @@ typedef struct frag_pool_walker {
     size_t range_capacity;
     uint64_t range_distance; /* least between two that were ever seen; no range is longer */
     bool is_expandable;      /* the device has expandable segments, and no others */
-    bool sets_pools;         /* of the entries of expandable segments */
+    uint32_t last_piece;     /* that the last request was served from */
+    bool sets_pools; /* of requests that failed, and of the entries of expandable segments */
     bool is_in_run;
     bool is_lost; /* something does not go with the rules, whatever the pools are */
 } frag_pool_walker;
@@ -61,6 +62,8 @@ uint32_t frag_pool_walker_colour(frag_pool_walker *walker, uint32_t pool);
 void frag_pool_walker_differ(frag_pool_walker *walker, uint32_t a, uint32_t b);
 /* Notes a piece that is given back by an entry. */
 void frag_pool_walker_give(frag_pool_walker *walker, uint32_t piece, uint64_t index);
+/* Sets the pool of a request that failed. */
+void frag_pool_walker_fail(const frag_pool_walker *walker, uint64_t index, uint32_t colour);
 /* Says what an entry is: a part of what goes on within one request or release, or its end. */
 void frag_pool_walker_enter(frag_pool_walker *walker, uint64_t index, bool is_part);
 /* A run of such parts ends before an entry. */

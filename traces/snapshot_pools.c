@@ -198,11 +198,12 @@ static history_kind kind_of(const frag_snapshot *snapshot, uint32_t ordinal,
     return has_ranges ? HISTORY_RANGES : HISTORY_SEGMENTS;
 }
 
+/* One more than there are: for requests that failed in a pool without memory. */
 static void name_colours(frag_pool_walker *state)
 {
     uint64_t id[2] = {0, 0};
     uint32_t known = 0;
-    for (uint32_t colour = state->known_colours; colour < state->colours.colour_count; colour++) {
+    for (uint32_t colour = state->known_colours; colour <= state->colours.colour_count; colour++) {
         do
             id[1]++;
         while (frag_strings_find(&state->snapshot->pools, (const char *)id, sizeof id, &known));
@@ -218,10 +219,8 @@ static uint32_t pool_of_piece(const frag_pool_walker *state, uint32_t piece)
 
 static void set_pools(frag_pool_walker *state)
 {
-    if (state->is_expandable) {
-        state->sets_pools = true;
-        walk(state);
-    }
+    state->sets_pools = true;
+    walk(state);
     frag_rewound *rewound = state->rewound;
     frag_snapshot_entry *entries = state->device->entries;
     for (uint32_t i = 0; i < state->colours.piece_count && !state->is_expandable; i++) {
@@ -245,6 +244,14 @@ static void set_pools(frag_pool_walker *state)
         if (has_block && block < rewound->block_count)
             entries[i].pool = rewound->blocks[block].pool;
     }
+}
+
+static bool has_failed(const frag_snapshot_device *device)
+{
+    for (uint64_t i = 0; i < device->entry_count; i++)
+        if (device->entries[i].action == FRAG_SNAPSHOT_OOM)
+            return true;
+    return false;
 }
 
 static void tell(const frag_pool_walker *state, uint32_t ordinal, frag_findings *findings)
@@ -272,7 +279,8 @@ void frag_snapshot_pools_infer(frag_snapshot *snapshot, uint32_t device, frag_re
     frag_pool_walker_create(&state, snapshot, device, rewound, kind == HISTORY_RANGES);
     if (!state.is_lost && tell_apart(&state)) {
         guess_streams(&state);
-        if (is_anything_new(&state.colours)) {
+        if (state.colours.colour_count < FRAG_COLOUR_MAX &&
+            (is_anything_new(&state.colours) || has_failed(state.device))) {
             name_colours(&state);
             set_pools(&state);
             tell(&state, device, findings);
