@@ -118,6 +118,22 @@ broken_up() {
     [ "$status" = 3 ]
 }
 
+@test "with the rest known, other settings are tried with the size that was asked for" {
+    settings='meta "torch.conf" "roundup_power2_divisions:4"'
+    printf '%s\n' '# fraglab trace 1' "$settings" 'device 0' 'streams 0x0' 'alloc 0 62914560' 'alloc - 41943040 failed' >"$out/cut"
+    printf '%s\n' '# fraglab trace 1' 'alloc 0 62914560' 'alloc 1 34603008' 'free 1' >"$out/whole"
+    ./fraglab explain "$out/cut" --with "$out/whole" --capacity 98MiB >"$out/text"
+    grep -q 'as recorded  *fails at event 1' "$out/text"
+    grep -q 'defaults  *fits, 4.00 MiB to spare' "$out/text"
+}
+
+@test "a wait before the failure does not hide how large the device was" {
+    printf '%s\n' '# fraglab trace 1' 'device 0' 'streams 0x0 0x40' 'segment_alloc 62914560 addr=0x100000' \
+        'alloc 0 62914560 addr=0x100000' 'use 0 stream=1' 'free 0 deferred addr=0x100000' 'alloc - 83886080 failed' \
+        'complete 0 addr=0x100000' 'oom 83886080 addr=0x200000' >"$out/waits"
+    ./fraglab explain "$out/waits"
+}
+
 @test "a recording of another program cannot be the rest" {
     run ./fraglab explain $S/gpt-varlen-oom.pickle.zst --with $S/unet.pickle.zst
     [ "$status" = 3 ]

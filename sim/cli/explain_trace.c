@@ -73,6 +73,8 @@ static uint64_t recorded_capacity(const frag_trace *trace, uint64_t failed)
             if (trace->addresses != NULL && trace->addresses[i] < (uint64_t)1 << 48)
                 capacity = held + trace->addresses[i];
             break;
+        case FRAG_OP_COMPLETE: /* what the request waited for before it failed */
+            break;
         default:
             if (i > failed && !frag_op_is_observed(event->op))
                 return FRAG_UNLIMITED;
@@ -97,8 +99,10 @@ static bool may_be_rounded(uint64_t recorded, uint64_t asked)
     return recorded >= units && recorded - units <= units;
 }
 
-/* The sizes that were asked for must be the same, one after the other, as far as both go. */
-static bool asks_the_same(const frag_trace *cut, const frag_trace *whole, frag_error *error)
+/* The sizes that were asked for must be the same, one after the other, as far as both go. The
+ * request that failed takes the size that was asked for, since other settings round it
+ * otherwise. */
+static bool match_requests(const frag_trace *cut, const frag_trace *whole, frag_error *error)
 {
     uint64_t at = 0;
     uint64_t number = 0;
@@ -116,6 +120,8 @@ static bool asks_the_same(const frag_trace *cut, const frag_trace *whole, frag_e
                              "its request %" PRIu64 " is not that of the recording to explain; "
                              "expected another run of the same program on the same data",
                              number);
+        if (is_failed)
+            cut->events[i].bytes = other;
         at++;
     }
     return true;
@@ -139,7 +145,7 @@ static bool load_whole(explaining *state, frag_error *error)
         ok = frag_fail(error, FRAG_E_INPUT,
                        "it ran out of memory itself; expected a recording that did not");
     else
-        ok = asks_the_same(trace, state->whole_trace, error);
+        ok = match_requests(trace, state->whole_trace, error);
     state->explanation->rest = FRAG_REST_GIVEN;
     return ok || frag_error_in(error, path);
 }
