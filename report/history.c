@@ -59,12 +59,22 @@ void frag_request_list_destroy(frag_request_list *list)
 
 /* ---- a run */
 
+/* One place of a list by address. What was given back stays in its place until that is taken, or
+ * the list is packed: many segments come and go in any order. */
+typedef struct open_piece {
+    uint64_t address;
+    uint64_t end;
+    size_t segment;
+    bool is_gone;
+} open_piece;
+
 typedef struct recorder {
     const frag_request_list *requests;
     frag_history *history;
-    size_t *open; /* segments held now, by address */
+    open_piece *open; /* by address; pieces that are not gone do not overlap */
     size_t open_count;
     size_t open_capacity;
+    size_t gone_count;
 } recorder;
 
 static frag_placement *placement_of(const recorder *record, const frag_note *note)
@@ -74,25 +84,45 @@ static frag_placement *placement_of(const recorder *record, const frag_note *not
     return &record->history->placements[number];
 }
 
-static const frag_held_segment *open_at(const recorder *record, size_t place)
-{
-    return &record->history->segments[record->open[place]];
-}
-
-/* The place of the first open segment that ends above the address. */
+/* The place of the first piece that ends above the address. */
 static size_t find_open(const recorder *record, uint64_t address)
 {
     size_t low = 0;
     size_t high = record->open_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const frag_held_segment *segment = open_at(record, middle);
-        if (segment->address + segment->bytes <= address)
+        if (record->open[middle].end <= address)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+/* Puts a piece in the place of one that is gone, or between two. */
+static void put_piece(recorder *record, const open_piece *piece)
+{
+    size_t place = find_open(record, piece->address);
+    open_piece *open = record->open;
+    for (size_t i = place; i < record->open_count && open[i].address < piece->end; i++) {
+        FRAG_ASSERT(open[i].is_gone);
+        open[i].address = piece->end;
+        open[i].end = open[i].end > piece->end ? open[i].end : piece->end;
+    }
+    bool is_before = place > 0 && open[place - 1].is_gone;
+    bool is_covered =
+        place < record->open_count && open[place].is_gone && open[place].end == piece->end;
+    if (is_before || is_covered) {
+        place -= is_covered ? 0 : 1;
+        record->gone_count--;
+    } else {
+        record->open = frag_grow(record->open, &record->open_capacity, record->open_count + 1,
+                                 sizeof *record->open);
+        memmove(&record->open[place + 1], &record->open[place],
+                (record->open_count - place) * sizeof *record->open);
+        record->open_count++;
+    }
+    record->open[place] = *piece;
 }
 
 static void open_segment(recorder *record, const frag_held_segment *segment)
@@ -101,13 +131,9 @@ static void open_segment(recorder *record, const frag_held_segment *segment)
     history->segments = frag_grow(history->segments, &history->segment_capacity,
                                   history->segment_count + 1, sizeof *history->segments);
     history->segments[history->segment_count] = *segment;
-    record->open = frag_grow(record->open, &record->open_capacity, record->open_count + 1,
-                             sizeof *record->open);
-    size_t place = find_open(record, segment->address);
-    memmove(&record->open[place + 1], &record->open[place],
-            (record->open_count - place) * sizeof *record->open);
-    record->open[place] = history->segment_count++;
-    record->open_count++;
+    put_piece(record, &(open_piece){.address = segment->address,
+                                    .end = segment->address + segment->bytes,
+                                    .segment = history->segment_count++});
 }
 
 static void begin_segment(recorder *record, const frag_note *note)
@@ -125,33 +151,50 @@ static void begin_segment(recorder *record, const frag_note *note)
         open_segment(record, &segment);
 }
 
+static void pack(recorder *record)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < record->open_count; i++)
+        if (!record->open[i].is_gone)
+            record->open[kept++] = record->open[i];
+    record->open_count = kept;
+    record->gone_count = 0;
+}
+
 /* Ends what is held of a range; what stands out of it on either side goes on as a segment of its
  * own. */
 static void end_range(recorder *record, const frag_note *note)
 {
     uint64_t end = note->address + note->bytes;
-    size_t place = find_open(record, note->address);
-    while (place < record->open_count && open_at(record, place)->address < end) {
-        frag_held_segment *found = &record->history->segments[record->open[place]];
-        frag_held_segment whole = *found;
-        uint64_t whole_end = whole.address + whole.bytes;
+    frag_held_segment below = {0};
+    frag_held_segment above = {0};
+    for (size_t i = find_open(record, note->address);
+         i < record->open_count && record->open[i].address < end; i++) {
+        open_piece *piece = &record->open[i];
+        if (piece->is_gone)
+            continue;
+        frag_held_segment *found = &record->history->segments[piece->segment];
+        piece->is_gone = true;
+        record->gone_count++;
         found->end = note->event;
-        record->open_count--;
-        memmove(&record->open[place], &record->open[place + 1],
-                (record->open_count - place) * sizeof *record->open);
-        whole.begin = note->event;
-        if (whole.address < note->address) {
-            frag_held_segment below = whole;
-            below.bytes = note->address - whole.address;
-            open_segment(record, &below);
-            place++;
+        if (piece->address < note->address) {
+            below = *found;
+            below.bytes = note->address - piece->address;
         }
-        if (whole_end > end) {
-            frag_held_segment above = whole;
+        if (piece->end > end) {
+            above = *found;
             above.address = end;
-            above.bytes = whole_end - end;
-            open_segment(record, &above);
+            above.bytes = piece->end - end;
         }
+    }
+    if (record->gone_count > record->open_count / 2 + 64)
+        pack(record);
+    frag_held_segment *const rests[] = {&below, &above};
+    for (size_t i = 0; i < 2; i++) {
+        rests[i]->begin = note->event;
+        rests[i]->end = FRAG_UNLIMITED;
+        if (rests[i]->bytes > 0)
+            open_segment(record, rests[i]);
     }
 }
 

@@ -189,11 +189,16 @@ static int write_view(frag_report_state *report, const char *format, FILE *strea
     return 0;
 }
 
+static bool is_page(const frag_arguments *arguments)
+{
+    const char *format = frag_arguments_value(arguments, "format");
+    return format == NULL || strcmp(format, "html") == 0;
+}
+
 static int write_report(frag_report_state *report, FILE *stream)
 {
-    const char *format = frag_arguments_value(report->arguments, "format");
-    if (format != NULL && strcmp(format, "html") != 0)
-        return write_view(report, format, stream);
+    if (!is_page(report->arguments))
+        return write_view(report, frag_arguments_value(report->arguments, "format"), stream);
     int code = frag_report_load(report);
     if (code == 0)
         code = frag_report_replay(report);
@@ -204,13 +209,23 @@ static int write_report(frag_report_state *report, FILE *stream)
     return code;
 }
 
+/* Nobody reads a page on a terminal. */
+static bool check_place(const frag_arguments *arguments, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "output");
+    if (!is_page(arguments) || path != NULL || !frag_is_terminal(1))
+        return true;
+    return frag_fail(error, FRAG_E_USAGE,
+                     "the page is for a browser; write it to a file: -o page.html");
+}
+
 static int report_command(const frag_arguments *arguments)
 {
     frag_report_state report = {.arguments = arguments};
     frag_error error = {0};
     frag_output *output = NULL;
     int code = 0;
-    if (!read_options(arguments, &report, &error) ||
+    if (!read_options(arguments, &report, &error) || !check_place(arguments, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {

@@ -78,54 +78,54 @@ static void add_recording(frag_report_state *report, frag_report_source *source)
 
 /* ---- runs of rows */
 
-/* The device of a row, from its card where it had one. */
-static bool take_device(frag_report_run *run, const frag_row_group *group)
+/* The description of the rows' card must be one that comes along: a path in a row is not followed.
+ */
+static void find_card(frag_report_trace *trace)
 {
-    const frag_json *row = run->stored->json;
-    const char *rule = "";
+    size_t count = 0;
     frag_error none = {0};
-    run->device = group->device;
-    run->device.gpu = NULL;
-    frag_json_find_text(row, "device.address_rule", &rule);
+    char **names = trace->group->device.gpu != NULL ? frag_card_names(&count, &none) : NULL;
+    for (size_t i = 0; i < count && !trace->has_card; i++)
+        trace->has_card = frag_card_load(names[i], &trace->card, &none) &&
+                          strcmp(trace->card.digest, trace->group->gpu.digest) == 0;
+    if (names != NULL)
+        frag_card_names_destroy(names, count);
+}
+
+static void take_device(frag_report_run *run, const frag_report_trace *trace)
+{
+    const char *rule = "";
+    run->device = trace->group->device;
+    run->device.gpu = trace->has_card ? &trace->card : NULL;
+    frag_json_find_text(run->stored->json, "device.address_rule", &rule);
     run->device.is_rule_given = true;
     run->device.address_rule = strcmp(rule, "lowest") == 0 ? FRAG_ADDRESS_LOWEST
                                : strcmp(rule, "bump") == 0 ? FRAG_ADDRESS_BUMP
                                                            : FRAG_ADDRESS_RECORDED;
-    if (group->device.gpu == NULL)
-        return true;
-    /* The description must be the one that comes along: a path in a row is not followed. */
-    size_t count = 0;
-    char **names = frag_card_names(&count, &none);
-    bool is_found = false;
-    for (size_t i = 0; i < count && !is_found; i++)
-        is_found = frag_card_load(names[i], &run->gpu, &none) &&
-                   strcmp(run->gpu.digest, group->gpu.digest) == 0;
-    if (names != NULL)
-        frag_card_names_destroy(names, count);
-    if (is_found)
-        run->device.gpu = &run->gpu;
-    return is_found;
 }
 
 static void add_row(frag_report_state *report, size_t trace, const frag_stored_row *stored)
 {
     frag_report_run *run = add_run(report, trace);
+    const frag_report_trace *of = &report->traces[trace];
     const frag_replay_result *replay = &stored->result.replay;
     frag_error error = {0};
     run->stored = stored;
     run->is_oom_skipped = replay->oom.has_happened && replay->events > replay->oom.event + 1;
     if (stored->row.gpu != NULL)
         frag_text_add(&run->note, "measured on a card; there is no layout to draw");
-    else if (report->traces[trace].source == NULL)
+    else if (of->source == NULL)
         frag_text_add(&run->note,
                       "its recording is not at hand (beside the result file, here, or named): "
                       "nothing is drawn");
     else if (!frag_row_policy(stored->json, &run->spec, &error))
         frag_text_add(&run->note, "not replayed: %s", error.sentence);
-    else if (!take_device(run, stored->group))
+    else if (of->group->device.gpu != NULL && !of->has_card)
         frag_text_add(&run->note, "not replayed: the description of its card is not at hand");
     else
         run->is_replayed = true;
+    if (run->is_replayed)
+        take_device(run, of);
 }
 
 static void add_group(frag_report_state *report, const frag_row_group *group)
@@ -141,6 +141,7 @@ static void add_group(frag_report_state *report, const frag_row_group *group)
     trace->trace = frag_report_trace_of(report, group, &trace->source);
     if (trace->trace == NULL)
         trace->trace = &group->trace;
+    find_card(trace);
     for (size_t i = 0; i < report->rows.count; i++)
         if (report->rows.items[i]->group == group)
             add_row(report, number, report->rows.items[i]);

@@ -22,9 +22,11 @@ typedef struct frag_report_source {
 
 /* One trace of the page. */
 typedef struct frag_report_trace {
-    frag_report_source *source;  /* NULL: the recording is not at hand */
-    const frag_trace *trace;     /* of the source, or what rows say of it */
-    const frag_row_group *group; /* its rows; NULL: it is replayed as the command line says */
+    frag_report_source *source;   /* NULL: the recording is not at hand */
+    const frag_trace *trace;      /* of the source, or what rows say of it */
+    const frag_row_group *group;  /* its rows; NULL: it is replayed as the command line says */
+    frag_device_description card; /* of the rows, as it comes along */
+    bool has_card;
     frag_request_list requests;
     frag_row_packing packing;
     bool has_packing;
@@ -40,7 +42,6 @@ typedef struct frag_report_run {
     const frag_stored_row *stored; /* NULL: the run makes its row */
     frag_policy_spec spec;
     frag_device_spec device;
-    frag_device_description gpu;
     bool is_oom_skipped;
     bool is_replayed;
     frag_policy_plan *plan;

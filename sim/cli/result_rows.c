@@ -160,8 +160,9 @@ static bool is_same_text(const frag_json *one, const frag_json *other, const cha
 
 static bool is_same_group(const frag_json *one, const frag_json *other)
 {
-    static const char *const texts[] = {"trace.name", "trace.digest",   "device.name",
-                                        "device.gpu", "device.latency", "card.name"};
+    static const char *const texts[] = {"trace.name", "trace.digest",      "device.name",
+                                        "device.gpu", "device.gpu_digest", "device.latency",
+                                        "card.name"};
     static const char *const numbers[] = {"trace.device", "device.capacity_bytes",
                                           "device.used_by_others_bytes", "card.ordinal"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
