@@ -8,6 +8,9 @@ if (!exists("title_text")) title_text = ''
 if (!exists("unit")) unit = 'GiB'; unit_bytes = 1073741824.0
 if (!exists("has_colour")) has_colour = 0
 
+# A single event has no width.
+if (exists("x_max") && x_max <= x_min) x_max = x_min + 1
+
 is_terminal = format eq 'terminal'
 # A comma ends the name of a font; as an entity it comes through to the reader of the svg.
 if (format eq 'svg') set terminal svg size width, height font 'Helvetica&#44; Arial&#44; sans-serif,12' linewidth 1 rounded background 'white'

@@ -396,6 +396,14 @@ sweep_rows() {
     refused 3 "no-such-file" timeline $S/no-such-file
 }
 
+@test "a trace of one event is drawn" {
+    printf '# fraglab trace 1\nalloc 0 3000000\n' >"$out/trace"
+    for kind in timeline map fragmentation sites bars survival front; do
+        ./fraglab plot $kind "$out/trace" -q --policy pytorch -o "$out/$kind.svg" 2>/dev/null || ./fraglab plot $kind "$out/trace" -q -o "$out/$kind.svg"
+        well_formed "$out/$kind.svg"
+    done
+}
+
 @test "odd names reach the figure as they are" {
     cp $S/pr193400.pickle.zst "$out/it's a %d {^x} \`date\` \"q\".zst"
     ./fraglab plot timeline "$out/it's a %d {^x} \`date\` \"q\".zst" --policy pytorch --label "l'abel @x \`id\` _{y}" -o "$out/a.svg"

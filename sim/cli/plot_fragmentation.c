@@ -55,6 +55,7 @@ typedef struct fragmenting {
     uint64_t *requests;                  /* sizes of the requests, ascending */
     uint64_t request_count;
     frag_hole_series *series;
+    frag_progress *progress;
     frag_oom oom;
     uint64_t max_bytes;
 } fragmenting;
@@ -305,6 +306,16 @@ static bool find_end(fragmenting *state, const frag_policy_spec *policy, bool is
     return true;
 }
 
+#define PROGRESS_EVENTS 1024u
+
+static void observe(void *context, const frag_replay *at, uint64_t event, const frag_level *level)
+{
+    fragmenting *state = context;
+    frag_hole_series_observe(state->series, at, event, level);
+    if ((event + 1) % PROGRESS_EVENTS == 0)
+        frag_progress_add(state->progress, PROGRESS_EVENTS);
+}
+
 static bool replay(fragmenting *state, frag_error *error)
 {
     const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
@@ -315,15 +326,18 @@ static bool replay(fragmenting *state, frag_error *error)
     bool ok = find_end(state, &resolved, is_oom_skipped, error);
     if (ok) {
         state->series = frag_hole_series_create(&state->holes);
+        state->progress = frag_progress_start(state->plot.arguments, "looking at holes", "events",
+                                              state->holes.end + 1);
         frag_replay_options run = {
             .is_oom_skipped = is_oom_skipped,
             .stop_after = FRAG_UNLIMITED,
-            .observer = frag_hole_series_observe,
-            .observer_context = state->series,
+            .observer = observe,
+            .observer_context = state,
             .is_interrupted = frag_is_interrupted,
         };
         ok = frag_run_look(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, NULL, NULL, error);
+        frag_progress_end(state->progress);
     }
     frag_policy_spec_destroy(&resolved);
     return ok;

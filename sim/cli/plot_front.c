@@ -160,24 +160,36 @@ static void write_data(const fronting *state)
 
 /* ---- where names stand */
 
-/* Where the points are on a picture of 800 by 500, near enough. */
+/* Where the points are on the figure, near enough. */
 typedef struct axis_ends {
     double x_least, x_most, y_most;
+    double width, height; /* of what is inside the axes, in pixels */
 } axis_ends;
 
-#define WIDTH 695.0
-#define HEIGHT 405.0
+#define MARGIN_ACROSS 105.0
+#define MARGIN_UP 95.0
+
+/* Letters of a png grow with it, those of other formats do not. */
+static void find_size(const frag_plot *plot, axis_ends *ends)
+{
+    double scale = plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
+    bool is_drawn = plot->format != FRAG_PLOT_CSV && plot->format != FRAG_PLOT_TERMINAL;
+    ends->width = (is_drawn ? (double)plot->width / scale : 800) - MARGIN_ACROSS;
+    ends->height = (is_drawn ? (double)plot->height / scale : 500) - MARGIN_UP;
+    ends->width = ends->width > 50 ? ends->width : 50;
+    ends->height = ends->height > 50 ? ends->height : 50;
+}
 
 static double x_of(const fronting *state, const axis_ends *ends, const point *at)
 {
     double cost = cost_of(state, at);
     double x = log(cost < ends->x_least ? ends->x_least : cost);
-    return WIDTH * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
+    return ends->width * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
 }
 
 static double y_of(const fronting *state, const axis_ends *ends, const point *at)
 {
-    return HEIGHT * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
+    return ends->height * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
 }
 
 static int compare_tags(const void *left, const void *right)
@@ -224,13 +236,13 @@ static void place_names(fronting *state, const axis_ends *ends)
                                    .characters = strlen(at->policy),
                                    .is_important = at->is_front};
     }
-    frag_tag_field field = {WIDTH, HEIGHT, lines, find_steps(tags, count, lines)};
+    frag_tag_field field = {ends->width, ends->height, lines, find_steps(tags, count, lines)};
     frag_plot_place_names(tags, count, &field);
     double across = log(ends->x_most) - log(ends->x_least);
     double up = log(ends->y_most / over_least);
     for (size_t i = 0; i < count; i++) {
-        named[i]->name_cost = ends->x_least * exp(tags[i].name_x / WIDTH * across);
-        named[i]->name_over = over_least * exp(tags[i].name_y / HEIGHT * up);
+        named[i]->name_cost = ends->x_least * exp(tags[i].name_x / ends->width * across);
+        named[i]->name_over = over_least * exp(tags[i].name_y / ends->height * up);
         named[i]->name_side = tags[i].side;
         named[i]->is_name_apart = tags[i].is_apart;
     }
@@ -354,6 +366,7 @@ static bool fill(fronting *state, const frag_arguments *arguments, frag_error *e
     ends.x_least /= 1.5;
     ends.x_most *= 3; /* for the names on the right */
     ends.y_most *= 1.5;
+    find_size(&state->plot, &ends);
     place_names(state, &ends);
     write_data(state);
     define(state, &ends);

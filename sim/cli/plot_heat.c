@@ -436,8 +436,11 @@ static int decimals_of(const heating *state)
 
 static void add_cell(const heating *state, const cell *at, int decimals, frag_text *text)
 {
-    if (at->kind == CELL_VALUE)
-        frag_text_add(text, "%.*f", decimals, at->z / unit_of(state).size);
+    double value = at->z / unit_of(state).size;
+    if (at->kind == CELL_VALUE && fabs(value) < 1e7)
+        frag_text_add(text, "%.*f", decimals, value);
+    else if (at->kind == CELL_VALUE)
+        frag_text_add(text, "%.3g", value);
     else
         frag_text_add(text, "%s",
                       at->kind == CELL_OOM       ? "OOM"

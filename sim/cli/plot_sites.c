@@ -28,11 +28,12 @@ static const frag_command_option options[] = {
      .help = "what runs to the right (default: events; time needs a recording that has times)"},
     {.name = "samples",
      .argument = "N",
-     .help = "points of a layer's edge; peaks are never lost (default: 4000)"},
+     .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
 
+#define SAMPLES_DEFAULT 1800u
 #define TOP_DEFAULT 8u
 #define TOP_MAX 20u
 #define NAME_CHARACTERS 30u
@@ -48,6 +49,11 @@ typedef struct layer {
     bool is_used;
     frag_wide held; /* bytes times events */
 } layer;
+
+typedef struct row {
+    uint64_t event;
+    const uint64_t *figures;
+} row;
 
 typedef struct stacking {
     frag_plot plot;
@@ -65,7 +71,9 @@ typedef struct stacking {
     uint32_t *figure_of; /* by key: of the row; the last layer's where it has none */
     bool has_rest;
     char *names[LAYERS_MAX];
-    frag_series *series;
+    frag_series *all;        /* loses no peak of what is held in all: the shape */
+    frag_series *layers_too; /* nor of any layer, with fewer buckets */
+    row *rows;               /* of both, by event */
     size_t row_count;
 } stacking;
 
@@ -163,29 +171,53 @@ static void find_layers(stacking *state)
     }
 }
 
+static void merge_rows(stacking *state)
+{
+    size_t all_count = frag_series_finish(state->all);
+    size_t more_count = frag_series_finish(state->layers_too);
+    state->rows = frag_alloc(all_count + more_count, sizeof *state->rows);
+    for (size_t i = 0, j = 0; i < all_count || j < more_count;) {
+        uint64_t event = i < all_count ? frag_series_event(state->all, i) : UINT64_MAX;
+        uint64_t other = j < more_count ? frag_series_event(state->layers_too, j) : UINT64_MAX;
+        bool is_of_all = event <= other;
+        state->rows[state->row_count++] = (row){
+            is_of_all ? event : other,
+            is_of_all ? frag_series_figures(state->all, i)
+                      : frag_series_figures(state->layers_too, j),
+        };
+        i += event <= other ? 1 : 0;
+        j += other <= event ? 1 : 0;
+    }
+}
+
 static void follow(stacking *state)
 {
     uint32_t figure_count = 2 + (uint32_t)state->layer_count;
-    uint64_t row_min = frag_series_row_min(figure_count);
+    uint64_t event_count = state->trace->event_count;
+    uint64_t least = frag_series_row_min(figure_count);
+    uint64_t third = state->samples / 3 > least ? state->samples / 3 : least;
+    uint64_t rest = state->samples > third + 4 ? state->samples - third : 4;
     uint64_t figures[FIGURES_MAX] = {0};
     frag_demand demand;
     frag_demand_change change;
-    state->series = frag_series_create(
-        &(frag_series_shape){figure_count, figure_count, state->trace->event_count,
-                             state->samples > row_min ? state->samples : row_min});
+    state->all = frag_series_create(&(frag_series_shape){figure_count, 1, event_count, rest});
+    state->layers_too =
+        frag_series_create(&(frag_series_shape){figure_count, figure_count, event_count, third});
     frag_demand_begin(&demand, state->trace);
-    for (uint64_t i = 0; i < state->trace->event_count; i++) {
+    for (uint64_t i = 0; i < event_count; i++) {
         if (frag_demand_step(&demand, i, &change)) {
             uint32_t key = frag_groups_of_event(&state->groups, change.alloc_event);
             uint64_t by = change.is_free ? 0 - change.bytes : change.bytes;
             figures[0] += by;
             figures[state->figure_of[key]] += by;
         }
-        if (i >= state->start)
-            frag_series_observe(state->series, i, figures);
+        if (i < state->start)
+            continue;
+        frag_series_observe(state->all, i, figures);
+        frag_series_observe(state->layers_too, i, figures);
     }
     frag_demand_end(&demand);
-    state->row_count = frag_series_finish(state->series);
+    merge_rows(state);
 }
 
 /* ---- data */
@@ -235,9 +267,9 @@ static void write_data(const stacking *state)
             fputc(',', stream);
         fputc('\n', stream);
     }
-    for (size_t row = 0; row < state->row_count; row++) {
-        const uint64_t *figures = frag_series_figures(state->series, row);
-        write_head(state, "sample", frag_series_event(state->series, row), figures[0]);
+    for (size_t at = 0; at < state->row_count; at++) {
+        const uint64_t *figures = state->rows[at].figures;
+        write_head(state, "sample", state->rows[at].event, figures[0]);
         fputc(',', stream);
         for (size_t i = 0; i < shown; i++)
             fprintf(stream, ",%" PRIu64, figures[1 + i]);
@@ -305,9 +337,9 @@ static size_t layer_at(const stacking *state, const uint64_t *figures, double by
 static const uint64_t *row_of(const stacking *state, double from, double to)
 {
     const uint64_t *most = NULL;
-    for (size_t row = 0; row < state->row_count; row++) {
-        const uint64_t *figures = frag_series_figures(state->series, row);
-        double x = frag_plot_x(state->times_ns, frag_series_event(state->series, row));
+    for (size_t at = 0; at < state->row_count; at++) {
+        const uint64_t *figures = state->rows[at].figures;
+        double x = frag_plot_x(state->times_ns, state->rows[at].event);
         if (x >= from && x < to && (most == NULL || figures[0] > most[0]))
             most = figures;
     }
@@ -332,14 +364,14 @@ static void print_characters(const stacking *state)
         at[i] = at[i] == NULL && i > 0 ? at[i - 1] : at[i];
     }
     fprintf(stream, "%s, requested memory by %s\n", state->recording.name, what(state));
-    for (size_t row = rows; row-- > 0;) {
+    for (size_t line = rows; line-- > 0;) {
         double height = (double)state->peak_bytes / (double)rows;
-        bool has_mark = row + 1 == rows || row == 0 || row == rows / 2;
-        uint64_t top = (uint64_t)(height * (double)(row == 0 ? 0 : row + 1));
+        bool has_mark = line + 1 == rows || line == 0 || line == rows / 2;
+        uint64_t top = (uint64_t)(height * (double)(line == 0 ? 0 : line + 1));
         fprintf(stream, "%10s ", has_mark ? frag_bytes_text(top, text) : "");
         for (size_t i = 0; i < columns; i++) {
             size_t found =
-                at[i] != NULL ? layer_at(state, at[i], height * ((double)row + 0.5)) : shown;
+                at[i] != NULL ? layer_at(state, at[i], height * ((double)line + 0.5)) : shown;
             fputc(found >= shown                ? ' '
                   : found == state->layer_count ? '.'
                                                 : (char)('a' + found),
@@ -402,7 +434,7 @@ static frag_grouping grouping_of(const frag_arguments *arguments)
 
 static int sites_command(const frag_arguments *arguments)
 {
-    stacking state = {.top = TOP_DEFAULT, .samples = 4000};
+    stacking state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
     frag_error error = {0};
     int code = 0;
     if (!frag_arguments_count(arguments, "top", 1, TOP_MAX, &state.top, &error) ||
@@ -420,7 +452,9 @@ static int sites_command(const frag_arguments *arguments)
     }
     for (size_t i = 0; i < LAYERS_MAX; i++)
         free(state.names[i]);
-    frag_series_destroy(state.series);
+    frag_series_destroy(state.all);
+    frag_series_destroy(state.layers_too);
+    free(state.rows);
     free(state.layers);
     free(state.figure_of);
     free(state.times_ns);
