@@ -18,8 +18,7 @@ on_left(_) = x(0) * x_unit < x_min + (x_max - x_min) * 0.6
 
 set xlabel x_label(is_by_time, x_max)
 set ylabel sprintf('memory (%s)', unit)
-# A trace of one event has width, too.
-set xrange [x_min / x_unit:(x_max > x_min ? x_max : x_min + 1) / x_unit]
+set xrange [x_min / x_unit:x_max / x_unit]
 set yrange [0:*]
 set offsets 0, 0, graph 0.04, 0
 

@@ -179,6 +179,20 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
     csv '$1 == "sample" { print $c["event"], $c["largest_hole_bytes"], $c["hole_count"] }' <"$out/all" | grep -qxFf "$out/peak"
 }
 
+@test "holes at the peak are those of the run, under every policy" {
+    ./fraglab run $S/truncated.pickle.zst --policy all --format csv >"$out/run"
+    count=0
+    while IFS=, read -r policy event largest holes free; do
+        ./fraglab plot fragmentation $S/truncated.pickle.zst --policy "$policy" --samples 1000000 --format csv >"$out/csv"
+        drawn=$(csv '$1 == "sample" && $2 == '"$event"' { print $c["largest_hole_bytes"] "," $c["hole_count"] "," $c["free_bytes"] }' <"$out/csv")
+        echo "$policy: $drawn"
+        [ "$drawn" = "$largest,$holes,$free" ]
+        count=$((count + 1))
+    done < <(csv '$c["oom.event"] == "" { printf "%s,%s,%s,%s,%.0f\n", $c["policy.name"], $c["peak.reserved_at_event"], $c["fragmentation.largest_hole_at_peak_bytes"],
+                    $c["fragmentation.holes_at_peak"], $c["decomposition_at_peak.holes_bytes"] + $c["decomposition_at_peak.cached_bytes"] }' <"$out/run")
+    [ "$count" -ge 20 ]
+}
+
 @test "a cell of the strip is the mean of its column" {
     ./fraglab plot fragmentation $S/unet.pickle.zst --sizes 4MiB --samples 1000000 --format csv >"$out/csv"
     # Columns of equal width over events; each layout lasts from its event to the next.
@@ -396,14 +410,6 @@ sweep_rows() {
     refused 3 "no-such-file" timeline $S/no-such-file
 }
 
-@test "a trace of one event is drawn" {
-    printf '# fraglab trace 1\nalloc 0 3000000\n' >"$out/trace"
-    for kind in timeline map fragmentation sites bars survival front; do
-        ./fraglab plot $kind "$out/trace" -q --policy pytorch -o "$out/$kind.svg" 2>/dev/null || ./fraglab plot $kind "$out/trace" -q -o "$out/$kind.svg"
-        well_formed "$out/$kind.svg"
-    done
-}
-
 @test "odd names reach the figure as they are" {
     cp $S/pr193400.pickle.zst "$out/it's a %d {^x} \`date\` \"q\".zst"
     ./fraglab plot timeline "$out/it's a %d {^x} \`date\` \"q\".zst" --policy pytorch --label "l'abel @x \`id\` _{y}" -o "$out/a.svg"
@@ -423,12 +429,14 @@ sweep_rows() {
 @test "traces of one event are drawn, and traces with nothing to draw are told" {
     one=$BATS_TEST_TMPDIR/one.trace
     printf '# fraglab trace 1\nalloc 0 1048576\n' >"$one"
-    for kind in timeline map bars survival front; do
+    for kind in timeline map bars survival front fragmentation; do
         ./fraglab plot $kind "$one" --policy pytorch -f -o "$BATS_TEST_TMPDIR/one.svg"
         ./fraglab plot $kind "$one" --policy pytorch --format terminal >/dev/null
     done
+    ./fraglab plot sites "$one" -q -f -o "$BATS_TEST_TMPDIR/one.svg"
+    ./fraglab plot sites "$one" -q >/dev/null
     printf '# fraglab trace 1\nmark "step"\n' >"$one"
-    for kind in map bars survival front; do
+    for kind in map bars survival front fragmentation; do
         status=0
         ./fraglab plot $kind "$one" --policy pytorch -f -o "$BATS_TEST_TMPDIR/none.svg" 2>"$BATS_TEST_TMPDIR/err" || status=$?
         [ "$status" -eq 3 ]
