@@ -60,6 +60,14 @@ undated() { # file
         gnuplot "$out/a.gp" >"$out/b.svg" 2>/dev/null
         cmp "$out/a.svg" "$out/b.svg"
     done
+    # A label of a row that ends the data and goes on with a command.
+    ./fraglab run $S/truncated.pickle.zst --policy pytorch --format jsonl |
+        sed 's/"label":"pytorch"/"label":"x\\nEND_OF_DATA\\nsystem(\\"touch ..\/told\\")\\nprint 1"/' >"$out/rows"
+    mkdir "$out/there"
+    ./fraglab plot bars "$out/rows" -q -f -o "$out/a.svg" --script "$out/a.gp"
+    grep -q '^truncated.*END_OF_DATA' "$out/a.gp"
+    (cd "$out/there" && gnuplot "$out/a.gp" >"$out/b.svg" 2>/dev/null)
+    cmp "$out/a.svg" "$out/b.svg"
     [ ! -e "$out/told" ]
 }
 
@@ -356,6 +364,21 @@ sweep_rows() {
     ./fraglab plot timeline $S/truncated.pickle.zst --format csv | diff - "$out/t.csv"
     gnuplot -e "data = '$out/t.csv'; scripts = 'plots'" plots/timeline.gp >"$out/hand.svg"
     grep -q '</svg>' "$out/hand.svg"
+}
+
+@test "the scripts in plots draw every kind from its CSV" {
+    sweep_rows
+    for kind in timeline survival front fragmentation sites heat; do
+        case $kind in
+        heat) set -- "$out/rows" --x max_split_size_mb --y capacity ;;
+        *) set -- $S/truncated.pickle.zst ;;
+        esac
+        ./fraglab plot $kind "$@" -q -f -o "$out/$kind.csv"
+        gnuplot -e "data = '$out/$kind.csv'; scripts = 'plots'" plots/$kind.gp >"$out/hand.svg" 2>"$out/said"
+        well_formed "$out/hand.svg"
+        ! grep -v 'Skipping data file' "$out/said" | grep .
+        [ "$(grep -c '<text' "$out/hand.svg")" -ge 10 ]
+    done
 }
 
 @test "a figure does not replace another unless told to" {

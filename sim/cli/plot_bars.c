@@ -58,6 +58,8 @@ static bar *add_bar(barring *state, const char *trace, uint64_t device, const ch
     bar *added = &state->bars[state->count++];
     *added =
         (bar){.trace = frag_copy_text(trace), .policy = frag_copy_text(policy), .device = device};
+    frag_text_make_plain(added->trace);
+    frag_text_make_plain(added->policy);
     return added;
 }
 

@@ -25,6 +25,7 @@ static const frag_command_option options[] = {
 };
 
 #define CELLS_MAX 100000u
+#define AXIS_MAX 2000u
 #define CELLS_NAMED 400u /* with more of them there is no room for their values */
 
 typedef enum cell_kind { CELL_MISSING, CELL_REFUSED, CELL_OOM, CELL_VALUE } cell_kind;
@@ -209,16 +210,16 @@ static bool fill_axis(heating *state, axis *along, const char *option, frag_erro
     along->is_size = frag_plot_is_size(state->rows[0], along->path);
     for (size_t i = 0; i < state->row_count; i++) {
         frag_field value = frag_plot_field(state->rows[i], along->path);
-        if (value.kind == FRAG_FIELD_MISSING) {
+        if (value.kind == FRAG_FIELD_MISSING)
             return frag_fail(error, FRAG_E_INPUT,
                              "row %" PRIu64 " has no %.150s; leave such rows out with --where, "
                              "for one by policy.name",
                              state->numbers[i], along->path);
-        }
         add_value(along, &value);
-        if (along->count > CELLS_MAX)
-            return frag_fail(error, FRAG_E_INPUT, "%.150s has more than %u values; not a grid",
-                             along->path, CELLS_MAX);
+        if (along->count > AXIS_MAX)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "%.150s has more than %u values; a figure has no room for them",
+                             along->path, AXIS_MAX);
     }
     return true;
 }
@@ -466,6 +467,7 @@ static void add_figure_title(const heating *state, frag_text *title)
     const char *policy = common_text(state, "policy.name");
     frag_text_add(title, "%s%s%s", trace != NULL ? trace : "",
                   trace != NULL && policy != NULL ? ", " : "", policy != NULL ? policy : "");
+    frag_text_make_plain(title->bytes);
 }
 
 /* ---- data */

@@ -128,9 +128,13 @@ void frag_plot_field_text(const char *path, bool is_size, const frag_field *fiel
     case FRAG_FIELD_FLAG:
         frag_text_add(text, "%s", field->number > 0 ? "true" : "false");
         break;
-    case FRAG_FIELD_TEXT:
-        frag_text_add(text, "%s", field->text[0] != '\0' ? field->text : "none");
+    case FRAG_FIELD_TEXT: {
+        char *plain = frag_copy_text(field->text[0] != '\0' ? field->text : "none");
+        frag_text_make_plain(plain);
+        frag_text_add(text, "%s", plain);
+        free(plain);
         break;
+    }
     }
 }
 
@@ -172,6 +176,9 @@ static void match(void *context, const char *path, const frag_json_value *value)
     naming *state = context;
     frag_text plain = {0};
     (void)value;
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ')
+            return; /* a name that nobody types */
     add_plain(path, &plain);
     size_t wanted = state->plain.length;
     bool is_same = strcmp(plain.bytes, state->plain.bytes) == 0 || strcmp(path, state->name) == 0;
