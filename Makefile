@@ -49,6 +49,19 @@ CUPTI_INCLUDE := $(patsubst %/cupti.h,%,$(firstword $(wildcard $(cupti_homes:%=%
 CUPTI_LIBRARIES := $(patsubst %/libcupti.so,%,$(firstword $(wildcard $(foreach place,lib64 lib lib/x86_64-linux-gnu,$(CUPTI_INCLUDE:%/include=%/$(place)/libcupti.so)))))
 record_targets = $(if $(filter no,$(CUDA)),,$(BUILD)/libfraglab_record.so $(if $(CUPTI_LIBRARIES),$(BUILD)/libfraglab_cupti.so))
 
+# ---- MPI=no: sweeps work on one machine; yes: an MPI library must be there; auto: if there is one.
+MPI ?= auto
+ifeq ($(filter no yes auto,$(MPI)),)
+$(error MPI=$(MPI) is none of no, yes, auto)
+endif
+mpi_package := $(if $(filter no,$(MPI)),,$(firstword $(foreach name,ompi-c mpich,$(shell pkg-config --exists $(name) 2>/dev/null && echo $(name)))))
+ifeq ($(MPI)$(mpi_package),yes)
+$(error MPI=yes, but pkg-config knows neither ompi-c nor mpich (Debian: libopenmpi-dev or libmpich-dev))
+endif
+MPI_CFLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(mpi_package)))
+MPI_LIBS = $(shell pkg-config --libs $(mpi_package))
+mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
+
 CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c explain/*.c)
 CLI = $(wildcard sim/cli/*.c) $(wildcard report/*.c) $(BUILD)/report/page_parts.c
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
@@ -66,10 +79,11 @@ test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libgpu.a $(BUI
 
 all: fraglab
 
-fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets)
+fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets) $(mpi_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
 	 case $$name in *.stamp) ;; *) cp $$file $$name.tmp && mv $$name.tmp $$name;; esac; done
 	$(if $(gpu_targets),,@rm -f fraglab_cuda.so libfraglab_torch.so)
+	$(if $(mpi_targets),,@rm -f fraglab_mpi.so)
 
 $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -81,6 +95,10 @@ $(BUILD)/fraglab_cuda.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(GPU)) $(cuda_chec
 $(BUILD)/cuda_abi.stamp: gpu_replay/cuda_abi_check.c gpu_replay/cuda_abi.h
 	@mkdir -p $(@D)
 	$(call quiet,CHECK)$(CC) $(ALL_CFLAGS) $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -fsyntax-only $< && touch $@
+# The one part that is linked to MPI.
+$(BUILD)/fraglab_mpi.so: $(BUILD)/cluster/mpi_ranks.o
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(MPI_LIBS)
+$(BUILD)/cluster/%.o: ALL_CFLAGS += -D_GNU_SOURCE -fPIC $(MPI_CFLAGS)
 # Recorders go into other people's programs: always optimised (a call of theirs must stay a jump), never
 # with a sanitizer.
 RECORD_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) -O2 -g -fPIC -fvisibility=hidden -MMD -MP
@@ -323,6 +341,7 @@ install: fraglab
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
+	[ -z "$(mpi_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_mpi.so "$(MODULEDIR)/"; }
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
@@ -341,7 +360,7 @@ uninstall:
 clean:
 	rm -rf build
 distclean: clean
-	rm -f fraglab fraglab_cuda.so libfraglab_torch.so libfraglab_record.so libfraglab_cupti.so *.tmp
+	rm -f fraglab fraglab_cuda.so fraglab_mpi.so libfraglab_torch.so libfraglab_record.so libfraglab_cupti.so *.tmp
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
@@ -363,7 +382,7 @@ help:
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
-	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
+	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MPI=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:

@@ -43,6 +43,8 @@ test)
     # Any of these opens the pages of fraglab report.
     command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 ||
         want_command chromium chromium
+    want_command mpirun openmpi-bin
+    want_command mpicc libopenmpi-dev
     optional=$missing
     missing=$needed
     ;;

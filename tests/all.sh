@@ -120,12 +120,15 @@ elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_th
         replay ./fraglab 4 >build/threads-4.jsonl
         [ -s build/threads-1.jsonl ] && cmp build/threads-1.jsonl build/threads-4.jsonl
     }
+    printf 'traces: %s\npolicies: [best-fit, {policy: pytorch, options: {max_split_size_mb: [64, 128]}}]\ncapacities: [1GiB, 2GiB]\n' \
+        "$PWD/$small" >build/tsan-sweep.yaml
     # shellcheck disable=SC2086
     thread_tests() {
         tsan="env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab"
         beside tsan-test_threads $plain build/tsan/tests/test_threads
         beside tsan-run $tsan run $samples --policy pytorch,best-fit -j 4 --format jsonl
         beside tsan-min-capacity $tsan min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
+        beside tsan-sweep $tsan sweep build/tsan-sweep.yaml -j 4
         beside same-output-for-every-thread-count same_for_every_thread_count
     }
     side_by_side thread_tests

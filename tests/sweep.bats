@@ -126,3 +126,102 @@ refused() {
     refused 3:13 "needs from, to, and either step or factor" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 1, to: 2}'
     refused 3:9 "expected stop or skip" <<<$'traces: [a]\npolicies: [direct]\non_oom: go'
 }
+
+# ---- with MPI
+
+needs_mpi() {
+    command -v mpirun >/dev/null || skip "mpirun is not installed (package openmpi-bin)"
+    [ -e fraglab_mpi.so ] || skip "built without MPI (package libopenmpi-dev)"
+}
+
+ranks() { # COUNT ARGUMENT...
+    local count=$1
+    shift
+    timeout 120 mpirun --allow-run-as-root --oversubscribe -n "$count" ./fraglab sweep "$@"
+}
+
+@test "ranks write the bytes that one process writes" {
+    needs_mpi
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/one"
+    ranks 4 "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/four"
+    cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/four"
+    ranks 2 "$EXPERIMENT" -j 3 >"$BATS_TEST_TMPDIR/two"
+    cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/two"
+}
+
+# A sweep that takes some seconds on four ranks, and the rows it should have.
+long_sweep() {
+    printf 'traces: [%s, %s]\npolicies:\n  - {policy: pytorch, options: {max_split_size_mb: %s, garbage_collection_threshold: %s}}\n%s\n' \
+        "$SAMPLES/pr193400.pickle.zst" "$SAMPLES/model-parallel.pickle.zst" '{from: 32, to: 512, factor: 2}' '{from: 0.5, to: 0.9, step: 0.1}' \
+        'capacities: [{from: 2GiB, to: 7GiB, step: 512MiB}]' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/whole"
+}
+
+@test "whatever is killed under mpirun, no rank stays, and the next start ends up with the same bytes" {
+    needs_mpi
+    long_sweep
+    for whom in mpirun 1 3; do
+        rm -f "$BATS_TEST_TMPDIR/rows"
+        mpirun --allow-run-as-root --oversubscribe -n 3 ./fraglab sweep "$EXPERIMENT" -j 1 -o "$BATS_TEST_TMPDIR/rows" &
+        started=$!
+        for _ in $(seq 200); do
+            [ -s "$BATS_TEST_TMPDIR/rows" ] && break
+            sleep 0.05
+        done
+        children=$(pgrep -P "$started" | tr '\n' ' ')
+        [ "$whom" = mpirun ] && victim=$started || victim=$(echo "$children" | cut -d' ' -f"$whom")
+        kill -9 "$victim"
+        wait "$started" && false
+        for child in $children; do
+            for _ in $(seq 300); do
+                [ -d "/proc/$child" ] || break
+                sleep 0.1
+            done
+            [ ! -d "/proc/$child" ]
+        done
+        # Ranks see that mpirun is gone after a second or two, and may be done by then.
+        [ "$whom" = mpirun ] || [ "$(stat -c %s "$BATS_TEST_TMPDIR/rows")" -lt "$(stat -c %s "$BATS_TEST_TMPDIR/whole")" ]
+        ranks 3 "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+        cmp "$BATS_TEST_TMPDIR/whole" "$BATS_TEST_TMPDIR/rows"
+    done
+}
+
+@test "an error is said once, with its exit code, by whichever rank it comes to" {
+    needs_mpi
+    run ranks 3 nowhere.yaml -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 3 ]
+    [ "$(grep -c '^fraglab: nowhere.yaml: cannot be opened' <<<"$output")" -eq 1 ]
+    [ ! -e "$BATS_TEST_TMPDIR/rows" ]
+    # One of the machines has an older recording, or an older experiment.
+    fraglab=$PWD/fraglab
+    for there in same other absent old; do
+        mkdir -p "$BATS_TEST_TMPDIR/$there"
+        cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/$there/a.zst"
+        printf 'traces: [a.zst]\npolicies: [best-fit, direct, tlsf, pytorch]\n' >"$BATS_TEST_TMPDIR/$there/e.yaml"
+    done
+    cp "$SAMPLES/unet.pickle.zst" "$BATS_TEST_TMPDIR/other/a.zst"
+    rm "$BATS_TEST_TMPDIR/absent/a.zst"
+    echo 'on_oom: skip' >>"$BATS_TEST_TMPDIR/old/e.yaml"
+    for words in "other:a.zst: is not the recording that rank 0 has" "absent:a.zst: cannot be opened" "old:has another experiment"; do
+        run timeout 60 mpirun --allow-run-as-root --oversubscribe -n 1 -wdir "$BATS_TEST_TMPDIR/same" "$fraglab" sweep e.yaml -o rows : \
+            -n 1 -wdir "$BATS_TEST_TMPDIR/${words%%:*}" "$fraglab" sweep e.yaml -o rows
+        [ "$status" -eq 3 ]
+        [ "$(grep -c '^fraglab: rank 1 on ' <<<"$output")" -eq 1 ]
+        [[ "$output" == *"${words#*:}"* ]]
+        [ ! -e "$BATS_TEST_TMPDIR/${words%%:*}/rows" ]
+    done
+}
+
+@test "a fraglab without MPI does not write one file from many processes" {
+    cp fraglab "$BATS_TEST_TMPDIR/fraglab"
+    OMPI_COMM_WORLD_SIZE=4 run "$BATS_TEST_TMPDIR/fraglab" sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 4 ]
+    [[ "$output" =~ "one of several processes".*"built without MPI" ]]
+    [ ! -e "$BATS_TEST_TMPDIR/rows" ]
+    OMPI_COMM_WORLD_SIZE=1 "$BATS_TEST_TMPDIR/fraglab" sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    needs_mpi
+    # Another MPI's launcher, whose processes this library does not see.
+    PMI_SIZE=3 run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/more"
+    [ "$status" -eq 4 ]
+    [[ "$output" =~ "one of 3 processes".*"sees 1" ]]
+}

@@ -85,6 +85,8 @@ void frag_say(const frag_arguments *arguments, const char *format, ...)
 
 /* Set by SIGINT; commands stop at the next row and return 130. */
 bool frag_is_interrupted(void);
+/* As SIGINT does, from within: what is under way is of no use any more; and back, when it ended. */
+void frag_interrupt_set(bool is_on);
 /* Called once by main: from here on SIGINT sets that flag, and a second one kills. */
 void frag_watch_signals(void);
 
@@ -93,7 +95,9 @@ void frag_watch_signals(void);
 typedef struct frag_progress frag_progress;
 frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what,
                                    const char *unit, uint64_t total);
-void frag_progress_add(frag_progress *progress, uint64_t done);
+void frag_progress_add(frag_progress *progress, uint64_t done); /* NULL: nothing */
+/* Found done already: counts, but says nothing about the rate. */
+void frag_progress_skip(frag_progress *progress, uint64_t done);
 /* Erases the line, before rows go to stdout; it comes back with the next step. */
 void frag_progress_hide(frag_progress *progress);
 void frag_progress_end(frag_progress *progress);

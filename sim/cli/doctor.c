@@ -14,6 +14,7 @@
 #include "sim/base/yaml.h"
 #include "sim/cli/doctor_gpu.h"
 #include "sim/cli/gpu_run.h"
+#include "sim/cli/ranks.h"
 #include "sim/version.h"
 
 static void print_fact(const char *name, const char *value)
@@ -61,6 +62,14 @@ static void print_gpu(void)
         fclose(file);
     print_fact("gpu driver",
                line[0] != '\0' ? line : "none found; the simulated device needs none");
+}
+
+static void print_mpi(void)
+{
+    char text[256];
+    frag_error error = {0};
+    bool is_there = frag_ranks_library(text, sizeof text, &error);
+    print_fact("mpi", is_there ? text : error.sentence);
 }
 
 /* Every card that the CUDA runtime shows, or why there is none. */
@@ -144,6 +153,7 @@ static int run_doctor(const frag_arguments *arguments)
     print_fact("fraglab", text);
     print_libraries();
     print_gnuplot();
+    print_mpi();
     print_machine();
     print_gpu();
     frag_doctor_gpus();
@@ -156,8 +166,8 @@ const frag_command frag_command_doctor = {
     .summary = "print build, libraries, GPU and machine, for a bug report",
     .description =
         "Prints what a bug report needs: the build, the libraries with their versions, "
-        "whether gnuplot "
-        "and a GPU driver are there, the size of the machine, and for each GPU its "
+        "whether gnuplot, "
+        "MPI and a GPU driver are there, the size of the machine, and for each GPU its "
         "memory and the processes that use it: yours or not, with PyTorch's library "
         "loaded or not. The GPUs are seen through NVML, which comes with the driver; "
         "that takes no memory on them. Then the CUDA runtime is asked, in a "

@@ -18,6 +18,7 @@ struct frag_progress {
     const char *unit;
     uint64_t total; /* 0: not known */
     uint64_t done;
+    uint64_t skipped; /* of done */
     uint64_t start_ns;
     uint64_t drawn_ns;
     pthread_mutex_t lock;
@@ -35,7 +36,7 @@ static void draw(frag_progress *progress, uint64_t now)
     char done[FRAG_BYTES_TEXT_MAX];
     char total[FRAG_BYTES_TEXT_MAX];
     double seconds = (double)(now - progress->start_ns) / 1e9;
-    double rate = seconds > 0 ? (double)progress->done / seconds : 0;
+    double rate = seconds > 0 ? (double)(progress->done - progress->skipped) / seconds : 0;
     fprintf(stderr, "\r\x1b[K%s  %s", progress->what, frag_count_text(progress->done, done));
     if (progress->total > 0)
         fprintf(stderr, " of %s", frag_count_text(progress->total, total));
@@ -63,16 +64,27 @@ frag_progress *frag_progress_start(const frag_arguments *arguments, const char *
     return progress;
 }
 
-void frag_progress_add(frag_progress *progress, uint64_t done)
+static void add(frag_progress *progress, uint64_t done, uint64_t skipped)
 {
-    if (!progress->is_shown)
+    if (progress == NULL || !progress->is_shown)
         return;
     pthread_mutex_lock(&progress->lock);
     progress->done += done;
+    progress->skipped += skipped;
     uint64_t now = now_ns();
     if (now - progress->drawn_ns >= DRAW_EVERY_NS)
         draw(progress, now);
     pthread_mutex_unlock(&progress->lock);
+}
+
+void frag_progress_add(frag_progress *progress, uint64_t done)
+{
+    add(progress, done, 0);
+}
+
+void frag_progress_skip(frag_progress *progress, uint64_t done)
+{
+    add(progress, done, done);
 }
 
 void frag_progress_hide(frag_progress *progress)

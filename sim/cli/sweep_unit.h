@@ -1,0 +1,61 @@
+/* The piece of work that a sweep is cut into: one policy with options on one trace, through all
+ * capacities. Its rows are a function of the experiment, so it does not matter who works on it. */
+#ifndef FRAG_CLI_SWEEP_UNIT_H
+#define FRAG_CLI_SWEEP_UNIT_H
+
+#include <pthread.h>
+
+#include "sim/base/text.h"
+#include "sim/cli/experiment.h"
+#include "sim/cli/inputs.h"
+
+typedef struct frag_sweep_unit {
+    uint64_t number; /* counts those that are handed out, in order of the rows */
+    uint32_t file;   /* of the experiment's traces */
+    uint32_t trace;  /* of the recording */
+    uint64_t policy;
+    uint64_t first_capacity; /* the rows of those before are there already */
+} frag_sweep_unit;
+
+typedef struct frag_sweep_rows {
+    frag_text text;
+    uint64_t count;
+    uint64_t replayed;
+    bool is_whole; /* false: an interrupt came between */
+} frag_sweep_rows;
+
+/* A recording that is worked on. */
+typedef struct frag_sweep_recording {
+    frag_recording recording;
+    char recorded_by[64];
+    bool is_recorder_known;
+    bool is_loaded;
+    uint32_t users;
+} frag_sweep_recording;
+
+/* What all units have in common. */
+typedef struct frag_sweep_job {
+    frag_experiment experiment;
+    bool has_counts_only;
+    frag_progress *progress;
+    pthread_mutex_t lock;             /* of the recordings */
+    frag_sweep_recording *recordings; /* one for each of the experiment's traces */
+} frag_sweep_job;
+
+bool frag_sweep_job_open(const char *path, frag_sweep_job *job, frag_error *error);
+void frag_sweep_job_close(frag_sweep_job *job);
+
+/* What two processes must agree on so that their rows are of one sweep: build, policies, capacities
+ * and names of the traces. */
+void frag_sweep_job_digest(const frag_sweep_job *job, char text[33]);
+
+/* Loads the recording, or finds it loaded; it stays until the last who holds it lets it go. NULL:
+ * it cannot be read. From any thread. */
+const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, frag_error *error);
+void frag_sweep_let_go(frag_sweep_job *job, uint32_t file);
+
+/* Replays; the caller holds the recording, and frees the text. From any thread. */
+void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
+                         frag_sweep_rows *rows);
+
+#endif
