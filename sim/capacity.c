@@ -20,6 +20,8 @@ typedef struct searching {
     frag_device_spec spec;
     uint64_t page_bytes;
     bool (*is_interrupted)(void);
+    bool is_least_enough;
+    uint64_t give_up_bytes;
     frag_capacity_result *result;
     frag_arena_spare *spare;
 } searching;
@@ -51,21 +53,57 @@ static uint64_t next_capacity(const searching *search, uint64_t capacity,
 /* The number of single-page steps after which a search gives up on being exact above the answer. */
 #define STEPS_MAX 4096u
 
+/* Where nothing is ever refused. A policy that needs a capacity to work at all is given one that no
+ * run can reach. */
+#define PLENTY ((uint64_t)1 << 45)
+
+/* No policy does with less. */
+static uint64_t first_capacity(const searching *search)
+{
+    uint64_t least = search->trace->stats.peak_requested_bytes + search->spec.used_by_others_bytes;
+    return frag_round_up(least > 0 ? least : 1, search->page_bytes);
+}
+
+/* From the first capacity up to the one that survives, and no further. */
+static bool search_least(searching *search, frag_error *error)
+{
+    frag_capacity_result *result = search->result;
+    frag_run_result run;
+    uint64_t capacity = first_capacity(search);
+    while (capacity <= search->give_up_bytes) {
+        if (!try_capacity(search, capacity, &run, error))
+            return false;
+        if (run.replay.is_interrupted)
+            return true;
+        if (!run.replay.oom.has_happened) {
+            result->is_found = true;
+            result->capacity_bytes = capacity;
+            return true;
+        }
+        capacity = next_capacity(search, capacity, &run);
+    }
+    result->is_given_up = true;
+    return true;
+}
+
 static bool search_capacity(searching *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     frag_run_result run;
-    /* Where nothing is ever refused: the most an unlimited device was asked to hold. A policy that
-     * needs a capacity to work at all is given one that no run can reach. */
-    uint64_t plenty = (uint64_t)1 << 45;
-    if (!try_capacity(search, plenty, &run, error))
+    if (search->give_up_bytes != FRAG_UNLIMITED)
+        return search_least(search, error);
+    if (!try_capacity(search, PLENTY, &run, error))
         return false;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
+    if (search->is_least_enough) {
+        search->give_up_bytes = PLENTY;
+        return search_least(search, error);
+    }
+    /* The most an unlimited device was asked to hold. */
     uint64_t enough = frag_round_up(run.need_max_bytes, search->page_bytes);
     result->enough_bytes = enough;
-    uint64_t least = search->trace->stats.peak_requested_bytes + search->spec.used_by_others_bytes;
-    uint64_t capacity = frag_round_up(least > 0 ? least : 1, search->page_bytes);
+    uint64_t capacity = first_capacity(search);
     for (uint64_t steps = 0; capacity <= enough || !result->is_found; steps++) {
         if (!try_capacity(search, capacity, &run, error))
             return false;
@@ -95,30 +133,52 @@ static bool search_capacity(searching *search, frag_error *error)
     return true;
 }
 
+static bool find(searching *search, frag_capacity_result *result, frag_error *error)
+{
+    frag_policy_plan *plan = NULL;
+    *result = (frag_capacity_result){.is_monotone = true};
+    if (!frag_replay_plan(search->recording, search->trace, search->ops, search->values, NULL,
+                          &plan, error))
+        return false;
+    search->plan = plan;
+    search->page_bytes = frag_device_page(&search->spec, search->trace);
+    search->result = result;
+    search->spare = frag_arena_spare_create();
+    bool ok = search_capacity(search, error);
+    frag_arena_spare_destroy(search->spare);
+    if (plan != NULL)
+        search->ops->plan_destroy(plan);
+    return ok;
+}
+
 bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
                         frag_capacity_result *result, frag_error *error)
 {
-    *result = (frag_capacity_result){.is_monotone = true};
-    frag_policy_plan *plan = NULL;
-    if (!frag_replay_plan(recording, trace, ops, values, NULL, &plan, error))
-        return false;
-    searching search = {
-        .recording = recording,
-        .trace = trace,
-        .ops = ops,
-        .values = values,
-        .plan = plan,
-        .spec = *device,
-        .page_bytes = frag_device_page(device, trace),
-        .is_interrupted = is_interrupted,
-        .result = result,
-        .spare = frag_arena_spare_create(),
-    };
-    bool ok = search_capacity(&search, error);
-    frag_arena_spare_destroy(search.spare);
-    if (plan != NULL)
-        ops->plan_destroy(plan);
-    return ok;
+    searching search = {.recording = recording,
+                        .trace = trace,
+                        .ops = ops,
+                        .values = values,
+                        .spec = *device,
+                        .is_interrupted = is_interrupted,
+                        .give_up_bytes = FRAG_UNLIMITED};
+    return find(&search, result, error);
+}
+
+bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
+                              const frag_policy_ops *ops, const frag_option_value *values,
+                              const frag_device_spec *device, uint64_t give_up_bytes,
+                              bool (*is_interrupted)(void), frag_capacity_result *result,
+                              frag_error *error)
+{
+    searching search = {.recording = recording,
+                        .trace = trace,
+                        .ops = ops,
+                        .values = values,
+                        .spec = *device,
+                        .is_interrupted = is_interrupted,
+                        .is_least_enough = true,
+                        .give_up_bytes = give_up_bytes};
+    return find(&search, result, error);
 }

@@ -145,6 +145,7 @@ typedef struct frag_capacity_result {
     uint64_t failing_above_bytes; /* the largest capacity that fails */
     uint64_t enough_bytes;        /* from here on no call of the policy ever fails */
     uint64_t runs;                /* replays it took */
+    bool is_given_up;             /* of frag_find_least_capacity */
 } frag_capacity_result;
 
 /* Exact: each run tells the interval of capacities that behave the same, and the search jumps from
@@ -153,5 +154,14 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
                         frag_capacity_result *result, frag_error *error);
+
+/* As frag_find_capacity, for those who compare many settings: the same capacity, but nothing is
+ * told of the one below and of larger ones; and where it is above give_up_bytes, only that
+ * (is_given_up). */
+bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
+                              const frag_policy_ops *ops, const frag_option_value *values,
+                              const frag_device_spec *device, uint64_t give_up_bytes,
+                              bool (*is_interrupted)(void), frag_capacity_result *result,
+                              frag_error *error);
 
 #endif

@@ -343,6 +343,20 @@ static frag_capacity_result least(const char *text, const char *policy)
     assert_int_equal(result.is_monotone, last_failing < first);
     if (!result.is_monotone)
         assert_int_equal(result.failing_above_bytes, last_failing);
+    /* So must the search for the least alone, which is given up exactly where it should be. */
+    for (uint64_t most = first - 4 * FRAG_MIB; most <= first + 2 * FRAG_MIB; most += FRAG_MIB) {
+        frag_capacity_result short_way;
+        device.capacity_bytes = FRAG_UNLIMITED;
+        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
+                                             spec.values, &device, most, NULL, &short_way, &error));
+        assert_int_equal(short_way.is_found, most >= first);
+        assert_int_equal(short_way.is_given_up, most < first);
+        assert_int_equal(short_way.capacity_bytes, most >= first ? first : 0);
+        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
+                                             spec.values, &device, FRAG_UNLIMITED, NULL, &short_way,
+                                             &error));
+        assert_int_equal(short_way.capacity_bytes, first);
+    }
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);
     return result;

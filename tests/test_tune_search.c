@@ -19,7 +19,19 @@ typedef struct bowl {
     double weights[AXES];
     size_t calls;
     size_t calls_max; /* then it says to stop; 0: never */
+    bool gives_up;    /* tells no size that is of no use */
+    size_t given_up;
 } bowl;
+
+static double depth(const bowl *of, const uint8_t *choices)
+{
+    double size = 1;
+    for (uint32_t axis = 0; axis < AXES; axis++) {
+        double off = (double)choices[axis] - (double)of->wanted[axis];
+        size += of->weights[axis] * off * off;
+    }
+    return size;
+}
 
 static size_t score_bowl(void *context, frag_tune_point *points, size_t count)
 {
@@ -27,10 +39,10 @@ static size_t score_bowl(void *context, frag_tune_point *points, size_t count)
     if (of->calls_max > 0 && of->calls++ == of->calls_max)
         count = count / 2;
     for (size_t i = 0; i < count; i++) {
-        points[i].score = (frag_tune_score){.size = 1};
-        for (uint32_t axis = 0; axis < AXES; axis++) {
-            double off = (double)points[i].choices[axis] - (double)of->wanted[axis];
-            points[i].score.size += of->weights[axis] * off * off;
+        points[i].score = (frag_tune_score){.size = depth(of, points[i].choices)};
+        if (of->gives_up && points[i].score.size > points[i].size_of_use) {
+            points[i].score = (frag_tune_score){.size = points[i].size_of_use, .is_given_up = true};
+            of->given_up++;
         }
     }
     return count;
@@ -175,6 +187,32 @@ static void the_front_is_the_best_with_so_many_options(void **state)
     free(found.points);
 }
 
+/* The search lets settings go that are of no use; which ones are best must not depend on that. */
+static void what_was_given_up_would_not_have_been_the_best(void **state)
+{
+    (void)state;
+    size_t given_up = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        bowl of = {.wanted = {(uint8_t)(seed % 6), (uint8_t)(seed / 6), 3, 2},
+                   .weights = {1, 7, (double)seed, 3},
+                   .gives_up = true};
+        frag_tune_search_setup setup = setup_of(&of, 150);
+        frag_tune_found found;
+        setup.seed = seed;
+        frag_tune_search(&setup, &found);
+        for (uint32_t changed = 0; changed <= AXES; changed++) {
+            const frag_tune_point *best = &found.points[frag_tune_best_within(&found, changed)];
+            assert_false(best->score.is_given_up);
+            for (size_t i = 0; i < found.count; i++)
+                if (found.points[i].changed <= changed)
+                    assert_true(best->score.size <= depth(&of, found.points[i].choices));
+        }
+        given_up += of.given_up;
+        free(found.points);
+    }
+    assert_true(given_up > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +223,7 @@ int main(void)
         cmocka_unit_test(ends_when_every_point_was_tried),
         cmocka_unit_test(the_seed_decides_the_restarts_and_nothing_else_does),
         cmocka_unit_test(a_search_that_is_stopped_keeps_what_was_scored),
+        cmocka_unit_test(what_was_given_up_would_not_have_been_the_best),
         cmocka_unit_test(the_front_is_the_best_with_so_many_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,6 @@ if rule one-file-per-library; then
         known 'zlib\.h' '^sim/base/codec\.c$'
         known 'xxhash\.h' '^sim/base/digest\.c$'
         known 'sqlite3\.h' '^(sim/base/sqlite_file\.c|tests/.*)$'
-        known 'sqlite3\.h' '^traces/[a-z_]*\.c$'
         known 'mpi\.h' '^cluster/mpi_ranks\.c$'
         known 'jansson\.h' '^(sim/base/json\.c|tests/.*)$'
         known 'getopt\.h' '^sim/cli/arguments\.c$'

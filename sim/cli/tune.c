@@ -73,14 +73,19 @@ static bool is_late(const tuning *state, bool is_default)
 }
 
 static bool find_capacity(const tuning *state, const frag_tune_subject *subject,
-                          const frag_policy_spec *spec, frag_tune_outcome *outcome)
+                          const frag_policy_spec *spec, uint64_t give_up_bytes,
+                          frag_tune_outcome *outcome)
 {
     frag_capacity_result result = {0};
-    if (!frag_find_capacity(subject->recording, subject->trace, spec->ops, spec->values,
-                            &state->device, frag_is_interrupted, &result, &outcome->error))
+    if (!frag_find_least_capacity(subject->recording, subject->trace, spec->ops, spec->values,
+                                  &state->device, give_up_bytes, frag_is_interrupted, &result,
+                                  &outcome->error))
         return false;
-    outcome->is_oom = !result.is_found;
-    outcome->bytes = result.is_found ? result.capacity_bytes : 0;
+    outcome->is_given_up = result.is_given_up;
+    outcome->is_oom = !result.is_found && !result.is_given_up;
+    outcome->bytes = result.is_found      ? result.capacity_bytes
+                     : result.is_given_up ? give_up_bytes
+                                          : 0;
     return true;
 }
 
@@ -96,18 +101,21 @@ static bool find_peak(const tuning *state, const frag_tune_subject *subject,
     outcome->oom_event = result.replay.oom.event;
     outcome->bytes = result.replay.peak.reserved_bytes;
     outcome->calls = frag_run_memory_calls(&result);
+    outcome->time_ns = result.modelled_time_ns;
     return true;
 }
 
 static void find_outcome(const tuning *state, const frag_tune_point *point,
-                         const frag_tune_subject *subject, frag_tune_outcome *outcome)
+                         const frag_tune_subject *subject, uint64_t give_up_bytes,
+                         frag_tune_outcome *outcome)
 {
     frag_policy_spec spec;
     *outcome = (frag_tune_outcome){0};
     bool ok = frag_tune_space_spec(&state->space, point, &spec, &outcome->error);
     if (ok) {
-        ok = state->goal == FRAG_TUNE_PEAK ? find_peak(state, subject, &spec, outcome)
-                                           : find_capacity(state, subject, &spec, outcome);
+        ok = state->goal == FRAG_TUNE_PEAK
+                 ? find_peak(state, subject, &spec, outcome)
+                 : find_capacity(state, subject, &spec, give_up_bytes, outcome);
         frag_policy_spec_destroy(&spec);
     }
     /* What the options of a policy cannot be is told as the user's mistake. */
@@ -123,14 +131,27 @@ typedef struct batch {
     frag_tune_outcome *outcomes; /* of each point those of the traces searched on */
 } batch;
 
+/* With more bytes than that on one trace, and as few as can be on the others, the mean is over
+ * what is of use. A page more, since that is what capacities are told in. */
+static uint64_t most_of_use(const tuning *state, const frag_tune_point *point,
+                            const frag_tune_subject *subject)
+{
+    double others = (double)(state->searched_count - 1);
+    double bound = (double)subject->trace->stats.peak_requested_bytes;
+    double most = (point->size_of_use * (double)state->searched_count - others) * bound;
+    uint64_t page = frag_device_page(&state->device, subject->trace);
+    return most < (double)((uint64_t)1 << 62) ? (uint64_t)most + page : FRAG_UNLIMITED;
+}
+
 static void run_one(void *context, uint64_t index)
 {
     batch *all = context;
     const tuning *state = all->state;
+    const frag_tune_point *point = &all->points[index / state->searched_count];
+    const frag_tune_subject *subject = &state->subjects[index % state->searched_count];
     if (is_late(state, !state->is_past_default && index < state->searched_count))
         return;
-    find_outcome(state, &all->points[index / state->searched_count],
-                 &state->subjects[index % state->searched_count], &all->outcomes[index]);
+    find_outcome(state, point, subject, most_of_use(state, point, subject), &all->outcomes[index]);
     frag_progress_add(state->progress, 1);
 }
 
@@ -150,7 +171,9 @@ static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
     for (size_t i = 0; i < state->searched_count; i++) {
         const frag_trace *trace = state->subjects[i].trace;
         score->is_refused = score->is_refused || outcomes[i].is_refused;
+        score->is_given_up = score->is_given_up || outcomes[i].is_given_up;
         score->calls += outcomes[i].calls;
+        score->time_ns += outcomes[i].time_ns;
         if (outcomes[i].is_oom) {
             score->failed++;
             score->unreached +=
@@ -199,7 +222,8 @@ static void show_one(void *context, uint64_t index)
     frag_tune_role role = (frag_tune_role)(index % FRAG_TUNE_ROLE_COUNT);
     frag_tune_subject *subject = &all->state->subjects[index / FRAG_TUNE_ROLE_COUNT];
     if (all->points[role] != NULL && !frag_is_interrupted())
-        find_outcome(all->state, all->points[role], subject, &subject->outcomes[role]);
+        find_outcome(all->state, all->points[role], subject, FRAG_UNLIMITED,
+                     &subject->outcomes[role]);
 }
 
 /* What the policy cannot do with its defaults is an error; that another setting is refused on a

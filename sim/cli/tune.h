@@ -15,11 +15,13 @@ typedef enum frag_tune_goal {
 /* One setting on one trace. */
 typedef struct frag_tune_outcome {
     bool is_done;
-    bool is_refused; /* by the policy */
-    bool is_oom;     /* MIN_CAPACITY: no capacity is enough */
+    bool is_refused;  /* by the policy */
+    bool is_oom;      /* MIN_CAPACITY: no capacity is enough */
+    bool is_given_up; /* MIN_CAPACITY: it needs more than bytes */
     uint64_t oom_event;
     uint64_t bytes; /* peak reserved, or capacity */
     uint64_t calls; /* for memory and address space; MIN_CAPACITY: not counted */
+    double time_ns; /* of these calls, as modelled */
     frag_error error;
 } frag_tune_outcome;
 

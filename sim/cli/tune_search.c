@@ -1,5 +1,6 @@
 #include "sim/cli/tune_search.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ int frag_tune_compare(const frag_tune_point *left, const frag_tune_point *right)
     const frag_tune_score *b = &right->score;
     int order = compare_counts(a->is_refused, b->is_refused);
     order = order != 0 ? order : compare_counts(a->failed, b->failed);
+    order = order != 0 ? order : compare_counts(a->is_given_up, b->is_given_up);
     order = order != 0 ? order : compare_ratios(a->unreached, b->unreached);
     order = order != 0 ? order : compare_ratios(a->size, b->size);
     order = order != 0 ? order : compare_counts(left->changed, right->changed);
@@ -62,8 +64,32 @@ static void count_changed(const searching *state, frag_tune_point *point)
         point->changed += point->choices[i] != 0 ? 1 : 0;
 }
 
-/* Tries those that were not tried yet, as far as the tries last. */
-static void try_points(searching *state, const frag_tune_point *points, size_t count)
+size_t frag_tune_best_within(const frag_tune_found *found, uint32_t changed_max)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < found->count; i++)
+        if (found->points[i].changed <= changed_max &&
+            frag_tune_compare(&found->points[i], &found->points[best]) < 0)
+            best = i;
+    return best;
+}
+
+/* The largest size with which a point of so many axes changed could still matter, for a search that
+ * stands at a point of that score; NULL: it stands nowhere. */
+static double size_of_use(const searching *state, uint32_t changed, const frag_tune_score *at)
+{
+    const frag_tune_found *found = state->found;
+    if (at == NULL || at->failed > 0 || at->is_refused)
+        return INFINITY;
+    const frag_tune_score *as_few = &found->points[frag_tune_best_within(found, changed)].score;
+    if (as_few->failed > 0 || as_few->is_refused)
+        return INFINITY;
+    return at->size > as_few->size ? at->size : as_few->size;
+}
+
+/* Tries those that were not tried yet, as far as the tries last. at: as for size_of_use. */
+static void try_points(searching *state, const frag_tune_point *points, size_t count,
+                       const frag_tune_score *at)
 {
     frag_tune_found *found = state->found;
     size_t first = found->count;
@@ -72,8 +98,14 @@ static void try_points(searching *state, const frag_tune_point *points, size_t c
             continue;
         found->points =
             frag_grow(found->points, &state->capacity, found->count + 1, sizeof *found->points);
-        found->points[found->count] = points[i];
-        count_changed(state, &found->points[found->count++]);
+        frag_tune_point *point = &found->points[found->count];
+        *point = points[i];
+        count_changed(state, point);
+        /* Of those scored before this batch, which are all below first. */
+        size_t count_now = found->count;
+        found->count = first;
+        point->size_of_use = size_of_use(state, point->changed, at);
+        found->count = count_now + 1;
     }
     size_t fresh = found->count - first;
     size_t scored =
@@ -95,7 +127,8 @@ static size_t step(searching *state, size_t current, uint32_t axis)
         values[i] = state->found->points[current];
         values[i].choices[axis] = (uint8_t)i;
     }
-    try_points(state, values, count);
+    frag_tune_score at_current = state->found->points[current].score;
+    try_points(state, values, count, &at_current);
     for (uint32_t i = 0; i < count; i++) {
         size_t at = find(state, &values[i]);
         if (at < state->found->count && is_better(state, at, current))
@@ -154,7 +187,7 @@ static void restart(searching *state)
         while (find(state, &point) < state->found->count && ++draws < DRAWS_MAX);
         if (draws >= DRAWS_MAX)
             return;
-        try_points(state, &point, 1);
+        try_points(state, &point, 1, NULL);
         size_t at = find(state, &point);
         if (at < state->found->count)
             descend(state, at);
@@ -187,19 +220,9 @@ void frag_tune_search(const frag_tune_search_setup *setup, frag_tune_found *foun
     *found = (frag_tune_found){0};
     for (size_t i = 0; i < setup->start_count; i++)
         first[i + 1] = setup->starts[i];
-    try_points(&state, first, setup->start_count + 1);
+    try_points(&state, first, setup->start_count + 1, NULL);
     free(first);
     descend_from_starts(&state, found->count);
     if (found->count > 0 && setup->axis_count > 0)
         restart(&state);
-}
-
-size_t frag_tune_best_within(const frag_tune_found *found, uint32_t changed_max)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < found->count; i++)
-        if (found->points[i].changed <= changed_max &&
-            frag_tune_compare(&found->points[i], &found->points[best]) < 0)
-            best = i;
-    return best;
 }

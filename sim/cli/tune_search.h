@@ -21,11 +21,16 @@ typedef struct frag_tune_score {
     double unreached; /* of those, the shares of events left, added up */
     double size;      /* bytes over the peak requested, mean of the traces that did not */
     uint64_t calls;   /* of the device; after the number of axes that differ from the default */
+    double time_ns;   /* of these calls, where it is modelled; decides nothing */
+    bool is_given_up; /* of size only a bound is known: it is over what was of use */
 } frag_tune_score;
 
 typedef struct frag_tune_point {
     uint8_t choices[FRAG_TUNE_AXES_MAX]; /* index of each axis's value; 0: default */
     uint32_t changed;                    /* axes that are not 0 */
+    /* A larger size is of no use: it is better neither than the point that the search stands at nor
+     * than any with as few axes changed. The score may then say so, and no more (is_given_up). */
+    double size_of_use;
     frag_tune_score score;
 } frag_tune_point;
 
