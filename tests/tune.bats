@@ -117,6 +117,39 @@ END
     [ "$(tuned "$out/row")" -le "$capacity" ]
 }
 
+@test "letting settings go that need more finds the same least capacity" {
+    for sample in pr193400 unet; do
+        ./fraglab tune $S/$sample.pickle.zst --for min-capacity --runs 40 --format jsonl >"$out/row"
+        label=$(grep -oE '"label":"[^"]*"' "$out/row" | head -n 1 | cut -d'"' -f4)
+        [ "$(tuned "$out/row")" = "$(./fraglab min-capacity $S/$sample.pickle.zst --policy "$label" --format jsonl | value capacity_bytes)" ]
+        for other in expandable_segments=true max_split_size_mb=128 max_split_size_mb=512 roundup_power2_divisions=8; do
+            capacity=$(./fraglab min-capacity $S/$sample.pickle.zst --policy pytorch:$other --format jsonl | value capacity_bytes)
+            [ "$(tuned "$out/row")" -le "$capacity" ]
+        done
+    done
+}
+
+@test "nothing on the front of memory and cost is beaten by another run, and it can be drawn" {
+    ./fraglab tune $S/llm-inference.pickle.zst --capacity 2528MiB --runs 100 --format jsonl >"$out/row"
+    front=$(grep -o '"memory_against_cost":.*' "$out/row")
+    mapfile -t calls < <(grep -oE '"device_calls":[0-9]+' <<<"$front" | cut -d: -f2)
+    mapfile -t labels < <(grep -oE '"label":"[^"]*"' <<<"$front" | cut -d'"' -f4)
+    [ "${#labels[@]}" -ge 3 ]
+    before=0
+    for i in "${!labels[@]}"; do
+        ./fraglab run $S/llm-inference.pickle.zst --capacity 2528MiB --policy "${labels[$i]}" --format jsonl >"$out/run"
+        [ "$(value reserved_bytes <"$out/run")" -gt "$before" ]
+        [ "$i" = 0 ] || [ "${calls[$i]}" -lt "${calls[$((i - 1))]}" ]
+        before=$(value reserved_bytes <"$out/run")
+    done
+    grep -q '"modelled_time_ns":null' <<<"$front"
+    ./fraglab tune $S/llm-inference.pickle.zst --capacity 2528MiB --latency docs/latency-example.yaml --runs 100 >"$out/table"
+    grep -q '^less memory costs more time: ' "$out/table"
+    command=$(sed -n 's/^to draw it: /.\//p' "$out/table")
+    eval "$command -o $out/front.csv"
+    [ "$(wc -l <"$out/front.csv")" -ge 4 ]
+}
+
 @test "where nothing fits that is said" {
     ./fraglab tune $S/pr193400.pickle.zst --capacity 100MiB --runs 20 >"$out/table"
     grep -q '^no setting that was tried serves every request$' "$out/table"

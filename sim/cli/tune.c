@@ -247,8 +247,8 @@ static bool show_traces(tuning *state, const frag_tune_found *found, frag_error 
     return true;
 }
 
-static bool tune_policy(tuning *state, const frag_policy_spec *base, bool is_json, FILE *stream,
-                        frag_error *error)
+static bool tune_policy(tuning *state, const frag_arguments *arguments,
+                        const frag_policy_spec *base, bool is_json, FILE *stream, frag_error *error)
 {
     bool has_limit =
         state->goal == FRAG_TUNE_MIN_CAPACITY || state->device.capacity_bytes != FRAG_UNLIMITED;
@@ -274,9 +274,11 @@ static bool tune_policy(tuning *state, const frag_policy_spec *base, bool is_jso
     }
     frag_progress_hide(state->progress);
     if (ok && found.count > 0 && !frag_is_interrupted()) {
-        frag_tuned tuned = {.goal = state->goal,
+        frag_tuned tuned = {.arguments = arguments,
+                            .goal = state->goal,
                             .capacity_bytes = state->device.capacity_bytes,
                             .seed = state->seed,
+                            .has_latency = state->device.latency != NULL,
                             .is_timed = state->is_timed,
                             .space = &state->space,
                             .found = &found,
@@ -375,7 +377,7 @@ static int tune_command(const frag_arguments *arguments)
         for (size_t i = 0; ok && i < state.policies.count && !frag_is_interrupted(); i++) {
             if (i > 0 && !is_json)
                 fputc('\n', stream);
-            ok = tune_policy(&state, &state.policies.specs[i], is_json, stream, &error);
+            ok = tune_policy(&state, arguments, &state.policies.specs[i], is_json, stream, &error);
         }
         frag_progress_end(state.progress);
     }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "sim/cli/command.h"
 #include "sim/cli/tune_space.h"
 #include "sim/run.h"
 
@@ -41,15 +42,27 @@ typedef struct frag_tune_subject {
 } frag_tune_subject;
 
 typedef struct frag_tuned {
+    const frag_arguments *arguments;
     frag_tune_goal goal;
     uint64_t capacity_bytes;
     uint64_t seed;
-    bool is_timed; /* --seconds ended the search: another machine can find another setting */
+    bool has_latency; /* time is modelled */
+    bool is_timed;    /* --seconds ended the search: another machine can find another setting */
     const frag_tune_space *space;
     const frag_tune_found *found;
     const frag_tune_subject *subjects;
     size_t subject_count;
 } frag_tuned;
+
+/* The settings that serve every request and that nothing tried beats in both memory and cost,
+ * device calls or their modelled time: ascending memory, descending cost. The caller frees *points.
+ */
+size_t frag_tune_front(const frag_tune_found *found, bool is_by_time,
+                       const frag_tune_point ***points);
+
+/* The command that draws these points and the default on the first trace. */
+void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
+                             size_t count, frag_text *command);
 
 void frag_tune_print_table(FILE *stream, const frag_tuned *tuned);
 void frag_tune_print_json(FILE *stream, const frag_tuned *tuned);

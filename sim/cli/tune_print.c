@@ -195,6 +195,46 @@ static void print_front(FILE *stream, const frag_tuned *tuned)
     print_grid(stream, &table);
 }
 
+/* ---- memory against its cost */
+
+static const char *cost_text(const frag_tuned *tuned, const frag_tune_point *point,
+                             char text[FRAG_BYTES_TEXT_MAX])
+{
+    if (!tuned->has_latency)
+        return frag_count_text(point->score.calls, text);
+    snprintf(text, FRAG_BYTES_TEXT_MAX, "%.2f ms", point->score.time_ns / 1e6);
+    return text;
+}
+
+/* One setting that is best in both says nothing more than the tables before. */
+static void print_costs(FILE *stream, const frag_tuned *tuned)
+{
+    const frag_tune_point **points;
+    size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
+    grid table = {.columns = 3, .is_last_text = true};
+    frag_text text = {0};
+    char cell[FRAG_BYTES_TEXT_MAX];
+    if (count > 1) {
+        fprintf(stream,
+                "\nless memory costs more %s: nothing that was tried is better in both than\n\n",
+                tuned->has_latency ? "time" : "device calls");
+        add_cell(&table, "over bound");
+        add_cell(&table, tuned->has_latency ? "modelled time" : "device calls");
+        add_cell(&table, "setting");
+        for (size_t i = 0; i < count; i++) {
+            add_cell(&table, change_text(1, points[i]->score.size, cell));
+            add_cell(&table, cost_text(tuned, points[i], cell));
+            setting_with_fraction(tuned, points[i], &text);
+            add_cell(&table, text.bytes);
+        }
+        print_grid(stream, &table);
+        frag_tune_front_command(tuned, points, count, &text);
+        fprintf(stream, "\nto draw it: %s\n", text.bytes);
+    }
+    frag_text_destroy(&text);
+    free(points);
+}
+
 /* ---- sentences */
 
 static void add_advised(frag_text *remarks, const frag_tune_subject *subject, const char *name)
@@ -291,6 +331,8 @@ void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
         fputc('\n', stream);
         print_front(stream, tuned);
     }
+    if (tuned->goal == FRAG_TUNE_PEAK)
+        print_costs(stream, tuned);
     print_remarks(stream, tuned);
 }
 
@@ -366,6 +408,25 @@ static void add_front(frag_json *json, const frag_tuned *tuned)
     }
 }
 
+static void add_costs(frag_json *json, const frag_tuned *tuned)
+{
+    const frag_tune_point **points;
+    size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
+    frag_json_array(json, "memory_against_cost");
+    for (size_t i = 0; i < count && tuned->goal == FRAG_TUNE_PEAK; i++) {
+        frag_json *item = frag_json_create();
+        add_point(item, tuned, points[i]);
+        frag_json_ratio(item, "over_bound", points[i]->score.size);
+        frag_json_number(item, "device_calls", points[i]->score.calls);
+        if (tuned->has_latency)
+            frag_json_number(item, "modelled_time_ns", (uint64_t)(points[i]->score.time_ns + 0.5));
+        else
+            frag_json_null(item, "modelled_time_ns");
+        frag_json_append(json, "memory_against_cost", item);
+    }
+    free(points);
+}
+
 void frag_tune_print_json(FILE *stream, const frag_tuned *tuned)
 {
     frag_json *json = frag_json_create();
@@ -382,5 +443,6 @@ void frag_tune_print_json(FILE *stream, const frag_tuned *tuned)
     add_point(json, tuned, &tuned->found->points[tuned->found->best]);
     add_traces(json, tuned);
     add_front(json, tuned);
+    add_costs(json, tuned);
     frag_json_write(json, stream, false);
 }
