@@ -19,6 +19,7 @@ static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t byte
                                               .list = list,
                                               .number = frag_pytorch_next_number(policy)};
     policy->reserved_bytes += bytes;
+    frag_pytorch_note_most(&policy->met->segment_max, bytes);
     frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, &policy->lists[list]);
     if (pool != NULL)
         pool->device_count++;
@@ -38,6 +39,31 @@ uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded)
     return frag_align_up(rounded, FRAG_PYTORCH_SEGMENT_ROUND);
 }
 
+/* Is a size below the split limit? */
+static bool is_below_split(const frag_policy *policy, uint64_t bytes)
+{
+    bool is_below = bytes < policy->settings.max_split_bytes;
+    if (is_below)
+        frag_pytorch_note_most(&policy->met->below_split_max, bytes);
+    else
+        frag_pytorch_note_least(&policy->met->over_split_min, bytes);
+    return is_below;
+}
+
+/* With a split limit: is the block on the other side of it, or far larger than an oversize request?
+ */
+static bool is_unfit(const frag_policy *policy, uint64_t rounded, uint64_t bytes)
+{
+    if (is_below_split(policy, rounded))
+        return !is_below_split(policy, bytes);
+    bool is_over = bytes >= rounded + policy->settings.non_split_rounding_bytes;
+    if (is_over)
+        frag_pytorch_note_least(&policy->met->over_slack_min, bytes - rounded);
+    else
+        frag_pytorch_note_most(&policy->met->within_slack_max, bytes - rounded);
+    return is_over;
+}
+
 uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
                            uint64_t rounded, bool may_grow)
 {
@@ -52,12 +78,9 @@ uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *l
             return FRAG_PYTORCH_NONE;
     }
     uint64_t limit = policy->settings.max_split_bytes;
-    if (FRAG_UNLIKELY(limit != FRAG_UNLIMITED)) {
-        uint64_t bytes = policy->blocks[id].bytes;
-        if (rounded < limit ? bytes >= limit
-                            : bytes >= rounded + policy->settings.non_split_rounding_bytes)
-            return FRAG_PYTORCH_NONE;
-    }
+    if (FRAG_UNLIKELY(limit != FRAG_UNLIMITED) &&
+        is_unfit(policy, rounded, policy->blocks[id].bytes))
+        return FRAG_PYTORCH_NONE;
     return id;
 }
 
@@ -73,10 +96,21 @@ static bool is_over(uint64_t limit, const frag_policy *policy, uint64_t bytes)
     return limit != FRAG_UNLIMITED && policy->reserved_bytes + bytes > limit;
 }
 
+static bool is_over_limit(const frag_policy *policy, uint64_t bytes)
+{
+    uint64_t wanted = policy->reserved_bytes + bytes;
+    bool is = is_over(policy->limit_bytes, policy, bytes);
+    if (is)
+        frag_pytorch_note_least(&policy->met->over_limit_min, wanted);
+    else
+        frag_pytorch_note_most(&policy->met->within_limit_max, wanted);
+    return is;
+}
+
 /* New memory from the device: bytes for a segment, or pages for the rounded request. */
 static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_t rounded)
 {
-    if (is_over(policy->limit_bytes, policy, bytes))
+    if (is_over_limit(policy, bytes))
         return FRAG_PYTORCH_NONE;
     if (is_over(policy->throw_bytes, policy, bytes)) {
         policy->is_rejected = true;
@@ -115,13 +149,19 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     const frag_pytorch_list *list = &policy->lists[number];
     uint32_t version = policy->settings.version;
     uint64_t bytes = frag_pytorch_segment_bytes(policy, rounded);
+    /* is_split_off asks this too, of whatever comes back. */
+    if (policy->settings.max_split_bytes != FRAG_UNLIMITED)
+        is_below_split(policy, rounded);
+    frag_pytorch_note_most(&policy->met->asked_max, policy->reserved_bytes);
     if (policy->is_gc_armed)
         frag_pytorch_collect_garbage(policy);
     policy->is_rejected = false;
     *is_listed = false;
     uint32_t id = grow(policy, number, bytes, rounded);
-    if (policy->is_rejected)
+    if (policy->is_rejected) {
+        policy->met->has_failed = true;
         return FRAG_PYTORCH_NONE;
+    }
     if (id == FRAG_PYTORCH_NONE && version >= 211) {
         id = frag_pytorch_fall_back(policy, list, rounded);
         *is_listed = id != FRAG_PYTORCH_NONE;
@@ -139,6 +179,7 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     }
     if (id == FRAG_PYTORCH_NONE && !policy->is_rejected)
         frag_pytorch_note_event(policy, FRAG_PYTORCH_OOM);
+    policy->met->has_failed |= id == FRAG_PYTORCH_NONE;
     return id;
 }
 
@@ -342,9 +383,10 @@ static void arm_collection(frag_policy *policy)
 static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
 {
     /* From 2.10 on a fraction of 1 lifts the limit; before, the whole card is one. */
-    bool is_whole = limit_bytes >= policy->device->capacity_bytes;
+    bool is_whole = frag_device_is_filled_by(policy->device, limit_bytes);
     policy->limit_bytes =
         is_whole && policy->settings.version >= 210 ? FRAG_UNLIMITED : limit_bytes;
+    policy->met->has_changed = true;
     arm_collection(policy);
 }
 
@@ -364,6 +406,7 @@ static bool pytorch_configure(frag_policy *policy, const char *text, frag_error 
     if (!frag_pytorch_conf_parse(&settings, text, error))
         return false;
     policy->settings = settings;
+    policy->met->has_changed = true;
     arm_collection(policy);
     set_throw(policy);
     return true;
@@ -411,8 +454,10 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
                           uint32_t block_count)
 {
     if (frag_device_adopt(policy->device, segment->address, segment->bytes, segment->is_growing) !=
-        FRAG_DEVICE_OK)
+        FRAG_DEVICE_OK) {
+        policy->met->has_failed = true;
         return false;
+    }
     uint32_t list =
         frag_pytorch_list_of(policy, segment->pool, segment->is_small_pool, segment->stream);
     uint32_t whole = FRAG_PYTORCH_NONE;
@@ -485,8 +530,9 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     size_t of_block = sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) +
                       5 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
-    return sizeof(frag_policy) + blocks * of_block + (size_t)lists * sizeof(frag_pytorch_list) +
-           limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
+    return sizeof(frag_policy) + sizeof(frag_pytorch_met) + blocks * of_block +
+           (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * of_pool +
+           use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
            2 * frag_ordered_table_bytes(limits->pool_count) +
            2 * frag_ordered_table_bytes(limits->stream_count) +
@@ -565,6 +611,10 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
                                       error))
         return NULL;
     policy->device = setup->device;
+    policy->met = frag_arena_take(setup->arena, 1, sizeof *policy->met);
+    *policy->met = (frag_pytorch_met){.over_split_min = FRAG_UNLIMITED,
+                                      .over_slack_min = FRAG_UNLIMITED,
+                                      .over_limit_min = FRAG_UNLIMITED};
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;
     policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
@@ -598,6 +648,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
             return NULL;
         }
         pytorch_set_limit(policy, (uint64_t)(policy->settings.memory_fraction * (double)capacity));
+        policy->met->has_changed = false;
     }
     return policy;
 }
@@ -630,4 +681,7 @@ const frag_policy_ops frag_policy_pytorch = {
     .rounded = pytorch_rounded,
     .walk = frag_pytorch_walk,
     .check = frag_pytorch_check,
+    .terms = frag_pytorch_terms,
+    .met = frag_pytorch_tell_met,
+    .repeats = frag_pytorch_repeats,
 };

@@ -127,6 +127,7 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
     uint64_t limit = policy->settings.max_split_bytes;
     if (limit == FRAG_UNLIMITED)
         return false;
+    policy->met->has_released = true;
     uint64_t wanted = bytes > limit ? bytes : limit;
     uint32_t id = FRAG_PYTORCH_NONE;
     if (frag_free_index_best(&list->index, wanted, &id) && !is_expandable(&policy->blocks[id])) {
@@ -169,6 +170,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
 {
     if (policy->reserved_bytes <= policy->gc_mark_bytes)
         return;
+    policy->met->has_collected = true;
     uint64_t target = policy->reserved_bytes - policy->gc_mark_bytes;
     uint64_t released = 0;
     collection all = {0, 0};

@@ -80,6 +80,25 @@ typedef struct frag_pytorch_use {
 
 typedef struct frag_pytorch_stats frag_pytorch_stats; /* pytorch_stats.c */
 
+/* How near a run came to what its settings limit; see pytorch_repeat.c. Sizes in bytes; a least one
+ * is FRAG_UNLIMITED when there was none, a largest one 0. */
+typedef struct frag_pytorch_met {
+    uint64_t segment_max;      /* largest segment that was had whole */
+    uint64_t below_split_max;  /* largest size that was found to be below max_split_size */
+    uint64_t over_split_min;   /* smallest that was not */
+    uint64_t within_slack_max; /* largest surplus with which an oversize block was reused */
+    uint64_t over_slack_min;   /* smallest with which none was */
+    uint64_t asked_max; /* most reserved bytes when more were wanted: garbage is looked for */
+    uint64_t within_limit_max; /* most reserved bytes that were within the memory limit */
+    uint64_t over_limit_min;   /* least that were not */
+    bool has_collected;        /* garbage */
+    bool has_released;         /* oversize blocks, or tried to */
+    bool has_failed;           /* a request */
+    bool has_changed;          /* settings or limit, after the start */
+} frag_pytorch_met;
+
+_Static_assert(sizeof(frag_pytorch_met) <= sizeof(frag_policy_met), "what was met fits");
+
 struct frag_policy {
     frag_pytorch_settings settings;
     frag_device *device;
@@ -91,6 +110,7 @@ struct frag_policy {
     frag_pytorch_block *blocks;
     frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
     frag_pytorch_stats *stats; /* NULL: not kept */
+    frag_pytorch_met *met;
     /* Of each block, and seldom needed, so kept apart. Free: the count of searches when it became
      * so (garbage collection); unmapped: the next unmapped block of the list. */
     uint32_t *ages;
@@ -352,6 +372,23 @@ static inline void frag_pytorch_note_event(frag_policy *policy, frag_pytorch_eve
 
 void frag_pytorch_walk(const frag_policy *policy, frag_span_visitor *visit, void *context);
 bool frag_pytorch_check(const frag_policy *policy, frag_error *error);
+
+/* ---- pytorch_repeat.c: as policy.h says of terms, met and repeats */
+
+bool frag_pytorch_terms(const frag_option_value *values, const char *recorded_version,
+                        frag_policy_terms *terms);
+void frag_pytorch_tell_met(const frag_policy *policy, frag_policy_met *met);
+bool frag_pytorch_repeats(const frag_policy_pair *pair);
+
+static inline void frag_pytorch_note_most(uint64_t *most, uint64_t bytes)
+{
+    *most = bytes > *most ? bytes : *most;
+}
+
+static inline void frag_pytorch_note_least(uint64_t *least, uint64_t bytes)
+{
+    *least = bytes < *least ? bytes : *least;
+}
 
 /* ---- pytorch_message.c */
 

@@ -325,6 +325,18 @@ uint64_t frag_device_capacity(frag_device *device)
     return device->capacity_bytes;
 }
 
+bool frag_device_is_filled_by(frag_device *device, uint64_t bytes)
+{
+    bool is_filled = bytes >= device->capacity_bytes;
+    if (bytes == FRAG_UNLIMITED)
+        return is_filled;
+    if (is_filled && bytes + 1 < device->refused_need_min_bytes)
+        device->refused_need_min_bytes = bytes + 1;
+    if (!is_filled && bytes + 1 > device->need_max_bytes)
+        device->need_max_bytes = bytes + 1;
+    return is_filled;
+}
+
 void frag_device_destroy(frag_device *device)
 {
     if (device == NULL)

@@ -212,6 +212,10 @@ static inline void frag_device_for_all(frag_device *device)
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */
 uint64_t frag_device_capacity(frag_device *device);
 
+/* Is the capacity at most so many bytes? A question about the capacity that other capacities have
+ * the same answer to, which is noted. */
+bool frag_device_is_filled_by(frag_device *device, uint64_t bytes);
+
 void frag_device_destroy(frag_device *device);
 const char *frag_device_call_name(frag_device_call call);
 /* Does it ask for memory or address space, or give some back? The others look and wait. */

@@ -15,7 +15,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 4
+#define FRAG_POLICY_ABI 5
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -132,6 +132,29 @@ typedef struct frag_policy_setup {
      * the policy serves requests as they come. */
     const frag_policy_plan *plan;
 } frag_policy_setup;
+
+/* ---- runs that need not be made, because one with other options must be the same. Each policy
+ * defines its own behind these words. */
+
+/* What option values come to. */
+typedef struct frag_policy_terms {
+    uint64_t words[40];
+} frag_policy_terms;
+
+/* What a run has met: how near it came to the limits that the options set. */
+typedef struct frag_policy_met {
+    uint64_t words[16];
+} frag_policy_met;
+
+/* Two runs of one trace on devices of one capacity. */
+typedef struct frag_policy_pair {
+    const frag_policy_terms *terms; /* of the run that was made */
+    const frag_policy_met *met;
+    const frag_policy_terms *other; /* of the one that was not */
+    uint64_t capacity_bytes;        /* FRAG_UNLIMITED: none */
+    const uint64_t *sizes;          /* of all requests of the trace, each at least once */
+    size_t size_count;
+} frag_policy_pair;
 
 /* ---- private pools: what the program does with one */
 typedef enum frag_pool_change {
@@ -251,6 +274,13 @@ typedef struct frag_policy_ops {
     frag_policy_plan *(*plan)(const frag_policy_plan_setup *setup, frag_error *error);
     void (*plan_facts)(const frag_policy_plan *plan, frag_policy_plan_facts *facts);
     void (*plan_destroy)(frag_policy_plan *plan);
+    /* All three, or none. terms: false when the values do not fit. met: of a run at its end.
+     * repeats: true proves that both runs make the same device calls, grants and OOM messages;
+     * false says nothing. */
+    bool (*terms)(const frag_option_value *values, const char *recorded_version,
+                  frag_policy_terms *terms);
+    void (*met)(const frag_policy *policy, frag_policy_met *met);
+    bool (*repeats)(const frag_policy_pair *pair);
 } frag_policy_ops;
 
 #define FRAG_POOL_ALL UINT32_MAX

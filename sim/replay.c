@@ -450,17 +450,22 @@ static void name_streams_and_pools(const frag_trace *trace, frag_policy_setup *s
     setup->pool_ids = trace->pool_count > 0 ? trace->pool_ids : &default_pool;
 }
 
+const char *frag_recorded_version(const frag_recording *recording)
+{
+    const char *version = frag_recording_get(recording, "torch.version_hint");
+    return version != NULL ? version : "";
+}
+
 frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
                                         const frag_policy_ops *ops, const frag_option_value *values,
                                         const frag_policy_plan *plan, frag_arena_spare *spare,
                                         frag_device *device, frag_error *error)
 {
-    frag_policy_setup setup = {
-        .values = values, .device = device, .recorded_version = "", .plan = plan};
+    frag_policy_setup setup = {.values = values,
+                               .device = device,
+                               .recorded_version = frag_recorded_version(recording),
+                               .plan = plan};
     count_limits(trace, ops, &setup.limits);
-    const char *version = frag_recording_get(recording, "torch.version_hint");
-    if (version != NULL)
-        setup.recorded_version = version;
     size_t bytes = ops->arena_bytes(&setup.limits, values) +
                    ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
     frag_arena arena;

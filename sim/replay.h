@@ -167,7 +167,13 @@ void frag_replay_finish(frag_replay *replay, frag_replay_result *result);
  * address; nothing happens where it does not listen (`prefer` in sim/policy.h). */
 void frag_replay_prefer(frag_replay *replay, uint64_t address);
 
+/* The release of the program's library, for policies that follow it: "2.9"; "": not known. */
+const char *frag_recorded_version(const frag_recording *recording);
+
 /* ---- looking at where the run stands */
+
+/* Where the run has met the limits that its options set; nothing when the policy does not tell. */
+void frag_replay_met(const frag_replay *replay, frag_policy_met *met);
 
 /* What the program was told when it ran out of memory last, where notes are taken; "" when it has
  * not, or the policy has no words for it. Good until the next step. */

@@ -129,6 +129,13 @@ void frag_replay_stats(const frag_replay *replay, frag_stat_visitor *visit, void
         replay->ops->stats(replay->policy, visit, context);
 }
 
+void frag_replay_met(const frag_replay *replay, frag_policy_met *met)
+{
+    *met = (frag_policy_met){{0}};
+    if (replay->ops->met != NULL)
+        replay->ops->met(replay->policy, met);
+}
+
 const char *frag_replay_oom_message(const frag_replay *replay)
 {
     return replay->oom_message;

@@ -133,6 +133,7 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
         };
         uint64_t start = options->clock_ns != NULL ? options->clock_ns() : 0;
         ok = frag_replay_run(replay, &replay_options, &result->replay, error);
+        frag_replay_met(replay, &result->met);
         result->wall_ns = options->clock_ns != NULL ? options->clock_ns() - start : 0;
     }
     keep_device(result, device, spec, segments != NULL);

@@ -70,7 +70,8 @@ typedef struct frag_run_result {
     uint64_t need_max_bytes;
     uint64_t refused_need_min_bytes;
     bool is_capacity_read;
-    uint64_t wall_ns; /* of the counting pass */
+    frag_policy_met met; /* where the policy has met: what other options would give this run */
+    uint64_t wall_ns;    /* of the counting pass */
     bool has_plan;
     frag_policy_plan_facts plan;
 } frag_run_result;

@@ -17,6 +17,8 @@ static const frag_command_option options[] = {
     {.name = "counts-only",
      .help = "leave out what needs a second replay: decomposition_at_peak and the holes at the "
              "peak"},
+    {.name = "replay-all",
+     .help = "replay what must be the same as another run too; the output is the same, later"},
     {.name = "jobs",
      .letter = 'j',
      .argument = "N",
@@ -78,7 +80,8 @@ static bool lead(const frag_arguments *arguments, const frag_ranks *ranks, frag_
 
 static int sweep_command(const frag_arguments *arguments)
 {
-    frag_sweep_job job = {.has_counts_only = frag_arguments_has(arguments, "counts-only")};
+    frag_sweep_job job = {.has_counts_only = frag_arguments_has(arguments, "counts-only"),
+                          .is_all_replayed = frag_arguments_has(arguments, "replay-all")};
     frag_ranks ranks;
     frag_error error = {0};
     if (!frag_ranks_join(&ranks, &error))

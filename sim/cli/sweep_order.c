@@ -188,8 +188,8 @@ void frag_sweep_order_fail(frag_sweep_order *order, const frag_error *error)
 bool frag_sweep_order_is_done(frag_sweep_order *order)
 {
     pthread_mutex_lock(&order->lock);
-    bool is_done = order->is_over && (order->is_broken || frag_is_interrupted() ||
-                                      order->back == order->next.number);
+    bool is_done = order->is_over &&
+                   (order->is_broken || frag_is_interrupted() || order->back == order->next.number);
     pthread_mutex_unlock(&order->lock);
     return is_done;
 }

@@ -13,7 +13,8 @@
 /* One row: a capacity. */
 typedef struct cell {
     bool is_ok;
-    bool is_concluded; /* not replayed: another capacity has the same run */
+    bool is_concluded; /* not replayed: another run is the same */
+    bool is_done;
     frag_run_result result;
     frag_error error;
 } cell;
@@ -26,28 +27,10 @@ typedef struct working {
     const frag_policy_spec *spec;
     frag_policy_spec resolved;
     frag_arena_spare *spare;
+    frag_sweep_known *known;
+    frag_sweep_key key;
     cell *cells;
 } working;
-
-/* Would a run on that capacity make the very same calls, with the very same answers? After an OOM
- * the row also tells what was free, and that is another number for every capacity. */
-static bool gives_the_same(const frag_run_result *result, uint64_t capacity)
-{
-    return !result->is_capacity_read && result->replay.failed_requests == 0 &&
-           capacity >= result->need_max_bytes && capacity < result->refused_need_min_bytes;
-}
-
-/* The run of another capacity of the unit, when this one must give the same. */
-static const cell *find_equal(const working *state, size_t before, uint64_t capacity)
-{
-    for (size_t i = state->unit->first_capacity; i < before; i++) {
-        const frag_run_result *result = &state->cells[i].result;
-        uint64_t own = state->job->experiment.capacities[i];
-        if (state->cells[i].is_ok && (own == capacity || gives_the_same(result, capacity)))
-            return &state->cells[i];
-    }
-    return NULL;
-}
 
 static void run_cell(const working *state, size_t index)
 {
@@ -58,14 +41,15 @@ static void run_cell(const working *state, size_t index)
                             .is_layout_skipped = state->job->has_counts_only,
                             .is_interrupted = frag_is_interrupted,
                             .spare = state->spare};
-    const cell *equal = find_equal(state, index, device.capacity_bytes);
-    if (equal != NULL) {
-        into->result = equal->result;
+    if (!state->job->is_all_replayed &&
+        frag_sweep_known_find(state->known, &state->key, device.capacity_bytes, &into->result)) {
         into->is_concluded = into->is_ok = true;
         return;
     }
     into->is_ok = frag_run(&state->of->recording, state->trace, state->resolved.ops,
                            state->resolved.values, &device, &run, &into->result, &into->error);
+    if (into->is_ok && !into->result.replay.is_interrupted)
+        frag_sweep_known_add(state->known, &state->key, device.capacity_bytes, &into->result);
 }
 
 /* A combination that the policy refuses is a row too: the file's order must not depend on it. */
@@ -109,24 +93,34 @@ static void write_cell(const working *state, size_t index, FILE *stream)
     frag_result_write(FRAG_RESULT_JSONL, stream, &row);
 }
 
-/* An interrupt ends the rows at a row's end, like every other end. */
-static void run_cells(working *state, const frag_error *refused, frag_sweep_rows *rows,
-                      FILE *stream)
+/* Units that are worked on at the same time can turn out to be the same: each begins with another
+ * capacity, so that it finds the runs of the others. */
+static void run_cells(const working *state, const frag_error *refused)
 {
-    size_t count = state->job->experiment.capacity_count;
-    for (size_t i = state->unit->first_capacity; i < count; i++) {
-        cell *into = &state->cells[i];
-        if (frag_is_interrupted())
-            return;
+    size_t first = state->unit->first_capacity;
+    size_t count = state->job->experiment.capacity_count - first;
+    size_t start = (size_t)(state->unit->number % 8) * count / 8;
+    for (size_t i = 0; i < count && !frag_is_interrupted(); i++) {
+        size_t index = first + (start + i) % count;
+        cell *into = &state->cells[index];
         into->error = *refused;
         if (refused->code == FRAG_E_NONE)
-            run_cell(state, i);
-        if (into->is_ok && into->result.replay.is_interrupted)
+            run_cell(state, index);
+        into->is_done = !into->is_ok || !into->result.replay.is_interrupted;
+        frag_progress_add(state->job->progress, 1);
+    }
+}
+
+/* An interrupt ends the rows at a row's end, like every other end. */
+static void write_cells(const working *state, frag_sweep_rows *rows, FILE *stream)
+{
+    for (size_t i = state->unit->first_capacity; i < state->job->experiment.capacity_count; i++) {
+        const cell *from = &state->cells[i];
+        if (!from->is_done)
             return;
         write_cell(state, i, stream);
         rows->count++;
-        rows->replayed += into->is_ok && !into->is_concluded ? 1 : 0;
-        frag_progress_add(state->job->progress, 1);
+        rows->replayed += from->is_ok && !from->is_concluded ? 1 : 0;
     }
     rows->is_whole = true;
 }
@@ -141,6 +135,7 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
         .trace = &job->recordings[unit->file].recording.traces[unit->trace],
         .spec = &job->experiment.policies[unit->policy],
         .spare = frag_arena_spare_create(),
+        .known = job->recordings[unit->file].known[unit->trace],
         .cells = frag_alloc(job->experiment.capacity_count, sizeof *state.cells),
     };
     frag_error refused = {0};
@@ -149,7 +144,12 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
     FRAG_ASSERT(stream != NULL);
     bool is_resolved =
         frag_inputs_resolve(state.spec, &state.of->recording, &state.resolved, &refused);
-    run_cells(&state, &refused, rows, stream);
+    bool is_own = !state.spec->wants_recorded && !state.spec->wants_env;
+    if (is_resolved)
+        frag_sweep_key_make(state.known, unit->policy, state.resolved.ops, state.resolved.values,
+                            is_own ? state.spec->values : NULL, &state.key);
+    run_cells(&state, &refused);
+    write_cells(&state, rows, stream);
     FRAG_ASSERT(fclose(stream) == 0);
     if (is_resolved)
         frag_policy_spec_destroy(&state.resolved);
@@ -200,6 +200,9 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
     if (!of->is_loaded && frag_inputs_load(job->experiment.traces[file], FRAG_FORMAT_AUTO, false,
                                            &of->recording, error)) {
         of->is_loaded = true;
+        of->known = frag_alloc(of->recording.trace_count, sizeof *of->known);
+        for (uint32_t i = 0; i < of->recording.trace_count; i++)
+            of->known[i] = frag_sweep_known_create(&of->recording, &of->recording.traces[i]);
         of->is_recorder_known = frag_inputs_recorded_by(&of->recording, of->recorded_by) != NULL;
     }
     bool ok = of->is_loaded;
@@ -214,6 +217,9 @@ void frag_sweep_let_go(frag_sweep_job *job, uint32_t file)
     pthread_mutex_lock(&job->lock);
     of->users--;
     if (of->users == 0) {
+        for (uint32_t i = 0; i < of->recording.trace_count; i++)
+            frag_sweep_known_destroy(of->known[i]);
+        free(of->known);
         frag_recording_destroy(&of->recording);
         of->is_loaded = false;
     }

@@ -8,6 +8,7 @@
 #include "sim/base/text.h"
 #include "sim/cli/experiment.h"
 #include "sim/cli/inputs.h"
+#include "sim/cli/sweep_known.h"
 
 typedef struct frag_sweep_unit {
     uint64_t number; /* counts those that are handed out, in order of the rows */
@@ -29,6 +30,7 @@ typedef struct frag_sweep_recording {
     frag_recording recording;
     char recorded_by[64];
     bool is_recorder_known;
+    frag_sweep_known **known; /* of each trace */
     bool is_loaded;
     uint32_t users;
 } frag_sweep_recording;
@@ -37,6 +39,7 @@ typedef struct frag_sweep_recording {
 typedef struct frag_sweep_job {
     frag_experiment experiment;
     bool has_counts_only;
+    bool is_all_replayed; /* nothing is concluded from another run */
     frag_progress *progress;
     pthread_mutex_t lock;             /* of the recordings */
     frag_sweep_recording *recordings; /* one for each of the experiment's traces */
