@@ -374,8 +374,9 @@ static const rule rules[] = {
      .frameworks = BIT(PYTORCH_MPS),
      .action = "find-others",
      .gain = GAIN_UNKNOWN,
-     .text = "The GPU shares the computer's memory: close what holds it, or end other Python "
-             "processes that use it"},
+     .text = "Much of it is not PyTorch's: compiled graphs and libraries that use Metal in the "
+             "same process. Start the process anew, let shapes repeat (each compiles a graph that "
+             "is kept), and close other programs, with which the GPU shares memory"},
     {.verdicts = FOR(OTHER_MEMORY),
      .frameworks = ALL & ~BIT(PYTORCH_MPS),
      .action = "other-device",

@@ -17,6 +17,7 @@ enum {
     HOST_REACH = 200, /* from the mark of a host message to its size */
     CAPTURES_MAX = 4,
     TELLING_FIGURES = 3, /* so many make a message without its head */
+    CUT_LETTERS = 3,     /* so many of a name tell it where the text is cut off */
     BYTES = 256
 };
 
@@ -64,11 +65,21 @@ static size_t capture(char kind, const char *text, frag_amount *amount)
                          : frag_message_shape(text, amount);
 }
 
+/* The text ends within the name that follows a figure, and what there is of it is right. */
+static bool is_cut_off(const char *pattern, const char *text, size_t letters)
+{
+    return letters >= CUT_LETTERS && text[strspn(text, "\n")] == '\0' &&
+           pattern[strspn(pattern, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
 /* At text, without regard to line ends. At most one level deep: a pattern has one *. */
 static bool match_pattern(const char *pattern, const char *text, match *found)
 {
     size_t at = 0;
+    size_t letters = 0; /* since the last figure */
     for (; *pattern != '\0'; pattern++) {
+        if (found->capture_count > 0 && is_cut_off(pattern, text + at, letters))
+            break;
         if (at > 0 && text[at] == '\n')
             at++;
         if (*pattern == '*') {
@@ -89,8 +100,10 @@ static bool match_pattern(const char *pattern, const char *text, match *found)
                 return false;
             found->capture_count++;
             at += taken;
+            letters = 0;
         } else if (text[at] == *pattern) {
             at++;
+            letters++;
         } else {
             return false;
         }

@@ -238,7 +238,10 @@ static void decide_mps(const case_file *file)
     char d[FRAG_BYTES_TEXT_MAX];
     const frag_amount *free = &file->figures[FRAG_FIGURE_FREE];
     bool fits = free->bytes >= more(file->requested, free->slack_bytes);
-    bool is_others = others >= allocated;
+    uint64_t limit = file->figures[FRAG_FIGURE_LIMIT].bytes;
+    /* Much, and enough: without it the request would fit. */
+    bool is_others =
+        others >= allocated || (others >= limit / 5 && more(allocated, file->requested) <= limit);
     decide(file,
            fits        ? FRAG_OOM_VERDICT_PLATFORM
            : is_others ? FRAG_OOM_VERDICT_OTHER_MEMORY
@@ -247,9 +250,10 @@ static void decide_mps(const case_file *file)
            : others > allocated / 2 || fits ? FRAG_CONFIDENCE_MEDIUM
                                             : FRAG_CONFIDENCE_HIGH);
     frag_text_add(because,
-                  "PyTorch holds %s, others %s, and %s more is over the %s that MPS allows.",
+                  "PyTorch's allocator holds %s, what else uses Metal here %s, and %s more is over "
+                  "the %s that MPS allows.",
                   text_of(allocated, a), text_of(others, b), text_of(file->requested, c),
-                  text_of(file->figures[FRAG_FIGURE_LIMIT].bytes, d));
+                  text_of(limit, d));
 }
 
 /* A limit that the program set itself, below what the device has. Returns whether it was that. */

@@ -115,7 +115,10 @@ static void print_figures(FILE *stream, const frag_explained *explained)
     print_figure(stream, "free", figures[FRAG_FIGURE_FREE],
                  is_cache ? "left for the cache" : "on the device");
     if (figures[FRAG_FIGURE_OTHERS].bytes > 0)
-        print_figure(stream, "others", figures[FRAG_FIGURE_OTHERS], "held by other programs");
+        print_figure(stream, "others", figures[FRAG_FIGURE_OTHERS],
+                     best != NULL && best->framework == FRAG_FRAMEWORK_PYTORCH_MPS
+                         ? "in Metal, beside PyTorch's allocator"
+                         : "held by other programs");
     print_figure(stream, "elsewhere", diagnosis->outside,
                  "neither free nor the allocator's: driver, libraries, other programs");
 }
