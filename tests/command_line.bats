@@ -283,3 +283,8 @@ fails() {
     fails 2 "--label: 'a?b' holds a control character; write one line of text" run "$trace" --policy pytorch --label $'a\nb'
     fails 2 "--label: the label is empty; write a name for the row" run "$trace" --policy pytorch --label ''
 }
+
+@test "a message without quotes and an unknown command of a group are told what to do" {
+    fails 2 "unexpected argument 'of'; a message of several words stands in quotes; see 'fraglab explain --help'" explain CUDA out of memory
+    ./fraglab plot something-else 2>&1 | grep -q "expected timeline, .* or "
+}

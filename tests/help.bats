@@ -95,4 +95,10 @@ offered() {
     offered fraglab policies --format js | grep -qx jsonl
     ! offered fraglab policies --format js | grep -qx table || false
     offered fraglab --ver | grep -qx -- --version
+    offered fraglab run --policy best | grep -qx best-fit
+    offered fraglab plot timeline x -p tl | grep -qx tlsf
+    offered ./fraglab run --gpu h1 | grep -qx h100-80gb
+    # No file where a command is expected, but where an argument is.
+    [ "$(offered fraglab pl)" = plot ]
+    offered fraglab run READ | grep -qx README.md
 }

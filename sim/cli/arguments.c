@@ -55,6 +55,16 @@ static void collect_options(option_list *list, const frag_command_option *option
     }
 }
 
+/* Few enough to be listed at once. */
+static void fail_among(const char *name, const char *const names[], size_t count, frag_error *error)
+{
+    frag_text list = {0};
+    for (size_t i = 0; i < count; i++)
+        frag_text_add(&list, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
+    frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; expected %s", name, list.bytes);
+    frag_text_destroy(&list);
+}
+
 const frag_command *frag_command_find(const frag_command *const *commands, const char *name,
                                       frag_error *error)
 {
@@ -69,8 +79,10 @@ const frag_command *frag_command_find(const frag_command *const *commands, const
     const char *nearest = frag_nearest_name(name, names, count);
     if (nearest != NULL)
         frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
-    else
+    else if (commands == frag_commands)
         frag_fail(error, FRAG_E_USAGE, "unknown command '%s'; 'fraglab help' lists them", name);
+    else
+        fail_among(name, names, count, error);
     return NULL;
 }
 
@@ -225,12 +237,20 @@ static const frag_command_option *option_of_code(const option_list *list, int co
     return NULL;
 }
 
+static bool takes_message(const frag_command *command)
+{
+    return command->operands != NULL && strncmp(command->operands, "MESSAGE", 7) == 0;
+}
+
 static bool add_operand(frag_arguments *arguments, const char *operand, frag_error *error)
 {
     char path[96];
     if (arguments->operand_count >= last_command(arguments)->operand_max && !arguments->is_help)
-        return frag_fail(error, FRAG_E_USAGE, "unexpected argument '%s'; see '%s --help'", operand,
-                         path_text(arguments, path));
+        return frag_fail(
+            error, FRAG_E_USAGE, "unexpected argument '%s'; %ssee '%s --help'", operand,
+            takes_message(last_command(arguments)) ? "a message of several words stands in quotes; "
+                                                   : "",
+            path_text(arguments, path));
     arguments->operands[arguments->operand_count++] = operand;
     return true;
 }

@@ -652,7 +652,8 @@ int frag_explain_recording(frag_recording *recording, const frag_explain_options
     frag_fail(&error, FRAG_E_USAGE,
               has_failed(recording)
                   ? "it does not tell how large its device was; say so with --capacity"
-                  : "it did not run out of memory; say with --capacity on what device it is to");
+                  : "it did not run out of memory; --capacity asks what would happen on a smaller "
+                    "device");
     frag_error_in(&error, recording->name);
     return frag_report(&error);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocators/registry.h"
 #include "sim/cli/arguments.h"
 #include "sim/version.h"
 
@@ -275,6 +276,23 @@ static void print_choice_cases(FILE *stream, const char *path, const frag_comman
     }
 }
 
+/* What an option takes that is not written in its own table.  */
+static void print_values(FILE *stream, const char *name)
+{
+    if (strcmp(name, "policy") == 0) {
+        fputs(") is_file=1 words='all", stream);
+        for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+            fprintf(stream, " %s", frag_policy_table[i]->name);
+        fputs("' ;;\n", stream);
+    } else if (strcmp(name, "gpu") == 0) {
+        fputs(") is_file=1 words=$(\"${COMP_WORDS[0]}\" device list 2>/dev/null | awk 'NR > 1 { "
+              "print $1 }') ;;\n",
+              stream);
+    } else {
+        fputs(") is_file=1 ;;\n", stream);
+    }
+}
+
 static void print_value_options(FILE *stream, const char *path, const frag_command_option *options)
 {
     for (; options != NULL && options->name != NULL; options++) {
@@ -283,7 +301,7 @@ static void print_value_options(FILE *stream, const char *path, const frag_comma
         fprintf(stream, "    '%s --%s'", path, options->name);
         if (options->letter != 0)
             fprintf(stream, " | '%s -%c'", path, options->letter);
-        fputs(") is_file=1 ;;\n", stream);
+        print_values(stream, options->name);
     }
 }
 
@@ -318,6 +336,15 @@ static void print_words_of(FILE *stream, const char *path, const frag_command *c
     fputs("' ;;\n", stream);
 }
 
+/* Behind these stands a command, never a file. */
+static void print_groups(FILE *stream)
+{
+    fputs("''", stream);
+    for (size_t i = 0; frag_commands[i] != NULL; i++)
+        if (frag_commands[i]->subcommands != NULL)
+            fprintf(stream, " | %s", frag_commands[i]->name);
+}
+
 void frag_help_print_completion(FILE *stream)
 {
     fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n"
@@ -327,11 +354,9 @@ void frag_help_print_completion(FILE *stream)
           "    local path='' words='' is_file='' i\n"
           "    COMPREPLY=()\n"
           "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        case \"$path\" in ''",
+          "        case \"$path\" in ",
           stream);
-    for (size_t i = 0; frag_commands[i] != NULL; i++)
-        if (frag_commands[i]->subcommands != NULL)
-            fprintf(stream, " | %s", frag_commands[i]->name);
+    print_groups(stream);
     fputs(
         ") ;; *) break ;; esac\n"
         "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
@@ -352,6 +377,10 @@ void frag_help_print_completion(FILE *stream)
     fputs("    esac\n"
           "    fi\n"
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+          "    case \"$path\" in ",
+          stream);
+    print_groups(stream);
+    fputs(") return ;; esac\n"
           "    case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- \"$word\")) ;; esac\n"
           "}\n"
           "complete -o filenames -F _fraglab fraglab\n",
