@@ -236,3 +236,32 @@ long_sweep() {
     [ "$status" -eq 4 ]
     [[ "$output" =~ "one of 3 processes".*"sees 1" ]]
 }
+
+@test "only rows are thrown away or gone on behind" {
+    cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/here.zst"
+    printf 'traces: here.zst\npolicies: [direct]' >"$EXPERIMENT"
+    cp "$EXPERIMENT" "$BATS_TEST_TMPDIR/kept"
+    printf 'one line' >"$BATS_TEST_TMPDIR/notes"
+    for file in "$EXPERIMENT" "$BATS_TEST_TMPDIR/here.zst" "$BATS_TEST_TMPDIR/notes"; do
+        status=0
+        ./fraglab sweep "$EXPERIMENT" -f -o "$file" || status=$?
+        [ "$status" -eq 2 ]
+        status=0
+        ./fraglab sweep "$EXPERIMENT" -o "$file" || status=$?
+        [ "$status" -eq 3 ]
+    done
+    cmp "$EXPERIMENT" "$BATS_TEST_TMPDIR/kept"
+    cmp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/here.zst"
+    [ "$(cat "$BATS_TEST_TMPDIR/notes")" = "one line" ]
+}
+
+@test "a device or a pipe takes the rows, and a full one is told" {
+    cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/here.zst"
+    printf 'traces: here.zst\npolicies: [direct]\n' >"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" -o /dev/null
+    ./fraglab sweep "$EXPERIMENT" -o /dev/stdout | grep -q '"schema":"fraglab.run/1"'
+    [ -c /dev/full ] || skip "no /dev/full here"
+    status=0
+    timeout 20 ./fraglab sweep "$EXPERIMENT" -o /dev/full || status=$?
+    [ "$status" -eq 4 ]
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/base/bytes.h"
@@ -58,6 +59,24 @@ static bool name_row(const char *line, size_t length, bool has_layout, frag_text
     return ok;
 }
 
+/* What every row begins with, so that nothing else is taken for a piece of one and cut off. */
+static bool begins_like_row(const char *bytes, size_t length)
+{
+    static const char beginning[] = "{\"schema\":\"fraglab.";
+    size_t compared = length < sizeof beginning - 1 ? length : sizeof beginning - 1;
+    return memcmp(bytes, beginning, compared) == 0;
+}
+
+/* -f throws rows away; a recording or an experiment named by mistake stays. */
+static bool check_fresh(int descriptor, frag_error *error)
+{
+    char first[64];
+    ssize_t length = pread(descriptor, first, sizeof first, 0);
+    return length <= 0 || begins_like_row(first, (size_t)length) ||
+           frag_fail(error, FRAG_E_USAGE,
+                     "holds something else than rows; name another file, or remove this one");
+}
+
 /* The rows that are whole; *end is where the last one ends. */
 static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
 {
@@ -77,6 +96,10 @@ static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
         file->count++;
         *end += length;
     }
+    if (ok && length > 0 && line[length - 1] != '\n' && !begins_like_row(line, (size_t)length)) {
+        ok = frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
+        error->line = file->count + 1;
+    }
     free(line);
     return ok;
 }
@@ -94,17 +117,23 @@ bool frag_sweep_file_open(const char *path, bool is_fresh, bool has_layout, frag
     if (path == NULL || strcmp(path, "-") == 0)
         return true;
     file->stream = NULL;
+    if (path[0] == '\0')
+        return frag_fail(error, FRAG_E_USAGE, "the name of an output file is empty; name one");
     int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0)
-        return fail_system(path, "opened", error);
+        return fail_system(path, "written", error);
     file->stream = fdopen(descriptor, "r+");
     file->path = frag_copy_text(path);
+    /* A pipe or /dev/null holds no rows to go on behind. */
+    struct stat status;
+    if (fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode))
+        return true;
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
         frag_fail(error, FRAG_E_SYSTEM, "is being written by another sweep");
         return frag_error_in(error, path);
     }
     off_t end = 0;
-    if (!is_fresh && !read_rows(file, &end, error))
+    if (is_fresh ? !check_fresh(descriptor, error) : !read_rows(file, &end, error))
         return frag_error_in(error, path);
     if (ftruncate(descriptor, end) != 0 || fseeko(file->stream, end, SEEK_SET) != 0)
         return fail_system(path, "cut to its last whole row", error);
