@@ -151,8 +151,9 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
         fprintf(stream, "%sdevice %" PRIu32, dot, row->trace->device);
     if (row->recorded_by != NULL)
         fprintf(stream, "%s%s", dot, row->recorded_by);
-    fprintf(stream, "%s%s requests%speak requested %s", dot,
-            frag_count_text(row->trace->stats.request_count, a), dot,
+    fprintf(stream, "%s%s request%s%speak requested %s", dot,
+            frag_count_text(row->trace->stats.request_count, a),
+            row->trace->stats.request_count == 1 ? "" : "s", dot,
             frag_bytes_text(row->trace->stats.peak_requested_bytes, b));
     if (row->trace->stats.observed_reserved_peak_bytes > 0)
         fprintf(stream, "%srecorded peak reserved %s", dot,

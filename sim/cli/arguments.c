@@ -111,7 +111,7 @@ static bool fail_unknown(const frag_arguments *arguments, const option_list *lis
     if (letter == 0) {
         snprintf(name, sizeof name, "%s", token + 2);
         name[strcspn(name, "=")] = '\0';
-        const char *names[OPTIONS_MAX];
+        const char *names[OPTIONS_MAX] = {NULL};
         for (size_t i = 0; i < list->count; i++)
             names[i] = list->items[i]->name;
         const char *nearest = frag_nearest_name(name, names, list->count);
