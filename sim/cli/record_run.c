@@ -86,7 +86,7 @@ bool frag_record_choose(const char *by, frag_record_choice *choice, frag_error *
     if (!find_library(PRELOAD_FILE, choice->library))
         return frag_fail(error, FRAG_E_SYSTEM,
                          "there is no " PRELOAD_FILE
-                         " beside this fraglab: it was built with CUDA=no");
+                         " beside this fraglab: it was moved away from it, or built with CUDA=no");
     return strpbrk(choice->library, " :") == NULL ||
            frag_fail(error, FRAG_E_SYSTEM,
                      "%s cannot be preloaded, as its path has a blank or a colon; move fraglab",
