@@ -47,6 +47,20 @@ note_apt() {
     [[ "$output" == *"apt-get install -y --no-install-recommends"*"gcc"* ]]
 }
 
+@test "a bats that is too old for the tests is told, and only for them" {
+    printf '#!/bin/sh\necho "Bats $VERSION_OF_BATS"\n' >"$BARE/bats"
+    chmod +x "$BARE/bats"
+    for version in 0.4.0 1.2.1 1.4; do
+        run env VERSION_OF_BATS=$version PATH="$BARE:$PATH" sh setup.sh test
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"need bats 1.5 or newer, and $version is here"* ]]
+        VERSION_OF_BATS=$version PATH="$BARE:$PATH" sh setup.sh build
+    done
+    for version in 1.5.0 1.10.0 1.11.1 2.0; do
+        VERSION_OF_BATS=$version PATH="$BARE:$PATH" sh setup.sh test
+    done
+}
+
 @test "an unknown purpose is refused" {
     run sh setup.sh dinner
     [ "$status" -eq 2 ]
