@@ -252,7 +252,14 @@ void frag_help_print_man(FILE *stream)
           "out\\-of\\-memory "
           "point that was to fail.\n.TP\n.B 2\nThe command line is wrong.\n.TP\n.B 3\nAn input is "
           "wrong.\n.TP\n.B 4\n"
-          "The system or the GPU refused.\n.TP\n.B 130\nInterrupted; finished rows were written.\n",
+          "The system or the GPU refused.\n.TP\n.B 130\nInterrupted; rows that were finished "
+          "are on stdout, a file behind \\-o is as it was.\n",
+          stream);
+    fputs(".SH ENVIRONMENT\nNo variable changes a figure, but for the first.\n.TP\n"
+          ".B PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF\nSettings for the policy pytorch:env, "
+          "and for no other.\n.TP\n.B NO_COLOR\nSet: no colour.\n.TP\n.B TERM\ndumb, or not set: "
+          "neither colour nor a progress line.\n.TP\n.B TMPDIR\nWhere plots are prepared.\n"
+          ".TP\n.B PATH\nWhere gnuplot is looked for.\n",
           stream);
 }
 
