@@ -114,6 +114,16 @@ fails() {
     [ "$status" -eq 3 ]
 }
 
+@test "of several failures the first gives the exit code of trace check" {
+    echo '{' >"$BATS_TEST_TMPDIR/bad"
+    # A packing problem with a placement in which two buffers share bytes.
+    printf 'id,lower,upper,size,offset\na,0,2,8,0\nb,1,3,8,4\n' >"$BATS_TEST_TMPDIR/inconsistent"
+    run ./fraglab trace check "$BATS_TEST_TMPDIR/inconsistent" "$BATS_TEST_TMPDIR/bad"
+    [ "$status" -eq 1 ]
+    run ./fraglab trace check "$BATS_TEST_TMPDIR/bad" "$BATS_TEST_TMPDIR/inconsistent"
+    [ "$status" -eq 3 ]
+}
+
 @test "a recording of requests alone has nothing to verify, whatever the policy" {
     for policy in pytorch:recorded pytorch all; do
         fails 3 "docs/scenarios/live-tensors.trace: it holds requests, but no segments that an allocator took for them; there is nothing to verify" \

@@ -320,14 +320,14 @@ static int run_info(const frag_arguments *arguments)
 {
     const char *format = frag_arguments_value(arguments, "format");
     bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
-    int worst = 0;
+    int first = 0;
     for (size_t i = 0; i < frag_arguments_operand_count(arguments) && !frag_is_interrupted(); i++) {
         if (i > 0 && !is_json)
             printf("\n");
         int code = info_one(arguments, frag_arguments_operand(arguments, i), is_json);
-        worst = code > worst ? code : worst;
+        first = first != 0 ? first : code;
     }
-    return frag_is_interrupted() ? 130 : worst;
+    return frag_is_interrupted() ? 130 : first;
 }
 
 static const frag_command_option options[] = {

@@ -207,12 +207,12 @@ static int check_one(const frag_arguments *arguments, const char *path)
 
 static int run_check(const frag_arguments *arguments)
 {
-    int worst = 0;
+    int first = 0;
     for (size_t i = 0; i < frag_arguments_operand_count(arguments) && !frag_is_interrupted(); i++) {
         int code = check_one(arguments, frag_arguments_operand(arguments, i));
-        worst = code > worst ? code : worst;
+        first = first != 0 ? first : code;
     }
-    return frag_is_interrupted() ? 130 : worst;
+    return frag_is_interrupted() ? 130 : first;
 }
 
 static const frag_command_option check_options[] = {
