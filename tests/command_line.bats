@@ -298,3 +298,9 @@ fails() {
     fails 2 "unexpected argument 'of'; a message of several words stands in quotes; see 'fraglab explain --help'" explain CUDA out of memory
     ./fraglab plot something-else 2>&1 | grep -q "expected timeline, .* or "
 }
+
+@test "a difference of a policy that made no recording is not laid to PyTorch's settings" {
+    run ./fraglab verify traces/samples/unet.pickle.zst --policy best-fit
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = "  likely: the recording was made by another allocator, or by this one with other options" ]
+}

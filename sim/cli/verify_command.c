@@ -142,6 +142,8 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                                  const frag_verify_result *result, const frag_policy_spec *spec)
 {
     const char *conf = frag_recording_get(recording, "torch.conf");
+    if (strcmp(spec->ops->name, "pytorch") != 0)
+        return "the recording was made by another allocator, or by this one with other options";
     if (conf == NULL)
         return "the recording does not say with which settings it was made; name them behind "
                "pytorch:";
