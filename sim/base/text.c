@@ -65,20 +65,6 @@ size_t frag_text_sequence(const unsigned char *bytes, size_t count)
     return length;
 }
 
-void frag_text_make_plain(char *text)
-{
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        /* C2 80 to C2 9F are control characters, too. */
-        bool is_pair =
-            byte == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0;
-        if (is_pair)
-            *text++ = '?';
-        if (byte < 0x20 || byte == 0x7f || is_pair)
-            *text = '?';
-    }
-}
-
 void frag_text_write_csv(FILE *stream, const char *field)
 {
     if (strpbrk(field, ",\"\r\n") == NULL) {
