@@ -121,6 +121,7 @@ typedef struct reader {
     frag_message *current;        /* NULL: none is open */
     size_t current_at;            /* where it begins */
     size_t last_at;               /* behind the last thing that belongs to it */
+    uint64_t owner;               /* whose lines it stands in; 0: they do not say */
     const frag_wording *opener;
     bool is_vague; /* nothing but "tried to allocate" so far */
     bool is_cut;   /* begun by a field */
@@ -156,9 +157,20 @@ static bool is_at_end(const reader *state, size_t at)
     return !is_compared && (*rest == '\0' || strchr("\n.,;:!?'\"`)]*<", *rest) != NULL);
 }
 
+/* A line may be wrapped, but goes on only in a line of the same process. */
+static bool is_of_one(const reader *state, size_t at, size_t end)
+{
+    if (memchr(state->text.bytes + at, '\n', end - at) == NULL)
+        return true;
+    uint64_t first = frag_message_text_owner(&state->text, at);
+    uint64_t last = frag_message_text_owner(&state->text, end - 1);
+    return first == 0 || last == 0 || first == last;
+}
+
 static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
 {
-    return ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
+    return is_of_one(state, at, end) &&
+           ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
            ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end)) &&
            ((wording->place & FRAG_WORDING_AS_ERROR) == 0 ||
             frag_message_is_error(state->text.bytes, at, end)) &&
@@ -240,6 +252,7 @@ static void open_message(reader *state, frag_message_kind kind, size_t at)
     state->current = &messages->items[messages->count++];
     *state->current =
         (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at)};
+    state->owner = frag_message_text_owner(&state->text, at);
     state->current_at = at;
     state->last_at = at;
     state->opener = NULL;
@@ -256,6 +269,13 @@ static bool is_in_reach(const reader *state, size_t at)
 static bool is_just_before(const reader *state, size_t at)
 {
     return state->current != NULL && at - state->last_at <= HOST_REACH;
+}
+
+/* Lines of several processes stand in turn in one log. */
+static bool is_of_other(const reader *state, size_t at)
+{
+    uint64_t owner = frag_message_text_owner(&state->text, at);
+    return state->owner != 0 && owner != 0 && owner != state->owner;
 }
 
 static void set_figure(frag_message *message, signed char figure, const frag_amount *amount)
@@ -311,7 +331,7 @@ static bool continues(const reader *state, const frag_wording *wording, size_t a
 {
     const frag_message *message = state->current;
     if (!is_in_reach(state, at) || at - state->last_at > REACH_MAX ||
-        message->kind != FRAG_MESSAGE_OOM || state->opener == wording)
+        message->kind != FRAG_MESSAGE_OOM || state->opener == wording || is_of_other(state, at))
         return false;
     bool is_same_line =
         memchr(state->text.bytes + state->last_at, '\n', at - state->last_at) == NULL;
@@ -348,6 +368,8 @@ static void take_field(reader *state, const frag_wording *wording, const match *
         open_message(state, FRAG_MESSAGE_OOM, at);
         state->is_cut = true;
     }
+    if (is_of_other(state, at))
+        return;
     if (wording->framework != FRAG_FRAMEWORK_UNKNOWN &&
         wording->framework != state->current->framework)
         return;

@@ -8,6 +8,8 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 
+enum { OWNER_REACH = 48 }; /* of a line, where its prefix says who writes */
+
 /* What a sequence outside ASCII stands for: 0 for nothing, as blanks and box drawing. */
 static char plain_of(const unsigned char *bytes, size_t length)
 {
@@ -26,12 +28,41 @@ static char plain_of(const unsigned char *bytes, size_t length)
     return FRAG_MESSAGE_FOREIGN;
 }
 
-static void add_line(frag_message_text *text, uint64_t line)
+/* The number that stands behind the name, plus one; 0: none does. */
+static uint64_t number_behind(const char *start, size_t length, const char *name)
+{
+    size_t name_length = strlen(name);
+    for (size_t i = 0; i + name_length < length; i++) {
+        uint64_t number = 0;
+        size_t at = i + name_length;
+        if (memcmp(start + i, name, name_length) != 0)
+            continue;
+        at += start[at] == '=';
+        if (at == length || start[at] < '0' || start[at] > '9')
+            continue;
+        for (size_t digits = 0; at < length && digits < 9 && start[at] >= '0' && start[at] <= '9';
+             digits++)
+            number = number * 10 + (uint64_t)(start[at++] - '0');
+        return number + 1;
+    }
+    return 0;
+}
+
+static uint64_t owner_of(const unsigned char *line, size_t left)
+{
+    const unsigned char *end = memchr(line, '\n', left < OWNER_REACH ? left : OWNER_REACH);
+    size_t length = end != NULL ? (size_t)(end - line) : left < OWNER_REACH ? left : OWNER_REACH;
+    uint64_t rank = number_behind((const char *)line, length, "rank");
+    return rank != 0 ? rank : number_behind((const char *)line, length, "pid=");
+}
+
+static void add_line(frag_message_text *text, uint64_t line, uint64_t owner)
 {
     text->lines =
         frag_grow(text->lines, &text->line_capacity, text->line_count + 1, sizeof *text->lines);
     text->lines[text->line_count].at = text->length;
     text->lines[text->line_count].line = line;
+    text->lines[text->line_count].owner = owner;
     text->line_count++;
 }
 
@@ -40,6 +71,7 @@ typedef struct maker {
     size_t length;
     size_t at;
     uint64_t line;
+    size_t line_at;     /* where it begins */
     bool is_line_start; /* nothing of this line is in the text yet */
     frag_message_text *text;
 } maker;
@@ -53,7 +85,8 @@ static void put(maker *state, char plain)
         state->is_line_start = true;
     } else if (plain != 0) {
         if (state->is_line_start)
-            add_line(text, state->line);
+            add_line(text, state->line,
+                     owner_of(state->bytes + state->line_at, state->length - state->line_at));
         state->is_line_start = false;
         text->bytes[text->length++] =
             plain >= 'A' && plain <= 'Z' ? (char)(plain - 'A' + 'a') : plain;
@@ -107,15 +140,14 @@ void frag_message_text_make(frag_message_text *text, const char *bytes, size_t l
                    .line = 1,
                    .is_line_start = true,
                    .text = text};
-    size_t line_at = 0;
     while (state.at < length) {
         bool is_end = bytes[state.at] == '\n';
         take(&state);
         if (!is_end)
             continue;
         state.line++;
-        size_t prefix = frag_escape_prefix(state.bytes, length, line_at, state.at);
-        line_at = state.at;
+        size_t prefix = frag_escape_prefix(state.bytes, length, state.line_at, state.at);
+        state.line_at = state.at;
         state.at += prefix;
     }
     text->bytes[text->length] = '\0';
@@ -128,7 +160,7 @@ void frag_message_text_destroy(frag_message_text *text)
     *text = (frag_message_text){0};
 }
 
-uint64_t frag_message_text_line(const frag_message_text *text, size_t at)
+static size_t find_line(const frag_message_text *text, size_t at)
 {
     size_t low = 0;
     size_t high = text->line_count;
@@ -139,5 +171,15 @@ uint64_t frag_message_text_line(const frag_message_text *text, size_t at)
         else
             high = middle;
     }
-    return text->line_count == 0 ? 1 : text->lines[low].line;
+    return low;
+}
+
+uint64_t frag_message_text_line(const frag_message_text *text, size_t at)
+{
+    return text->line_count == 0 ? 1 : text->lines[find_line(text, at)].line;
+}
+
+uint64_t frag_message_text_owner(const frag_message_text *text, size_t at)
+{
+    return text->line_count == 0 ? 0 : text->lines[find_line(text, at)].owner;
 }

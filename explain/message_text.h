@@ -19,7 +19,8 @@ typedef struct frag_message_text {
      */
     struct frag_message_line {
         size_t at;
-        uint64_t line; /* from 1 */
+        uint64_t line;  /* from 1 */
+        uint64_t owner; /* whose line it is by its prefix, see below */
     } * lines;
     size_t line_count;
     size_t line_capacity;
@@ -31,5 +32,10 @@ void frag_message_text_destroy(frag_message_text *text);
 
 /* The line of the original in which the byte at lies. */
 uint64_t frag_message_text_line(const frag_message_text *text, size_t at);
+
+/* Which of the processes that write the log wrote that line: one more than the number behind
+ * "rank" or "pid=" near its start, as in "[rank3]: " or "(Worker rank=3 pid=1090)"; 0: it does not
+ * say. */
+uint64_t frag_message_text_owner(const frag_message_text *text, size_t at);
 
 #endif

@@ -66,6 +66,7 @@ const frag_wording frag_wordings[] = {
     {TELLS("gpu#hasatotalcapacityof%ofwhich%isfree"), .figures = {GPU, T, F},
      .release = "PyTorch 2.2 or later"},
     {FIELD("totalcapacityof%"), .figures = {T}},
+    {FIELD("capacityof%ofwhich%isfree"), .figures = {T, F}},
     {FIELD("totalcapactyof%"), .figures = {T}},
     {FIELD("ofwhich%isfree"), .figures = {F}},
     {FIELD("process#has%memoryinuse"), .figures = {NOT, FRAG_CAPTURE_PROCESS}},

@@ -202,6 +202,25 @@ static void lines_are_counted_through_what_is_taken_away(void **state)
     frag_message_text_destroy(&text);
 }
 
+static void messages_of_ranks_line_by_line_are_not_mixed(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages,
+              "[rank0]: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total\n"
+              "[rank1]: CUDA out of memory. Tried to allocate 9.00 GiB. GPU 1 has a total\n"
+              "[rank0]: capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated\n"
+              "[rank1]: capacity of 15.77 GiB of which 1.00 GiB is free. Of the allocated\n"
+              "[rank0]: memory 736.86 MiB is reserved by PyTorch but unallocated.\n"
+              "[rank1]: memory 100.00 MiB is reserved by PyTorch but unallocated.\n");
+    const frag_message *best = &messages.items[messages.best];
+    assert_int_equal(messages.oom_count, 2);
+    assert_int_equal(best->line, 2);
+    assert_int_equal(best->figures[FRAG_FIGURE_FREE].bytes, (uint64_t)1 << 30);
+    assert_int_equal(best->figures[FRAG_FIGURE_IDLE].bytes, (uint64_t)100 << 20);
+    frag_messages_destroy(&messages);
+}
+
 static void assert_plain(const char *bytes, size_t length, const char *plain)
 {
     frag_message_text text;
@@ -273,6 +292,7 @@ int main(void)
         cmocka_unit_test(settings_count_unless_a_hint_names_them),
         cmocka_unit_test(a_path_of_windows_is_seen),
         cmocka_unit_test(lines_are_counted_through_what_is_taken_away),
+        cmocka_unit_test(messages_of_ranks_line_by_line_are_not_mixed),
         cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
         cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
