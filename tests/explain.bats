@@ -146,7 +146,7 @@ broken_up() {
 @test "a recording that did not run out needs a capacity" {
     run ./fraglab explain $S/gpt-varlen.pickle.zst
     [ "$status" = 2 ]
-    [[ $output == *"say with --capacity"* ]]
+    [[ $output == *"it did not run out of memory; --capacity asks what would happen"* ]]
     ./fraglab explain $S/gpt-varlen.pickle.zst --capacity 6500MiB >"$out/text"
     grep -q 'expandable_segments:True  *fits, ' "$out/text"
     [ "$(./fraglab explain $S/gpt-varlen.pickle.zst --capacity 80GiB --format jsonl | verdict)" = not-an-oom ]
