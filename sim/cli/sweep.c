@@ -108,8 +108,8 @@ const frag_command frag_command_sweep = {
     .description =
         "Replays every trace of an experiment through every combination of its policies, options "
         "and capacities, and writes a row for each, as 'fraglab run --format jsonl' does, in the "
-        "order of the experiment. A capacity that must give the same run as another one is not "
-        "replayed. A sweep that was interrupted or killed is started again with the same command: "
+        "order of the experiment. A run that must be the same as another one is not replayed. "
+        "A sweep that was interrupted or killed is started again with the same command: "
         "it goes on behind the last whole row of its output file, and the file ends up with the "
         "same bytes. docs/sweep.md describes the experiment.\n\n"
         "Under mpirun the processes share the work, on one machine or many, and the rows are the "

@@ -7,6 +7,9 @@
 #include "sim/base/memory.h"
 #include "sim/version.h"
 
+/* Rows that wait for one before them take memory. */
+#define HELD_BYTES_MAX ((uint64_t)1 << 30)
+
 typedef struct place {
     bool is_back;
     frag_sweep_rows rows;
@@ -25,9 +28,10 @@ struct frag_sweep_order {
     /* writing */
     place *places; /* of unit number i: i % window */
     size_t window;
-    uint64_t written; /* units before this number are */
-    uint64_t back;    /* units that were given back */
-    bool is_broken;   /* nothing more may be written */
+    uint64_t written;    /* units before this number are */
+    uint64_t back;       /* units that were given back */
+    uint64_t held_bytes; /* of rows that are back and not written */
+    bool is_broken;      /* nothing more may be written */
     frag_sweep_totals totals;
 };
 
@@ -126,15 +130,22 @@ frag_sweep_order *frag_sweep_order_create(frag_sweep_job *job, frag_sweep_file *
     return order;
 }
 
+/* While units are under way, one of them is the next to be written. */
+static bool is_full(const frag_sweep_order *order)
+{
+    uint64_t ahead = order->next.number - order->written;
+    return ahead >= order->window || (ahead > 0 && order->held_bytes > HELD_BYTES_MAX);
+}
+
 frag_sweep_take frag_sweep_order_take(frag_sweep_order *order, bool may_wait, frag_sweep_unit *unit)
 {
     frag_sweep_take taken = FRAG_SWEEP_LATER;
     pthread_mutex_lock(&order->lock);
-    while (may_wait && !order->is_over && order->next.number - order->written >= order->window)
+    while (may_wait && !order->is_over && is_full(order))
         pthread_cond_wait(&order->room, &order->lock);
     if (frag_is_interrupted())
         order->is_over = true;
-    if (!order->is_over && order->next.number - order->written < order->window) {
+    if (!order->is_over && !is_full(order)) {
         hand_out(order, unit);
         taken = FRAG_SWEEP_TAKEN;
     }
@@ -167,9 +178,11 @@ void frag_sweep_order_give(frag_sweep_order *order, uint64_t number, frag_sweep_
     FRAG_ASSERT(number >= order->written && number < order->next.number && !at->is_back);
     *at = (place){.is_back = true, .rows = *rows};
     order->back++;
+    order->held_bytes += rows->text.length;
     while ((at = &order->places[order->written % order->window])->is_back) {
         if (!order->is_broken)
             write_rows(order, &at->rows);
+        order->held_bytes -= at->rows.text.length;
         frag_text_destroy(&at->rows.text);
         at->is_back = false;
         order->written++;
