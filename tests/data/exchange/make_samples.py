@@ -93,19 +93,22 @@ def stalloc_log():
     chance = random.Random(20250904)
     live, lines, peak, count, next_address = {}, [], 0, 0, 0x7F2000000000
 
+    def pointer(number):  # as C++ writes a void *
+        return f"{number:#x}" if number else "0"
+
     def allocate(size, stream=0):
         nonlocal peak, count, next_address
         address = next_address
         next_address += (size + 511) // 512 * 512
         live[address] = (size, stream)
-        lines.append(f"1 {address} {size} {stream}")
+        lines.append(f"1 {address:#x} {size} {pointer(stream)}")
         count += 1
         peak = max(peak, sum(size for size, _ in live.values()))
         return address
 
     def release(address):
         size, stream = live.pop(address)
-        lines.append(f"0 {address} {size} {stream}")
+        lines.append(f"0 {address:#x} {size} {pointer(stream)}")
 
     for _ in range(12):  # weights
         allocate(chance.randrange(1, 9) * 2 * MIB)
@@ -122,7 +125,7 @@ def stalloc_log():
                 gradient = allocate(chance.randrange(1, 32) * MIB // 4)
                 release(address)
                 release(gradient)
-    lines.append("end")
+    lines.append("Iteration Index : end")
     with open(os.path.join(FOLDER, "stalloc.txt"), "w", encoding="ascii") as file:
         file.write("\n".join(lines) + "\n")
     print(f"stalloc.txt: {len(lines)} lines, {count} allocations, peak {peak} bytes, {len(live)} never released")
