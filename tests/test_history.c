@@ -96,7 +96,8 @@ static void check_event(const world *in, uint64_t event)
     holdings policy = {0};
     frag_replay_options options = {.is_oom_skipped = true, .stop_after = event + 1};
     assert_true(frag_run_look_planned(&in->recording, in->trace, in->spec.ops, in->spec.values,
-                                      in->plan, &in->device, &options, look, &policy, &error));
+                                      in->plan, NULL, &in->device, &options, look, &policy,
+                                      &error));
     /* A run that has stopped stays as it is; what the trace frees afterwards it never saw. */
     uint64_t last = in->history.result.events > 0 ? in->history.result.events - 1 : 0;
     holdings told =
