@@ -199,7 +199,8 @@ static bool repeats(const char *text, const char *first, const char *second, uin
     tried pair[2] = {{.is_run = false}};
     const char *policies[] = {first, second};
     frag_error error = {0};
-    uint64_t sizes[16];
+    uint64_t sizes[16] = {0};
+    size_t size_count = 0;
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.is_layout_skipped = true};
     for (int i = 0; i < 2; i++) {
@@ -210,13 +211,14 @@ static bool repeats(const char *text, const char *first, const char *second, uin
                          &device, &options, &pair[0].result, &error));
     assert_true(recording.traces[0].event_count <= 16);
     for (uint64_t i = 0; i < recording.traces[0].event_count; i++)
-        sizes[i] = recording.traces[0].events[i].bytes;
+        if (recording.traces[0].events[i].op == FRAG_OP_ALLOC)
+            sizes[size_count++] = recording.traces[0].events[i].bytes;
     frag_policy_pair asked = {.terms = &pair[0].terms,
                               .met = &pair[0].result.met,
                               .other = &pair[1].terms,
                               .capacity_bytes = capacity,
                               .sizes = sizes,
-                              .size_count = recording.traces[0].event_count};
+                              .size_count = size_count};
     bool is = pair[0].spec.ops->repeats(&asked);
     for (int i = 0; i < 2; i++)
         frag_policy_spec_destroy(&pair[i].spec);
