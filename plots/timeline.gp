@@ -23,13 +23,16 @@ set yrange [0:*]
 set offsets 0, 0, graph 0.04, 0
 
 names(i) = policy_count == 1 ? policies[i].', reserved' : policies[i]
+# Curves that are not drawn leave their title in an svg all the same.
+packing_title = packing_bytes > 0 ? 'offline packing, '.packing_text : ''
+capacity_title = capacity_bytes > 0 ? 'capacity, '.capacity_text : ''
 plot \
     data using (x(0)):(level('demand', 0, 'requested_bytes')) with fillsteps fillstyle solid fillcolor '#CFCFCF' title 'requested', \
     for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 0.7 linecolor '#56B4E9' title 'allocated', \
     for [i = 1:policy_count] data using (x(0)):(level('policy', i, 'reserved_bytes')) with steps linewidth thick(i, policy_count) linecolor rgb colour(i) dashtype dash(i) title names(i), \
     for [i = 1:has_recorded] data using (x(0)):(level('recorded', 0, 'reserved_bytes')) with steps linewidth 1.6 linecolor '#222222' dashtype 3 title 'reserved when recorded', \
-    for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 4 title 'offline packing, '.packing_text, \
-    for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title 'capacity, '.capacity_text, \
+    for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 4 title packing_title, \
+    for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title capacity_title, \
     for [i = 1:policy_count] data using (x(0)):(level('oom', i, 'reserved_bytes')) with points pointtype 2 pointsize 1.3 linewidth 2.5 linecolor rgb colour(i) notitle, \
     for [i = 1:policy_count] data using (x(0)):(on_left(0) ? level('oom', i, 'reserved_bytes') : NaN):(strcol('label')) with labels left offset 1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle, \
     for [i = 1:policy_count] data using (x(0)):(on_left(0) ? NaN : level('oom', i, 'reserved_bytes')):(strcol('label')) with labels right offset -1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle

@@ -121,3 +121,8 @@ notices() {
     sed -i 's|^TESTS = .*|TESTS = tests/test_error.c|' "$COPY/Makefile"
     notices tests-built tests/test_forgotten.c
 }
+
+@test "notices a line of a test that cannot fail it" {
+    printf '@test "nothing is there" {\n    ! ls\n    ls\n}\n' >"$COPY/tests/vain.bats"
+    notices tests-fail tests/vain.bats:2
+}

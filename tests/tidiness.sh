@@ -138,6 +138,13 @@ if rule line-length; then
     grep -nHE '^.{101,}' "${code[@]}" | cut -d: -f1,2 | sed 's/$/: has more than 100 columns/' | say line-length
 fi
 
+# Bash goes on behind a command with "!" in front, whatever came of it.
+if rule tests-fail; then
+    mapfile -t bats < <(list 'tests/*.bats')
+    [ ${#bats[@]} = 0 ] || grep -nHE '^ *! ' "${bats[@]}" | grep -v '|| false$' | cut -d: -f1,2 |
+        sed 's/$/: what must not succeed does not fail the test; end the line in "|| false"/' | say tests-fail
+fi
+
 if rule tests-built; then
     plan=$(make --no-print-directory -n -B BUILD=build/plan test-programs fuzz-programs 2>/dev/null)
     for file in "${all[@]}"; do
