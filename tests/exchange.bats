@@ -55,8 +55,8 @@ setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
 }
 
 @test "a compressed report that grows without end is not read into memory" {
-    { head -c 4096 tests/data/exchange/nsys.sqlite && head -c 150000000 /dev/zero; } | zstd -q -c >"$out/bomb.zst"
-    run ./fraglab trace check "$out/bomb.zst"
+    { head -c 4096 tests/data/exchange/nsys.sqlite && head -c 150000000 /dev/zero; } | gzip -c >"$out/bomb.gz"
+    run ./fraglab trace check "$out/bomb.gz"
     [ "$status" -eq 3 ]
     [[ $output == *"decompress it first"* ]]
 }
