@@ -44,6 +44,7 @@ test)
     command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 ||
         want_command chromium chromium
     want_command mpirun openmpi-bin
+    want_command pkg-config pkg-config
     want_command mpicc libopenmpi-dev
     optional=$missing
     missing=$needed
