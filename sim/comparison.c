@@ -8,10 +8,9 @@
 
 #include "sim/base/file.h"
 #include "sim/base/json.h"
+#include "sim/base/lines.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
-
-#define LINE_BYTES_MAX ((size_t)4 << 20)
 
 /* ---- what fields mean */
 
@@ -210,8 +209,19 @@ static void free_table(table *rows)
     free(rows->rows);
 }
 
-static bool take_line(table *into, const char *bytes, size_t length, frag_error *error)
+static bool is_blank(const char *bytes, size_t length)
 {
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] != ' ' && bytes[i] != '\t' && bytes[i] != '\r')
+            return false;
+    return true;
+}
+
+static bool take_line(void *context, const char *bytes, size_t length, frag_error *error)
+{
+    table *into = context;
+    if (is_blank(bytes, length))
+        return true;
     frag_json *json = frag_json_parse(bytes, length, error);
     const char *schema = NULL;
     if (json == NULL)
@@ -230,46 +240,12 @@ static bool take_line(table *into, const char *bytes, size_t length, frag_error 
     return ok;
 }
 
-/* The bytes up to the end of the line or of the input. */
-static bool find_line(frag_input *input, const unsigned char **bytes, size_t *length, bool *is_last,
-                      frag_error *error)
-{
-    for (size_t wanted = 4096;; wanted *= 2) {
-        size_t count = 0;
-        if (!frag_input_peek(input, wanted, bytes, &count, error))
-            return false;
-        const unsigned char *end = count > 0 ? memchr(*bytes, '\n', count) : NULL;
-        *is_last = end == NULL;
-        *length = end != NULL ? (size_t)(end - *bytes) : count;
-        if (end != NULL || count < wanted)
-            return true;
-        if (wanted >= LINE_BYTES_MAX)
-            return frag_fail(error, FRAG_E_INPUT, "has more than %zu MiB; expected a result row",
-                             LINE_BYTES_MAX >> 20);
-    }
-}
-
 static bool read_table(const char *path, table *into, frag_error *error)
 {
     frag_input *input = frag_input_open(path, error);
     if (input == NULL)
         return false;
-    bool ok = true;
-    bool is_last = false;
-    for (uint64_t line = 1; ok && !is_last; line++) {
-        const unsigned char *bytes = NULL;
-        size_t length = 0;
-        ok = find_line(input, &bytes, &length, &is_last, error);
-        bool is_empty = true;
-        for (size_t i = 0; ok && i < length; i++)
-            is_empty = is_empty && (bytes[i] == ' ' || bytes[i] == '\t' || bytes[i] == '\r');
-        if (ok && !is_empty && !take_line(into, (const char *)bytes, length, error)) {
-            error->line = line;
-            ok = false;
-        }
-        if (ok)
-            frag_input_skip(input, length + (is_last ? 0 : 1));
-    }
+    bool ok = frag_each_line(input, take_line, into, error);
     frag_input_close(input);
     if (ok && into->count == 0)
         ok = frag_fail(error, FRAG_E_INPUT, "has no result rows");

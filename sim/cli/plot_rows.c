@@ -6,43 +6,29 @@
 
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
+#include "sim/base/lines.h"
 #include "sim/base/memory.h"
 
-#define LINE_BYTES_MAX ((size_t)1 << 20)
-
 /* ---- lines */
+
+typedef struct row_taker {
+    bool (*take)(void *context, frag_json *row, frag_error *error);
+    void *context;
+} row_taker;
+
+static bool take_line(void *context, const char *line, size_t length, frag_error *error)
+{
+    const row_taker *taker = context;
+    frag_json *row = frag_json_parse(line, length, error);
+    return row != NULL && taker->take(taker->context, row, error);
+}
 
 bool frag_plot_each_row(frag_input *input,
                         bool (*take)(void *context, frag_json *row, frag_error *error),
                         void *context, frag_error *error)
 {
-    for (uint64_t number = 1;; number++) {
-        const unsigned char *bytes = NULL;
-        const unsigned char *end = NULL;
-        size_t count = 0;
-        for (size_t wanted = 4096; end == NULL; wanted *= 4) {
-            if (!frag_input_peek(input, wanted, &bytes, &count, error))
-                return false;
-            end = count > 0 ? memchr(bytes, '\n', count) : NULL;
-            if (end != NULL || count < wanted)
-                break;
-            if (wanted > LINE_BYTES_MAX)
-                return frag_fail_line(error, number, 0,
-                                      "the line has more than 1 MiB; expected a row");
-        }
-        if (count == 0)
-            return true;
-        size_t length = end != NULL ? (size_t)(end - bytes) : count;
-        bool is_blank = length == 0 || (length == 1 && bytes[0] == '\r');
-        if (!is_blank) {
-            frag_json *row = frag_json_parse((const char *)bytes, length, error);
-            if (row == NULL || !take(context, row, error)) {
-                error->line = number;
-                return false;
-            }
-        }
-        frag_input_skip(input, length + (end != NULL ? 1 : 0));
-    }
+    row_taker taker = {take, context};
+    return frag_each_line(input, take_line, &taker, error);
 }
 
 /* ---- fields */

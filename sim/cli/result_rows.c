@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "sim/base/bytes.h"
+#include "sim/base/lines.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/cli/row_policy.h"
 
 #define SCHEMA "fraglab.run/1"
 #define LOOK_BYTES 64
-#define LINE_BYTES_MAX ((size_t)1 << 20)
 
 /* ---- fields */
 
@@ -224,8 +224,9 @@ static void add_row(frag_stored_rows *rows, frag_json *json, const char *line, s
     rows->items[rows->count++] = stored;
 }
 
-static bool read_row(frag_stored_rows *rows, const char *line, size_t length, frag_error *error)
+static bool read_row(void *context, const char *line, size_t length, frag_error *error)
 {
+    frag_stored_rows *rows = context;
     static const char *const needed[] = {"trace.name", "trace.digest", "policy.name",
                                          "policy.label", "device.name"};
     frag_json *json = frag_json_parse(line, length, error);
@@ -249,47 +250,9 @@ static bool read_row(frag_stored_rows *rows, const char *line, size_t length, fr
     return ok;
 }
 
-/* The next line, without what ends it; *taken is what to skip. count 0: the end. */
-static bool peek_line(frag_input *input, const char **line, size_t *length, size_t *taken,
-                      frag_error *error)
-{
-    const unsigned char *bytes = NULL;
-    const unsigned char *end = NULL;
-    size_t count = 0;
-    for (size_t wanted = 4096;; wanted *= 4) {
-        if (!frag_input_peek(input, wanted, &bytes, &count, error))
-            return false;
-        end = count > 0 ? memchr(bytes, '\n', count) : NULL;
-        if (end != NULL || count < wanted)
-            break;
-        if (wanted > LINE_BYTES_MAX)
-            return frag_fail(error, FRAG_E_INPUT, "the line has more than 1 MiB; expected a row");
-    }
-    *line = (const char *)bytes;
-    *length = end != NULL ? (size_t)(end - bytes) : count;
-    *taken = *length + (end != NULL);
-    if (*length > 0 && (*line)[*length - 1] == '\r')
-        --*length;
-    return true;
-}
-
 bool frag_stored_rows_read(frag_input *input, frag_stored_rows *rows, frag_error *error)
 {
-    for (uint64_t number = 1;; number++) {
-        const char *line = NULL;
-        size_t length = 0;
-        size_t taken = 0;
-        bool ok = peek_line(input, &line, &length, &taken, error);
-        if (ok && taken == 0)
-            return true;
-        if (ok && length > 0)
-            ok = read_row(rows, line, length, error);
-        if (!ok) {
-            error->line = number;
-            return false;
-        }
-        frag_input_skip(input, taken);
-    }
+    return frag_each_line(input, read_row, rows, error);
 }
 
 bool frag_stored_rows_detect(frag_input *input, bool *is_one, frag_error *error)
