@@ -9,52 +9,13 @@
 #include "report/page.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/site_names.h"
 #include "sim/version.h"
 
 /* More marks than can be told apart would only make the page slow. */
 enum { MARKS_MAX = 20000, FRAMES_MAX = 12 };
 
-static uint64_t start_of(const frag_trace *trace)
-{
-    uint64_t event = 0;
-    while (event + 1 < trace->event_count && (trace->events[event].flags & FRAG_EVENT_INITIAL) != 0)
-        event++;
-    return event;
-}
-
 /* ---- names */
-
-/* Frames of the framework say less than the line of the program that called it. */
-static bool is_of_program(const char *file)
-{
-    static const char *const others[] = {
-        "site-packages", "dist-packages", "/torch/", ".cpp", ".cc", ".h", "??", "<frozen"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(file, others[i]) != NULL)
-            return false;
-    return *file != '\0';
-}
-
-static void add_frame(frag_text *text, const frag_recording *recording, uint32_t number)
-{
-    const frag_frame *frame = &recording->frames[number];
-    const char *file = frag_strings_get(&recording->strings, frame->file);
-    const char *slash = strrchr(file, '/');
-    frag_text_add(text, "%s:%" PRIu32 " %s", slash != NULL ? slash + 1 : file, frame->line,
-                  frag_strings_get(&recording->strings, frame->name));
-}
-
-/* The innermost frame of the program's own, or the innermost of all. */
-static uint32_t frame_shown(const frag_recording *recording, const frag_site *site)
-{
-    for (uint32_t i = 0; i < site->count; i++) {
-        uint32_t number = recording->site_frames[site->first + i];
-        const char *file = frag_strings_get(&recording->strings, recording->frames[number].file);
-        if (is_of_program(file))
-            return number;
-    }
-    return recording->site_frames[site->first];
-}
 
 /* ["name", "innermost frame", ...] for each site. */
 static void write_sites(FILE *stream, const frag_recording *recording)
@@ -65,14 +26,15 @@ static void write_sites(FILE *stream, const frag_recording *recording)
         const frag_site *site = &recording->sites[i];
         fputs(i > 0 ? ",[" : "[", stream);
         frag_text_clear(&text);
-        if (site->count > 0)
-            add_frame(&text, recording, frame_shown(recording, site));
+        uint32_t named = frag_site_frame(recording, i);
+        if (named != 0)
+            frag_frame_add(recording, named - 1, &text);
         else
             frag_text_add(&text, "without a call stack");
         frag_markup_json(stream, text.bytes);
         for (uint32_t f = 0; f < site->count && f < FRAMES_MAX; f++) {
             frag_text_clear(&text);
-            add_frame(&text, recording, recording->site_frames[site->first + f]);
+            frag_frame_add(recording, recording->site_frames[site->first + f], &text);
             fputc(',', stream);
             frag_markup_json(stream, text.bytes);
         }
@@ -363,7 +325,7 @@ static void write_trace(FILE *stream, const frag_page_trace *page)
         fprintf(stream,
                 ",\"events\":%" PRIu64 ",\"start\":%" PRIu64 ",\"requests\":%" PRIu32
                 ",\"has_times\":%s",
-                trace->event_count, start_of(trace), page->requests->count,
+                trace->event_count, frag_trace_start(trace), page->requests->count,
                 has_times(trace) ? "true" : "false");
         if (trace->stats.peak_requested_bytes <= FRAG_COLUMN_MAX)
             fprintf(stream, ",\"bound_bytes\":%" PRIu64, trace->stats.peak_requested_bytes);

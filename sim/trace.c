@@ -73,6 +73,14 @@ uint8_t frag_op_flags(uint32_t op)
     return op_flags[op];
 }
 
+uint64_t frag_trace_start(const frag_trace *trace)
+{
+    uint64_t start = 0;
+    while (start + 1 < trace->event_count && (trace->events[start].flags & FRAG_EVENT_INITIAL) != 0)
+        start++;
+    return start;
+}
+
 const char *frag_recording_get(const frag_recording *recording, const char *key)
 {
     uint32_t id = 0;

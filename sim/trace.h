@@ -148,6 +148,10 @@ static inline uint64_t frag_trace_stream_handle(const frag_trace *trace, uint32_
     return stream < trace->stream_count ? trace->stream_handles[stream] : 0;
 }
 
+/* The first event behind the state at the start, from where on there is something to see; the last
+ * event where there is none behind it, 0 of a trace without events. */
+uint64_t frag_trace_start(const frag_trace *trace);
+
 /* Is this something the recorded allocator did (never an input of a policy)? */
 static inline bool frag_op_is_observed(uint32_t op)
 {

@@ -139,6 +139,19 @@ for line in sys.stdin:
     [ "$output" = 0 ]
 }
 
+@test "call sites have the names that explain and the plots give them" {
+    printf '%s\n' '# fraglab trace 1' 'frame "allocate" "allocator.cpp" 1' \
+        'frame "linear" "site-packages/torch/nn/linear.py" 2' 'frame "forward" "model.py" 3' 'site 0 1' 'site 0 1 2' \
+        'alloc 0 2000000 site=1' 'alloc 1 3000000 site=2' 'alloc 2 1000000' >"$out/trace"
+    ./fraglab report "$out/trace" -o "$out/page.html"
+    grep -qF '["linear.py:2 linear","allocator.cpp:1 allocate","linear.py:2 linear"]' "$out/page.html"
+    grep -qF '["model.py:3 forward",' "$out/page.html"
+    grep -qF '[["without a call stack"],' "$out/page.html"
+    ./fraglab plot sites "$out/trace" --format csv >"$out/csv"
+    grep -qF 'linear (linear.py:2)' "$out/csv"
+    grep -qF 'forward (model.py:3)' "$out/csv"
+}
+
 # A recording whose every name is an attack: markup, ends of scripts, quotes, line ends of JavaScript, broken UTF-8.
 hostile_recording() {
     attack='</script><script>document.title=`pwned`</script><!--<img src=http://attacker.invalid/x onerror=document.title=`pwned`>'

@@ -116,19 +116,11 @@ static void check_event(const world *in, uint64_t event)
         assert_int_equal(told.rounded_bytes, policy.rounded_bytes);
 }
 
-/* The state at the start is there at once: the first event to look at is the one behind it. */
-static uint64_t start_of(const frag_trace *trace)
-{
-    uint64_t event = 0;
-    while ((trace->events[event].flags & FRAG_EVENT_INITIAL) != 0)
-        event++;
-    return event;
-}
-
 static void check_policy(world *in, const char *policy, uint64_t capacity_bytes)
 {
     enum { LOOKS = 7 };
-    uint64_t start = start_of(in->trace);
+    /* The state at the start is there at once. */
+    uint64_t start = frag_trace_start(in->trace);
     frag_error error = {0};
     frag_plan_limits limits = {.capacity_bytes = capacity_bytes};
     in->device = (frag_device_spec){.capacity_bytes = capacity_bytes};

@@ -189,6 +189,20 @@ static void measures_by_hand_counted_numbers(void **state)
     frag_recording_destroy(&made.recording);
 }
 
+static void a_trace_starts_behind_the_state_it_finds(void **state)
+{
+    (void)state;
+    const frag_event held = {.op = FRAG_OP_ALLOC, .flags = FRAG_EVENT_INITIAL, .bytes = 1};
+    const frag_event events[] = {held, held, {.op = FRAG_OP_ALLOC, .slot = 2, .bytes = 1}};
+    const uint64_t starts[] = {0, 0, 1, 2};
+    for (uint64_t count = 0; count <= 3; count++) {
+        fixture made = make(events, count > 0 ? count : 1);
+        made.trace->event_count = count;
+        assert_int_equal(frag_trace_start(made.trace), starts[count]);
+        frag_recording_destroy(&made.recording);
+    }
+}
+
 static void the_digest_changes_with_everything_but_call_sites(void **state)
 {
     (void)state;
@@ -293,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
         cmocka_unit_test(measures_by_hand_counted_numbers),
+        cmocka_unit_test(a_trace_starts_behind_the_state_it_finds),
         cmocka_unit_test(the_digest_changes_with_everything_but_call_sites),
         cmocka_unit_test(a_column_of_zeros_is_no_column),
         cmocka_unit_test(every_cut_is_a_sound_trace_that_ends_alike),

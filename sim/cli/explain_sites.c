@@ -1,13 +1,12 @@
 #include "sim/cli/explain_sites.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
-#include "sim/cli/site_names.h"
+#include "sim/site_names.h"
 
 /* One live block of the segment that is being looked at. */
 typedef struct held_block {
@@ -193,9 +192,7 @@ void frag_site_text(const frag_recording *recording, const frag_sites *sites, ui
         frag_text_add(text, "without a call stack");
         return;
     }
-    const frag_frame *shown = &recording->frames[frame - 1];
-    frag_text_add(text, "%s:%" PRIu32 " %s", frag_frame_file(recording, shown), shown->line,
-                  frag_strings_get(&recording->strings, shown->name));
+    frag_frame_add(recording, frame - 1, text);
 }
 
 frag_event *frag_sites_halve(const frag_sites *sites, const frag_trace *trace)

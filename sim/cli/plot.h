@@ -115,8 +115,6 @@ bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_rec
  * little between threads, an axis may not. The caller frees. NULL: the trace has no times. */
 uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error);
 
-/* The event behind the state at the start: the first to draw. */
-uint64_t frag_plot_start(const frag_trace *trace);
 /* Seconds, or the event itself when times_ns is NULL. */
 double frag_plot_x(const uint64_t *times_ns, uint64_t event);
 

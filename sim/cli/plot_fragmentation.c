@@ -358,7 +358,7 @@ static bool fill(fragmenting *state, frag_error *error)
     if (state->holes.sample_max < least)
         state->holes.sample_max = least;
     state->holes.trace = state->trace;
-    state->holes.start = frag_plot_start(state->trace);
+    state->holes.start = frag_trace_start(state->trace);
     state->holes.positions = state->times_ns;
     state->holes.column_count = COLUMNS;
     if (!replay(state, error))

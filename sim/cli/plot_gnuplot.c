@@ -555,14 +555,6 @@ uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
     return times;
 }
 
-uint64_t frag_plot_start(const frag_trace *trace)
-{
-    uint64_t start = 0;
-    while (start + 1 < trace->event_count && (trace->events[start].flags & FRAG_EVENT_INITIAL) != 0)
-        start++;
-    return start;
-}
-
 double frag_plot_x(const uint64_t *times_ns, uint64_t event)
 {
     return times_ns != NULL ? (double)times_ns[event] / 1e9 : (double)event;

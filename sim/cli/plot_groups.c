@@ -5,7 +5,7 @@
 
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
-#include "sim/cli/site_names.h"
+#include "sim/site_names.h"
 
 #define SIZE_CLASSES 64u
 

@@ -10,7 +10,7 @@
 #include "sim/cli/plot_groups.h"
 #include "sim/cli/plot_layout.h"
 #include "sim/cli/plot_raster.h"
-#include "sim/cli/site_names.h"
+#include "sim/site_names.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -365,7 +365,7 @@ static bool draw_picture(mapping *state, frag_error *error)
 static bool fill(mapping *state, frag_error *error)
 {
     frag_policy_spec resolved = {0};
-    state->start = frag_plot_start(state->trace);
+    state->start = frag_trace_start(state->trace);
     if (!order_times(state, error) ||
         !frag_inputs_resolve(&state->policies.specs[0], &state->recording, &resolved, error))
         return false;

@@ -85,7 +85,7 @@ static void find_peak(stacking *state)
     frag_demand_change change;
     uint64_t held = 0;
     frag_demand_begin(&demand, state->trace);
-    state->start = frag_plot_start(state->trace);
+    state->start = frag_trace_start(state->trace);
     for (uint64_t i = 0; i < state->trace->event_count; i++) {
         if (frag_demand_step(&demand, i, &change))
             held += change.is_free ? 0 - change.bytes : change.bytes;

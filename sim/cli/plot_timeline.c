@@ -84,6 +84,7 @@ static frag_timeline *follow(const drawing *state, fact wanted)
     frag_demand demand;
     frag_demand_change change;
     frag_level level = {0};
+    uint64_t start = frag_trace_start(trace);
     frag_demand_begin(&demand, trace);
     for (uint64_t i = 0; i < trace->event_count; i++) {
         const frag_event *event = &trace->events[i];
@@ -97,8 +98,7 @@ static frag_timeline *follow(const drawing *state, fact wanted)
             level.requested_bytes += change.is_free ? 0 - change.bytes : change.bytes;
         }
         /* The state at the start is one picture, not a rise to it. */
-        bool is_start = (event->flags & FRAG_EVENT_INITIAL) != 0 && i + 1 < trace->event_count;
-        if (!is_start)
+        if (i >= start)
             frag_timeline_add(timeline, i, &level);
     }
     frag_demand_end(&demand);
@@ -232,7 +232,7 @@ static void define(drawing *state)
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
     frag_plot_define_number(plot, "event_count", (double)state->trace->event_count);
     frag_plot_define_number(plot, "x_min",
-                            frag_plot_x(state->times_ns, frag_plot_start(state->trace)));
+                            frag_plot_x(state->times_ns, frag_trace_start(state->trace)));
     frag_plot_define_number(plot, "x_max",
                             frag_plot_x(state->times_ns, state->trace->event_count - 1));
     frag_plot_define_unit(plot, state->max_bytes);

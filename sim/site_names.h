@@ -1,16 +1,16 @@
 /* Which frame of a call stack names it: the innermost of the program's own, since frames of a
  * framework say less; or else the innermost in Python; or else the innermost. Different stacks that
  * end there are one call site to a reader. */
-#ifndef FRAG_CLI_SITE_NAMES_H
-#define FRAG_CLI_SITE_NAMES_H
+#ifndef FRAG_SIM_SITE_NAMES_H
+#define FRAG_SIM_SITE_NAMES_H
 
 #include "sim/trace.h"
 
 /* The frame's index + 1; 0: the recording has no stack there. */
 uint32_t frag_site_frame(const frag_recording *recording, uint32_t site);
 
-/* Its file without folders. */
-const char *frag_frame_file(const frag_recording *recording, const frag_frame *frame);
+/* "model.py:10 forward": the file without folders, all else as it was recorded. */
+void frag_frame_add(const frag_recording *recording, uint32_t frame, frag_text *text);
 
 /* "forward (model.py:10)", of at most so many characters (at least 16), in UTF-8 without control
  * characters: what is cut leaves an ellipsis, the end of the file's name and its line last. */

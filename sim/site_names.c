@@ -1,4 +1,4 @@
-#include "sim/cli/site_names.h"
+#include "sim/site_names.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -36,11 +36,19 @@ uint32_t frag_site_frame(const frag_recording *recording, uint32_t site)
     return named != 0 ? named : frames[0] + 1;
 }
 
-const char *frag_frame_file(const frag_recording *recording, const frag_frame *frame)
+/* Without its folders. */
+static const char *file_of(const frag_recording *recording, const frag_frame *frame)
 {
     const char *file = frag_strings_get(&recording->strings, frame->file);
     const char *slash = strrchr(file, '/');
     return slash != NULL ? slash + 1 : file;
+}
+
+void frag_frame_add(const frag_recording *recording, uint32_t frame, frag_text *text)
+{
+    const frag_frame *named = &recording->frames[frame];
+    frag_text_add(text, "%s:%" PRIu32 " %s", file_of(recording, named), named->line,
+                  frag_strings_get(&recording->strings, named->name));
 }
 
 /* ---- text for people */
@@ -96,7 +104,7 @@ void frag_frame_text(const frag_recording *recording, uint32_t frame, size_t cha
 {
     const frag_frame *named = &recording->frames[frame];
     const char *function = frag_strings_get(&recording->strings, named->name);
-    const char *file = frag_frame_file(recording, named);
+    const char *file = file_of(recording, named);
     char line[16];
     int digits = snprintf(line, sizeof line, ":%" PRIu32, named->line);
     size_t room = characters - (size_t)digits;
