@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "report/history.h"
+#include "sim/history.h"
 #include "sim/result.h"
 
 /* One run. Everything is borrowed. */

@@ -425,6 +425,8 @@ sweep_rows() {
     refused 3 "every policy runs out" front $S/truncated.pickle.zst --capacity 1MiB
     refused 3 "no events" timeline <(printf '# fraglab trace 1\n')
     refused 3 "nothing was ever held" map <(printf '# fraglab trace 1\n')
+    # What a policy holds from the start on is no history either.
+    refused 3 "nothing was ever held" map <(printf '# fraglab trace 1\n') --policy rmm-arena
     refused 3 "requests nothing" survival <(printf '# fraglab trace 1\n')
     ./fraglab run $S/truncated.pickle.zst --policy pytorch --format jsonl >"$out/rows"
     echo '{"trace": {"name": "x"}}' >>"$out/rows"

@@ -1,4 +1,4 @@
-#include "report/history.h"
+#include "sim/history.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,9 +127,9 @@ static void check_policy(world *in, const char *policy, uint64_t capacity_bytes)
     assert_true(frag_policy_spec_parse(policy, &in->spec, &error));
     assert_true(frag_replay_plan(&in->recording, in->trace, in->spec.ops, in->spec.values, &limits,
                                  &in->plan, &error));
+    frag_run_options options = {.is_oom_skipped = true, .plan = in->plan};
     if (!frag_history_record(&in->recording, in->trace, &in->requests, in->spec.ops,
-                             in->spec.values, in->plan, &in->device, true, NULL, &in->history,
-                             &error))
+                             in->spec.values, &in->device, &options, &in->history, &error))
         fail_msg("%s: %s", policy, error.sentence);
     for (uint64_t i = 0; i < LOOKS; i++)
         check_event(in, start + (in->trace->event_count - 1 - start) * i / (LOOKS - 1));

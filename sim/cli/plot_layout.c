@@ -2,122 +2,57 @@
 
 #include <stdlib.h>
 
-#include "sim/base/bytes.h"
 #include "sim/base/memory.h"
-
-typedef struct recorder {
-    const frag_trace *trace;
-    frag_layout *layout;
-    size_t *block_of; /* by handle */
-    size_t block_of_capacity;
-    size_t *open; /* segments held now */
-    size_t open_count;
-    size_t open_capacity;
-} recorder;
+#include "sim/history.h"
 
 /* What was there before the trace was there from its first event on. */
-static uint64_t begin_of(const recorder *record, uint64_t event)
+static uint64_t begin_of(const frag_trace *trace, uint64_t event)
 {
-    return (record->trace->events[event].flags & FRAG_EVENT_INITIAL) != 0 ? 0 : event;
+    bool is_start =
+        event < trace->event_count && (trace->events[event].flags & FRAG_EVENT_INITIAL) != 0;
+    return is_start ? 0 : event;
 }
 
-static void begin_block(recorder *record, const frag_note *note)
+/* What was never given back ends with the run. */
+static uint64_t end_of(const frag_layout *layout, uint64_t event)
 {
-    frag_layout *layout = record->layout;
-    const uint32_t *sites = record->trace->sites;
-    layout->blocks = frag_grow(layout->blocks, &layout->block_capacity, layout->block_count + 1,
-                               sizeof *layout->blocks);
-    record->block_of = frag_grow(record->block_of, &record->block_of_capacity,
-                                 (size_t)note->handle + 1, sizeof *record->block_of);
-    record->block_of[note->handle] = layout->block_count;
-    layout->blocks[layout->block_count++] = (frag_life){
-        .begin = begin_of(record, note->alloc_event),
-        .end = UINT64_MAX,
-        .address = note->address,
-        .bytes = note->block_bytes,
-        .requested_bytes = note->bytes,
-        .stream = note->stream,
-        .site = sites != NULL ? sites[note->alloc_event] : 0,
-    };
+    return event < layout->event_end ? event : layout->event_end;
 }
 
-static void open_segment(recorder *record, const frag_life *life)
+static void take_segments(frag_layout *layout, const frag_trace *trace, const frag_history *history)
 {
-    frag_layout *layout = record->layout;
-    layout->segments = frag_grow(layout->segments, &layout->segment_capacity,
-                                 layout->segment_count + 1, sizeof *layout->segments);
-    record->open = frag_grow(record->open, &record->open_capacity, record->open_count + 1,
-                             sizeof *record->open);
-    record->open[record->open_count++] = layout->segment_count;
-    layout->segments[layout->segment_count++] = *life;
-}
-
-static void begin_segment(recorder *record, const frag_note *note)
-{
-    frag_life life = {
-        .begin = begin_of(record, note->event),
-        .end = UINT64_MAX,
-        .address = note->address,
-        .bytes = note->bytes,
-        .is_mapped = note->kind == FRAG_NOTE_SEGMENT_MAP || note->kind == FRAG_NOTE_HELD_RANGE,
-    };
-    open_segment(record, &life);
-}
-
-/* Ends what is held of a range; what stands out of it on either side goes on as a segment of its
- * own. */
-static void end_range(recorder *record, const frag_note *note)
-{
-    uint64_t end = note->address + note->bytes;
-    for (size_t i = 0; i < record->open_count;) {
-        frag_life *found = &record->layout->segments[record->open[i]];
-        frag_life whole = *found;
-        uint64_t whole_end = whole.address + whole.bytes;
-        if (whole_end <= note->address || whole.address >= end) {
-            i++;
-            continue;
-        }
-        found->end = note->event;
-        record->open[i] = record->open[--record->open_count];
-        whole.begin = note->event;
-        if (whole.address < note->address) {
-            frag_life below = whole;
-            below.bytes = note->address - whole.address;
-            open_segment(record, &below);
-        }
-        if (whole_end > end) {
-            frag_life above = whole;
-            above.address = end;
-            above.bytes = whole_end - end;
-            open_segment(record, &above);
-        }
+    layout->segments = frag_alloc(history->segment_count, sizeof *layout->segments);
+    layout->segment_count = history->segment_count;
+    for (size_t i = 0; i < history->segment_count; i++) {
+        const frag_held_segment *held = &history->segments[i];
+        layout->segments[i] = (frag_life){
+            .begin = begin_of(trace, held->begin),
+            .end = end_of(layout, held->end),
+            .address = held->address,
+            .bytes = held->bytes,
+            .is_mapped = held->is_mapped,
+        };
     }
 }
 
-static void take_note(void *context, const frag_note *note)
+static void take_blocks(frag_layout *layout, const frag_trace *trace,
+                        const frag_request_list *requests, const frag_history *history)
 {
-    recorder *record = context;
-    switch (note->kind) {
-    case FRAG_NOTE_ALLOC:
-    case FRAG_NOTE_HELD_BLOCK:
-        begin_block(record, note);
-        break;
-    case FRAG_NOTE_FREE_COMPLETED:
-        record->layout->blocks[record->block_of[note->handle]].end = note->event;
-        break;
-    case FRAG_NOTE_SEGMENT_ALLOC:
-    case FRAG_NOTE_SEGMENT_MAP:
-    case FRAG_NOTE_HELD_SEGMENT:
-    case FRAG_NOTE_HELD_RANGE:
-        begin_segment(record, note);
-        break;
-    case FRAG_NOTE_SEGMENT_FREE:
-    case FRAG_NOTE_SEGMENT_UNMAP:
-        end_range(record, note);
-        break;
-    case FRAG_NOTE_FREE_REQUESTED:
-    case FRAG_NOTE_OOM:
-        break;
+    layout->blocks = frag_alloc(requests->count, sizeof *layout->blocks);
+    for (uint32_t i = 0; i < requests->count; i++) {
+        const frag_placement *placed = &history->placements[i];
+        uint64_t event = requests->events[i];
+        if (placed->block_bytes == 0)
+            continue;
+        layout->blocks[layout->block_count++] = (frag_life){
+            .begin = begin_of(trace, event),
+            .end = end_of(layout, placed->end),
+            .address = placed->address,
+            .bytes = placed->block_bytes,
+            .requested_bytes = trace->events[event].bytes,
+            .stream = trace->events[event].stream,
+            .site = trace->sites != NULL ? trace->sites[event] : 0,
+        };
     }
 }
 
@@ -171,14 +106,8 @@ static uint64_t offset_of(const frag_life *ranges, size_t count, uint64_t addres
     return ranges[low].offset + (address - ranges[low].address);
 }
 
-static void finish(frag_layout *layout)
+static void find_offsets(frag_layout *layout)
 {
-    for (size_t i = 0; i < layout->segment_count; i++)
-        if (layout->segments[i].end > layout->event_end)
-            layout->segments[i].end = layout->event_end;
-    for (size_t i = 0; i < layout->block_count; i++)
-        if (layout->blocks[i].end > layout->event_end)
-            layout->blocks[i].end = layout->event_end;
     if (layout->segment_count == 0)
         return;
     size_t count = 0;
@@ -190,36 +119,28 @@ static void finish(frag_layout *layout)
     free(ranges);
 }
 
-static void keep_end(void *context, const frag_replay *replay, const frag_replay_result *result)
-{
-    frag_layout *layout = context;
-    (void)replay;
-    layout->event_end = result->events;
-    layout->oom = result->oom;
-}
-
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
                         frag_layout *layout, frag_error *error)
 {
-    recorder record = {.trace = trace, .layout = layout};
-    frag_replay_options options = {
-        .stop_after = FRAG_UNLIMITED,
-        .on_note = take_note,
-        .on_note_context = &record,
-        .is_start_noted = true,
-        .is_interrupted = is_interrupted,
-    };
+    frag_run_options options = {.is_interrupted = is_interrupted};
+    frag_request_list requests;
+    frag_history history;
     *layout = (frag_layout){0};
-    bool ok =
-        frag_run_look(recording, trace, ops, values, device, &options, keep_end, layout, error);
-    free(record.block_of);
-    free(record.open);
-    if (ok)
-        finish(layout);
-    else
-        frag_layout_destroy(layout);
+    if (!frag_request_list_create(&requests, trace, error))
+        return false;
+    bool ok = frag_history_record(recording, trace, &requests, ops, values, device, &options,
+                                  &history, error);
+    if (ok) {
+        layout->event_end = history.result.events;
+        layout->oom = history.result.oom;
+        take_segments(layout, trace, &history);
+        take_blocks(layout, trace, &requests, &history);
+        frag_history_destroy(&history);
+        find_offsets(layout);
+    }
+    frag_request_list_destroy(&requests);
     return ok;
 }
 

@@ -21,16 +21,16 @@ typedef struct frag_life {
 typedef struct frag_layout {
     frag_life *segments; /* in order of begin */
     size_t segment_count;
-    size_t segment_capacity;
-    frag_life *blocks;
+    frag_life *blocks; /* in order of their requests */
     size_t block_count;
-    size_t block_capacity;
     uint64_t offset_end; /* of the last segment */
     uint64_t event_end;  /* events replayed */
     frag_oom oom;
 } frag_layout;
 
-/* Replays, and keeps what its notes tell. */
+/* Replays, and keeps its history (sim/history.h) as a picture needs it: what was there at the start
+ * begins with the first event, what was never given back ends with the run. false: as
+ * frag_history_record. The caller destroys. */
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),

@@ -212,9 +212,9 @@ static void replay_run(void *context, uint64_t index)
                       "this version of fraglab replays it differently: nothing is drawn");
         return;
     }
-    run->is_drawn = frag_history_record(
-        recording, of->trace, &of->requests, run->spec.ops, run->spec.values, run->plan,
-        &run->device, run->is_oom_skipped, frag_is_interrupted, &run->history, &run->error);
+    run->is_drawn =
+        frag_history_record(recording, of->trace, &of->requests, run->spec.ops, run->spec.values,
+                            &run->device, &options, &run->history, &run->error);
 }
 
 /* What keeps a row of a file from being replayed is said beside it, all else is a failure. */

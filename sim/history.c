@@ -1,4 +1,4 @@
-#include "report/history.h"
+#include "sim/history.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ bool frag_request_list_create(frag_request_list *list, const frag_trace *trace, 
     uint64_t count = count_allocs(trace);
     if (count >= FRAG_REQUEST_NONE)
         return frag_fail(error, FRAG_E_INPUT,
-                         "has more than 4 billion requests; report a part of it: fraglab trace "
-                         "cut");
+                         "the trace has more than 4 billion requests; draw a part of it: fraglab "
+                         "trace cut");
     list->count = (uint32_t)count;
     list->events = frag_alloc((size_t)count, sizeof *list->events);
     list->free_events = frag_alloc((size_t)count, sizeof *list->free_events);
@@ -260,25 +260,27 @@ static void keep_result(void *context, const frag_replay *replay, const frag_rep
 
 bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
                          const frag_request_list *requests, const frag_policy_ops *ops,
-                         const frag_option_value *values, const frag_policy_plan *plan,
-                         const frag_device_spec *device, bool is_oom_skipped,
-                         bool (*is_interrupted)(void), frag_history *history, frag_error *error)
+                         const frag_option_value *values, const frag_device_spec *device,
+                         const frag_run_options *run, frag_history *history, frag_error *error)
 {
     recorder record = {.requests = requests, .history = history};
     frag_replay_options options = {
-        .is_oom_skipped = is_oom_skipped,
+        .is_oom_skipped = run->is_oom_skipped,
         .stop_after = FRAG_UNLIMITED,
         .observer = observe,
         .observer_context = &record,
         .on_note = take_note,
         .on_note_context = &record,
         .is_start_noted = true,
-        .is_interrupted = is_interrupted,
+        .is_interrupted = run->is_interrupted,
     };
     *history = (frag_history){0};
     history->placements = frag_alloc(requests->count, sizeof *history->placements);
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, NULL, device, &options,
-                                    keep_result, history, error);
+    bool ok = run->plan != NULL
+                  ? frag_run_look_planned(recording, trace, ops, values, run->plan, NULL, device,
+                                          &options, keep_result, history, error)
+                  : frag_run_look(recording, trace, ops, values, device, &options, keep_result,
+                                  history, error);
     free(record.open);
     if (!ok)
         frag_history_destroy(history);

@@ -1,10 +1,10 @@
-/* The whole history of a run as the page of a report needs it: where every request of the trace
- * was placed and for how long, which segments were held, and how reserved bytes changed.
+/* The whole history of a run, as maps and the page of a report draw it: where every request of the
+ * trace was placed and for how long, which segments were held, and how reserved bytes changed.
  *
  * Requests are numbered in order of their alloc events, the same for every policy, so that what a
  * trace says about them is kept once and a history only adds what its policy decided. */
-#ifndef FRAG_REPORT_HISTORY_H
-#define FRAG_REPORT_HISTORY_H
+#ifndef FRAG_SIM_HISTORY_H
+#define FRAG_SIM_HISTORY_H
 
 #include "sim/base/bytes.h"
 #include "sim/run.h"
@@ -57,13 +57,12 @@ typedef struct frag_history {
     frag_replay_result result;
 } frag_history;
 
-/* Replays on a fresh device and keeps what happens; plan NULL: the policy does not plan. false: as
- * frag_run_look. */
+/* Replays on a fresh device and keeps what happens. Of the options plan, is_oom_skipped and
+ * is_interrupted count. false: as frag_run. The caller destroys. */
 bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
                          const frag_request_list *requests, const frag_policy_ops *ops,
-                         const frag_option_value *values, const frag_policy_plan *plan,
-                         const frag_device_spec *device, bool is_oom_skipped,
-                         bool (*is_interrupted)(void), frag_history *history, frag_error *error);
+                         const frag_option_value *values, const frag_device_spec *device,
+                         const frag_run_options *run, frag_history *history, frag_error *error);
 void frag_history_destroy(frag_history *history);
 
 #endif
