@@ -1,5 +1,121 @@
 #include "sim/cli/plot.h"
 
+#include <inttypes.h>
+
+#include "sim/base/memory.h"
+
+/* ---- from the options to the exit code */
+
+typedef struct loading {
+    const frag_arguments *arguments;
+    bool with_columns;
+    frag_recording *recording;
+    const frag_trace **trace;
+    frag_plot_filler *fill;
+    void *state;
+} loading;
+
+/* The only trace operand, and which of its devices is meant. */
+static bool load(const loading *drawn, frag_error *error)
+{
+    frag_trace_format format = FRAG_FORMAT_AUTO;
+    uint64_t device = 0;
+    const frag_arguments *arguments = drawn->arguments;
+    const char *path = frag_arguments_operand(arguments, 0);
+    frag_recording *recording = drawn->recording;
+    const frag_trace *trace = NULL;
+    if (!frag_inputs_format(arguments, &format, error) ||
+        !frag_arguments_count(arguments, "trace-device", 0, UINT32_MAX, &device, error) ||
+        !frag_inputs_load(path, format, drawn->with_columns, recording, error))
+        return false;
+    bool is_named = frag_arguments_has(arguments, "trace-device");
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (trace == NULL && (!is_named || recording->traces[i].device == device))
+            trace = &recording->traces[i];
+    if (trace == NULL) {
+        if (is_named)
+            frag_fail(error, FRAG_E_USAGE,
+                      "the recording has no device %" PRIu64 "; leave --trace-device out", device);
+        else
+            frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+        frag_recording_destroy(recording);
+        return frag_error_in(error, path);
+    }
+    if (!is_named && recording->trace_count > 1)
+        frag_warn(arguments,
+                  "%s holds %" PRIu32 " devices; device %" PRIu32
+                  " is drawn, name another with --trace-device",
+                  recording->name, recording->trace_count, trace->device);
+    *drawn->trace = trace;
+    return true;
+}
+
+static bool fill_loaded(void *context, frag_error *error)
+{
+    const loading *drawn = context;
+    if (!load(drawn, error))
+        return false;
+    bool ok = drawn->fill(drawn->state, error);
+    frag_recording_destroy(drawn->recording);
+    return ok;
+}
+
+int frag_plot_draw(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                   frag_plot_filler *fill, void *state)
+{
+    frag_error error = {0};
+    bool ok = frag_plot_begin(plot, kind, arguments, &error);
+    if (ok) {
+        ok = fill(state, &error);
+        if (!ok || frag_is_interrupted())
+            frag_plot_abandon(plot);
+        else
+            ok = frag_plot_finish(plot, &error);
+    }
+    int code = ok ? 0 : frag_report(&error);
+    return frag_is_interrupted() ? 130 : code;
+}
+
+int frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                         bool with_columns, frag_recording *recording, const frag_trace **trace,
+                         frag_plot_filler *fill, void *state)
+{
+    loading drawn = {arguments, with_columns, recording, trace, fill, state};
+    return frag_plot_draw(plot, kind, arguments, fill_loaded, &drawn);
+}
+
+/* ---- the axis to the right */
+
+uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
+{
+    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
+        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
+        frag_error_in(error, "--x");
+        return NULL;
+    }
+    uint64_t *times = frag_alloc(trace->event_count, sizeof *times);
+    uint64_t first = 0;
+    uint64_t latest = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t time = trace->times_ns[i];
+        if (first == 0)
+            first = time;
+        if (latest < first)
+            latest = first;
+        if (time > latest)
+            latest = time;
+        times[i] = latest - first;
+    }
+    return times;
+}
+
+double frag_plot_x(const uint64_t *times_ns, uint64_t event)
+{
+    return times_ns != NULL ? (double)times_ns[event] / 1e9 : (double)event;
+}
+
+/* ---- the command */
+
 static const frag_command *const kinds[] = {
     &frag_command_plot_timeline,
     &frag_command_plot_map,

@@ -1,8 +1,8 @@
 /* Drawing: every figure is a CSV of its data, and a gnuplot script that reads it.
  *
- * A kind of figure writes its rows to frag_plot_data, names what its script needs to know with the
- * frag_plot_define functions, and calls frag_plot_finish. With --format csv the rows are the
- * output. */
+ * A kind of figure is a function that writes its rows to the plot's data and names what its script
+ * needs to know with the frag_plot_define functions; frag_plot_draw or frag_plot_draw_trace does
+ * all around it. With --format csv the rows are the output. */
 #ifndef FRAG_CLI_PLOT_H
 #define FRAG_CLI_PLOT_H
 
@@ -103,13 +103,18 @@ FILE *frag_plot_picture(frag_plot *plot, frag_error *error);
 /* Draws (or leaves it at the data), puts the output in place. Everything is freed either way. */
 bool frag_plot_finish(frag_plot *plot, frag_error *error);
 void frag_plot_abandon(frag_plot *plot);
-/* The end of every kind: finishes, or abandons when the data is not complete or ^C was pressed.
- * Reports what failed; returns the exit code. */
-int frag_plot_conclude(frag_plot *plot, bool is_complete, frag_error *error);
 
-/* The only trace operand, loaded, and which of its devices is meant. */
-bool frag_plot_load(const frag_arguments *arguments, bool with_columns, frag_recording *recording,
-                    const frag_trace **trace, frag_error *error);
+/* Fills a plot that has begun with data and definitions. true too when ^C was pressed. */
+typedef bool frag_plot_filler(void *state, frag_error *error);
+
+/* A kind of figure once its own options are read: begins, fills, finishes; or reports what failed.
+ * Returns the exit code. */
+int frag_plot_draw(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                   frag_plot_filler *fill, void *state);
+/* The same for a kind that draws its only trace operand: loaded before it is filled, gone after. */
+int frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                         bool with_columns, frag_recording *recording, const frag_trace **trace,
+                         frag_plot_filler *fill, void *state);
 
 /* Nanoseconds since the start of each event, never going back: recorded clocks may step back a
  * little between threads, an axis may not. The caller frees. NULL: the trace has no times. */

@@ -319,8 +319,10 @@ static void print_characters(barring *state)
           stream);
 }
 
-static bool fill(barring *state, const frag_arguments *arguments, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    barring *state = context;
+    const frag_arguments *arguments = state->plot.arguments;
     frag_trace_format format = FRAG_FORMAT_AUTO;
     if (!frag_inputs_format(arguments, &format, error))
         return false;
@@ -351,19 +353,17 @@ static int bars_command(const frag_arguments *arguments)
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
-        !frag_plot_begin(&state.plot, "bars", arguments, &error)) {
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error))
         code = frag_report(&error);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, arguments, &error), &error);
-    }
+    else
+        code = frag_plot_draw(&state.plot, "bars", arguments, fill, &state);
     for (size_t i = 0; i < state.count; i++) {
         free(state.bars[i].trace);
         free(state.bars[i].policy);
     }
     free(state.bars);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_bars = {

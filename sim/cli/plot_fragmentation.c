@@ -343,8 +343,9 @@ static bool replay(fragmenting *state, frag_error *error)
     return ok;
 }
 
-static bool fill(fragmenting *state, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    fragmenting *state = context;
     const char *axis = frag_arguments_value(state->plot.arguments, "x");
     if (!sort_requests(state, error) || !find_sizes(state, error))
         return false;
@@ -388,21 +389,16 @@ static int fragmentation_command(const frag_arguments *arguments)
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error) ||
-        !frag_plot_begin(&state.plot, "fragmentation", arguments, &error)) {
+        !check_options(&state, arguments, &error))
         code = frag_report(&error);
-    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
-        frag_recording_destroy(&state.recording);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "fragmentation", arguments, true, &state.recording,
+                                    &state.trace, fill, &state);
     frag_hole_series_destroy(state.series);
     free(state.requests);
     free(state.times_ns);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_fragmentation = {

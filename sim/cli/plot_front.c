@@ -336,9 +336,10 @@ static void print_characters(fronting *state)
     fputs("\n* none beats it, but for policies that see the trace first\n", stream);
 }
 
-static bool fill(fronting *state, const frag_arguments *arguments, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
-    const char *by = frag_arguments_value(arguments, "by");
+    fronting *state = context;
+    const char *by = frag_arguments_value(state->plot.arguments, "by");
     state->is_by_time = by != NULL ? strcmp(by, "time") == 0 : state->device.latency != NULL;
     if (state->is_by_time && state->device.latency == NULL)
         return frag_fail(error, FRAG_E_USAGE,
@@ -383,18 +384,15 @@ static int front_command(const frag_arguments *arguments)
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error) ||
-        !frag_plot_load(arguments, false, &state.recording, &state.trace, &error) ||
-        !frag_plot_begin(&state.plot, "front", arguments, &error)) {
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error))
         code = frag_report(&error);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, arguments, &error), &error);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "front", arguments, false, &state.recording,
+                                    &state.trace, fill, &state);
     free(state.points);
     free(state.errors);
-    frag_recording_destroy(&state.recording);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_front = {

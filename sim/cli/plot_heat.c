@@ -587,8 +587,10 @@ static void print_characters(const heating *state)
     frag_text_destroy(&text);
 }
 
-static bool fill(heating *state, const frag_arguments *arguments, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    heating *state = context;
+    const frag_arguments *arguments = state->plot.arguments;
     if (!read_rows(state, arguments, error) || !choose_rows(state, arguments, error))
         return false;
     state->z_path = frag_plot_find_path(state->rows, state->row_count, state->z_name, error);
@@ -624,12 +626,10 @@ static int heat_command(const frag_arguments *arguments)
     heating state = {.row_count = 0};
     frag_error error = {0};
     int code = 0;
-    if (!check_options(&state, arguments, &error) ||
-        !frag_plot_begin(&state.plot, "heat", arguments, &error)) {
+    if (!check_options(&state, arguments, &error))
         code = frag_report(&error);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, arguments, &error), &error);
-    }
+    else
+        code = frag_plot_draw(&state.plot, "heat", arguments, fill, &state);
     for (size_t i = 0; i < state.row_count; i++)
         frag_json_destroy(state.rows[i]);
     free(state.rows);
@@ -640,7 +640,7 @@ static int heat_command(const frag_arguments *arguments)
     free(state.y.path);
     free(state.y.values);
     free(state.z_path);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_heat = {

@@ -362,8 +362,9 @@ static bool draw_picture(mapping *state, frag_error *error)
     return true;
 }
 
-static bool fill(mapping *state, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    mapping *state = context;
     frag_policy_spec resolved = {0};
     state->start = frag_trace_start(state->trace);
     if (!order_times(state, error) ||
@@ -416,16 +417,11 @@ static int map_command(const frag_arguments *arguments)
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error) ||
-        !frag_plot_begin(&state.plot, "map", arguments, &error)) {
+        !check_options(&state, arguments, &error))
         code = frag_report(&error);
-    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
-        frag_recording_destroy(&state.recording);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "map", arguments, true, &state.recording,
+                                    &state.trace, fill, &state);
     if (state.raster != NULL)
         frag_raster_destroy(state.raster);
     frag_layout_destroy(&state.layout);
@@ -433,7 +429,7 @@ static int map_command(const frag_arguments *arguments)
     frag_groups_destroy(&state.keys);
     free(state.times_ns);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_map = {

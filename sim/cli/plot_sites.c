@@ -395,9 +395,21 @@ static void print_characters(const stacking *state)
     free(at);
 }
 
-static bool fill(stacking *state, frag_error *error)
+static frag_grouping grouping_of(const frag_arguments *arguments)
 {
-    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    const char *by = frag_arguments_value(arguments, "by");
+    return by == NULL || strcmp(by, "site") == 0 ? FRAG_GROUP_SITE
+           : strcmp(by, "stream") == 0           ? FRAG_GROUP_STREAM
+           : strcmp(by, "pool") == 0             ? FRAG_GROUP_POOL
+                                                 : FRAG_GROUP_SIZE_CLASS;
+}
+
+static bool fill(void *context, frag_error *error)
+{
+    stacking *state = context;
+    const frag_arguments *arguments = state->plot.arguments;
+    frag_groups_create(&state->groups, grouping_of(arguments), &state->recording, state->trace);
+    const char *axis = frag_arguments_value(arguments, "x");
     if (axis != NULL && strcmp(axis, "time") == 0 && state->trace->event_count > 0) {
         state->times_ns = frag_plot_times(state->trace, error);
         if (state->times_ns == NULL)
@@ -406,10 +418,10 @@ static bool fill(stacking *state, frag_error *error)
     find_peak(state);
     if (state->peak_bytes == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+        return frag_error_in(error, frag_arguments_operand(arguments, 0));
     }
     if (state->groups.grouping == FRAG_GROUP_SITE && state->recording.site_count < 2)
-        frag_warn(state->plot.arguments, "%s holds no call stacks; --by size-class shows more",
+        frag_warn(arguments, "%s holds no call stacks; --by size-class shows more",
                   state->recording.name);
     find_layers(state);
     follow(state);
@@ -423,33 +435,17 @@ static bool fill(stacking *state, frag_error *error)
     return true;
 }
 
-static frag_grouping grouping_of(const frag_arguments *arguments)
-{
-    const char *by = frag_arguments_value(arguments, "by");
-    return by == NULL || strcmp(by, "site") == 0 ? FRAG_GROUP_SITE
-           : strcmp(by, "stream") == 0           ? FRAG_GROUP_STREAM
-           : strcmp(by, "pool") == 0             ? FRAG_GROUP_POOL
-                                                 : FRAG_GROUP_SIZE_CLASS;
-}
-
 static int sites_command(const frag_arguments *arguments)
 {
     stacking state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
     frag_error error = {0};
     int code = 0;
     if (!frag_arguments_count(arguments, "top", 1, TOP_MAX, &state.top, &error) ||
-        !frag_arguments_count(arguments, "samples", 10, 1000000, &state.samples, &error) ||
-        !frag_plot_begin(&state.plot, "sites", arguments, &error)) {
+        !frag_arguments_count(arguments, "samples", 10, 1000000, &state.samples, &error))
         code = frag_report(&error);
-    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else {
-        frag_groups_create(&state.groups, grouping_of(arguments), &state.recording, state.trace);
-        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
-        frag_groups_destroy(&state.groups);
-        frag_recording_destroy(&state.recording);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "sites", arguments, true, &state.recording,
+                                    &state.trace, fill, &state);
     for (size_t i = 0; i < LAYERS_MAX; i++)
         free(state.names[i]);
     frag_series_destroy(state.all);
@@ -458,7 +454,8 @@ static int sites_command(const frag_arguments *arguments)
     free(state.layers);
     free(state.figure_of);
     free(state.times_ns);
-    return frag_is_interrupted() ? 130 : code;
+    frag_groups_destroy(&state.groups);
+    return code;
 }
 
 const frag_command frag_command_plot_sites = {

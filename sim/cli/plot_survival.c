@@ -210,8 +210,9 @@ static void define(surviving *state, uint64_t max_bytes)
     free(texts);
 }
 
-static bool fill(surviving *state, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    surviving *state = context;
     uint64_t least = state->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes;
     if (state->trace->stats.request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
@@ -279,21 +280,16 @@ static int survival_command(const frag_arguments *arguments)
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error) ||
-        !frag_plot_begin(&state.plot, "survival", arguments, &error)) {
+        !check_options(&state, arguments, &error))
         code = frag_report(&error);
-    } else if (!frag_plot_load(arguments, false, &state.recording, &state.trace, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
-        frag_recording_destroy(&state.recording);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "survival", arguments, false, &state.recording,
+                                    &state.trace, fill, &state);
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
         free(state.curves[i].intervals);
     free(state.curves);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_survival = {

@@ -239,8 +239,9 @@ static void define(drawing *state)
     frag_plot_define_title(plot, state->recording.name);
 }
 
-static bool fill(drawing *state, frag_error *error)
+static bool fill(void *context, frag_error *error)
 {
+    drawing *state = context;
     if (state->trace->event_count == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
@@ -279,20 +280,15 @@ static int timeline_command(const frag_arguments *arguments)
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
         !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
         !frag_arguments_count(arguments, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
-                              &state.samples, &error) ||
-        !frag_plot_begin(&state.plot, "timeline", arguments, &error)) {
+                              &state.samples, &error))
         code = frag_report(&error);
-    } else if (!frag_plot_load(arguments, true, &state.recording, &state.trace, &error)) {
-        code = frag_report(&error);
-        frag_plot_abandon(&state.plot);
-    } else {
-        code = frag_plot_conclude(&state.plot, fill(&state, &error), &error);
-        frag_recording_destroy(&state.recording);
-    }
+    else
+        code = frag_plot_draw_trace(&state.plot, "timeline", arguments, true, &state.recording,
+                                    &state.trace, fill, &state);
     free(state.times_ns);
     free(state.ooms);
     frag_inputs_policies_destroy(&state.policies);
-    return frag_is_interrupted() ? 130 : code;
+    return code;
 }
 
 const frag_command frag_command_plot_timeline = {
