@@ -11,6 +11,7 @@
 #include "sim/base/lines.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/result.h"
 
 /* ---- what fields mean */
 
@@ -223,12 +224,9 @@ static bool take_line(void *context, const char *bytes, size_t length, frag_erro
     if (is_blank(bytes, length))
         return true;
     frag_json *json = frag_json_parse(bytes, length, error);
-    const char *schema = NULL;
     if (json == NULL)
         return false;
-    /* It repeats what two rows say that are here themselves. */
-    if (frag_json_find_text(json, "schema", &schema) &&
-        strcmp(schema, "fraglab.comparison/1") == 0) {
+    if (frag_result_is_comparison(json)) {
         frag_json_destroy(json);
         return true;
     }

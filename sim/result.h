@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "sim/base/json.h"
 #include "sim/gpu_module.h"
 #include "sim/memory_stats.h"
 #include "sim/run.h"
@@ -78,7 +79,9 @@ void frag_stats_columns_write(frag_stats_columns *columns, FILE *stream);
 /* One trace and policy on two devices: where they differ. JSON Lines only; CSV has no such row. */
 void frag_result_write_comparison(frag_result_format format, FILE *stream, const frag_row *sim,
                                   const frag_row *gpu);
-/* The same for people: one line for each pair, all of one trace. */
+/* Is it a row of that kind? Who reads rows passes it over: it repeats what two others say. */
+bool frag_result_is_comparison(const frag_json *row);
+/* Where they differ, for people: one line for each pair, all of one trace. */
 void frag_result_compare_table(frag_result_format format, FILE *stream, const frag_row *sim,
                                const frag_row *gpu, size_t count);
 

@@ -35,6 +35,12 @@ static bool is_same(const frag_run_result *sim, const frag_run_result *gpu)
            a->has_happened == b->has_happened && (!a->has_happened || a->event == b->event);
 }
 
+bool frag_result_is_comparison(const frag_json *row)
+{
+    const char *schema = NULL;
+    return frag_json_find_text(row, "schema", &schema) && strcmp(schema, SCHEMA) == 0;
+}
+
 void frag_result_write_comparison(frag_result_format format, FILE *stream, const frag_row *sim,
                                   const frag_row *gpu)
 {

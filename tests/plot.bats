@@ -284,8 +284,9 @@ sweep_rows() {
         cells=$((cells + 1))
     done < <(csv '{ print $1 "," $4 "," $5 "," $6 "," $7 }' <"$out/csv")
     [ "$cells" -eq 12 ]
-    # The order of the rows is no matter; a row that is missing is a cell that says so.
+    # The order of the rows is no matter, nor are rows that compare two others; a row that is missing is a cell that says so.
     tac "$out/rows" | ./fraglab plot heat - --x max_split_size_mb --y device.capacity_bytes --format csv | cut -d, -f1-7 | diff <(cut -d, -f1-7 "$out/csv") -
+    sed '3i {"schema": "fraglab.comparison/1"}' "$out/rows" | ./fraglab plot heat - --x max_split_size_mb --y capacity --format csv | cut -d, -f1-7 | diff <(cut -d, -f1-7 "$out/csv") -
     sed 5d "$out/rows" | ./fraglab plot heat - --x max_split_size_mb --y capacity --format csv >"$out/less"
     [ "$(diff "$out/csv" "$out/less" | grep -c '^> missing')" -eq 1 ]
     [ "$(grep -c ^missing "$out/less")" -eq 1 ]

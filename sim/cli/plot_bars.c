@@ -7,6 +7,7 @@
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
 #include "sim/cli/plot_rows.h"
+#include "sim/result.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -68,13 +69,10 @@ static bar *add_bar(barring *state, const char *trace, uint64_t device, const ch
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
     barring *state = context;
-    const char *schema = NULL;
     const char *trace = NULL;
     const char *policy = NULL;
     uint64_t device = 0;
-    /* Of two rows that have bars of their own. */
-    if (frag_json_find_text(row, "schema", &schema) &&
-        strcmp(schema, "fraglab.comparison/1") == 0) {
+    if (frag_result_is_comparison(row)) {
         frag_json_destroy(row);
         return true;
     }

@@ -8,6 +8,7 @@
 #include "sim/cli/inputs.h"
 #include "sim/cli/plot.h"
 #include "sim/cli/plot_rows.h"
+#include "sim/result.h"
 
 static const frag_command_option options[] = {
     {.name = "x",
@@ -70,11 +71,9 @@ typedef struct heating {
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
     heating *state = context;
-    const char *schema = NULL;
     (void)error;
     state->read_count++;
-    if (frag_json_find_text(row, "schema", &schema) &&
-        strcmp(schema, "fraglab.comparison/1") == 0) {
+    if (frag_result_is_comparison(row)) {
         frag_json_destroy(row);
         return true;
     }
