@@ -5,6 +5,7 @@
  * Source: Knuth, The Art of Computer Programming 1, section 2.5 (1968); Robson, Computer Journal
  * 20(3), 1977 for the bounds. Ours differs in where memory comes from: a range that grows at its
  * end by pages, or device segments. */
+#include "allocators/address_index.h"
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
 #include "allocators/index_audit.h"
@@ -49,14 +50,18 @@ static const frag_option fit_options[] = {
     {.key = NULL},
 };
 
+/* Best fit looks holes up by size, the others by address. [1]: holes above max_split */
 struct frag_policy {
     frag_block_space space;
-    frag_free_index indexes[2]; /* [1]: holes above max_split */
+    search how;
+    frag_free_index by_size[2];
+    frag_address_index by_address[2];
     uint64_t align;
     uint64_t min_split; /* at least 1: an empty rest is no hole */
     uint64_t max_split;
     uint64_t rover; /* next fit: where the last grant ended */
-    frag_free_index_store store;
+    frag_free_index_store size_store;
+    frag_address_index_store address_store;
 };
 
 static frag_space_kind kind_of(const frag_option_value *values)
@@ -64,30 +69,74 @@ static frag_space_kind kind_of(const frag_option_value *values)
     return values[OPTION_SPACE].number == 0 ? FRAG_SPACE_GROWING : FRAG_SPACE_SEGMENTS;
 }
 
-static size_t fit_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+static size_t space_bytes(const frag_policy_limits *limits, frag_space_kind kind)
 {
-    frag_space_kind kind = kind_of(values);
-    return sizeof(frag_policy) + 64 + frag_block_space_bytes(limits, kind) +
-           frag_free_index_store_bytes(frag_block_space_records(limits, kind), 2, true);
+    return sizeof(frag_policy) + 64 + frag_block_space_bytes(limits, kind);
 }
 
-static inline frag_free_index *index_for(frag_policy *policy, uint64_t bytes)
+static size_t best_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
-    return &policy->indexes[bytes > policy->max_split];
+    frag_space_kind kind = kind_of(values);
+    return space_bytes(limits, kind) +
+           frag_free_index_store_bytes(frag_block_space_records(limits, kind), 2, false);
+}
+
+static size_t address_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+{
+    frag_space_kind kind = kind_of(values);
+    return space_bytes(limits, kind) +
+           frag_address_index_store_bytes(frag_block_space_records(limits, kind), 2);
+}
+
+/* ---- holes. how is a constant of each caller, so that every policy gets a path of its own. */
+
+static inline uint32_t index_of(const frag_policy *policy, uint64_t bytes)
+{
+    return bytes > policy->max_split;
+}
+
+/* The record is that of a hole, and no index holds it yet. */
+static inline void add_hole(frag_policy *policy, uint32_t hole, search how)
+{
+    const frag_block *block = &policy->space.blocks[hole];
+    uint32_t i = index_of(policy, block->bytes);
+    if (how == SEARCH_BEST)
+        frag_free_index_insert(&policy->by_size[i], hole, block->bytes, block->address);
+    else
+        frag_address_index_insert(&policy->by_address[i], hole);
+}
+
+/* bytes: those the index knows. */
+static inline void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, search how)
+{
+    uint32_t i = index_of(policy, bytes);
+    if (how == SEARCH_BEST)
+        frag_free_index_remove(&policy->by_size[i], hole, bytes);
+    else
+        frag_address_index_remove(&policy->by_address[i], hole);
+}
+
+/* The record of a hole has a new start and size; before: the bytes the index i knows. */
+static inline void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
+                               search how)
+{
+    const frag_block *block = &policy->space.blocks[hole];
+    if (how == SEARCH_BEST)
+        frag_free_index_change(&policy->by_size[i], hole, before, block->bytes, block->address);
+    else
+        frag_address_index_change(&policy->by_address[i], hole);
 }
 
 static void insert_hole(void *context, uint32_t hole)
 {
     frag_policy *policy = context;
-    const frag_block *block = &policy->space.blocks[hole];
-    frag_free_index_insert(index_for(policy, block->bytes), hole, block->bytes, block->address);
+    add_hole(policy, hole, policy->how);
 }
 
 static void remove_hole(void *context, uint32_t hole)
 {
     frag_policy *policy = context;
-    uint64_t bytes = policy->space.blocks[hole].bytes;
-    frag_free_index_remove(index_for(policy, bytes), hole, bytes);
+    take_hole(policy, hole, policy->space.blocks[hole].bytes, policy->how);
 }
 
 static const frag_block_space_hooks fit_hooks = {.insert = insert_hole, .remove = remove_hole};
@@ -135,10 +184,17 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, 2,
-                                 how == SEARCH_FIRST);
-    policy->indexes[0].store = &policy->store;
-    policy->indexes[1].store = &policy->store;
+    policy->how = how;
+    uint32_t record_max = policy->space.record_max;
+    if (how == SEARCH_BEST)
+        frag_free_index_store_create(&policy->size_store, setup->arena, record_max, 2, false);
+    else
+        frag_address_index_store_create(&policy->address_store, setup->arena, policy->space.blocks,
+                                        record_max, 2, policy->align);
+    for (uint32_t i = 0; i < 2; i++) {
+        policy->by_size[i].store = &policy->size_store;
+        policy->by_address[i] = (frag_address_index){&policy->address_store, FRAG_ADDRESS_NONE};
+    }
     return policy;
 }
 
@@ -162,19 +218,18 @@ static frag_policy *create_worst(const frag_policy_setup *setup, frag_error *err
     return create(setup, SEARCH_WORST, error);
 }
 
-/* how is a constant of each caller, so that every policy gets a path of its own. */
-static inline bool find(const frag_policy *policy, const frag_free_index *index, uint64_t bytes,
-                        search how, uint32_t *hole)
+static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, search how,
+                        uint32_t *hole)
 {
     switch (how) {
     case SEARCH_BEST:
-        return frag_free_index_best(index, bytes, hole);
+        return frag_free_index_best(&policy->by_size[i], bytes, hole);
     case SEARCH_FIRST:
-        return frag_free_index_first(index, bytes, hole);
+        return frag_address_index_first(&policy->by_address[i], bytes, hole);
     case SEARCH_NEXT:
-        return frag_free_index_next(index, bytes, policy->rover, hole);
+        return frag_address_index_next(&policy->by_address[i], bytes, policy->rover, hole);
     case SEARCH_WORST:
-        return frag_free_index_worst(index, bytes, hole);
+        return frag_address_index_worst(&policy->by_address[i], bytes, hole);
     }
     return false;
 }
@@ -183,9 +238,9 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
                          search how)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
-    frag_free_index *index = index_for(policy, bytes);
     uint32_t hole = 0;
-    bool is_indexed = find(policy, index, bytes, how, &hole);
+    uint32_t i = index_of(policy, bytes);
+    bool is_indexed = find(policy, i, bytes, how, &hole);
     if (FRAG_UNLIKELY(!is_indexed) && !frag_block_space_grow(&policy->space, bytes, &hole))
         return false;
     frag_block *block = &policy->space.blocks[hole];
@@ -196,13 +251,13 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
     if (is_split) {
         granted = frag_block_cut(&policy->space, hole, bytes);
         if (is_indexed)
-            frag_free_index_change(index, hole, held, rest, block->address);
+            change_hole(policy, i, hole, held, how);
         else
-            insert_hole(policy, hole);
+            add_hole(policy, hole, how);
         block = &policy->space.blocks[granted];
     } else {
         if (is_indexed)
-            frag_free_index_remove(index, hole, held);
+            take_hole(policy, hole, held, how);
         block->state = FRAG_BLOCK_BUSY;
     }
     *grant =
@@ -233,25 +288,24 @@ static bool alloc_worst(frag_policy *policy, const frag_request *request, frag_g
 }
 
 /* Gives a hole that an index holds a new start and size. */
-static inline void resize_hole(frag_policy *policy, uint32_t hole, uint64_t address, uint64_t bytes)
+static inline void resize_hole(frag_policy *policy, uint32_t hole, uint64_t address, uint64_t bytes,
+                               search how)
 {
     frag_block *block = &policy->space.blocks[hole];
     uint64_t before = block->bytes;
-    frag_free_index *from = index_for(policy, before);
-    frag_free_index *to = index_for(policy, bytes);
     block->address = address;
     block->bytes = bytes;
-    if (from == to) {
-        frag_free_index_change(from, hole, before, bytes, address);
+    uint32_t i = index_of(policy, before);
+    if (i == index_of(policy, bytes)) {
+        change_hole(policy, i, hole, before, how);
     } else {
-        frag_free_index_remove(from, hole, before);
-        frag_free_index_insert(to, hole, bytes, address);
+        take_hole(policy, hole, before, how);
+        add_hole(policy, hole, how);
     }
 }
 
-static void fit_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+static inline void release(frag_policy *policy, frag_handle handle, search how)
 {
-    (void)stream;
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
     frag_block *block = &space->blocks[handle];
@@ -267,22 +321,41 @@ static void fit_free(frag_policy *policy, frag_handle handle, uint32_t stream)
         frag_block_unlink(space, handle);
         if (next->state == FRAG_BLOCK_HOLE) {
             bytes += next->bytes;
-            frag_free_index_remove(index_for(policy, next->bytes), after, next->bytes);
+            take_hole(policy, after, next->bytes, how);
             frag_block_unlink(space, after);
         }
-        resize_hole(policy, hole, address, bytes);
+        resize_hole(policy, hole, address, bytes, how);
     } else if (next->state == FRAG_BLOCK_HOLE) {
         uint32_t hole = block->next;
         bytes += next->bytes;
         frag_block_unlink(space, handle);
-        resize_hole(policy, hole, address, bytes);
+        resize_hole(policy, hole, address, bytes, how);
     } else {
         block->state = FRAG_BLOCK_HOLE;
-        frag_free_index_insert(index_for(policy, bytes), handle, bytes, address);
+        add_hole(policy, handle, how);
     }
     /* A hole that swallowed the rover's place is where next fit goes on. */
-    if (policy->rover - address < bytes)
+    if (how == SEARCH_NEXT && policy->rover - address < bytes)
         policy->rover = address;
+}
+
+static void free_best(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    release(policy, handle, SEARCH_BEST);
+}
+
+/* Of first and worst fit: what they do on release is the same. */
+static void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    release(policy, handle, SEARCH_FIRST);
+}
+
+static void free_next(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    release(policy, handle, SEARCH_NEXT);
 }
 
 static void fit_empty_cache(frag_policy *policy, uint32_t pool)
@@ -301,32 +374,78 @@ static void fit_walk(const frag_policy *policy, frag_span_visitor *visit, void *
     frag_block_space_walk(&policy->space, visit, context);
 }
 
+/* Whether the index of that number may hold the hole. */
+static bool belongs(const void *context, uint32_t id, uint32_t number)
+{
+    const frag_policy *policy = context;
+    return index_of(policy, policy->space.blocks[id].bytes) == number;
+}
+
+static bool check_by_size(const frag_policy *policy, uint64_t hole_count, frag_error *error)
+{
+    frag_index_audit audit = {.blocks = policy->space.blocks,
+                              .state = FRAG_BLOCK_HOLE,
+                              .belongs = belongs,
+                              .context = policy};
+    for (uint32_t i = 0; i < 2; i++)
+        if (!frag_index_audit_take(&audit, &policy->by_size[i], i, error))
+            return false;
+    return (!audit.is_wrong && audit.count == hole_count) ||
+           frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
+                     (unsigned long long)hole_count);
+}
+
+typedef struct address_audit {
+    const frag_policy *policy;
+    uint32_t number;
+    uint64_t count;
+    bool is_wrong;
+} address_audit;
+
+static void check_hole(void *context, uint32_t id)
+{
+    address_audit *audit = context;
+    const frag_policy *policy = audit->policy;
+    audit->is_wrong = audit->is_wrong || policy->space.blocks[id].state != FRAG_BLOCK_HOLE ||
+                      !belongs(policy, id, audit->number);
+    audit->count++;
+}
+
+static bool check_by_address(const frag_policy *policy, uint64_t hole_count, frag_error *error)
+{
+    address_audit audit = {.policy = policy};
+    for (; audit.number < 2; audit.number++) {
+        if (!frag_address_index_check(&policy->by_address[audit.number], error))
+            return false;
+        frag_address_index_visit(&policy->by_address[audit.number], check_hole, &audit);
+    }
+    return (!audit.is_wrong && audit.count == hole_count) ||
+           frag_fail(error, FRAG_E_INPUT, "the address index and the %llu holes differ",
+                     (unsigned long long)hole_count);
+}
+
 static bool fit_check(const frag_policy *policy, frag_error *error)
 {
     uint64_t hole_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error))
         return false;
-    frag_index_audit audit = {.blocks = policy->space.blocks, .state = FRAG_BLOCK_HOLE};
-    for (uint32_t i = 0; i < 2; i++)
-        if (!frag_index_audit_take(&audit, &policy->indexes[i], i, error))
-            return false;
-    if (audit.is_wrong || audit.count != hole_count)
-        return frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
-                         (unsigned long long)hole_count);
-    return true;
+    return policy->how == SEARCH_BEST ? check_by_size(policy, hole_count, error)
+                                      : check_by_address(policy, hole_count, error);
 }
 
 #define FIT_OPS                                                                                    \
-    .options = fit_options, .arena_bytes = fit_arena_bytes, .free = fit_free,                      \
-    .empty_cache = fit_empty_cache, .rounded = fit_rounded, .walk = fit_walk, .check = fit_check
+    .options = fit_options, .empty_cache = fit_empty_cache, .rounded = fit_rounded,                \
+    .walk = fit_walk, .check = fit_check
 
 const frag_policy_ops frag_policy_best_fit = {
     .name = "best-fit",
     .summary = "the smallest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
     .bound = "the worst case is at least M n - O(M + n^2) (Knuth, exercise 2.5-42)",
+    .arena_bytes = best_arena_bytes,
     .create = create_best,
     .alloc = alloc_best,
+    .free = free_best,
     FIT_OPS,
 };
 
@@ -335,8 +454,10 @@ const frag_policy_ops frag_policy_first_fit = {
     .summary = "the lowest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
     .bound = "at most M H(n) / ln 2, about M log2 n (Robson, Computer Journal 20(3), 1977)",
+    .arena_bytes = address_arena_bytes,
     .create = create_first,
     .alloc = alloc_first,
+    .free = free_first,
     FIT_OPS,
 };
 
@@ -346,8 +467,10 @@ const frag_policy_ops frag_policy_next_fit = {
         "the first hole after the last grant that is large enough; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 6",
     .bound = "",
+    .arena_bytes = address_arena_bytes,
     .create = create_next,
     .alloc = alloc_next,
+    .free = free_next,
     FIT_OPS,
 };
 
@@ -356,7 +479,9 @@ const frag_policy_ops frag_policy_worst_fit = {
     .summary = "the largest hole, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 5",
     .bound = "",
+    .arena_bytes = address_arena_bytes,
     .create = create_worst,
     .alloc = alloc_worst,
+    .free = free_first,
     FIT_OPS,
 };
