@@ -65,6 +65,11 @@ static inline uint32_t count_of(const frag_address_node *node)
     return frag_bit_low(~frag_lanes_above(&node->sizes, 0));
 }
 
+static int32_t largest_of(const frag_address_index_store *store, uint32_t at)
+{
+    return frag_lanes_largest(&store->nodes[at].sizes);
+}
+
 static inline void set_entry(frag_address_index_store *store, uint32_t at, uint32_t slot,
                              uint32_t ref, int32_t size)
 {
@@ -74,48 +79,37 @@ static inline void set_entry(frag_address_index_store *store, uint32_t at, uint3
     store->places[ref] = at * WIDTH + slot;
 }
 
-static inline void clear_entry(frag_address_index_store *store, uint32_t at, uint32_t slot)
+/* Puts an entry in front of the one in a slot of a node that has count and room for one more. */
+static inline void insert_entry(frag_address_index_store *store, uint32_t at, uint32_t count,
+                                uint32_t slot, uint32_t ref, int32_t size)
 {
-    store->nodes[at].sizes.values[slot] = 0;
-    store->nodes[at].refs[slot] = 0;
+    const frag_address_node *node = &store->nodes[at];
+    for (uint32_t i = count; i > slot; i--)
+        set_entry(store, at, i, node->refs[i - 1], node->sizes.values[i - 1]);
+    set_entry(store, at, slot, ref, size);
 }
 
-/* Takes count entries out of a node and appends them to the end entries of another one. */
-static void move_entries(frag_address_index_store *store, uint32_t from, uint32_t slot,
-                         uint32_t count, uint32_t to, uint32_t end)
+/* Takes one of count entries out. */
+static inline void remove_entry(frag_address_index_store *store, uint32_t at, uint32_t count,
+                                uint32_t slot)
+{
+    frag_address_node *node = &store->nodes[at];
+    for (; slot + 1 < count; slot++)
+        set_entry(store, at, slot, node->refs[slot + 1], node->sizes.values[slot + 1]);
+    node->sizes.values[slot] = 0;
+}
+
+/* Moves one entry to the slot of another node. */
+static void move_entry(frag_address_index_store *store, uint32_t from, uint32_t slot, uint32_t to,
+                       uint32_t to_slot)
 {
     const frag_address_node *node = &store->nodes[from];
-    for (uint32_t i = 0; i < count; i++) {
-        set_entry(store, to, end + i, node->refs[slot + i], node->sizes.values[slot + i]);
-        clear_entry(store, from, slot + i);
-    }
-}
-
-/* Makes room for count entries in front of the one in slot. */
-static void open_gap(frag_address_index_store *store, uint32_t at, uint32_t slot, uint32_t count)
-{
-    const frag_address_node *node = &store->nodes[at];
-    for (uint32_t i = count_of(node); i-- > slot;)
-        set_entry(store, at, i + count, node->refs[i], node->sizes.values[i]);
-}
-
-/* The count entries from slot on are gone: those behind them move up. */
-static void close_gap(frag_address_index_store *store, uint32_t at, uint32_t slot, uint32_t count)
-{
-    const frag_address_node *node = &store->nodes[at];
-    uint32_t i = slot + count;
-    for (; i < WIDTH && node->sizes.values[i] != 0; i++)
-        set_entry(store, at, i - count, node->refs[i], node->sizes.values[i]);
-    for (uint32_t k = i - count; k < i; k++)
-        clear_entry(store, at, k);
+    insert_entry(store, to, count_of(&store->nodes[to]), to_slot, node->refs[slot],
+                 node->sizes.values[slot]);
+    remove_entry(store, from, count_of(node), slot);
 }
 
 /* ---- changes */
-
-static void raise(frag_address_index_store *store, uint32_t at)
-{
-    frag_address_node_raise(store, at, frag_lanes_largest(&store->nodes[at].sizes));
-}
 
 /* The slot of the first entry that does not begin below the address. */
 static uint32_t slot_of(const frag_address_index_store *store, uint32_t at, uint64_t address)
@@ -148,32 +142,40 @@ static uint32_t locate(const frag_address_index *index, uint64_t address, uint32
 }
 
 static void add_entry(frag_address_index *index, uint32_t at, uint32_t slot, uint32_t ref,
+                      int32_t size);
+
+/* The upper half of a full node becomes a node of its own, which is returned. */
+static uint32_t split(frag_address_index *index, uint32_t at)
+{
+    frag_address_index_store *store = index->store;
+    uint32_t upper = take_node(store);
+    for (uint32_t i = WIDTH; i-- > HALF;)
+        move_entry(store, at, i, upper, 0);
+    if (store->places[at] == NONE) {
+        index->root = take_node(store);
+        store->places[index->root] = NONE;
+        insert_entry(store, index->root, 0, 0, at, largest_of(store, at));
+    } else {
+        frag_address_node_raise(store, at, largest_of(store, at));
+    }
+    uint32_t place = store->places[at];
+    add_entry(index, place / WIDTH, place % WIDTH + 1, upper, largest_of(store, upper));
+    return upper;
+}
+
+static void add_entry(frag_address_index *index, uint32_t at, uint32_t slot, uint32_t ref,
                       int32_t size)
 {
     frag_address_index_store *store = index->store;
-    if (count_of(&store->nodes[at]) == WIDTH) {
-        uint32_t left = at;
-        uint32_t right = take_node(store);
-        move_entries(store, left, HALF, WIDTH - HALF, right, 0);
-        int32_t largest = frag_lanes_largest(&store->nodes[right].sizes);
-        uint32_t place = store->places[left];
-        if (place == NONE) {
-            index->root = take_node(store);
-            store->places[index->root] = NONE;
-            set_entry(store, index->root, 0, left, frag_lanes_largest(&store->nodes[left].sizes));
-            set_entry(store, index->root, 1, right, largest);
-        } else {
-            raise(store, left);
-            add_entry(index, place / WIDTH, place % WIDTH + 1, right, largest);
-        }
-        if (slot > HALF) {
-            at = right;
-            slot -= HALF;
-        }
+    uint32_t count = count_of(&store->nodes[at]);
+    if (FRAG_UNLIKELY(count == WIDTH)) {
+        uint32_t upper = split(index, at);
+        count = HALF;
+        at = slot > HALF ? upper : at;
+        slot -= slot > HALF ? HALF : 0;
     }
-    open_gap(store, at, slot, 1);
-    set_entry(store, at, slot, ref, size);
-    raise(store, at);
+    insert_entry(store, at, count, slot, ref, size);
+    frag_address_node_raise(store, at, largest_of(store, at));
 }
 
 void frag_address_index_insert(frag_address_index *index, uint32_t id)
@@ -196,57 +198,50 @@ void frag_address_index_insert(frag_address_index *index, uint32_t id)
 static bool balance(frag_address_index_store *store, uint32_t left, uint32_t right)
 {
     uint32_t left_count = count_of(&store->nodes[left]);
-    uint32_t right_count = count_of(&store->nodes[right]);
-    uint32_t half = (left_count + right_count) / 2;
-    if (left_count + right_count <= JOINED_MAX) {
-        move_entries(store, right, 0, right_count, left, left_count);
-        return true;
-    }
-    if (left_count < half) {
-        uint32_t count = half - left_count;
-        move_entries(store, right, 0, count, left, left_count);
-        close_gap(store, right, 0, count);
-    } else {
-        uint32_t count = left_count - half;
-        open_gap(store, right, 0, count);
-        move_entries(store, left, half, count, right, 0);
-    }
-    return false;
+    uint32_t all = left_count + count_of(&store->nodes[right]);
+    bool is_joined = all <= JOINED_MAX;
+    uint32_t wanted = is_joined ? all : all / 2;
+    for (; left_count < wanted; left_count++)
+        move_entry(store, right, 0, left, left_count);
+    for (; left_count > wanted; left_count--)
+        move_entry(store, left, left_count - 1, right, 0);
+    return is_joined;
 }
 
-/* An entry has left the node: sees that it is not too empty, and tells those above. */
-static void settle(frag_address_index *index, uint32_t at)
+/* An entry has left the node, which has fewer now than it should: sees to it, and up to the root.
+ */
+static void refill(frag_address_index *index, uint32_t at)
 {
     frag_address_index_store *store = index->store;
     uint32_t place = 0;
     while ((place = store->places[at]) != NONE && count_of(&store->nodes[at]) < FILL_MIN) {
-        uint32_t parent = place / WIDTH;
         uint32_t slot = place % WIDTH;
         slot -= slot != 0;
-        frag_address_node *above = &store->nodes[parent];
-        uint32_t left = above->refs[slot];
-        uint32_t right = above->refs[slot + 1];
+        at = place / WIDTH;
+        frag_address_node *node = &store->nodes[at];
+        uint32_t left = node->refs[slot];
+        uint32_t right = node->refs[slot + 1];
         bool is_joined = balance(store, left, right);
-        above->sizes.values[slot] = frag_lanes_largest(&store->nodes[left].sizes);
+        node->sizes.values[slot] = largest_of(store, left);
         if (is_joined) {
+            remove_entry(store, at, count_of(node), slot + 1);
             give_node(store, right);
-            close_gap(store, parent, slot + 1, 1);
         } else {
-            above->sizes.values[slot + 1] = frag_lanes_largest(&store->nodes[right].sizes);
+            node->sizes.values[slot + 1] = largest_of(store, right);
         }
-        at = parent;
     }
     if (place != NONE) {
-        raise(store, at);
+        frag_address_node_raise(store, at, largest_of(store, at));
         return;
     }
-    uint32_t only = store->nodes[at].refs[0];
-    bool is_empty = store->nodes[at].sizes.values[0] == 0;
-    if (is_empty || (store->nodes[at].sizes.values[1] == 0 && only < store->node_max)) {
+    const frag_address_node *root = &store->nodes[at];
+    uint32_t only = root->refs[0];
+    bool is_empty = root->sizes.values[0] == 0;
+    if (is_empty || (root->sizes.values[1] == 0 && only < store->node_max)) {
         index->root = is_empty ? NONE : only;
         if (!is_empty) {
             store->places[only] = NONE;
-            clear_entry(store, at, 0);
+            remove_entry(store, at, 1, 0);
         }
         give_node(store, at);
     }
@@ -256,10 +251,15 @@ void frag_address_index_remove(frag_address_index *index, uint32_t id)
 {
     frag_address_index_store *store = index->store;
     uint32_t ref = store->node_max + id;
-    uint32_t place = store->places[ref];
-    FRAG_ASSERT(id < store->id_count && store->nodes[place / WIDTH].refs[place % WIDTH] == ref);
-    close_gap(store, place / WIDTH, place % WIDTH, 1);
-    settle(index, place / WIDTH);
+    uint32_t at = store->places[ref] / WIDTH;
+    uint32_t slot = store->places[ref] % WIDTH;
+    FRAG_ASSERT(id < store->id_count && store->nodes[at].refs[slot] == ref);
+    uint32_t count = count_of(&store->nodes[at]);
+    remove_entry(store, at, count, slot);
+    if (FRAG_LIKELY(count > FILL_MIN))
+        frag_address_node_raise(store, at, largest_of(store, at));
+    else
+        refill(index, at);
 }
 
 /* ---- searches */
@@ -322,23 +322,6 @@ bool frag_address_index_next(const frag_address_index *index, uint64_t bytes, ui
            frag_address_index_first(index, bytes, id);
 }
 
-bool frag_address_index_worst(const frag_address_index *index, uint64_t bytes, uint32_t *id)
-{
-    const frag_address_index_store *store = index->store;
-    if (index->root == NONE)
-        return false;
-    int32_t largest = frag_lanes_largest(&store->nodes[index->root].sizes);
-    if (largest < frag_address_size_of(store, bytes) ||
-        !frag_address_index_first(index, (uint64_t)largest << store->unit_log2, id))
-        return false;
-    uint64_t unit = (uint64_t)1 << store->unit_log2;
-    uint32_t larger = 0;
-    while (largest == FRAG_ADDRESS_SIZE_MAX &&
-           frag_address_index_above(index, store->blocks[*id].bytes + unit, *id, &larger))
-        *id = larger;
-    return store->blocks[*id].bytes >= bytes;
-}
-
 void frag_address_index_visit(const frag_address_index *index, frag_address_index_visitor *visit,
                               void *context)
 {
@@ -374,7 +357,7 @@ static bool check_entry(index_audit *audit, uint32_t at, uint32_t slot, uint32_t
     if (ref < store->node_max) {
         if (!check_node(audit, ref, at * WIDTH + slot, depth + 1))
             return false;
-        size = frag_lanes_largest(&store->nodes[ref].sizes);
+        size = largest_of(store, ref);
     } else {
         const frag_block *block = &store->blocks[ref - store->node_max];
         if (block->address < audit->reached)

@@ -81,9 +81,6 @@ bool frag_address_index_above(const frag_address_index *index, uint64_t bytes, u
 bool frag_address_index_next(const frag_address_index *index, uint64_t bytes, uint64_t from,
                              uint32_t *id);
 
-/* The largest hole, and the lowest of several, provided that it has at least bytes: worst fit. */
-bool frag_address_index_worst(const frag_address_index *index, uint64_t bytes, uint32_t *id);
-
 typedef void frag_address_index_visitor(void *context, uint32_t id);
 
 /* Every hole, in the order of addresses. The visitor must not change the index. */
@@ -126,15 +123,13 @@ static inline bool frag_address_index_first(const frag_address_index *index, uin
 static inline void frag_address_node_raise(frag_address_index_store *store, uint32_t at,
                                            int32_t largest)
 {
-    for (;;) {
-        uint32_t place = store->places[at];
-        if (place == FRAG_ADDRESS_NONE)
-            return;
+    uint32_t place = 0;
+    while ((place = store->places[at]) != FRAG_ADDRESS_NONE) {
         at = place / FRAG_ADDRESS_NODE_WIDTH;
         frag_address_node *node = &store->nodes[at];
         uint32_t slot = place % FRAG_ADDRESS_NODE_WIDTH;
         if (node->sizes.values[slot] == largest)
-            return;
+            break;
         largest = frag_lanes_set(&node->sizes, slot, largest);
     }
 }

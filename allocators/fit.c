@@ -50,7 +50,8 @@ static const frag_option fit_options[] = {
     {.key = NULL},
 };
 
-/* Best fit looks holes up by size, the others by address. [1]: holes above max_split */
+/* Best and worst fit look holes up by size, first and next fit by address. [1]: holes above
+ * max_split */
 struct frag_policy {
     frag_block_space space;
     search how;
@@ -69,12 +70,17 @@ static frag_space_kind kind_of(const frag_option_value *values)
     return values[OPTION_SPACE].number == 0 ? FRAG_SPACE_GROWING : FRAG_SPACE_SEGMENTS;
 }
 
+static inline bool is_by_size(search how)
+{
+    return how == SEARCH_BEST || how == SEARCH_WORST;
+}
+
 static size_t space_bytes(const frag_policy_limits *limits, frag_space_kind kind)
 {
     return sizeof(frag_policy) + 64 + frag_block_space_bytes(limits, kind);
 }
 
-static size_t best_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+static size_t size_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     frag_space_kind kind = kind_of(values);
     return space_bytes(limits, kind) +
@@ -100,7 +106,7 @@ static inline void add_hole(frag_policy *policy, uint32_t hole, search how)
 {
     const frag_block *block = &policy->space.blocks[hole];
     uint32_t i = index_of(policy, block->bytes);
-    if (how == SEARCH_BEST)
+    if (is_by_size(how))
         frag_free_index_insert(&policy->by_size[i], hole, block->bytes, block->address);
     else
         frag_address_index_insert(&policy->by_address[i], hole);
@@ -110,7 +116,7 @@ static inline void add_hole(frag_policy *policy, uint32_t hole, search how)
 static inline void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, search how)
 {
     uint32_t i = index_of(policy, bytes);
-    if (how == SEARCH_BEST)
+    if (is_by_size(how))
         frag_free_index_remove(&policy->by_size[i], hole, bytes);
     else
         frag_address_index_remove(&policy->by_address[i], hole);
@@ -121,7 +127,7 @@ static inline void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, u
                                search how)
 {
     const frag_block *block = &policy->space.blocks[hole];
-    if (how == SEARCH_BEST)
+    if (is_by_size(how))
         frag_free_index_change(&policy->by_size[i], hole, before, block->bytes, block->address);
     else
         frag_address_index_change(&policy->by_address[i], hole);
@@ -186,7 +192,7 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
         return NULL;
     policy->how = how;
     uint32_t record_max = policy->space.record_max;
-    if (how == SEARCH_BEST)
+    if (is_by_size(how))
         frag_free_index_store_create(&policy->size_store, setup->arena, record_max, 2, false);
     else
         frag_address_index_store_create(&policy->address_store, setup->arena, policy->space.blocks,
@@ -229,7 +235,7 @@ static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, s
     case SEARCH_NEXT:
         return frag_address_index_next(&policy->by_address[i], bytes, policy->rover, hole);
     case SEARCH_WORST:
-        return frag_address_index_worst(&policy->by_address[i], bytes, hole);
+        return frag_free_index_worst(&policy->by_size[i], bytes, hole);
     }
     return false;
 }
@@ -339,13 +345,12 @@ static inline void release(frag_policy *policy, frag_handle handle, search how)
         policy->rover = address;
 }
 
-static void free_best(frag_policy *policy, frag_handle handle, uint32_t stream)
+static void free_by_size(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     release(policy, handle, SEARCH_BEST);
 }
 
-/* Of first and worst fit: what they do on release is the same. */
 static void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
@@ -381,56 +386,24 @@ static bool belongs(const void *context, uint32_t id, uint32_t number)
     return index_of(policy, policy->space.blocks[id].bytes) == number;
 }
 
-static bool check_by_size(const frag_policy *policy, uint64_t hole_count, frag_error *error)
-{
-    frag_index_audit audit = {.blocks = policy->space.blocks,
-                              .state = FRAG_BLOCK_HOLE,
-                              .belongs = belongs,
-                              .context = policy};
-    for (uint32_t i = 0; i < 2; i++)
-        if (!frag_index_audit_take(&audit, &policy->by_size[i], i, error))
-            return false;
-    return (!audit.is_wrong && audit.count == hole_count) ||
-           frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
-                     (unsigned long long)hole_count);
-}
-
-typedef struct address_audit {
-    const frag_policy *policy;
-    uint32_t number;
-    uint64_t count;
-    bool is_wrong;
-} address_audit;
-
-static void check_hole(void *context, uint32_t id)
-{
-    address_audit *audit = context;
-    const frag_policy *policy = audit->policy;
-    audit->is_wrong = audit->is_wrong || policy->space.blocks[id].state != FRAG_BLOCK_HOLE ||
-                      !belongs(policy, id, audit->number);
-    audit->count++;
-}
-
-static bool check_by_address(const frag_policy *policy, uint64_t hole_count, frag_error *error)
-{
-    address_audit audit = {.policy = policy};
-    for (; audit.number < 2; audit.number++) {
-        if (!frag_address_index_check(&policy->by_address[audit.number], error))
-            return false;
-        frag_address_index_visit(&policy->by_address[audit.number], check_hole, &audit);
-    }
-    return (!audit.is_wrong && audit.count == hole_count) ||
-           frag_fail(error, FRAG_E_INPUT, "the address index and the %llu holes differ",
-                     (unsigned long long)hole_count);
-}
-
 static bool fit_check(const frag_policy *policy, frag_error *error)
 {
     uint64_t hole_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error))
         return false;
-    return policy->how == SEARCH_BEST ? check_by_size(policy, hole_count, error)
-                                      : check_by_address(policy, hole_count, error);
+    frag_index_audit audit = {.blocks = policy->space.blocks,
+                              .state = FRAG_BLOCK_HOLE,
+                              .belongs = belongs,
+                              .context = policy};
+    for (uint32_t i = 0; i < 2; i++)
+        if (is_by_size(policy->how)
+                ? !frag_index_audit_take(&audit, &policy->by_size[i], i, error)
+                : !frag_index_audit_take_by_address(&audit, &policy->by_address[i], i, error))
+            return false;
+    if (audit.is_wrong || audit.count != hole_count)
+        return frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
+                         (unsigned long long)hole_count);
+    return true;
 }
 
 #define FIT_OPS                                                                                    \
@@ -442,10 +415,10 @@ const frag_policy_ops frag_policy_best_fit = {
     .summary = "the smallest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
     .bound = "the worst case is at least M n - O(M + n^2) (Knuth, exercise 2.5-42)",
-    .arena_bytes = best_arena_bytes,
+    .arena_bytes = size_arena_bytes,
     .create = create_best,
     .alloc = alloc_best,
-    .free = free_best,
+    .free = free_by_size,
     FIT_OPS,
 };
 
@@ -479,9 +452,9 @@ const frag_policy_ops frag_policy_worst_fit = {
     .summary = "the largest hole, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 5",
     .bound = "",
-    .arena_bytes = address_arena_bytes,
+    .arena_bytes = size_arena_bytes,
     .create = create_worst,
     .alloc = alloc_worst,
-    .free = free_first,
+    .free = free_by_size,
     FIT_OPS,
 };

@@ -5,17 +5,24 @@ typedef struct audit_step {
     uint32_t number;
 } audit_step;
 
+static void check_block(void *context, uint32_t id)
+{
+    const audit_step *step = context;
+    frag_index_audit *audit = step->audit;
+    bool is_right = audit->blocks[id].state == audit->state &&
+                    (audit->belongs == NULL || audit->belongs(audit->context, id, step->number));
+    audit->is_wrong = audit->is_wrong || !is_right;
+    audit->count++;
+}
+
 static void check_entry(void *context, const frag_free_entry *entry)
 {
     const audit_step *step = context;
     frag_index_audit *audit = step->audit;
     const frag_block *block = &audit->blocks[entry->id];
-    bool is_right =
-        block->state == audit->state && block->bytes == entry->size &&
-        block->address == entry->tie &&
-        (audit->belongs == NULL || audit->belongs(audit->context, entry->id, step->number));
-    audit->is_wrong = audit->is_wrong || !is_right;
-    audit->count++;
+    bool is_same = block->bytes == entry->size && block->address == entry->tie;
+    audit->is_wrong = audit->is_wrong || !is_same;
+    check_block(context, entry->id);
 }
 
 bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index *index, uint32_t number,
@@ -25,5 +32,15 @@ bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index *index
     if (!frag_free_index_check(index, error))
         return false;
     frag_free_index_visit(index, check_entry, &step);
+    return true;
+}
+
+bool frag_index_audit_take_by_address(frag_index_audit *audit, const frag_address_index *index,
+                                      uint32_t number, frag_error *error)
+{
+    audit_step step = {audit, number};
+    if (!frag_address_index_check(index, error))
+        return false;
+    frag_address_index_visit(index, check_block, &step);
     return true;
 }

@@ -3,6 +3,7 @@
 #ifndef FRAG_ALLOCATORS_INDEX_AUDIT_H
 #define FRAG_ALLOCATORS_INDEX_AUDIT_H
 
+#include "allocators/address_index.h"
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
 
@@ -23,5 +24,9 @@ typedef struct frag_index_audit {
  * this index. false: the index is broken, FRAG_E_INPUT. */
 bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index *index, uint32_t number,
                            frag_error *error);
+
+/* The same for an index by address, whose store knows these blocks. */
+bool frag_index_audit_take_by_address(frag_index_audit *audit, const frag_address_index *index,
+                                      uint32_t number, frag_error *error);
 
 #endif

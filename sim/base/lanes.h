@@ -61,15 +61,12 @@ static inline int32_t frag_lanes_largest(const frag_lanes *lanes)
  * have to wait until a single one that was just written has reached the cache. */
 static inline int32_t frag_lanes_set(frag_lanes *lanes, uint32_t at, int32_t value)
 {
-    __m128i wanted = _mm_set1_epi32((int32_t)at);
-    __m128i number = _mm_setr_epi32(0, 1, 2, 3);
-    __m128i step = _mm_set1_epi32(4);
     __m128i now[4];
     for (uint32_t i = 0; i < 4; i++) {
-        now[i] = frag_lanes_choose(_mm_cmpeq_epi32(number, wanted), _mm_set1_epi32(value),
-                                   frag_lanes_load(lanes, i));
+        __m128i number = _mm_add_epi32(_mm_setr_epi32(0, 1, 2, 3), _mm_set1_epi32(4 * (int32_t)i));
+        __m128i is_it = _mm_cmpeq_epi32(number, _mm_set1_epi32((int32_t)at));
+        now[i] = frag_lanes_choose(is_it, _mm_set1_epi32(value), frag_lanes_load(lanes, i));
         _mm_storeu_si128((__m128i *)(void *)&lanes->values[4 * i], now[i]);
-        number = _mm_add_epi32(number, step);
     }
     return frag_lanes_largest_of(now[0], now[1], now[2], now[3]);
 }
