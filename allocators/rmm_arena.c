@@ -3,8 +3,8 @@
  * fit by address throughout. A request that fails makes all streams give their superblocks back.
  * Source: RMM 25.10.00, arena_memory_resource and detail/arena.hpp. Ours differs in how the first
  * fit is found: by an index over the free blocks of a stream, not superblock by superblock. */
+#include "allocators/address_index.h"
 #include "allocators/block_space.h"
-#include "allocators/free_index.h"
 #include "allocators/index_audit.h"
 #include "allocators/rmm.h"
 #include "sim/base/bytes.h"
@@ -38,8 +38,8 @@ typedef struct superblock {
 
 struct frag_policy {
     frag_block_space space; /* one ring for each superblock; a block's link is its header */
-    frag_free_index_store store;
-    frag_free_index *indexes; /* by owner: streams, and behind them the global part */
+    frag_address_index_store store;
+    frag_address_index *indexes; /* by owner: streams, and behind them the global part */
     superblock *superblocks;
     uint32_t global; /* the owner behind all streams */
     bool has_classes;
@@ -58,7 +58,7 @@ static size_t rmm_arena_bytes(const frag_policy_limits *limits, const frag_optio
     uint32_t records = records_of(limits);
     uint64_t owners = (uint64_t)limits->stream_count + 1;
     return sizeof(frag_policy) + records * (sizeof(frag_block) + sizeof(superblock)) +
-           owners * sizeof(frag_free_index) + frag_free_index_store_bytes(records, owners, true) +
+           owners * sizeof(frag_address_index) + frag_address_index_store_bytes(records, owners) +
            5 * 64;
 }
 
@@ -90,14 +90,20 @@ static inline uint32_t owner_of(const frag_policy *policy, const frag_block *blo
 static inline void insert(frag_policy *policy, uint32_t hole)
 {
     const frag_block *block = &policy->space.blocks[hole];
-    frag_free_index_insert(&policy->indexes[owner_of(policy, block)], hole, block->bytes,
-                           block->address);
+    frag_address_index_insert(&policy->indexes[owner_of(policy, block)], hole);
+}
+
+/* The record of a hole has other bytes now. */
+static inline void change(frag_policy *policy, uint32_t hole)
+{
+    const frag_block *block = &policy->space.blocks[hole];
+    frag_address_index_change(&policy->indexes[owner_of(policy, block)], hole);
 }
 
 static inline void take_out(frag_policy *policy, uint32_t hole)
 {
     const frag_block *block = &policy->space.blocks[hole];
-    frag_free_index_remove(&policy->indexes[owner_of(policy, block)], hole, block->bytes);
+    frag_address_index_remove(&policy->indexes[owner_of(policy, block)], hole);
 }
 
 /* A superblock without a busy block is one free block. */
@@ -154,7 +160,6 @@ static void join_next(frag_policy *policy, uint32_t header)
     uint32_t gone = low->link;
     const frag_block *high = &space->blocks[gone];
     uint32_t hole = low->next;
-    take_out(policy, hole);
     take_out(policy, high->next);
     low->bytes += high->bytes;
     space->blocks[hole].bytes += high->bytes;
@@ -163,7 +168,7 @@ static void join_next(frag_policy *policy, uint32_t header)
         policy->superblocks[high->link].before = header;
     frag_block_give_record(space, high->next);
     frag_block_give_record(space, gone);
-    insert(policy, hole);
+    change(policy, hole);
 }
 
 static bool is_joinable(const frag_policy *policy, uint32_t header)
@@ -214,9 +219,10 @@ static frag_policy *rmm_arena_create(const frag_policy_setup *setup, frag_error 
     policy->space.may_adjoin = false;
     policy->superblocks = frag_arena_take(setup->arena, records, sizeof *policy->superblocks);
     policy->indexes = frag_arena_take(setup->arena, owners, sizeof *policy->indexes);
-    frag_free_index_store_create(&policy->store, setup->arena, records, owners, true);
+    frag_address_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
+                                    owners, FRAG_RMM_UNIT);
     for (uint32_t i = 0; i < owners; i++)
-        policy->indexes[i].store = &policy->store;
+        policy->indexes[i] = (frag_address_index){&policy->store, FRAG_ADDRESS_NONE};
     uint64_t bytes = 0;
     uint64_t address = 0;
     /* An arena that gets no memory serves nothing. */
@@ -232,48 +238,54 @@ static frag_policy *rmm_arena_create(const frag_policy_setup *setup, frag_error 
 /* ---- requests */
 
 /* Cuts the low end of a free block off for a request. */
-static void take_block(frag_policy *policy, uint32_t hole, uint64_t bytes, frag_grant *grant)
+static void take_block(frag_policy *policy, uint32_t hole, bool is_indexed, uint64_t bytes,
+                       frag_grant *grant)
 {
     frag_block_space *space = &policy->space;
-    uint64_t held = space->blocks[hole].bytes;
     uint32_t granted = hole;
-    if (held > bytes) {
+    if (space->blocks[hole].bytes > bytes) {
         granted = frag_block_cut(space, hole, bytes);
-        const frag_block *rest = &space->blocks[hole];
-        space->blocks[granted].link = rest->link;
-        frag_free_index_change(&policy->indexes[owner_of(policy, rest)], hole, held, rest->bytes,
-                               rest->address);
+        space->blocks[granted].link = space->blocks[hole].link;
+        if (is_indexed)
+            change(policy, hole);
+        else
+            insert(policy, hole);
     } else {
-        take_out(policy, hole);
+        if (is_indexed)
+            take_out(policy, hole);
         space->blocks[hole].state = FRAG_BLOCK_BUSY;
     }
     const frag_block *block = &space->blocks[granted];
     *grant = (frag_grant){.address = block->address, .block_bytes = bytes, .handle = granted};
 }
 
-/* The superblock of the global part that a request is to be served from: cut off an empty one that
- * is large enough for two, or used as it is. Returns the free block in it. */
-static bool fit_superblock(frag_policy *policy, uint64_t bytes, uint32_t *hole)
+/* Gives the owner a superblock of the global part that a request is to be served from: as it is, or
+ * cut off an empty one that is large enough for two. Returns the free block in it, which no index
+ * knows yet if it was cut. */
+static bool fit_superblock(frag_policy *policy, uint64_t bytes, uint32_t owner, uint32_t *hole,
+                           bool *is_indexed)
 {
-    if (!frag_free_index_first(&policy->indexes[policy->global], bytes, hole))
+    if (!frag_address_index_first(&policy->indexes[policy->global], bytes, hole))
         return false;
     frag_block_space *space = &policy->space;
     uint32_t header = space->blocks[*hole].link;
     frag_block *whole = &space->blocks[header];
     uint64_t least = bytes > SUPERBLOCK_BYTES ? bytes : SUPERBLOCK_BYTES;
-    if (!is_empty(policy, header) || whole->bytes < least + SUPERBLOCK_BYTES)
+    if (!is_empty(policy, header) || whole->bytes < least + SUPERBLOCK_BYTES) {
+        if (owner != policy->global)
+            give_to(policy, header, owner);
         return true;
+    }
     uint32_t before = policy->superblocks[header].before;
     uint64_t address = whole->address;
-    take_out(policy, *hole);
     whole->address += least;
     whole->bytes -= least;
     space->blocks[*hole].address += least;
     space->blocks[*hole].bytes -= least;
-    insert(policy, *hole);
-    uint32_t made = make_superblock(policy, before, address, least, policy->global);
+    change(policy, *hole);
+    uint32_t made = make_superblock(policy, before, address, least, owner);
     *hole = space->blocks[made].next;
-    insert(policy, *hole);
+    *is_indexed = false;
     return true;
 }
 
@@ -281,13 +293,12 @@ static bool try_alloc(frag_policy *policy, uint64_t bytes, uint32_t stream, frag
 {
     uint32_t hole = 0;
     bool is_large = bytes > SUPERBLOCK_BYTES;
-    if (is_large || !frag_free_index_first(&policy->indexes[stream], bytes, &hole)) {
-        if (!fit_superblock(policy, bytes, &hole))
-            return false;
-        if (!is_large)
-            give_to(policy, policy->space.blocks[hole].link, stream);
-    }
-    take_block(policy, hole, bytes, grant);
+    bool is_indexed = true;
+    uint32_t owner = is_large ? policy->global : stream;
+    if ((is_large || !frag_address_index_first(&policy->indexes[stream], bytes, &hole)) &&
+        !fit_superblock(policy, bytes, owner, &hole, &is_indexed))
+        return false;
+    take_block(policy, hole, is_indexed, bytes, grant);
     return true;
 }
 
@@ -328,11 +339,9 @@ static void put(frag_policy *policy, uint32_t id)
     }
     if (space->blocks[previous].state == FRAG_BLOCK_HOLE) {
         frag_block *low = &space->blocks[previous];
-        uint64_t before = low->bytes;
         low->bytes += block->bytes;
         frag_block_unlink(space, id);
-        frag_free_index_change(&policy->indexes[owner_of(policy, low)], previous, before,
-                               low->bytes, low->address);
+        change(policy, previous);
         return;
     }
     block->state = FRAG_BLOCK_HOLE;
@@ -422,7 +431,7 @@ static bool rmm_arena_check(const frag_policy *policy, frag_error *error)
                               .belongs = is_of_owner,
                               .context = policy};
     for (uint32_t owner = 0; owner <= policy->global; owner++)
-        if (!frag_index_audit_take(&audit, &policy->indexes[owner], owner, error))
+        if (!frag_index_audit_take_by_address(&audit, &policy->indexes[owner], owner, error))
             return false;
     return (!audit.is_wrong && audit.count == hole_count) ||
            frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu free blocks differ",
