@@ -8,13 +8,16 @@ enum {
 };
 
 #define NONE FRAG_ADDRESS_NONE
+#define NODE_MAX (((uint32_t)1 << 28) - 1)
 
 /* Leaves hold at least five holes each and inner nodes five children, so there are at most
- * n (1/5 + 1/25 + ...) = n/4 of them, and the roots. */
+ * n (1/5 + 1/25 + ...) = n/4 of them, and the roots. Places leave 28 bits to a node, enough for a
+ * billion holes. */
 static uint32_t node_max_of(uint32_t id_count, uint64_t index_count)
 {
     uint64_t roots = index_count < id_count ? index_count : id_count;
-    return (uint32_t)(id_count / 4 + roots + 1);
+    uint64_t count = id_count / 4 + roots + 1;
+    return count < NODE_MAX ? (uint32_t)count : NODE_MAX;
 }
 
 size_t frag_address_index_store_bytes(uint32_t id_count, uint64_t index_count)
@@ -27,15 +30,15 @@ void frag_address_index_store_create(frag_address_index_store *store, frag_arena
                                      const frag_block *blocks, uint32_t id_count,
                                      uint64_t index_count, uint64_t unit)
 {
-    /* Places of nodes have 28 bits. */
-    FRAG_ASSERT(id_count < (uint32_t)1 << 27 && frag_is_power_of_two(unit));
+    uint32_t node_max = node_max_of(id_count, index_count);
+    FRAG_ASSERT(id_count <= UINT32_MAX - node_max && frag_is_power_of_two(unit));
     *store = (frag_address_index_store){.blocks = blocks,
-                                        .node_max = node_max_of(id_count, index_count),
+                                        .node_max = node_max,
                                         .spare = NONE,
                                         .unit_log2 = frag_bit_low(unit),
                                         .id_count = id_count};
-    store->nodes = frag_arena_take(arena, store->node_max, sizeof *store->nodes);
-    store->places = frag_arena_take(arena, store->node_max + id_count, sizeof *store->places);
+    store->nodes = frag_arena_take(arena, node_max, sizeof *store->nodes);
+    store->places = frag_arena_take(arena, (size_t)node_max + id_count, sizeof *store->places);
 }
 
 static uint32_t take_node(frag_address_index_store *store)
@@ -99,7 +102,7 @@ static inline void remove_entry(frag_address_index_store *store, uint32_t at, ui
     node->sizes.values[slot] = 0;
 }
 
-/* Moves one entry to the slot of another node. */
+/* Moves one entry to a slot of another node. */
 static void move_entry(frag_address_index_store *store, uint32_t from, uint32_t slot, uint32_t to,
                        uint32_t to_slot)
 {
@@ -183,14 +186,15 @@ void frag_address_index_insert(frag_address_index *index, uint32_t id)
     frag_address_index_store *store = index->store;
     const frag_block *block = &store->blocks[id];
     FRAG_ASSERT(id < store->id_count && block->bytes >> store->unit_log2 != 0);
-    if (index->root == NONE) {
-        index->root = take_node(store);
-        store->places[index->root] = NONE;
-    }
     uint32_t slot = 0;
     uint32_t at = index->root;
-    if (store->nodes[at].sizes.values[0] != 0)
+    if (at == NONE) {
+        at = take_node(store);
+        store->places[at] = NONE;
+        index->root = at;
+    } else {
         at = locate(index, block->address, &slot);
+    }
     add_entry(index, at, slot, store->node_max + id, frag_address_size_of(store, block->bytes));
 }
 
@@ -208,8 +212,25 @@ static bool balance(frag_address_index_store *store, uint32_t left, uint32_t rig
     return is_joined;
 }
 
-/* An entry has left the node, which has fewer now than it should: sees to it, and up to the root.
- */
+/* A root without entries is none, and one with a single child gives way to it. */
+static void lower_root(frag_address_index *index)
+{
+    frag_address_index_store *store = index->store;
+    uint32_t at = index->root;
+    uint32_t count = count_of(&store->nodes[at]);
+    uint32_t only = store->nodes[at].refs[0];
+    if (count > 1 || (count == 1 && only >= store->node_max))
+        return;
+    index->root = NONE;
+    if (count == 1) {
+        index->root = only;
+        store->places[only] = NONE;
+        remove_entry(store, at, 1, 0);
+    }
+    give_node(store, at);
+}
+
+/* An entry has left the node, which may have too few now: sees to it, and upwards. */
 static void refill(frag_address_index *index, uint32_t at)
 {
     frag_address_index_store *store = index->store;
@@ -230,21 +251,10 @@ static void refill(frag_address_index *index, uint32_t at)
             node->sizes.values[slot + 1] = largest_of(store, right);
         }
     }
-    if (place != NONE) {
+    if (place == NONE)
+        lower_root(index);
+    else
         frag_address_node_raise(store, at, largest_of(store, at));
-        return;
-    }
-    const frag_address_node *root = &store->nodes[at];
-    uint32_t only = root->refs[0];
-    bool is_empty = root->sizes.values[0] == 0;
-    if (is_empty || (root->sizes.values[1] == 0 && only < store->node_max)) {
-        index->root = is_empty ? NONE : only;
-        if (!is_empty) {
-            store->places[only] = NONE;
-            remove_entry(store, at, 1, 0);
-        }
-        give_node(store, at);
-    }
 }
 
 void frag_address_index_remove(frag_address_index *index, uint32_t id)
@@ -293,6 +303,7 @@ static bool find_bytes_from(const frag_address_index_store *store, uint32_t at, 
                             uint64_t bytes, uint32_t *id)
 {
     int32_t size = frag_address_size_of(store, bytes);
+    FRAG_ASSERT(size > 0);
     while (find_from(store, at, slot, size, id)) {
         if (size < FRAG_ADDRESS_SIZE_MAX || store->blocks[*id].bytes >= bytes)
             return true;
@@ -383,11 +394,12 @@ static bool check_node(index_audit *audit, uint32_t at, uint32_t place, uint32_t
     if (++audit->node_count > store->node_count || is_leaf != (depth == audit->leaf_depth) ||
         store->places[at] != place || count < least)
         return frag_fail(audit->error, FRAG_E_INPUT, "address index: node %u is misplaced", at);
-    for (uint32_t slot = 0; slot < WIDTH; slot++)
-        if (slot < count ? !check_entry(audit, at, slot, depth) : node->sizes.values[slot] != 0)
-            return slot < count ? false
-                                : frag_fail(audit->error, FRAG_E_INPUT,
-                                            "address index: node %u has a gap", at);
+    for (uint32_t slot = 0; slot < count; slot++)
+        if (!check_entry(audit, at, slot, depth))
+            return false;
+    for (uint32_t slot = count; slot < WIDTH; slot++)
+        if (node->sizes.values[slot] != 0)
+            return frag_fail(audit->error, FRAG_E_INPUT, "address index: node %u has a gap", at);
     return true;
 }
 

@@ -1,15 +1,16 @@
 /* Holes of a block space in the order of their addresses, found by size.
  *
- * A B+-tree of 16 entries to a node whose inner nodes know the largest hole below each child: the
- * first entry that is large enough, node by node from the root, leads to the lowest hole that is.
- * It has no keys to search by: a hole that is cut, or takes its neighbours in, keeps its place
- * among the others, so that most changes are one size and the largest of its node. Only a hole
- * between two busy blocks comes new, and looks the addresses of holes up in the block records. The
- * entries of a node lie side by side and are looked at all at once, so that nothing is guessed.
- * Every search and change takes O(log n) steps of 16 entries each, but for sizes of 2^31 units and
- * more, which count as equal until they are looked at.
- * Source: Bayer and McCreight, Acta Informatica 1, 1972 (the tree; nodes at least a third full);
- * Stephenson, SOSP 1983 (first fit by the largest hole of a subtree).
+ * A B+-tree of 5 to 16 entries to a node, whose inner nodes know the largest hole below each child:
+ * the first entry that is large enough, node by node from the root, leads to the lowest hole that
+ * is. Addresses stay in the block records. A hole that is cut, or takes its neighbours in, keeps
+ * its place among the others, so most changes write one size, and the largest of a node in the node
+ * above. Only a hole between two busy blocks is new to the order and placed by addresses. The sizes
+ * of a node lie side by side and are compared all at once, so that no branch has to be guessed.
+ *
+ * With n holes, a search or a change looks at O(log n) nodes; placing a new hole, and next fit, at
+ * O(log^2 n). Sizes of 2^31 units and more count as equal until they are looked at, one by one.
+ * Source: Bayer and McCreight, Acta Informatica 1, 1972, for the tree; Stephenson, SOSP 1983, for
+ * first fit by the largest hole of a subtree.
  *
  * Many indexes share one store, which holds the places of all holes and recycles nodes; an index
  * that holds nothing costs nothing. A hole is named by the id of its block record, and is in at
@@ -41,10 +42,10 @@ typedef struct frag_address_node {
 typedef struct frag_address_index_store {
     const frag_block *blocks; /* addresses and bytes of holes, by id */
     frag_address_node *nodes;
-    uint32_t *places; /* by ref: node * 16 + slot of its entry, FRAG_ADDRESS_NONE for a root */
+    uint32_t *places; /* by ref: node * 16 + slot of its entry; of a root FRAG_ADDRESS_NONE */
     uint32_t node_max;
     uint32_t node_count; /* nodes ever used */
-    uint32_t spare;      /* list of recycled nodes by their first ref, or FRAG_ADDRESS_NONE */
+    uint32_t spare;      /* recycled nodes, linked by their first refs; FRAG_ADDRESS_NONE: none */
     uint32_t unit_log2;
     uint32_t id_count;
 } frag_address_index_store;
@@ -66,7 +67,7 @@ void frag_address_index_store_create(frag_address_index_store *store, frag_arena
 /* Address and bytes of the hole, and of all holes in the index, are those of their records. */
 void frag_address_index_insert(frag_address_index *index, uint32_t id);
 
-/* The record may have changed already. */
+/* The record may be another's already. */
 void frag_address_index_remove(frag_address_index *index, uint32_t id);
 
 /* ---- searches, for a multiple of unit above 0; false: no hole of the index will do, and *id is
@@ -105,6 +106,7 @@ static inline bool frag_address_index_first(const frag_address_index *index, uin
     if (index->root == FRAG_ADDRESS_NONE)
         return false;
     int32_t size = frag_address_size_of(store, bytes);
+    FRAG_ASSERT(size > 0);
     uint32_t ref = index->root;
     do {
         const frag_address_node *node = &store->nodes[ref];
