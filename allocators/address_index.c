@@ -159,7 +159,7 @@ static uint32_t split(frag_address_index *index, uint32_t at)
         store->places[index->root] = NONE;
         insert_entry(store, index->root, 0, 0, at, largest_of(store, at));
     } else {
-        frag_address_node_raise(store, at, largest_of(store, at));
+        frag_address_node_raise(store, at);
     }
     uint32_t place = store->places[at];
     add_entry(index, place / WIDTH, place % WIDTH + 1, upper, largest_of(store, upper));
@@ -178,7 +178,7 @@ static void add_entry(frag_address_index *index, uint32_t at, uint32_t slot, uin
         slot -= slot > HALF ? HALF : 0;
     }
     insert_entry(store, at, count, slot, ref, size);
-    frag_address_node_raise(store, at, largest_of(store, at));
+    frag_address_node_raise(store, at);
 }
 
 void frag_address_index_insert(frag_address_index *index, uint32_t id)
@@ -254,7 +254,7 @@ static void refill(frag_address_index *index, uint32_t at)
     if (place == NONE)
         lower_root(index);
     else
-        frag_address_node_raise(store, at, largest_of(store, at));
+        frag_address_node_raise(store, at);
 }
 
 void frag_address_index_remove(frag_address_index *index, uint32_t id)
@@ -267,7 +267,7 @@ void frag_address_index_remove(frag_address_index *index, uint32_t id)
     uint32_t count = count_of(&store->nodes[at]);
     remove_entry(store, at, count, slot);
     if (FRAG_LIKELY(count > FILL_MIN))
-        frag_address_node_raise(store, at, largest_of(store, at));
+        frag_address_node_raise(store, at);
     else
         refill(index, at);
 }

@@ -67,7 +67,7 @@ void frag_address_index_store_create(frag_address_index_store *store, frag_arena
 /* Address and bytes of the hole, and of all holes in the index, are those of their records. */
 void frag_address_index_insert(frag_address_index *index, uint32_t id);
 
-/* The record may be another's already. */
+/* Whatever the record says by now. */
 void frag_address_index_remove(frag_address_index *index, uint32_t id);
 
 /* ---- searches, for a multiple of unit above 0; false: no hole of the index will do, and *id is
@@ -122,17 +122,17 @@ static inline bool frag_address_index_first(const frag_address_index *index, uin
 }
 
 /* The largest size of the node may have changed: sees that all above know it. */
-static inline void frag_address_node_raise(frag_address_index_store *store, uint32_t at,
-                                           int32_t largest)
+static inline void frag_address_node_raise(frag_address_index_store *store, uint32_t at)
 {
     uint32_t place = 0;
     while ((place = store->places[at]) != FRAG_ADDRESS_NONE) {
+        int32_t largest = frag_lanes_largest(&store->nodes[at].sizes);
         at = place / FRAG_ADDRESS_NODE_WIDTH;
         frag_address_node *node = &store->nodes[at];
         uint32_t slot = place % FRAG_ADDRESS_NODE_WIDTH;
         if (node->sizes.values[slot] == largest)
             break;
-        largest = frag_lanes_set(&node->sizes, slot, largest);
+        frag_lanes_set(&node->sizes, slot, largest);
     }
 }
 
@@ -145,8 +145,9 @@ static inline void frag_address_index_change(frag_address_index *index, uint32_t
     uint32_t at = place / FRAG_ADDRESS_NODE_WIDTH;
     uint32_t slot = place % FRAG_ADDRESS_NODE_WIDTH;
     FRAG_ASSERT(store->nodes[at].refs[slot] == store->node_max + id);
-    int32_t size = frag_address_size_of(store, store->blocks[id].bytes);
-    frag_address_node_raise(store, at, frag_lanes_set(&store->nodes[at].sizes, slot, size));
+    frag_lanes_set(&store->nodes[at].sizes, slot,
+                   frag_address_size_of(store, store->blocks[id].bytes));
+    frag_address_node_raise(store, at);
 }
 
 #endif

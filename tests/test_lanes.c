@@ -50,8 +50,7 @@ static void sets_one_value_and_leaves_the_others(void **state)
     for (uint32_t at = 0; at < FRAG_LANE_COUNT; at++) {
         frag_lanes lanes = turned(0);
         frag_lanes before = lanes;
-        int32_t largest = frag_lanes_set(&lanes, at, 50000);
-        assert_int_equal(largest, at == 5 ? 50000 : INT32_MAX);
+        frag_lanes_set(&lanes, at, 50000);
         for (uint32_t i = 0; i < FRAG_LANE_COUNT; i++)
             assert_int_equal(lanes.values[i], i == at ? 50000 : before.values[i]);
     }

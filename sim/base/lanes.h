@@ -32,14 +32,6 @@ static inline __m128i frag_lanes_larger(__m128i a, __m128i b)
     return frag_lanes_choose(_mm_cmpgt_epi32(a, b), a, b);
 }
 
-static inline int32_t frag_lanes_largest_of(__m128i a, __m128i b, __m128i c, __m128i d)
-{
-    __m128i all = frag_lanes_larger(frag_lanes_larger(a, b), frag_lanes_larger(c, d));
-    all = frag_lanes_larger(all, _mm_shuffle_epi32(all, 0x4e));
-    all = frag_lanes_larger(all, _mm_shuffle_epi32(all, 0xb1));
-    return _mm_cvtsi128_si32(all);
-}
-
 /* Bit i: value i is above the bound. */
 static inline uint32_t frag_lanes_above(const frag_lanes *lanes, int32_t bound)
 {
@@ -53,22 +45,24 @@ static inline uint32_t frag_lanes_above(const frag_lanes *lanes, int32_t bound)
 
 static inline int32_t frag_lanes_largest(const frag_lanes *lanes)
 {
-    return frag_lanes_largest_of(frag_lanes_load(lanes, 0), frag_lanes_load(lanes, 1),
-                                 frag_lanes_load(lanes, 2), frag_lanes_load(lanes, 3));
+    __m128i low = frag_lanes_larger(frag_lanes_load(lanes, 0), frag_lanes_load(lanes, 1));
+    __m128i high = frag_lanes_larger(frag_lanes_load(lanes, 2), frag_lanes_load(lanes, 3));
+    __m128i all = frag_lanes_larger(low, high);
+    all = frag_lanes_larger(all, _mm_shuffle_epi32(all, 0x4e));
+    all = frag_lanes_larger(all, _mm_shuffle_epi32(all, 0xb1));
+    return _mm_cvtsi128_si32(all);
 }
 
-/* Sets one value and returns the largest of all. Writes all of them: reading several at once would
- * have to wait until a single one that was just written has reached the cache. */
-static inline int32_t frag_lanes_set(frag_lanes *lanes, uint32_t at, int32_t value)
+/* Sets one value, by writing all of them: reading several at once would have to wait until a single
+ * one that was just written has reached the cache. */
+static inline void frag_lanes_set(frag_lanes *lanes, uint32_t at, int32_t value)
 {
-    __m128i now[4];
     for (uint32_t i = 0; i < 4; i++) {
         __m128i number = _mm_add_epi32(_mm_setr_epi32(0, 1, 2, 3), _mm_set1_epi32(4 * (int32_t)i));
         __m128i is_it = _mm_cmpeq_epi32(number, _mm_set1_epi32((int32_t)at));
-        now[i] = frag_lanes_choose(is_it, _mm_set1_epi32(value), frag_lanes_load(lanes, i));
-        _mm_storeu_si128((__m128i *)(void *)&lanes->values[4 * i], now[i]);
+        __m128i now = frag_lanes_choose(is_it, _mm_set1_epi32(value), frag_lanes_load(lanes, i));
+        _mm_storeu_si128((__m128i *)(void *)&lanes->values[4 * i], now);
     }
-    return frag_lanes_largest_of(now[0], now[1], now[2], now[3]);
 }
 
 #else
@@ -89,10 +83,9 @@ static inline int32_t frag_lanes_largest(const frag_lanes *lanes)
     return largest;
 }
 
-static inline int32_t frag_lanes_set(frag_lanes *lanes, uint32_t at, int32_t value)
+static inline void frag_lanes_set(frag_lanes *lanes, uint32_t at, int32_t value)
 {
     lanes->values[at] = value;
-    return frag_lanes_largest(lanes);
 }
 
 #endif
