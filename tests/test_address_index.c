@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/base/bytes.h"
+#include "allocators/index_audit.h"
 
 /* Holes stand in rooms of one address each, so that a plain walk over the rooms is the truth. */
 enum { ROOMS = 3000, INDEXES = 3, UNIT = 256 };
@@ -241,6 +241,35 @@ static void sees_what_has_been_broken(void **state)
     frag_arena_destroy(&w.arena);
 }
 
+static bool is_even_in_the_first(const void *context, uint32_t id, uint32_t number)
+{
+    (void)context;
+    return id % 2 == number;
+}
+
+static bool is_found_wrong(const world *w, uint32_t number)
+{
+    frag_error error = {0};
+    frag_index_audit audit = {
+        .blocks = w->blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_even_in_the_first};
+    assert_true(frag_index_audit_take_by_address(&audit, &w->indexes[0], number, &error));
+    assert_int_equal(audit.count, 1);
+    return audit.is_wrong;
+}
+
+static void sees_where_a_block_is_no_hole_or_in_a_foreign_index(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w);
+    insert(&w, 0, 8);
+    assert_false(is_found_wrong(&w, 0));
+    assert_true(is_found_wrong(&w, 1));
+    w.blocks[8].state = FRAG_BLOCK_BUSY;
+    assert_true(is_found_wrong(&w, 0));
+    frag_arena_destroy(&w.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +277,7 @@ int main(void)
         cmocka_unit_test(tells_sizes_apart_that_are_too_large_for_a_node),
         cmocka_unit_test(holds_every_hole_in_any_order_and_gives_the_nodes_back),
         cmocka_unit_test(sees_what_has_been_broken),
+        cmocka_unit_test(sees_where_a_block_is_no_hole_or_in_a_foreign_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
