@@ -9,7 +9,7 @@
 
 #include "allocators/index_audit.h"
 
-/* Holes stand in rooms of one address each, so that a plain walk over the rooms is the truth. */
+/* The address space has rooms for one hole each: a walk over the rooms is the truth. */
 enum { ROOMS = 3000, INDEXES = 3, UNIT = 256 };
 
 #define ROOM_BYTES ((uint64_t)1 << 50)
