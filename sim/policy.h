@@ -15,7 +15,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 5
+#define FRAG_POLICY_ABI 6
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -197,6 +197,8 @@ typedef struct frag_adopted_block {
 
 typedef struct frag_policy frag_policy; /* each policy defines its own behind this name */
 
+typedef struct frag_replay frag_replay; /* replay.h */
+
 typedef struct frag_policy_ops {
     const char *name;           /* as typed by the user: "best-fit" */
     const char *summary;        /* one line of help */
@@ -281,6 +283,9 @@ typedef struct frag_policy_ops {
                   frag_policy_terms *terms);
     void (*met)(const frag_policy *policy, frag_policy_met *met);
     bool (*repeats)(const frag_policy_pair *pair);
+    /* For policies inside fraglab: frag_replay_loop (replay_loop.h) with alloc and free of this
+     * table, so that the compiler joins all three. NULL: the engine's own loop calls them. */
+    void (*replay)(frag_replay *replay, uint64_t end);
 } frag_policy_ops;
 
 #define FRAG_POOL_ALL UINT32_MAX

@@ -5,6 +5,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/replay_loop.h"
 #include "sim/replay_state.h"
 
 #define BATCH_EVENTS 4096u
@@ -117,7 +118,7 @@ static uint64_t granted_now(const frag_replay *replay)
 
 /* The policy called the device for memory or gave some back: keep sums, peak and the share that was
  * free. */
-static void note_reserved(frag_replay *replay)
+void frag_replay_note_reserved(frag_replay *replay)
 {
     frag_replay_result *result = &replay->result;
     uint64_t reserved = replay->device->reserved_bytes;
@@ -198,7 +199,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
 }
 
 /* A request that failed when it was recorded: the program went on without it. */
-static void attempt(frag_replay *replay, const frag_request *request)
+void frag_replay_attempt(frag_replay *replay, const frag_request *request)
 {
     frag_grant grant;
     replay->result.requests++;
@@ -206,7 +207,7 @@ static void attempt(frag_replay *replay, const frag_request *request)
         frag_replay_run_out(replay, request);
         return;
     }
-    note_reserved(replay);
+    frag_replay_note_reserved(replay);
     frag_replay_note_peak(replay);
     if (replay->is_attempt_kept && replay->event + 1 == replay->end)
         frag_slot_fill(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
@@ -252,7 +253,7 @@ static bool set_limit(const frag_replay *replay, const frag_event *event)
     return true;
 }
 
-static void handle_rare(frag_replay *replay, const frag_event *event)
+void frag_replay_handle_rare(frag_replay *replay, const frag_event *event)
 {
     const frag_policy_ops *ops = replay->ops;
     bool is_ignored = false;
@@ -315,7 +316,7 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
 }
 
 /* A free of a block whose surplus is kept apart. */
-static void free_unusual(frag_replay *replay, uint32_t number, uint32_t stream)
+void frag_replay_free_unusual(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     if (frag_use_has(replay, number)) {
         frag_use_free(replay, number, stream);
@@ -327,95 +328,13 @@ static void free_unusual(frag_replay *replay, uint32_t number, uint32_t stream)
 
 /* ---- the loop */
 
-/* Events from replay->event to end, or to where an OOM stops the run. The sums of requested and
- * allocated bytes stay in registers; whoever needs the level is given it first. */
 static void run_batch(frag_replay *replay, uint64_t end)
 {
-    frag_policy *seen_policy = replay->seen_policy;
-    const frag_device *device = replay->device;
-    const frag_event *events = replay->trace->events;
-    const uint32_t *pools = replay->trace->pools;
-    frag_replay_result *result = &replay->result;
-    frag_level *peak = &result->peak;
-    frag_slot *slots = replay->slots;
-    uint64_t requests = 0;
-    uint64_t requested_sum = 0;
-    uint64_t allocated_sum = 0;
-    uint64_t requested = replay->level.requested_bytes;
-    uint64_t allocated = replay->level.allocated_bytes;
-    uint64_t i = replay->event;
-    while (i < end) {
-        const frag_event *event = &events[i];
-        replay->event = i;
-        i++;
-        if (event->op == FRAG_OP_ALLOC) {
-            frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i - 1] : 0};
-            frag_grant grant;
-            if (FRAG_LIKELY((event->flags & FRAG_EVENT_FAILED) == 0 &&
-                            replay->alloc(seen_policy, &request, &grant))) {
-                requests++;
-                frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
-                requested += event->bytes;
-                allocated += grant.block_bytes;
-                if (requested > peak->requested_bytes) {
-                    peak->requested_bytes = requested;
-                    result->peak_requested_event = i - 1;
-                }
-                if (allocated > peak->allocated_bytes)
-                    peak->allocated_bytes = allocated;
-                if (allocated + replay->waiting_bytes > peak->active_bytes)
-                    peak->active_bytes = allocated + replay->waiting_bytes;
-            } else {
-                frag_replay_set_level(replay, requested, allocated);
-                if ((event->flags & FRAG_EVENT_FAILED) != 0) {
-                    attempt(replay, &request);
-                } else {
-                    requests++;
-                    slots[event->slot].handle = FRAG_HANDLE_NONE;
-                    frag_replay_run_out(replay, &request);
-                }
-                end = replay->has_stopped ? i : end;
-            }
-        } else if (event->op == FRAG_OP_FREE) {
-            const frag_slot *at = &slots[event->slot];
-            if (FRAG_UNLIKELY(at->handle == FRAG_HANDLE_NONE)) {
-                /* its request had failed */
-            } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
-                frag_replay_set_level(replay, requested, allocated);
-                frag_replay_wait(replay, event->slot, event->stream);
-                requested = replay->level.requested_bytes;
-                allocated = replay->level.allocated_bytes;
-            } else {
-                uint64_t surplus = at->surplus_bytes;
-                requested -= at->requested_bytes;
-                allocated -= at->requested_bytes;
-                if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE)) {
-                    allocated -= surplus;
-                    replay->free(seen_policy, at->handle, event->stream);
-                    slots[event->slot].handle = FRAG_HANDLE_NONE;
-                } else {
-                    allocated -= frag_slot_large_surplus(replay, event->slot);
-                    free_unusual(replay, event->slot, event->stream);
-                }
-            }
-        } else {
-            handle_rare(replay, event);
-        }
-        requested_sum += requested;
-        allocated_sum += allocated;
-        if (FRAG_UNLIKELY(device->changes != replay->changes_seen)) {
-            frag_replay_set_level(replay, requested, allocated);
-            note_reserved(replay);
-            frag_replay_note_peak(replay);
-            replay->has_stopped = replay->has_stopped || device->has_failed;
-            end = replay->has_stopped ? i : end;
-        }
-    }
-    replay->event = i;
-    frag_replay_set_level(replay, requested, allocated);
-    result->requests += requests;
-    frag_wide_add(&result->requested_sum, requested_sum);
-    frag_wide_add(&result->allocated_sum, allocated_sum);
+    bool is_watched = replay->seen_policy != replay->policy;
+    if (replay->ops->replay != NULL && !is_watched)
+        replay->ops->replay(replay, end);
+    else
+        frag_replay_loop(replay, end, replay->alloc, replay->free);
 }
 
 /* ---- creating, running */

@@ -12,8 +12,6 @@
 #include "sim/policy.h"
 #include "sim/trace.h"
 
-typedef struct frag_replay frag_replay;
-
 typedef struct frag_level {
     uint64_t requested_bytes; /* of allocations the program holds */
     uint64_t allocated_bytes; /* of their blocks */

@@ -89,8 +89,18 @@ static inline double frag_wide_value(frag_wide sum)
     return (double)sum.high * 18446744073709551616.0 + (double)sum.low;
 }
 
+/* Is (high, low) below (other_high, other_low)? In one comparison of 128 bits. */
+static inline bool frag_pair_is_below(uint64_t high, uint64_t low, uint64_t other_high,
+                                      uint64_t other_low)
+{
+    __extension__ typedef unsigned __int128 wide;
+    return ((wide)high << 64 | low) < ((wide)other_high << 64 | other_low);
+}
+
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define FRAG_NOINLINE __attribute__((noinline))
+/* For what must be joined with its caller, however large. */
+#define FRAG_INLINE static inline __attribute__((always_inline))
 
 #endif
