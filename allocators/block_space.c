@@ -17,7 +17,7 @@ uint32_t frag_block_space_records(const frag_policy_limits *limits, frag_space_k
 
 size_t frag_block_space_bytes(const frag_policy_limits *limits, frag_space_kind kind)
 {
-    return (size_t)frag_block_space_records(limits, kind) * sizeof(frag_block) + 64;
+    return frag_free_records_bytes(frag_block_space_records(limits, kind)) + 64;
 }
 
 uint32_t frag_block_space_add_segment(frag_block_space *space, uint64_t address, uint64_t bytes)
@@ -67,7 +67,7 @@ void frag_block_space_create_bare(frag_block_space *space, const frag_policy_set
         .last_header = FRAG_BLOCK_NONE,
         .may_adjoin = true,
     };
-    space->blocks = frag_arena_take(setup->arena, record_max, sizeof(frag_block));
+    space->blocks = frag_free_records_take(setup->arena, record_max);
 }
 
 /* All that the requests can ever take when nothing is reused, but not more than the device can map:
@@ -100,7 +100,7 @@ bool frag_block_space_create(frag_block_space *space, const frag_policy_setup *s
         .hooks = shape->hooks,
         .context = shape->context,
     };
-    space->blocks = frag_arena_take(setup->arena, space->record_max, sizeof(frag_block));
+    space->blocks = frag_free_records_take(setup->arena, space->record_max);
     if (shape->kind == FRAG_SPACE_SEGMENTS)
         return true;
     uint64_t bytes = range_bytes(setup, shape->align, shape->grow_bytes);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/free_index.h"
 #include "sim/base/bits.h"
 #include "sim/base/error.h"
 #include "sim/policy.h"
@@ -33,6 +34,8 @@ typedef struct frag_block {
     uint32_t state; /* frag_block_state */
     uint32_t link;  /* headers: the next segment's header; holes and blocks: free for the policy */
 } frag_block;
+
+_Static_assert(sizeof(frag_block) == sizeof(frag_free_record), "as free indexes want it");
 
 #define FRAG_BLOCK_NONE UINT32_MAX
 

@@ -59,8 +59,8 @@ static uint32_t record_max(const frag_policy_limits *limits, const frag_option_v
 static size_t buddy_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     uint32_t count = record_max(limits, values);
-    return sizeof(frag_policy) + 128 + (size_t)count * sizeof(frag_block) +
-           frag_free_index_store_bytes(count, 1, false);
+    return sizeof(frag_policy) + 128 + frag_free_records_bytes(count) +
+           frag_free_index_store_bytes(count, 1);
 }
 
 static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
@@ -110,13 +110,13 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
         return NULL;
     }
     frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits, setup->values));
-    frag_free_index_store_create(&policy->store, setup->arena, policy->space.record_max, 1, false);
-    policy->index.store = &policy->store;
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks,
+                                 policy->space.record_max, 1);
     uint32_t header =
         frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);
     uint32_t whole =
         frag_block_space_append_hole(&policy->space, header, policy->base, policy->range_bytes);
-    frag_free_index_insert(&policy->index, whole, policy->range_bytes, policy->base);
+    frag_free_index_insert(&policy->store, &policy->index, whole);
     return policy;
 }
 
@@ -168,16 +168,18 @@ typedef struct mapped_search {
     uint32_t id;
 } mapped_search;
 
-static void consider_mapped(void *context, const frag_free_entry *entry)
+static void consider_mapped(void *context, uint32_t id)
 {
     mapped_search *best = context;
-    if (entry->size < best->bytes ||
-        entry->tie + best->bytes > best->policy->base + best->policy->mapped_bytes)
+    const frag_block *block = &best->policy->space.blocks[id];
+    if (block->bytes < best->bytes ||
+        block->address + best->bytes > best->policy->base + best->policy->mapped_bytes)
         return;
-    if (entry->size < best->size || (entry->size == best->size && entry->tie < best->address)) {
-        best->size = entry->size;
-        best->address = entry->tie;
-        best->id = entry->id;
+    if (block->bytes < best->size ||
+        (block->bytes == best->size && block->address < best->address)) {
+        best->size = block->bytes;
+        best->address = block->address;
+        best->id = id;
     }
 }
 
@@ -187,7 +189,7 @@ static bool find_mapped(const frag_policy *policy, uint64_t bytes, uint32_t *hol
 {
     mapped_search best = {
         .policy = policy, .bytes = bytes, .size = UINT64_MAX, .id = FRAG_BLOCK_NONE};
-    frag_free_index_visit(&policy->index, consider_mapped, &best);
+    frag_free_index_visit(&policy->store, &policy->index, consider_mapped, &best);
     *hole = best.id;
     return best.id != FRAG_BLOCK_NONE;
 }
@@ -231,7 +233,7 @@ static uint32_t cut_down(frag_policy *policy, uint32_t id, uint64_t bytes)
             id = free;
             free = low;
         }
-        frag_free_index_insert(&policy->index, free, blocks[free].bytes, blocks[free].address);
+        frag_free_index_insert(&policy->store, &policy->index, free);
     }
     return id;
 }
@@ -240,7 +242,7 @@ static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_g
 {
     uint64_t bytes = rounded(policy, request->bytes);
     uint32_t hole = 0;
-    if (!frag_free_index_best(&policy->index, bytes, &hole))
+    if (!frag_free_index_best(&policy->store, &policy->index, bytes, &hole))
         return false;
     frag_block *block = &policy->space.blocks[hole];
     if (FRAG_UNLIKELY(!map_up_to(policy, block->address + bytes))) {
@@ -250,7 +252,7 @@ static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_g
         }
         block = &policy->space.blocks[hole];
     }
-    frag_free_index_remove(&policy->index, hole, block->bytes);
+    frag_free_index_remove(&policy->store, &policy->index, hole);
     hole = cut_down(policy, hole, bytes);
     block = &policy->space.blocks[hole];
     block->state = FRAG_BLOCK_BUSY;
@@ -294,7 +296,7 @@ static bool join(frag_policy *policy, uint32_t *hole, bool is_lower, uint64_t bu
     uint32_t buddy = is_lower ? space->blocks[*hole].next : space->blocks[*hole].previous;
     if (space->blocks[buddy].state != FRAG_BLOCK_HOLE || space->blocks[buddy].bytes != buddy_bytes)
         return false;
-    frag_free_index_remove(&policy->index, buddy, buddy_bytes);
+    frag_free_index_remove(&policy->store, &policy->index, buddy);
     uint32_t upper = is_lower ? buddy : *hole;
     *hole = is_lower ? *hole : buddy;
     space->blocks[*hole].bytes += space->blocks[upper].bytes;
@@ -332,8 +334,7 @@ static void buddy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
     uint32_t hole = policy->sizes == FRAG_BUDDY_BINARY ? merge_binary(policy, handle)
                                                        : merge_by_ancestry(policy, handle);
     space->blocks[hole].state = FRAG_BLOCK_HOLE;
-    frag_free_index_insert(&policy->index, hole, space->blocks[hole].bytes,
-                           space->blocks[hole].address);
+    frag_free_index_insert(&policy->store, &policy->index, hole);
 }
 
 static void buddy_empty_cache(frag_policy *policy, uint32_t pool)
@@ -374,9 +375,9 @@ static void buddy_walk(const frag_policy *policy, frag_span_visitor *visit, void
     }
 }
 
-static void count_entry(void *context, const frag_free_entry *entry)
+static void count_entry(void *context, uint32_t id)
 {
-    (void)entry;
+    (void)id;
     ++*(uint64_t *)context;
 }
 
@@ -406,9 +407,10 @@ static bool buddy_check(const frag_policy *policy, frag_error *error)
     uint64_t hole_count = 0;
     uint64_t indexed_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error) ||
-        !frag_free_index_check(&policy->index, error) || !check_buddies(policy, error))
+        !frag_free_index_check(&policy->store, &policy->index, NULL, NULL, error) ||
+        !check_buddies(policy, error))
         return false;
-    frag_free_index_visit(&policy->index, count_entry, &indexed_count);
+    frag_free_index_visit(&policy->store, &policy->index, count_entry, &indexed_count);
     return indexed_count == hole_count ||
            frag_fail(error, FRAG_E_INPUT, "a free buddy is not in the index");
 }

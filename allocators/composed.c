@@ -29,10 +29,9 @@ size_t frag_composed_bytes(const frag_composed_scale *scale)
 {
     uint32_t records = frag_composed_records(scale);
     uint32_t lists = list_count_max(scale);
-    return (size_t)records * (sizeof(frag_block) + sizeof(frag_idle_segment)) +
-           (size_t)lists * sizeof(frag_free_index) +
-           frag_free_index_store_bytes(records, lists, false) + frag_exact_lists_bytes(records) +
-           frag_stream_lists_bytes(scale->stream_count) + 4 * 64;
+    return frag_free_records_bytes(records) + (size_t)records * sizeof(frag_idle_segment) +
+           (size_t)lists * sizeof(frag_free_index) + frag_free_index_store_bytes(records, lists) +
+           frag_exact_lists_bytes(records) + frag_stream_lists_bytes(scale->stream_count) + 4 * 64;
 }
 
 void frag_composed_create(frag_composed *composed, const frag_policy_setup *setup,
@@ -50,9 +49,8 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
     frag_block_space_create_bare(&composed->space, setup, records);
     composed->idle = frag_arena_take(setup->arena, records, sizeof *composed->idle);
     composed->lists = frag_arena_take(setup->arena, lists, sizeof *composed->lists);
-    frag_free_index_store_create(&composed->store, setup->arena, records, lists, false);
-    for (uint32_t i = 0; i < lists; i++)
-        composed->lists[i].store = &composed->store;
+    frag_free_index_store_create(&composed->store, setup->arena, composed->space.blocks, records,
+                                 lists);
     if (rules->pick == FRAG_PICK_EXACT) {
         FRAG_ASSERT(rules->lists == FRAG_LISTS_ONE && rules->split == FRAG_SPLIT_NEVER &&
                     rules->merge == FRAG_MERGE_NEVER);
@@ -121,7 +119,7 @@ static inline void insert(frag_composed *composed, uint32_t hole)
     if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
         frag_exact_insert(&composed->exact, hole, block->bytes);
     else
-        frag_free_index_insert(&composed->lists[block->link], hole, block->bytes, block->address);
+        frag_free_index_insert(&composed->store, &composed->lists[block->link], hole);
 }
 
 static inline void take_out(frag_composed *composed, uint32_t hole)
@@ -130,7 +128,7 @@ static inline void take_out(frag_composed *composed, uint32_t hole)
     if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
         frag_exact_remove(&composed->exact, hole, block->bytes);
     else
-        frag_free_index_remove(&composed->lists[block->link], hole, block->bytes);
+        frag_free_index_remove(&composed->store, &composed->lists[block->link], hole);
 }
 
 /* A free block that is in the index gets another start and size. */
@@ -140,7 +138,7 @@ static inline void resize(frag_composed *composed, uint32_t hole, uint64_t addre
     uint64_t before = block->bytes;
     block->address = address;
     block->bytes = bytes;
-    frag_free_index_change(&composed->lists[block->link], hole, before, bytes, address);
+    frag_free_index_change(&composed->store, &composed->lists[block->link], hole, before);
 }
 
 /* Makes a block that is in no index a free one of the list, joined with its neighbours there.
@@ -281,10 +279,12 @@ static void take_preferred(const frag_composed *composed, const frag_free_index 
 {
     const frag_block *blocks = composed->space.blocks;
     uint64_t bytes = blocks[*hole].bytes;
-    uint32_t other = 0;
-    if (frag_free_index_from(index, bytes, composed->preferred, &other) &&
-        blocks[other].bytes == bytes && blocks[other].address == composed->preferred)
-        *hole = other;
+    uint32_t other = *hole;
+    do {
+        if (blocks[other].address == composed->preferred)
+            *hole = other;
+    } while (frag_free_index_after(&composed->store, index, other, &other) &&
+             blocks[other].bytes == bytes);
 }
 
 static inline bool find(const frag_composed *composed, uint32_t list, uint64_t bytes,
@@ -293,7 +293,7 @@ static inline bool find(const frag_composed *composed, uint32_t list, uint64_t b
     if (FRAG_UNLIKELY(composed->rules.pick == FRAG_PICK_EXACT))
         return frag_exact_newest(&composed->exact, bytes, hole);
     const frag_free_index *index = &composed->lists[list];
-    if (!frag_free_index_best(index, bytes, hole))
+    if (!frag_free_index_best(&composed->store, index, bytes, hole))
         return false;
     if (FRAG_UNLIKELY(composed->preferred != 0))
         take_preferred(composed, index, hole);
@@ -310,7 +310,7 @@ static void merge_lists(void *context, uint32_t from, uint32_t to)
 {
     frag_composed *composed = ((list_search *)context)->composed;
     uint32_t hole = 0;
-    while (frag_free_index_best(&composed->lists[from], 1, &hole)) {
+    while (frag_free_index_best(&composed->store, &composed->lists[from], 1, &hole)) {
         take_out(composed, hole);
         (void)put(composed, hole, to);
     }
@@ -371,8 +371,7 @@ bool frag_composed_alloc(frag_composed *composed, const frag_request *request, f
         granted = is_high ? cut_high(space, hole, bytes) : frag_block_cut(space, hole, bytes);
         const frag_block *rest = &space->blocks[hole];
         space->blocks[granted].link = rest->link;
-        frag_free_index_change(&composed->lists[rest->link], hole, held, rest->bytes,
-                               rest->address);
+        frag_free_index_change(&composed->store, &composed->lists[rest->link], hole, held);
     } else {
         take_out(composed, hole);
         space->blocks[hole].state = FRAG_BLOCK_BUSY;
@@ -465,7 +464,7 @@ bool frag_composed_check(const frag_composed *composed, frag_error *error)
         .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_of_list, .context = composed};
     exact_check exact = {.blocks = blocks};
     for (uint32_t list = 0; list < composed->list_count; list++)
-        if (!frag_index_audit_take(&audit, &composed->lists[list], list, error))
+        if (!frag_index_audit_take(&audit, &composed->store, &composed->lists[list], list, error))
             return false;
     if (composed->rules.pick == FRAG_PICK_EXACT)
         frag_exact_visit(&composed->exact, check_exact, &exact);

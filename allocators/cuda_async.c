@@ -111,12 +111,12 @@ static size_t cuda_async_arena_bytes(const frag_policy_limits *limits,
                                      const frag_option_value *values)
 {
     (void)values;
-    size_t records = record_max(limits);
+    uint32_t records = record_max(limits);
     size_t owners = (size_t)limits->stream_count + 1;
-    return sizeof(frag_policy) + records * (sizeof(frag_block) + sizeof(block_side)) +
+    return sizeof(frag_policy) + frag_free_records_bytes(records) + records * sizeof(block_side) +
            owners * (sizeof(frag_free_index) + sizeof(uint32_t)) +
            (size_t)node_max(limits) * sizeof(stream_mark) +
-           frag_free_index_store_bytes(record_max(limits), owners, false) + (size_t)6 * 64;
+           frag_free_index_store_bytes(records, owners) + (size_t)6 * 64;
 }
 
 static frag_policy *cuda_async_create(const frag_policy_setup *setup, frag_error *error)
@@ -132,12 +132,11 @@ static frag_policy *cuda_async_create(const frag_policy_setup *setup, frag_error
     frag_block_space_create_bare(&policy->space, setup, records);
     policy->sides = frag_arena_take(setup->arena, records, sizeof *policy->sides);
     policy->indexes = frag_arena_take(setup->arena, owners, sizeof *policy->indexes);
-    frag_free_index_store_create(&policy->store, setup->arena, records, owners, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
+                                 owners);
     policy->waited = frag_arena_take(setup->arena, owners, sizeof *policy->waited);
-    for (uint32_t i = 0; i < owners; i++) {
-        policy->indexes[i].store = &policy->store;
+    for (uint32_t i = 0; i < owners; i++)
         policy->waited[i] = NONE;
-    }
     policy->nodes = frag_arena_take(setup->arena, node_max(&setup->limits), sizeof *policy->nodes);
     policy->spare_node = NONE;
     return policy;
@@ -189,9 +188,9 @@ static inline frag_free_index *index_of(const frag_policy *policy, uint32_t hole
     return &policy->indexes[policy->sides[hole].owner];
 }
 
-static inline void take_out(const frag_policy *policy, uint32_t hole)
+static inline void take_out(frag_policy *policy, uint32_t hole)
 {
-    frag_free_index_remove(index_of(policy, hole), hole, policy->space.blocks[hole].bytes);
+    frag_free_index_remove(&policy->store, index_of(policy, hole), hole);
 }
 
 /* What every stream may use joins what one stream may use when that is freed beside it. */
@@ -220,15 +219,14 @@ static void put(frag_policy *policy, uint32_t id, uint32_t owner, uint64_t mark)
     }
     space->blocks[id].state = FRAG_BLOCK_HOLE;
     policy->sides[id] = (block_side){mark, owner, NONE};
-    frag_free_index_insert(&policy->indexes[owner], id, space->blocks[id].bytes,
-                           space->blocks[id].address);
+    frag_free_index_insert(&policy->store, &policy->indexes[owner], id);
 }
 
 /* The stream is known to have done all its frees so far. */
 static void settle(frag_policy *policy, uint32_t stream)
 {
     uint32_t id = 0;
-    while (frag_free_index_best(&policy->indexes[stream], 1, &id)) {
+    while (frag_free_index_best(&policy->store, &policy->indexes[stream], 1, &id)) {
         take_out(policy, id);
         put(policy, id, policy->idle, 0);
     }
@@ -280,7 +278,7 @@ static bool add_chunk(frag_policy *policy, uint64_t bytes)
     uint32_t hole = frag_block_space_append_hole(&policy->space, header, address, bytes);
     policy->held_bytes += bytes;
     policy->sides[hole] = (block_side){0, policy->idle, NONE};
-    frag_free_index_insert(&policy->indexes[policy->idle], hole, bytes, address);
+    frag_free_index_insert(&policy->store, &policy->indexes[policy->idle], hole);
     return true;
 }
 
@@ -311,8 +309,8 @@ static bool find_own(const frag_policy *policy, uint32_t stream, uint64_t bytes,
 {
     uint32_t own = NONE;
     uint32_t idle = NONE;
-    (void)frag_free_index_best(&policy->indexes[stream], bytes, &own);
-    (void)frag_free_index_best(&policy->indexes[policy->idle], bytes, &idle);
+    (void)frag_free_index_best(&policy->store, &policy->indexes[stream], bytes, &own);
+    (void)frag_free_index_best(&policy->store, &policy->indexes[policy->idle], bytes, &idle);
     *hole = idle == NONE || (own != NONE && is_better(policy, own, idle)) ? own : idle;
     return *hole != NONE;
 }
@@ -326,10 +324,9 @@ static bool find_by_events(const frag_policy *policy, uint32_t stream, uint64_t 
         const stream_mark *known = &policy->nodes[at];
         const frag_free_index *index = &policy->indexes[known->stream];
         uint32_t id = NONE;
-        bool has = frag_free_index_best(index, bytes, &id);
+        bool has = frag_free_index_best(&policy->store, index, bytes, &id);
         while (has && policy->sides[id].mark > known->mark)
-            has = frag_free_index_above(index, policy->space.blocks[id].bytes,
-                                        policy->space.blocks[id].address, &id);
+            has = frag_free_index_after(&policy->store, index, id, &id);
         if (has && is_better(policy, id, best))
             best = id;
     }
@@ -345,7 +342,8 @@ static bool find_of_others(const frag_policy *policy, uint32_t stream, uint64_t 
     uint32_t best = NONE;
     for (uint32_t other = 0; other < policy->idle; other++) {
         uint32_t id = NONE;
-        if (other == stream || !frag_free_index_best(&policy->indexes[other], bytes, &id))
+        if (other == stream ||
+            !frag_free_index_best(&policy->store, &policy->indexes[other], bytes, &id))
             continue;
         if (is_better(policy, id, best) &&
             (!must_be_done ||
@@ -364,8 +362,7 @@ static void take(frag_policy *policy, uint32_t hole, uint64_t bytes, uint32_t st
     uint32_t granted = hole;
     if (held > bytes) {
         granted = frag_block_cut(space, hole, bytes);
-        frag_free_index_change(index_of(policy, hole), hole, held, space->blocks[hole].bytes,
-                               space->blocks[hole].address);
+        frag_free_index_change(&policy->store, index_of(policy, hole), hole, held);
     } else {
         take_out(policy, hole);
         space->blocks[hole].state = FRAG_BLOCK_BUSY;
@@ -506,7 +503,7 @@ static bool cuda_async_check(const frag_policy *policy, frag_error *error)
                               .belongs = is_of_owner,
                               .context = policy};
     for (uint32_t owner = 0; owner <= policy->idle; owner++)
-        if (!frag_index_audit_take(&audit, &policy->indexes[owner], owner, error))
+        if (!frag_index_audit_take(&audit, &policy->store, &policy->indexes[owner], owner, error))
             return false;
     return (!audit.is_wrong && audit.count == hole_count) ||
            frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu free blocks differ",

@@ -10,6 +10,7 @@
 #include "allocators/free_index.h"
 #include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
+#include "sim/replay_loop.h"
 
 typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } search;
 
@@ -84,7 +85,7 @@ static size_t size_arena_bytes(const frag_policy_limits *limits, const frag_opti
 {
     frag_space_kind kind = kind_of(values);
     return space_bytes(limits, kind) +
-           frag_free_index_store_bytes(frag_block_space_records(limits, kind), 2, false);
+           frag_free_index_store_bytes(frag_block_space_records(limits, kind), 2);
 }
 
 static size_t address_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
@@ -107,7 +108,7 @@ static inline void add_hole(frag_policy *policy, uint32_t hole, search how)
     const frag_block *block = &policy->space.blocks[hole];
     uint32_t i = index_of(policy, block->bytes);
     if (is_by_size(how))
-        frag_free_index_insert(&policy->by_size[i], hole, block->bytes, block->address);
+        frag_free_index_insert(&policy->size_store, &policy->by_size[i], hole);
     else
         frag_address_index_insert(&policy->by_address[i], hole);
 }
@@ -117,7 +118,7 @@ static inline void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes,
 {
     uint32_t i = index_of(policy, bytes);
     if (is_by_size(how))
-        frag_free_index_remove(&policy->by_size[i], hole, bytes);
+        frag_free_index_remove(&policy->size_store, &policy->by_size[i], hole);
     else
         frag_address_index_remove(&policy->by_address[i], hole);
 }
@@ -126,9 +127,8 @@ static inline void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes,
 static inline void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
                                search how)
 {
-    const frag_block *block = &policy->space.blocks[hole];
     if (is_by_size(how))
-        frag_free_index_change(&policy->by_size[i], hole, before, block->bytes, block->address);
+        frag_free_index_change(&policy->size_store, &policy->by_size[i], hole, before);
     else
         frag_address_index_change(&policy->by_address[i], hole);
 }
@@ -193,14 +193,13 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
     policy->how = how;
     uint32_t record_max = policy->space.record_max;
     if (is_by_size(how))
-        frag_free_index_store_create(&policy->size_store, setup->arena, record_max, 2, false);
+        frag_free_index_store_create(&policy->size_store, setup->arena, policy->space.blocks,
+                                     record_max, 2);
     else
         frag_address_index_store_create(&policy->address_store, setup->arena, policy->space.blocks,
                                         record_max, 2, policy->align);
-    for (uint32_t i = 0; i < 2; i++) {
-        policy->by_size[i].store = &policy->size_store;
+    for (uint32_t i = 0; i < 2; i++)
         policy->by_address[i] = (frag_address_index){&policy->address_store, FRAG_ADDRESS_NONE};
-    }
     return policy;
 }
 
@@ -229,19 +228,19 @@ static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, s
 {
     switch (how) {
     case SEARCH_BEST:
-        return frag_free_index_best(&policy->by_size[i], bytes, hole);
+        return frag_free_index_best(&policy->size_store, &policy->by_size[i], bytes, hole);
     case SEARCH_FIRST:
         return frag_address_index_first(&policy->by_address[i], bytes, hole);
     case SEARCH_NEXT:
         return frag_address_index_next(&policy->by_address[i], bytes, policy->rover, hole);
     case SEARCH_WORST:
-        return frag_free_index_worst(&policy->by_size[i], bytes, hole);
+        return frag_free_index_worst(&policy->size_store, &policy->by_size[i], bytes, hole);
     }
     return false;
 }
 
-static inline bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
-                         search how)
+FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
+                       search how)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
     uint32_t hole = 0;
@@ -273,12 +272,12 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
     return true;
 }
 
-static bool alloc_best(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool alloc_best(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     return alloc(policy, request, grant, SEARCH_BEST);
 }
 
-static bool alloc_first(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool alloc_first(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     return alloc(policy, request, grant, SEARCH_FIRST);
 }
@@ -294,8 +293,8 @@ static bool alloc_worst(frag_policy *policy, const frag_request *request, frag_g
 }
 
 /* Gives a hole that an index holds a new start and size. */
-static inline void resize_hole(frag_policy *policy, uint32_t hole, uint64_t address, uint64_t bytes,
-                               search how)
+FRAG_INLINE void resize_hole(frag_policy *policy, uint32_t hole, uint64_t address, uint64_t bytes,
+                             search how)
 {
     frag_block *block = &policy->space.blocks[hole];
     uint64_t before = block->bytes;
@@ -310,7 +309,7 @@ static inline void resize_hole(frag_policy *policy, uint32_t hole, uint64_t addr
     }
 }
 
-static inline void release(frag_policy *policy, frag_handle handle, search how)
+FRAG_INLINE void release(frag_policy *policy, frag_handle handle, search how)
 {
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
@@ -345,13 +344,13 @@ static inline void release(frag_policy *policy, frag_handle handle, search how)
         policy->rover = address;
 }
 
-static void free_by_size(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void free_by_size(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     release(policy, handle, SEARCH_BEST);
 }
 
-static void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     release(policy, handle, SEARCH_FIRST);
@@ -397,13 +396,23 @@ static bool fit_check(const frag_policy *policy, frag_error *error)
                               .context = policy};
     for (uint32_t i = 0; i < 2; i++)
         if (is_by_size(policy->how)
-                ? !frag_index_audit_take(&audit, &policy->by_size[i], i, error)
+                ? !frag_index_audit_take(&audit, &policy->size_store, &policy->by_size[i], i, error)
                 : !frag_index_audit_take_by_address(&audit, &policy->by_address[i], i, error))
             return false;
     if (audit.is_wrong || audit.count != hole_count)
         return frag_fail(error, FRAG_E_INPUT, "the free index and the %llu holes differ",
                          (unsigned long long)hole_count);
     return true;
+}
+
+static void replay_best(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, alloc_best, free_by_size);
+}
+
+static void replay_first(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, alloc_first, free_first);
 }
 
 #define FIT_OPS                                                                                    \
@@ -419,6 +428,7 @@ const frag_policy_ops frag_policy_best_fit = {
     .create = create_best,
     .alloc = alloc_best,
     .free = free_by_size,
+    .replay = replay_best,
     FIT_OPS,
 };
 
@@ -431,6 +441,7 @@ const frag_policy_ops frag_policy_first_fit = {
     .create = create_first,
     .alloc = alloc_first,
     .free = free_first,
+    .replay = replay_first,
     FIT_OPS,
 };
 

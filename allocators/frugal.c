@@ -146,13 +146,15 @@ static bool find_other(const frag_policy *policy, uint32_t area, uint32_t stream
                        uint32_t *hole)
 {
     const frag_page_space *space = &policy->space;
-    if (frag_free_index_best(frag_page_space_holes(space, area, space->clean), bytes, hole))
+    if (frag_free_index_best(&policy->space.store, frag_page_space_holes(space, area, space->clean),
+                             bytes, hole))
         return true;
     uint64_t least = FRAG_UNLIMITED;
     for (uint32_t label = 0; label <= space->mixed; label++) {
         uint32_t id = 0;
         if (label == stream ||
-            !frag_free_index_best(frag_page_space_holes(space, area, label), bytes, &id) ||
+            !frag_free_index_best(&policy->space.store, frag_page_space_holes(space, area, label),
+                                  bytes, &id) ||
             space->records.blocks[id].bytes >= least)
             continue;
         least = space->records.blocks[id].bytes;
@@ -164,7 +166,8 @@ static bool find_other(const frag_policy *policy, uint32_t area, uint32_t stream
 static inline bool find(const frag_policy *policy, uint32_t area, uint32_t stream, uint64_t bytes,
                         uint32_t *hole)
 {
-    return frag_free_index_best(frag_page_space_holes(&policy->space, area, stream), bytes, hole) ||
+    return frag_free_index_best(&policy->space.store,
+                                frag_page_space_holes(&policy->space, area, stream), bytes, hole) ||
            find_other(policy, area, stream, bytes, hole);
 }
 

@@ -65,10 +65,11 @@ static size_t gmlake_arena_bytes(const frag_policy_limits *limits, const frag_op
     (void)values;
     uint32_t records = record_max(limits);
     uint64_t indexes = 3 * (uint64_t)limits->stream_count;
-    return sizeof(frag_policy) + (size_t)records * (sizeof(frag_block) + sizeof(frag_lake_side)) +
+    return sizeof(frag_policy) + frag_free_records_bytes(records) +
+           (size_t)records * sizeof(frag_lake_side) +
            (size_t)run_max(limits) * sizeof(frag_lake_run) + indexes * sizeof(frag_free_index) +
-           limits->stream_count * sizeof(uint64_t) +
-           frag_free_index_store_bytes(records, indexes, false) + (size_t)8 * 64;
+           limits->stream_count * sizeof(uint64_t) + frag_free_index_store_bytes(records, indexes) +
+           (size_t)8 * 64;
 }
 
 static frag_policy *gmlake_create(const frag_policy_setup *setup, frag_error *error)
@@ -82,10 +83,9 @@ static frag_policy *gmlake_create(const frag_policy_setup *setup, frag_error *er
     setup->device->map_unit_bytes = policy->chunk_bytes;
     frag_block_space_create_bare(&policy->space, setup, records);
     policy->sides = frag_arena_take(setup->arena, records, sizeof *policy->sides);
-    frag_free_index_store_create(&policy->store, setup->arena, records, policy->index_count, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
+                                 policy->index_count);
     policy->indexes = frag_arena_take(setup->arena, policy->index_count, sizeof *policy->indexes);
-    for (uint32_t i = 0; i < policy->index_count; i++)
-        policy->indexes[i].store = &policy->store;
     policy->free_bytes =
         frag_arena_take(setup->arena, setup->limits.stream_count, sizeof *policy->free_bytes);
     policy->run_max = run_max(&setup->limits);
@@ -156,7 +156,8 @@ static frag_free_index *index_of(const frag_policy *policy, uint32_t stream, fra
 static outcome take_piece(frag_policy *policy, uint64_t bytes, uint32_t stream, uint32_t *id)
 {
     uint32_t hole = NONE;
-    if (!frag_free_index_best(index_of(policy, stream, FRAG_LAKE_HOME), bytes, &hole))
+    if (!frag_free_index_best(&policy->store, index_of(policy, stream, FRAG_LAKE_HOME), bytes,
+                              &hole))
         return OUTCOME_NONE;
     if (!frag_lake_bring_home(policy, hole, bytes))
         return OUTCOME_LOST;
@@ -173,7 +174,8 @@ static outcome grant_range(frag_policy *policy, uint32_t header, uint32_t *id)
 static outcome take_stitched(frag_policy *policy, uint64_t bytes, uint32_t stream, uint32_t *id)
 {
     uint32_t whole = NONE;
-    if (!frag_free_index_best(index_of(policy, stream, FRAG_LAKE_STITCHED), bytes, &whole) ||
+    if (!frag_free_index_best(&policy->store, index_of(policy, stream, FRAG_LAKE_STITCHED), bytes,
+                              &whole) ||
         (double)policy->space.blocks[whole].bytes >
             policy->values[OPTION_REUSE].ratio * (double)bytes)
         return OUTCOME_NONE;
@@ -187,7 +189,8 @@ static uint32_t choose_pieces(frag_policy *policy, uint64_t bytes, uint32_t stre
     uint32_t last = NONE;
     uint32_t id = NONE;
     uint64_t sum = 0;
-    while (sum < bytes && frag_free_index_worst(index_of(policy, stream, FRAG_LAKE_HOME), 1, &id)) {
+    while (sum < bytes && frag_free_index_worst(&policy->store,
+                                                index_of(policy, stream, FRAG_LAKE_HOME), 1, &id)) {
         frag_lake_take_out(policy, id);
         sum += policy->space.blocks[id].bytes;
         policy->sides[id].next_chosen = NONE;
@@ -247,13 +250,13 @@ static outcome try_small(frag_policy *policy, uint64_t bytes, uint32_t stream, u
 {
     const frag_free_index *index = index_of(policy, stream, FRAG_LAKE_SMALL);
     uint32_t hole = NONE;
-    if (!frag_free_index_best(index, bytes, &hole)) {
+    if (!frag_free_index_best(&policy->store, index, bytes, &hole)) {
         if (!add_small(policy, stream)) {
             release_all(policy);
             if (!add_small(policy, stream))
                 return OUTCOME_NONE;
         }
-        (void)frag_free_index_best(index, bytes, &hole);
+        (void)frag_free_index_best(&policy->store, index, bytes, &hole);
     }
     *id = frag_lake_cut(policy, hole, bytes, FRAG_LAKE_GRANTED);
     return OUTCOME_FOUND;

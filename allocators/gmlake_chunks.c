@@ -9,7 +9,7 @@ void frag_lake_insert(frag_policy *policy, uint32_t id)
     const frag_block *block = &policy->space.blocks[id];
     if (!frag_lake_is_usable(policy, block->link))
         return;
-    frag_free_index_insert(frag_lake_index(policy, block->link), id, block->bytes, block->address);
+    frag_free_index_insert(&policy->store, frag_lake_index(policy, block->link), id);
     if (policy->sides[block->link].kind == FRAG_LAKE_HOME)
         policy->free_bytes[policy->sides[block->link].stream] += block->bytes;
 }
@@ -17,7 +17,7 @@ void frag_lake_insert(frag_policy *policy, uint32_t id)
 void frag_lake_take_out(frag_policy *policy, uint32_t id)
 {
     const frag_block *block = &policy->space.blocks[id];
-    frag_free_index_remove(frag_lake_index(policy, block->link), id, block->bytes);
+    frag_free_index_remove(&policy->store, frag_lake_index(policy, block->link), id);
     if (policy->sides[block->link].kind == FRAG_LAKE_HOME)
         policy->free_bytes[policy->sides[block->link].stream] -= block->bytes;
 }

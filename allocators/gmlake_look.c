@@ -260,7 +260,7 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
                 blocks[at].state == FRAG_BLOCK_HOLE && frag_lake_is_usable(policy, id) ? 1 : 0;
     }
     for (uint32_t i = 0; i < policy->index_count; i++)
-        if (!frag_index_audit_take(&audit, &policy->indexes[i], i, error))
+        if (!frag_index_audit_take(&audit, &policy->store, &policy->indexes[i], i, error))
             return false;
     if (audit.is_wrong || audit.count != usable_count)
         return frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu usable blocks differ",

@@ -15,23 +15,13 @@ static void check_block(void *context, uint32_t id)
     audit->count++;
 }
 
-static void check_entry(void *context, const frag_free_entry *entry)
-{
-    const audit_step *step = context;
-    frag_index_audit *audit = step->audit;
-    const frag_block *block = &audit->blocks[entry->id];
-    bool is_same = block->bytes == entry->size && block->address == entry->tie;
-    audit->is_wrong = audit->is_wrong || !is_same;
-    check_block(context, entry->id);
-}
-
-bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index *index, uint32_t number,
-                           frag_error *error)
+bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index_store *store,
+                           const frag_free_index *index, uint32_t number, frag_error *error)
 {
     audit_step step = {audit, number};
-    if (!frag_free_index_check(index, error))
+    if (!frag_free_index_check(store, index, NULL, NULL, error))
         return false;
-    frag_free_index_visit(index, check_entry, &step);
+    frag_free_index_visit(store, index, check_block, &step);
     return true;
 }
 

@@ -22,8 +22,8 @@ typedef struct frag_index_audit {
 
 /* Audits the index itself, then each entry against its block. The number is the caller's own for
  * this index. false: the index is broken, FRAG_E_INPUT. */
-bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index *index, uint32_t number,
-                           frag_error *error);
+bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index_store *store,
+                           const frag_free_index *index, uint32_t number, frag_error *error);
 
 /* The same for an index by address, whose store knows these blocks. */
 bool frag_index_audit_take_by_address(frag_index_audit *audit, const frag_address_index *index,

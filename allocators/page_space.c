@@ -28,34 +28,32 @@ size_t frag_page_space_bytes(const frag_policy_limits *limits, uint32_t area_cou
 {
     uint32_t records = record_count_max(limits, area_count);
     uint64_t indexes = (uint64_t)area_count * (label_count_of(limits) + 1);
-    return (size_t)records * sizeof(frag_block) + (size_t)indexes * sizeof(frag_free_index) +
+    return frag_free_records_bytes(records) + (size_t)indexes * sizeof(frag_free_index) +
            area_count * sizeof(frag_page_area) + 4 * 64 +
-           frag_free_index_store_bytes(records, indexes, false);
+           frag_free_index_store_bytes(records, indexes);
 }
 
 static void insert_hole(frag_page_space *space, uint32_t area, uint32_t id)
 {
-    const frag_block *hole = &space->records.blocks[id];
-    frag_free_index_insert(frag_page_space_holes(space, area, hole->link), id, hole->bytes,
-                           hole->address);
+    uint32_t label = space->records.blocks[id].link;
+    frag_free_index_insert(&space->store, frag_page_space_holes(space, area, label), id);
 }
 
 static void remove_hole(frag_page_space *space, uint32_t area, uint32_t id)
 {
-    const frag_block *hole = &space->records.blocks[id];
-    frag_free_index_remove(frag_page_space_holes(space, area, hole->link), id, hole->bytes);
+    uint32_t label = space->records.blocks[id].link;
+    frag_free_index_remove(&space->store, frag_page_space_holes(space, area, label), id);
 }
 
 static void insert_void(frag_page_space *space, uint32_t area, uint32_t id)
 {
-    const frag_block *hollow = &space->records.blocks[id];
-    frag_free_index_insert(&space->voids[area], id, hollow->bytes, hollow->address);
+    frag_free_index_insert(&space->store, &space->voids[area], id);
     space->void_count++;
 }
 
 static void remove_void(frag_page_space *space, uint32_t area, uint32_t id)
 {
-    frag_free_index_remove(&space->voids[area], id, space->records.blocks[id].bytes);
+    frag_free_index_remove(&space->store, &space->voids[area], id);
     space->void_count--;
 }
 
@@ -148,15 +146,11 @@ bool frag_page_space_create(frag_page_space *space, const frag_policy_setup *set
     uint32_t records = record_count_max(&setup->limits, area_count);
     frag_block_space_create_bare(&space->records, setup, records);
     uint32_t hole_indexes = area_count * space->label_count;
-    frag_free_index_store_create(&space->store, setup->arena, records, hole_indexes + area_count,
-                                 false);
+    frag_free_index_store_create(&space->store, setup->arena, space->records.blocks, records,
+                                 hole_indexes + area_count);
     space->holes = frag_arena_take(setup->arena, hole_indexes, sizeof *space->holes);
     space->voids = frag_arena_take(setup->arena, area_count, sizeof *space->voids);
     space->areas = frag_arena_take(setup->arena, area_count, sizeof *space->areas);
-    for (uint32_t i = 0; i < hole_indexes; i++)
-        space->holes[i].store = &space->store;
-    for (uint32_t area = 0; area < area_count; area++)
-        space->voids[area].store = &space->store;
     return reserve(space, needed_bytes, error);
 }
 
@@ -167,11 +161,11 @@ typedef struct placing {
     bool is_found;
 } placing;
 
-static void look_at_void(void *context, const frag_free_entry *entry)
+static void look_at_void(void *context, uint32_t id)
 {
     placing *at = context;
     const frag_block *blocks = at->space->records.blocks;
-    const frag_block *hollow = &blocks[entry->id];
+    const frag_block *hollow = &blocks[id];
     const frag_block *low = &blocks[hollow->previous];
     const frag_block *high = &blocks[hollow->next];
     uint64_t below = low->state == FRAG_BLOCK_HOLE ? low->bytes : 0;
@@ -179,7 +173,7 @@ static void look_at_void(void *context, const frag_free_entry *entry)
     uint64_t page = at->space->device->page_bytes;
     FRAG_ASSERT(below < at->bytes && above < at->bytes);
     /* Of a hole on either side; where neither is enough, the whole void joins the two. */
-    frag_page_run run = {.hollow = entry->id, .missing = hollow->bytes, .room = hollow->bytes};
+    frag_page_run run = {.hollow = id, .missing = hollow->bytes, .room = hollow->bytes};
     uint64_t more = above > below ? above : below;
     if (more + hollow->bytes >= at->bytes) {
         run.missing = frag_round_up(at->bytes - more, page);
@@ -197,7 +191,7 @@ bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t
                            frag_page_run *run)
 {
     placing at = {.space = space, .bytes = bytes};
-    frag_free_index_visit(&space->voids[area], look_at_void, &at);
+    frag_free_index_visit(&space->store, &space->voids[area], look_at_void, &at);
     *run = at.best;
     return at.is_found;
 }
@@ -290,11 +284,11 @@ typedef struct searching {
     bool is_found;
 } searching;
 
-static void look_at_hole(void *context, const frag_free_entry *entry)
+static void look_at_hole(void *context, uint32_t id)
 {
     searching *at = context;
     frag_page_donor *wanted = at->wanted;
-    const frag_block *hole = &at->space->records.blocks[entry->id];
+    const frag_block *hole = &at->space->records.blocks[id];
     const frag_page_run *run = wanted->spared;
     if (run != NULL) {
         bool is_whole = run->missing == run->room;
@@ -304,13 +298,13 @@ static void look_at_hole(void *context, const frag_free_entry *entry)
             (is_high_spared && hole->previous == run->hollow))
             return;
     }
-    uint64_t has = pages_inside(at->space, entry->id);
+    uint64_t has = pages_inside(at->space, id);
     uint64_t best = wanted->best_bytes;
     bool is_better = best < wanted->enough ? has > best : has < best && has >= wanted->enough;
     if (has < wanted->least || !is_better)
         return;
     wanted->best_bytes = has;
-    at->hole = entry->id;
+    at->hole = id;
     at->is_found = true;
 }
 
@@ -319,7 +313,8 @@ bool frag_page_space_donor(const frag_page_space *space, uint32_t area, frag_pag
 {
     searching at = {.space = space, .wanted = wanted};
     for (uint32_t label = 0; label < space->label_count; label++)
-        frag_free_index_visit(frag_page_space_holes(space, area, label), look_at_hole, &at);
+        frag_free_index_visit(&space->store, frag_page_space_holes(space, area, label),
+                              look_at_hole, &at);
     if (at.is_found)
         *hole = at.hole;
     return at.is_found;
@@ -344,8 +339,8 @@ uint32_t frag_page_space_cut(frag_page_space *space, uint32_t area, uint32_t hol
         return hole;
     }
     uint32_t block = frag_block_cut(&space->records, hole, bytes);
-    frag_free_index_change(frag_page_space_holes(space, area, rest->link), hole, held, held - bytes,
-                           rest->address);
+    frag_free_index_change(&space->store, frag_page_space_holes(space, area, rest->link), hole,
+                           held);
     return block;
 }
 
@@ -361,10 +356,10 @@ static inline void change_hole(frag_page_space *space, uint32_t area, uint32_t i
     hole->bytes = to->bytes;
     hole->link = to->link;
     if (is_same) {
-        frag_free_index_change(from, id, before, to->bytes, to->address);
+        frag_free_index_change(&space->store, from, id, before);
         return;
     }
-    frag_free_index_remove(from, id, before);
+    frag_free_index_remove(&space->store, from, id);
     insert_hole(space, area, id);
 }
 
@@ -457,10 +452,11 @@ static bool check_indexes(const frag_page_space *space, uint64_t hole_count, uin
         .blocks = blocks, .state = FRAG_BLOCK_VOID, .belongs = is_void_of, .context = space};
     for (uint32_t area = 0; area < space->area_count; area++) {
         for (uint32_t label = 0; label < space->label_count; label++)
-            if (!frag_index_audit_take(&holes, frag_page_space_holes(space, area, label),
+            if (!frag_index_audit_take(&holes, &space->store,
+                                       frag_page_space_holes(space, area, label),
                                        area * space->label_count + label, error))
                 return false;
-        if (!frag_index_audit_take(&voids, &space->voids[area], area, error))
+        if (!frag_index_audit_take(&voids, &space->store, &space->voids[area], area, error))
             return false;
     }
     bool is_whole =

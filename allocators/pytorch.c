@@ -7,6 +7,7 @@
 #include "allocators/pytorch_state.h"
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
+#include "sim/replay_loop.h"
 
 /* Programs have some dozens; each list takes memory, and its number must leave bits free. */
 #define LIST_COUNT_MAX (1u << 21)
@@ -68,7 +69,7 @@ uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *l
                            uint64_t rounded, bool may_grow)
 {
     uint32_t id = FRAG_PYTORCH_NONE;
-    if (!frag_free_index_best(&list->index, rounded, &id))
+    if (!frag_free_index_best(&policy->store, &list->index, rounded, &id))
         return FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)) {
         id = may_grow && policy->settings.is_expandable
@@ -208,8 +209,7 @@ static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t
 }
 
 /* Cuts the front off and puts what is left (back) into its list. */
-static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed,
-                             bool is_plain)
+static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed)
 {
     uint64_t bytes = policy->blocks[id].bytes;
     uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
@@ -217,37 +217,30 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
         frag_pytorch_insert_free(policy, id);
         return front;
     }
-    const frag_pytorch_block *remainder = &policy->blocks[id];
-    if (!is_plain && policy->tracks_ages)
+    if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
-    frag_free_index_change(&frag_pytorch_list_at(policy, remainder)->index, id, bytes,
-                           remainder->bytes, frag_pytorch_tie_of(policy, remainder));
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    frag_free_index_change_by(&policy->store, &list->index, id, bytes, frag_pytorch_order, policy);
     return front;
 }
 
-/* is_plain is known where this is inlined: see frag_pytorch_settle. */
-static inline bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
-                         bool is_plain)
+static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_request *request,
+                                          frag_grant *grant)
 {
-    if (!is_plain && policy->wait_count > 0 && !frag_pytorch_is_busy(policy))
+    if (policy->wait_count > 0 && !frag_pytorch_is_busy(policy))
         frag_pytorch_process_events(policy);
-    uint64_t rounded = is_plain ? frag_align_up(request->bytes, FRAG_PYTORCH_ROUND)
-                                : frag_pytorch_round(&policy->settings, request->bytes);
+    uint64_t rounded = frag_pytorch_round(&policy->settings, request->bytes);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
-    uint32_t pool = is_plain ? 0 : request->pool;
-    if (!is_plain && pool != 0)
+    uint32_t pool = request->pool;
+    if (pool != 0)
         frag_pytorch_pool_ensure(policy, pool);
-    else if (!is_plain && policy->scope_count > 0)
+    else if (policy->scope_count > 0)
         pool = frag_pytorch_route(policy, request->stream);
     uint32_t number = frag_pytorch_list_of(policy, pool, is_small, request->stream);
     const frag_pytorch_list *list = &policy->lists[number];
-    if (!is_plain && policy->is_gc_armed && !is_small && pool == 0)
+    if (policy->is_gc_armed && !is_small && pool == 0)
         policy->large_searches++;
-    uint32_t id = FRAG_PYTORCH_NONE;
-    if (is_plain)
-        frag_free_index_best(&list->index, rounded, &id);
-    else
-        id = frag_pytorch_find(policy, list, rounded, true);
+    uint32_t id = frag_pytorch_find(policy, list, rounded, true);
     bool is_listed = id != FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!is_listed)) {
         id = get_segment(policy, number, rounded, &is_listed);
@@ -256,58 +249,95 @@ static inline bool alloc(frag_policy *policy, const frag_request *request, frag_
     }
     uint64_t rest = policy->blocks[id].bytes - rounded;
     bool is_own = (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) == number;
-    bool is_split = FRAG_UNLIKELY(pool != 0 || !is_own)
-                        ? is_rarely_split_off(policy, id, number, rounded, rest)
-                        : is_split_off(policy, rounded, rest,
-                                       is_small | (!is_plain && policy->settings.is_expandable));
+    bool is_split =
+        FRAG_UNLIKELY(pool != 0 || !is_own)
+            ? is_rarely_split_off(policy, id, number, rounded, rest)
+            : is_split_off(policy, rounded, rest, is_small | policy->settings.is_expandable);
     if (is_split)
-        id = split(policy, id, rounded, is_listed, is_plain);
+        id = split(policy, id, rounded, is_listed);
     else if (is_listed)
         frag_pytorch_remove_free(policy, id);
     frag_pytorch_block *granted = &policy->blocks[id];
     granted->list |= FRAG_PYTORCH_IN_USE;
     *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
-    if (!is_plain && policy->stats != NULL)
+    if (policy->stats != NULL)
         frag_pytorch_count_alloc(policy, id, request->bytes, is_split);
     return true;
 }
 
-static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_request *request,
-                                          frag_grant *grant)
+/* The short way of most requests: nothing is out of the ordinary (see frag_pytorch_settle), and a
+ * free block is there. false: there is none, and nothing has changed. */
+static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t stream,
+                                 frag_grant *grant)
 {
-    return alloc(policy, request, grant, false);
+    uint64_t rounded = frag_align_up(bytes, FRAG_PYTORCH_ROUND);
+    bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
+    frag_free_index *index =
+        &policy->lists[frag_pytorch_list_of(policy, 0, is_small, stream)].index;
+    uint32_t id = FRAG_PYTORCH_NONE;
+    if (FRAG_UNLIKELY(!frag_free_index_best(&policy->store, index, rounded, &id)))
+        return false;
+    frag_pytorch_block *block = &policy->blocks[id];
+    uint64_t held = block->bytes;
+    if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
+        uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
+        frag_free_index_change_by(&policy->store, index, id, held, frag_pytorch_order, policy);
+        id = front;
+        held = rounded;
+    } else {
+        frag_free_index_remove(&policy->store, index, id);
+    }
+    block = &policy->blocks[id];
+    block->list |= FRAG_PYTORCH_IN_USE;
+    grant->address = block->address;
+    grant->block_bytes = held;
+    grant->handle = id;
+    return true;
 }
 
-static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    if (FRAG_UNLIKELY(!policy->is_plain || request->pool != 0))
-        return alloc_generally(policy, request, grant);
-    return alloc(policy, request, grant, true);
+    if (FRAG_LIKELY(policy->is_plain && request->pool == 0) &&
+        FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant)))
+        return true;
+    /* Copies, field by field, so that the caller's need not lie in memory. */
+    const frag_request asked = {request->bytes, request->stream, request->pool};
+    frag_grant given = {0};
+    bool is_granted = alloc_generally(policy, &asked, &given);
+    grant->address = given.address;
+    grant->block_bytes = given.block_bytes;
+    grant->handle = given.handle;
+    return is_granted;
 }
 
-static void merge_into_free(frag_policy *policy, uint32_t id)
+/* A block that is in no list takes its free neighbours in and becomes free. All blocks of a segment
+ * belong to one list. */
+FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *freed = &policy->blocks[id];
+    frag_pytorch_block *blocks = policy->blocks;
+    frag_pytorch_block *freed = &blocks[id];
+    frag_free_index *index = &frag_pytorch_list_at(policy, freed)->index;
+    uint32_t list = freed->list;
     uint32_t prev = freed->prev;
-    if (frag_pytorch_is_free(&policy->blocks[prev])) {
-        const frag_pytorch_block *before = &policy->blocks[prev];
-        frag_pytorch_remove_free(policy, prev);
-        freed->address = before->address;
-        freed->bytes += before->bytes;
-        freed->prev = before->prev;
-        policy->blocks[freed->prev].next = id;
+    if (blocks[prev].list == list) {
+        (void)frag_free_index_take_out(&policy->store, index, prev);
+        freed->address = blocks[prev].address;
+        freed->bytes += blocks[prev].bytes;
+        freed->prev = blocks[prev].prev;
+        blocks[freed->prev].next = id;
         frag_pytorch_give_record(policy, prev);
     }
     uint32_t next = freed->next;
-    if (frag_pytorch_is_free(&policy->blocks[next])) {
-        const frag_pytorch_block *after = &policy->blocks[next];
-        frag_pytorch_remove_free(policy, next);
-        freed->bytes += after->bytes;
-        freed->next = after->next;
-        policy->blocks[freed->next].prev = id;
+    if (blocks[next].list == list) {
+        (void)frag_free_index_take_out(&policy->store, index, next);
+        freed->bytes += blocks[next].bytes;
+        freed->next = blocks[next].next;
+        blocks[freed->next].prev = id;
         frag_pytorch_give_record(policy, next);
     }
-    frag_pytorch_insert_free(policy, id);
+    if (FRAG_UNLIKELY(policy->tracks_ages))
+        policy->ages[id] = policy->large_searches;
+    frag_free_index_insert_by(&policy->store, index, id, frag_pytorch_order, policy);
 }
 
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)
@@ -331,7 +361,7 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     frag_pytorch_block *freed = &policy->blocks[handle];
@@ -527,8 +557,7 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     uint64_t lists =
         list_count_of(limits) < LIST_COUNT_MAX ? list_count_of(limits) : LIST_COUNT_MAX;
     uint32_t blocks = block_count_max(limits);
-    size_t of_block = sizeof(frag_pytorch_block) + sizeof(frag_pytorch_range) +
-                      5 * sizeof(uint32_t) + sizeof(uint64_t);
+    size_t of_block = sizeof(frag_pytorch_range) + 5 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
     return sizeof(frag_policy) + sizeof(frag_pytorch_met) + blocks * of_block +
            (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * of_pool +
@@ -537,7 +566,7 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
            2 * frag_ordered_table_bytes(limits->pool_count) +
            2 * frag_ordered_table_bytes(limits->stream_count) +
            frag_pytorch_stats_bytes(limits->pool_count) + 32 * 64 +
-           frag_free_index_store_bytes(blocks, lists, false);
+           frag_free_index_store_bytes(blocks, lists) + frag_free_records_bytes(blocks);
 }
 
 static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
@@ -547,11 +576,10 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     policy->pool_count = limits->pool_count;
     policy->list_count = (uint32_t)list_count_of(limits);
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
-    frag_free_index_store_create(&policy->store, setup->arena, policy->block_max,
-                                 policy->list_count, false);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->blocks, policy->block_max,
+                                 policy->list_count);
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
-            .index = {.store = &policy->store},
             .stream = i % limits->stream_count,
             .pool = i / limits->stream_count / 2,
             .is_small = i / limits->stream_count % 2 == 0,
@@ -617,7 +645,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
                                       .over_limit_min = FRAG_UNLIMITED};
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;
-    policy->blocks = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->blocks);
+    policy->blocks = frag_free_records_take(setup->arena, policy->block_max);
     policy->blocks[FRAG_PYTORCH_NONE].list = FRAG_PYTORCH_IN_USE;
     policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
     policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
@@ -653,6 +681,11 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     return policy;
 }
 
+static void pytorch_replay(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, pytorch_alloc, pytorch_free);
+}
+
 extern const frag_policy_ops frag_policy_pytorch;
 const frag_policy_ops frag_policy_pytorch = {
     .name = "pytorch",
@@ -684,4 +717,5 @@ const frag_policy_ops frag_policy_pytorch = {
     .terms = frag_pytorch_terms,
     .met = frag_pytorch_tell_met,
     .repeats = frag_pytorch_repeats,
+    .replay = pytorch_replay,
 };

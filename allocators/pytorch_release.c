@@ -37,10 +37,10 @@ typedef struct gathering {
     uint32_t count;
 } gathering;
 
-static void gather(void *context, const frag_free_entry *entry)
+static void gather(void *context, uint32_t id)
 {
     gathering *all = context;
-    all->policy->scratch[all->count++] = entry->id;
+    all->policy->scratch[all->count++] = id;
 }
 
 /* The free blocks of a list in order, in policy->scratch, so that they can be given back one by
@@ -48,7 +48,7 @@ static void gather(void *context, const frag_free_entry *entry)
 static uint32_t gather_free(frag_policy *policy, const frag_pytorch_list *list)
 {
     gathering all = {policy, 0};
-    frag_free_index_visit(&list->index, gather, &all);
+    frag_free_index_visit(&policy->store, &list->index, gather, &all);
     return all.count;
 }
 
@@ -130,7 +130,8 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
     policy->met->has_released = true;
     uint64_t wanted = bytes > limit ? bytes : limit;
     uint32_t id = FRAG_PYTORCH_NONE;
-    if (frag_free_index_best(&list->index, wanted, &id) && !is_expandable(&policy->blocks[id])) {
+    if (frag_free_index_best(&policy->store, &list->index, wanted, &id) &&
+        !is_expandable(&policy->blocks[id])) {
         if (!is_whole_segment(&policy->blocks[id]))
             return false;
         release_segment(policy, id);

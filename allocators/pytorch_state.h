@@ -22,10 +22,6 @@
 #define FRAG_PYTORCH_LIST_MASK 0x07ffffffu
 #define FRAG_PYTORCH_UNUSED UINT32_MAX /* block.list of a recycled record */
 
-/* Addresses are below 2^49 and multiples of 512: the tie of 2.13 has 40 bits of them, 24 of the
- * segment. */
-#define FRAG_PYTORCH_SEGMENT_NUMBER_MAX (((uint64_t)1 << 24) - 1)
-
 /* Record 0 stands for no block: it is in use for ever, so that nothing merges with it, and takes
  * what is written to a neighbour that is not there. */
 typedef struct frag_pytorch_block {
@@ -33,9 +29,13 @@ typedef struct frag_pytorch_block {
     uint64_t bytes;
     uint32_t prev; /* neighbours in the segment */
     uint32_t next;
-    uint32_t list;   /* the free list it belongs to, and the bits above */
-    uint32_t number; /* of the block (2.12) or its segment (2.13), for ties */
+    uint32_t list; /* the free list it belongs to, and the bits above */
+    /* Orders blocks of one size before their addresses do: of the block (2.12), of its segment
+     * (2.13), or 0. */
+    uint32_t number;
 } frag_pytorch_block;
+
+_Static_assert(sizeof(frag_pytorch_block) == sizeof(frag_free_record), "as the index wants it");
 
 typedef struct frag_pytorch_list {
     frag_free_index index;
@@ -200,28 +200,28 @@ static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
     policy->spare = id;
 }
 
-static inline uint64_t frag_pytorch_tie_of(const frag_policy *policy, const frag_pytorch_block *at)
+/* frag_free_order of a policy. */
+static inline bool frag_pytorch_order(const void *context, uint32_t a, uint32_t b)
 {
-    if (policy->settings.tie == FRAG_PYTORCH_TIE_ADDRESS)
-        return at->address;
-    if (policy->settings.tie == FRAG_PYTORCH_TIE_SEGMENT_NUMBER)
-        return (uint64_t)at->number << 40 | at->address >> 9;
-    return at->number;
+    const frag_policy *policy = context;
+    const frag_pytorch_block *one = &policy->blocks[a];
+    const frag_pytorch_block *other = &policy->blocks[b];
+    return one->number != other->number ? one->number < other->number
+                                        : one->address < other->address;
 }
 
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *at = &policy->blocks[id];
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert(&list->index, id, at->bytes, frag_pytorch_tie_of(policy, at));
+    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_order, policy);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
-    frag_free_index_remove(&frag_pytorch_list_at(policy, at)->index, id, at->bytes);
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    frag_free_index_remove(&policy->store, &list->index, id);
 }
 
 /* The number of a block that is made out of another one. */
@@ -256,9 +256,7 @@ static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, 
 /* The number of a new segment. */
 static inline uint32_t frag_pytorch_next_number(frag_policy *policy)
 {
-    FRAG_ASSERT(policy->next_number < FRAG_PYTORCH_SEGMENT_NUMBER_MAX ||
-                policy->settings.tie != FRAG_PYTORCH_TIE_SEGMENT_NUMBER);
-    return policy->next_number++;
+    return policy->settings.tie != FRAG_PYTORCH_TIE_ADDRESS ? policy->next_number++ : 0;
 }
 
 /* Do the side effects of an open scope apply: frees of shared blocks put off, no release of cached

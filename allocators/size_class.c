@@ -114,6 +114,7 @@ struct frag_policy {
     uint16_t class_of_unit[SLAB_BYTES_MAX / UNIT_BYTES + 1];
     frag_free_index_store store;
     frag_free_index kept; /* free large segments */
+    frag_free_record *kept_records;
 };
 
 /* A new slab is only made while every slab holds a block, a large segment at most once per request.
@@ -132,7 +133,8 @@ static size_t size_class_arena_bytes(const frag_policy_limits *limits,
     return sizeof(frag_policy) + 512 + segment_max(limits) * sizeof(segment) +
            slab_count * sizeof(live_block) +
            slab_count * ((slots + 63) / 64 * sizeof(uint64_t) + slots * sizeof(uint32_t)) +
-           frag_free_index_store_bytes(segment_max(limits), 1, false);
+           frag_free_records_bytes(segment_max(limits)) +
+           frag_free_index_store_bytes(segment_max(limits), 1);
 }
 
 static bool add_class(frag_policy *policy, uint64_t bytes, frag_error *error)
@@ -243,8 +245,9 @@ static frag_policy *size_class_create(const frag_policy_setup *setup, frag_error
         setup->arena, (size_t)slab_count * policy->slots_per_slab, sizeof(uint32_t));
     for (uint32_t i = 0; i < policy->class_count; i++)
         policy->partial[i] = NONE;
-    frag_free_index_store_create(&policy->store, setup->arena, policy->segment_max, 1, false);
-    policy->kept.store = &policy->store;
+    policy->kept_records = frag_free_records_take(setup->arena, policy->segment_max);
+    frag_free_index_store_create(&policy->store, setup->arena, policy->kept_records,
+                                 policy->segment_max, 1);
     return policy;
 }
 
@@ -309,7 +312,7 @@ static void trim(frag_policy *policy)
         const segment *kept = &policy->segments[id];
         uint64_t bytes = kept->bytes;
         if (kept->state == SEGMENT_KEPT && give_back(policy, id)) {
-            frag_free_index_remove(&policy->kept, id, bytes);
+            frag_free_index_remove(&policy->store, &policy->kept, id);
             policy->idle_bytes -= bytes;
         }
     }
@@ -433,10 +436,10 @@ static bool alloc_large(frag_policy *policy, uint64_t bytes, frag_grant *grant)
     bytes = frag_round_up(bytes, policy->device->page_bytes);
     uint32_t id = NONE;
     bool is_kept =
-        frag_free_index_best(&policy->kept, bytes, &id) &&
+        frag_free_index_best(&policy->store, &policy->kept, bytes, &id) &&
         (double)(policy->segments[id].bytes - bytes) <= policy->surplus_ratio * (double)bytes;
     if (is_kept) {
-        frag_free_index_remove(&policy->kept, id, policy->segments[id].bytes);
+        frag_free_index_remove(&policy->store, &policy->kept, id);
         policy->idle_bytes -= policy->segments[id].bytes;
     } else if (!ask_device(policy, bytes, &id))
         return false;
@@ -496,7 +499,9 @@ static void size_class_free(frag_policy *policy, frag_handle handle, uint32_t st
     } else if (!is_one_too_many(policy, home->bytes) || !give_back(policy, block.segment)) {
         policy->idle_bytes += home->bytes;
         home->state = SEGMENT_KEPT;
-        frag_free_index_insert(&policy->kept, block.segment, home->bytes, home->address);
+        policy->kept_records[block.segment] =
+            (frag_free_record){.address = home->address, .bytes = home->bytes};
+        frag_free_index_insert(&policy->store, &policy->kept, block.segment);
     }
     policy->blocks[handle] = (live_block){.segment = NONE, .slot = policy->unused_block};
     policy->unused_block = handle;
@@ -600,7 +605,7 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     uint64_t idle_bytes = 0;
     uint64_t partial_count = 0;
     uint64_t listed_count = 0;
-    if (!frag_free_index_check(&policy->kept, error) ||
+    if (!frag_free_index_check(&policy->store, &policy->kept, NULL, NULL, error) ||
         !check_partial(policy, &listed_count, error))
         return false;
     for (uint32_t id = 0; id < policy->segment_count; id++) {
@@ -613,7 +618,8 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
         if (at->state == SEGMENT_LARGE && policy->blocks[at->number].segment != id)
             return frag_fail(error, FRAG_E_INPUT, "large segment %u does not know its block", id);
     }
-    if (kept_count != frag_free_index_count(&policy->kept) || partial_count != listed_count)
+    if (kept_count != frag_free_index_count(&policy->store, &policy->kept) ||
+        partial_count != listed_count)
         return frag_fail(error, FRAG_E_INPUT, "a segment with room is in no list");
     return idle_bytes == policy->idle_bytes ||
            frag_fail(error, FRAG_E_INPUT, "%llu bytes are free in segments, %llu counted",

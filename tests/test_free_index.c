@@ -11,26 +11,35 @@
 
 enum { IDS = 600, INDEXES = 3 };
 
+/* With ties by number, then by address, a block's link is its number. */
 typedef struct world {
     frag_arena arena;
     frag_free_index_store store;
     frag_free_index indexes[INDEXES];
-    /* What a plain list says. */
-    uint64_t sizes[IDS];
-    uint64_t ties[IDS];
-    uint32_t homes[IDS]; /* index + 1, 0: none */
+    frag_block *blocks;
+    uint32_t homes[IDS]; /* what a plain list says: index + 1, 0: none */
+    frag_free_order *order;
     uint64_t random;
 } world;
 
-static void open_world(world *w, bool keeps_least)
+static bool comes_before(const void *context, uint32_t a, uint32_t b)
+{
+    const frag_block *blocks = ((const world *)context)->blocks;
+    if (blocks[a].link != blocks[b].link)
+        return blocks[a].link < blocks[b].link;
+    return blocks[a].address < blocks[b].address;
+}
+
+static void open_world(world *w, frag_free_order *order)
 {
     memset(w, 0, sizeof *w);
     frag_error error = {0};
-    assert_true(frag_arena_create(&w->arena, frag_free_index_store_bytes(IDS, INDEXES, keeps_least),
-                                  &error));
-    frag_free_index_store_create(&w->store, &w->arena, IDS, INDEXES, keeps_least);
-    for (uint32_t i = 0; i < INDEXES; i++)
-        w->indexes[i].store = &w->store;
+    assert_true(frag_arena_create(
+        &w->arena, frag_free_records_bytes(IDS) + frag_free_index_store_bytes(IDS, INDEXES),
+        &error));
+    w->blocks = frag_free_records_take(&w->arena, IDS);
+    frag_free_index_store_create(&w->store, &w->arena, w->blocks, IDS, INDEXES);
+    w->order = order;
     w->random = 88172645463325252u;
 }
 
@@ -55,66 +64,68 @@ static uint64_t draw_size(world *w)
     return 1 + draw(w, (uint64_t)1 << (1 + draw(w, 50)));
 }
 
-typedef enum question { BEST, FIRST, NEXT, WORST, ABOVE } question;
+typedef enum question { BEST, WORST, AFTER } question;
 
-static bool is_better(const world *w, question what, uint32_t a, uint32_t b, uint64_t from)
+/* In the order of (size, tie). */
+static bool is_less(const world *w, uint32_t a, uint32_t b)
 {
-    switch (what) {
-    case FIRST:
-        return w->ties[a] < w->ties[b];
-    case NEXT:
-        if ((w->ties[a] >= from) != (w->ties[b] >= from))
-            return w->ties[a] >= from;
-        return w->ties[a] < w->ties[b];
-    case WORST:
-        return w->sizes[a] > w->sizes[b] || (w->sizes[a] == w->sizes[b] && w->ties[a] < w->ties[b]);
-    default:
-        return w->sizes[a] < w->sizes[b] || (w->sizes[a] == w->sizes[b] && w->ties[a] < w->ties[b]);
-    }
+    if (w->blocks[a].bytes != w->blocks[b].bytes)
+        return w->blocks[a].bytes < w->blocks[b].bytes;
+    return w->order != NULL ? w->order(w, a, b) : w->blocks[a].address < w->blocks[b].address;
 }
 
-static bool plain_answer(const world *w, uint32_t home, question what, uint64_t size, uint64_t from,
-                         uint32_t *id)
+static bool is_better(const world *w, question what, uint32_t a, uint32_t b)
+{
+    bool is_larger = w->blocks[a].bytes > w->blocks[b].bytes;
+    bool is_equal = w->blocks[a].bytes == w->blocks[b].bytes;
+    return what == WORST ? is_larger || (is_equal && is_less(w, a, b)) : is_less(w, a, b);
+}
+
+/* size: the least; for AFTER, after: the block behind which to look. */
+static bool plain_answer(const world *w, uint32_t home, question what, uint64_t size,
+                         uint32_t after, uint32_t *id)
 {
     bool is_found = false;
     for (uint32_t i = 0; i < IDS; i++) {
-        if (w->homes[i] != home + 1 || w->sizes[i] < size)
+        if (w->homes[i] != home + 1 || (what != AFTER && w->blocks[i].bytes < size) ||
+            (what == AFTER && !is_less(w, after, i)))
             continue;
-        if (what == ABOVE && w->sizes[i] == size && w->ties[i] <= from)
-            continue;
-        if (!is_found || is_better(w, what, i, *id, from))
+        if (!is_found || is_better(w, what, i, *id))
             *id = i;
         is_found = true;
     }
     return is_found;
 }
 
-static void ask(world *w, uint32_t home, bool keeps_least)
+static void ask(world *w, uint32_t home)
 {
     const frag_free_index *index = &w->indexes[home];
     uint64_t size = draw_size(w);
-    uint64_t from = draw(w, IDS * 2);
-    for (question what = BEST; what <= ABOVE; what++) {
+    uint32_t after = (uint32_t)draw(w, IDS);
+    for (question what = BEST; what <= AFTER; what++) {
         uint32_t wanted = UINT32_MAX;
         uint32_t got = UINT32_MAX;
-        bool is_there = plain_answer(w, home, what, size, from, &wanted);
-        bool is_found = false;
-        if (what != NEXT && (what == FIRST) != keeps_least)
+        if (what == AFTER && w->homes[after] != home + 1)
             continue;
+        bool is_there = plain_answer(w, home, what, size, after, &wanted);
+        bool is_found = false;
         if (what == BEST)
-            is_found = frag_free_index_best(index, size, &got);
-        if (what == FIRST)
-            is_found = frag_free_index_first(index, size, &got);
-        if (what == NEXT)
-            is_found = frag_free_index_next(index, size, from, &got);
+            is_found = frag_free_index_best(&w->store, index, size, &got);
         if (what == WORST)
-            is_found = frag_free_index_worst(index, size, &got);
-        if (what == ABOVE)
-            is_found = frag_free_index_above(index, size, from, &got);
+            is_found = frag_free_index_worst(&w->store, index, size, &got);
+        if (what == AFTER)
+            is_found = frag_free_index_after(&w->store, index, after, &got);
         assert_int_equal(is_found, is_there);
         if (is_there)
             assert_int_equal(got, wanted);
     }
+}
+
+static void shape(world *w, uint32_t id, uint64_t bytes)
+{
+    w->blocks[id].bytes = bytes;
+    w->blocks[id].address = id * 2 + draw(w, 2);
+    w->blocks[id].link = (uint32_t)draw(w, 5);
 }
 
 static void change_something(world *w, uint32_t rising)
@@ -124,35 +135,34 @@ static void change_something(world *w, uint32_t rising)
         if (draw(w, 100) >= rising)
             return;
         uint32_t home = (uint32_t)draw(w, INDEXES);
-        w->sizes[id] = draw_size(w);
-        w->ties[id] = id * 2 + draw(w, 2);
+        shape(w, id, draw_size(w));
         w->homes[id] = home + 1;
-        frag_free_index_insert(&w->indexes[home], id, w->sizes[id], w->ties[id]);
+        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->order, w);
         return;
     }
     frag_free_index *index = &w->indexes[w->homes[id] - 1];
     if (draw(w, 100) < 30) {
-        uint64_t old = w->sizes[id];
-        w->sizes[id] = draw(w, 2) == 0 ? draw_size(w) : old + 1;
-        w->ties[id] = id * 2 + draw(w, 2);
-        frag_free_index_change(index, id, old, w->sizes[id], w->ties[id]);
+        uint64_t old = w->blocks[id].bytes;
+        uint64_t cut = old > 1 ? old - 1 : old;
+        shape(w, id, draw(w, 2) == 0 ? draw_size(w) : draw(w, 2) == 0 ? cut : old + 1);
+        frag_free_index_change_by(&w->store, index, id, old, w->order, w);
     } else if (draw(w, 100) >= rising) {
-        frag_free_index_remove(index, id, w->sizes[id]);
+        frag_free_index_remove(&w->store, index, id);
         w->homes[id] = 0;
     }
 }
 
-static void compare_with_a_plain_list(bool keeps_least)
+static void compare_with_a_plain_list(frag_free_order *order)
 {
     world w;
-    open_world(&w, keeps_least);
+    open_world(&w, order);
     frag_error error = {0};
     for (uint32_t step = 0; step < 60000; step++) {
         change_something(&w, (step / 5000) % 2 == 0 ? 90 : 10);
-        ask(&w, (uint32_t)draw(&w, INDEXES), keeps_least);
+        ask(&w, (uint32_t)draw(&w, INDEXES));
         if (step % 500 == 0)
             for (uint32_t i = 0; i < INDEXES; i++)
-                assert_true(frag_free_index_check(&w.indexes[i], &error));
+                assert_true(frag_free_index_check(&w.store, &w.indexes[i], w.order, &w, &error));
     }
     frag_arena_destroy(&w.arena);
 }
@@ -160,13 +170,13 @@ static void compare_with_a_plain_list(bool keeps_least)
 static void answers_as_a_plain_list_would(void **state)
 {
     (void)state;
-    compare_with_a_plain_list(false);
+    compare_with_a_plain_list(NULL);
 }
 
-static void answers_as_a_plain_list_would_with_least_ties_kept(void **state)
+static void answers_as_a_plain_list_would_in_an_order_of_the_callers(void **state)
 {
     (void)state;
-    compare_with_a_plain_list(true);
+    compare_with_a_plain_list(comes_before);
 }
 
 static void orders_every_size_by_its_bin(void **state)
@@ -182,34 +192,42 @@ static void orders_every_size_by_its_bin(void **state)
     assert_true(frag_free_bin_of((uint64_t)1 << 62) < FRAG_FREE_BIN_COUNT);
 }
 
-static void count_entry(void *context, const frag_free_entry *entry)
+typedef struct sum_of {
+    const world *w;
+    uint64_t bytes;
+} sum_of;
+
+static void add_block(void *context, uint32_t id)
 {
-    uint64_t *sum = context;
-    *sum += entry->size;
+    sum_of *sum = context;
+    sum->bytes += sum->w->blocks[id].bytes;
 }
 
 static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, true);
+    open_world(&w, NULL);
     frag_error error = {0};
-    /* Each size in turn takes all blocks, so that arrays travel from bin to bin within the bound.
-     */
+    /* Each size in turn takes all blocks, so that they travel from bin to bin. */
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
-        for (uint32_t id = 0; id < IDS; id++)
-            frag_free_index_insert(&w.indexes[0], id, size, IDS - id);
-        uint64_t sum = 0;
-        frag_free_index_visit(&w.indexes[0], count_entry, &sum);
-        assert_int_equal(sum, size * IDS);
+        frag_free_index *index = &w.indexes[size % INDEXES];
+        for (uint32_t id = 0; id < IDS; id++) {
+            w.blocks[id] = (frag_block){.bytes = size, .address = IDS - id};
+            frag_free_index_insert(&w.store, index, id);
+        }
+        sum_of sum = {&w, 0};
+        frag_free_index_visit(&w.store, index, add_block, &sum);
+        assert_int_equal(sum.bytes, size * IDS);
         uint32_t id = 0;
-        assert_true(frag_free_index_best(&w.indexes[0], size, &id));
+        assert_true(frag_free_index_best(&w.store, index, size, &id));
         assert_int_equal(id, IDS - 1);
-        assert_true(frag_free_index_check(&w.indexes[0], &error));
+        assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
         for (uint32_t i = 0; i < IDS; i++)
-            frag_free_index_remove(&w.indexes[0], i, size);
-        assert_int_equal(frag_free_index_count(&w.indexes[0]), 0);
-        assert_false(frag_free_index_best(&w.indexes[0], 1, &id));
+            frag_free_index_remove(&w.store, index, i);
+        assert_int_equal(frag_free_index_count(&w.store, index), 0);
+        assert_false(frag_free_index_best(&w.store, index, 1, &id));
+        assert_int_equal(w.store.table_count, 1);
     }
     frag_arena_destroy(&w.arena);
 }
@@ -218,20 +236,32 @@ static void sees_what_has_been_broken(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, true);
+    open_world(&w, NULL);
     frag_error error = {0};
-    frag_free_index_insert(&w.indexes[0], 7, 4096, 10);
-    frag_free_index_insert(&w.indexes[0], 8, 4096, 20);
-    assert_true(frag_free_index_check(&w.indexes[0], &error));
+    for (uint32_t id = 7; id < 9; id++) {
+        w.blocks[id] = (frag_block){.bytes = 4096, .address = id * 10};
+        frag_free_index_insert(&w.store, &w.indexes[0], id);
+    }
+    frag_free_index *index = &w.indexes[0];
+    assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
     w.store.links[8].previous = 5;
-    assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.store.links[8].previous = 9;
-    w.store.nodes[8].tie = 30;
-    assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.store.nodes[8].tie = 10;
-    w.indexes[0].table->words[0] |= 1;
-    assert_false(frag_free_index_check(&w.indexes[0], &error));
-    w.indexes[0].table->words[0] = 0;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    w.store.links[8].previous = index->table->first_head + frag_free_bin_of(4096);
+    assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    w.blocks[7].address = 90;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    w.blocks[7].address = 70;
+    w.blocks[7].bytes = 16384;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    w.blocks[7].bytes = 4096;
+    index->table->words[0] |= 1;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    index->table->words[0] = 0;
+    index->table->words[FRAG_FREE_WORD_COUNT] = 0;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    index->table->words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
+    w.blocks[-1].bytes = 0;
+    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
     frag_arena_destroy(&w.arena);
 }
 
@@ -241,15 +271,13 @@ static bool is_even_in_the_first(const void *context, uint32_t id, uint32_t numb
     return id % 2 == number;
 }
 
-/* What an audit says of one index with one free block, which is block 8 at 20, of 4096 bytes. */
-static bool is_found_wrong(const world *w, const frag_block *block, uint32_t number)
+/* What an audit says of the first index, which holds block 8 alone. */
+static bool is_found_wrong(const world *w, uint32_t number)
 {
-    frag_block blocks[IDS] = {{0}};
-    blocks[8] = *block;
     frag_error error = {0};
     frag_index_audit audit = {
-        .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_even_in_the_first};
-    assert_true(frag_index_audit_take(&audit, &w->indexes[0], number, &error));
+        .blocks = w->blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_even_in_the_first};
+    assert_true(frag_index_audit_take(&audit, &w->store, &w->indexes[0], number, &error));
     assert_int_equal(audit.count, 1);
     return audit.is_wrong;
 }
@@ -258,18 +286,13 @@ static void sees_where_the_blocks_are_others(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, false);
-    frag_free_index_insert(&w.indexes[0], 8, 4096, 20);
-    const frag_block right = {.state = FRAG_BLOCK_HOLE, .bytes = 4096, .address = 20};
-    frag_block busy = right, longer = right, elsewhere = right;
-    busy.state = FRAG_BLOCK_BUSY;
-    longer.bytes = 8192;
-    elsewhere.address = 30;
-    assert_false(is_found_wrong(&w, &right, 0));
-    assert_true(is_found_wrong(&w, &right, 1));
-    assert_true(is_found_wrong(&w, &busy, 0));
-    assert_true(is_found_wrong(&w, &longer, 0));
-    assert_true(is_found_wrong(&w, &elsewhere, 0));
+    open_world(&w, NULL);
+    w.blocks[8] = (frag_block){.state = FRAG_BLOCK_HOLE, .bytes = 4096, .address = 20};
+    frag_free_index_insert(&w.store, &w.indexes[0], 8);
+    assert_false(is_found_wrong(&w, 0));
+    assert_true(is_found_wrong(&w, 1));
+    w.blocks[8].state = FRAG_BLOCK_BUSY;
+    assert_true(is_found_wrong(&w, 0));
     frag_arena_destroy(&w.arena);
 }
 
@@ -277,7 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_as_a_plain_list_would),
-        cmocka_unit_test(answers_as_a_plain_list_would_with_least_ties_kept),
+        cmocka_unit_test(answers_as_a_plain_list_would_in_an_order_of_the_callers),
         cmocka_unit_test(orders_every_size_by_its_bin),
         cmocka_unit_test(holds_every_block_in_one_bin_and_gives_the_memory_back),
         cmocka_unit_test(sees_what_has_been_broken),
