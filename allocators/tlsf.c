@@ -7,10 +7,11 @@
  * at its end; a hole there is extended, not skipped. */
 #include "allocators/block_space.h"
 #include "sim/base/bytes.h"
+#include "sim/replay_loop.h"
 
 enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI, OPTION_SEARCH_OWN };
 
-enum { FIRST_LEVELS = 64, SECOND_LEVELS_MAX = 64 };
+enum { SLI_MAX = 6, CLASSES_MAX = 64 << SLI_MAX, WORDS = CLASSES_MAX / 64 };
 
 #define ALIGN_OPTION(text)                                                                         \
     {                                                                                              \
@@ -45,95 +46,108 @@ static const frag_option vma_options[] = {
     ALIGN_OPTION("64"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("true"), {.key = NULL}};
 static const frag_option half_fit_options[] = {ALIGN_OPTION("512"), GROW_OPTION, {.key = NULL}};
 
-/* Neighbours in a list of holes. */
+/* Neighbours in a list of holes. Holes are named by places, id + 1; 0 is none. Before the first
+ * hole of a list lies its head, which has a place behind those of all holes, so that no link is a
+ * special case. */
 typedef struct list_links {
-    uint32_t previous;
     uint32_t next;
+    uint32_t previous;
 } list_links;
 
-typedef struct class_at {
-    uint32_t first;
-    uint32_t second;
-} class_at;
-
+/* Classes of sizes are numbered through, 2^sli to each power of two; where that is finer than the
+ * alignment some are never used. */
 struct frag_policy {
     frag_block_space space;
-    list_links *links; /* by block */
+    list_links *links; /* of all holes, then of the heads */
     uint64_t align;
-    uint32_t sli;
-    uint32_t small_shift; /* below 1 << small_shift classes are equal steps of align */
     uint32_t align_shift;
+    uint32_t class_shift;
+    uint32_t class_base;
+    uint32_t first_head;
     bool searches_own;
-    uint64_t first_bits;
-    uint64_t second_bits[FIRST_LEVELS];
-    uint32_t heads[FIRST_LEVELS][SECOND_LEVELS_MAX];
+    uint64_t summary;      /* bit w: words[w] is not 0 */
+    uint64_t words[WORDS]; /* bit c of the whole: class c has a hole */
 };
+
+static uint32_t class_count(uint64_t sli)
+{
+    return 64u << sli;
+}
 
 static size_t tlsf_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     (void)values;
+    uint32_t records = frag_block_space_records(limits, FRAG_SPACE_GROWING);
     return sizeof(frag_policy) + 128 + frag_block_space_bytes(limits, FRAG_SPACE_GROWING) +
-           (size_t)frag_block_space_records(limits, FRAG_SPACE_GROWING) * sizeof(list_links);
+           ((size_t)records + 1 + CLASSES_MAX) * sizeof(list_links);
 }
 
-static inline class_at class_of(const frag_policy *policy, uint64_t bytes)
+/* Exponent and first sli bits of the fraction of a double: sizes are multiples of the alignment,
+ * and those of holes are below 2^53 (the range has 2^43 bytes at most), so that it is exact. */
+static inline uint32_t class_at(const frag_policy *policy, uint64_t bytes, uint64_t addend)
 {
-    if (bytes >> policy->small_shift == 0)
-        return (class_at){0, (uint32_t)(bytes >> policy->align_shift)};
-    uint32_t high = frag_bit_high(bytes);
-    uint32_t second = (uint32_t)(bytes >> (high - policy->sli)) - (1u << policy->sli);
-    return (class_at){high - policy->small_shift + 1, second};
+    union {
+        double value;
+        uint64_t bits;
+    } number = {.value = (double)(int64_t)(bytes >> policy->align_shift)};
+    return (uint32_t)((number.bits + addend) >> policy->class_shift) - policy->class_base;
+}
+
+static inline uint32_t class_of(const frag_policy *policy, uint64_t bytes)
+{
+    return class_at(policy, bytes, 0);
+}
+
+/* The first class of which every hole has so many bytes. */
+static inline uint32_t class_for(const frag_policy *policy, uint64_t bytes)
+{
+    return class_at(policy, bytes, ((uint64_t)1 << policy->class_shift) - 1);
 }
 
 static inline void insert(frag_policy *policy, uint32_t hole)
 {
-    class_at at = class_of(policy, policy->space.blocks[hole].bytes);
-    uint32_t *head = &policy->heads[at.first][at.second];
-    policy->links[hole] = (list_links){.previous = FRAG_BLOCK_NONE, .next = *head};
-    if (*head != FRAG_BLOCK_NONE)
-        policy->links[*head].previous = hole;
-    *head = hole;
-    policy->first_bits |= (uint64_t)1 << at.first;
-    policy->second_bits[at.first] |= (uint64_t)1 << at.second;
-}
-
-static inline void remove_from(frag_policy *policy, uint32_t hole, class_at at)
-{
-    list_links links = policy->links[hole];
-    if (links.next != FRAG_BLOCK_NONE)
-        policy->links[links.next].previous = links.previous;
-    if (links.previous != FRAG_BLOCK_NONE) {
-        policy->links[links.previous].next = links.next;
-        return;
-    }
-    policy->heads[at.first][at.second] = links.next;
-    if (links.next != FRAG_BLOCK_NONE)
-        return;
-    policy->second_bits[at.first] &= ~((uint64_t)1 << at.second);
-    if (policy->second_bits[at.first] == 0)
-        policy->first_bits &= ~((uint64_t)1 << at.first);
+    list_links *links = policy->links;
+    uint32_t number = class_of(policy, policy->space.blocks[hole].bytes);
+    uint32_t head = policy->first_head + number;
+    uint32_t place = hole + 1;
+    uint32_t next = links[head].next;
+    links[place].next = next;
+    links[place].previous = head;
+    links[next].previous = place;
+    links[head].next = place;
+    policy->words[number / 64] |= (uint64_t)1 << (number % 64);
+    policy->summary |= (uint64_t)1 << (number / 64);
 }
 
 static inline void take_out(frag_policy *policy, uint32_t hole)
 {
-    remove_from(policy, hole, class_of(policy, policy->space.blocks[hole].bytes));
+    list_links *links = policy->links;
+    uint32_t next = links[hole + 1].next;
+    uint32_t previous = links[hole + 1].previous;
+    links[previous].next = next;
+    links[next].previous = previous;
+    if (next != 0 || previous < policy->first_head)
+        return;
+    uint32_t number = previous - policy->first_head;
+    uint64_t word = policy->words[number / 64] & ~((uint64_t)1 << (number % 64));
+    policy->words[number / 64] = word;
+    if (word == 0)
+        policy->summary &= ~((uint64_t)1 << (number / 64));
 }
 
-static inline bool find(const frag_policy *policy, uint64_t bytes, class_at *at, uint32_t *hole)
+static inline bool find(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
-    if (bytes >> policy->small_shift != 0)
-        bytes += ((uint64_t)1 << (frag_bit_high(bytes) - policy->sli)) - 1;
-    class_at least = class_of(policy, bytes);
-    uint64_t second = policy->second_bits[least.first] & (~(uint64_t)0 << least.second);
-    if (second == 0) {
-        uint64_t first = policy->first_bits & (~(uint64_t)1 << least.first);
-        if (first == 0)
+    uint32_t number = class_for(policy, bytes);
+    uint32_t at = number / 64;
+    uint64_t word = policy->words[at] & (~(uint64_t)0 << (number % 64));
+    if (word == 0) {
+        uint64_t above = policy->summary & (~(uint64_t)1 << at);
+        if (above == 0)
             return false;
-        least.first = frag_bit_low(first);
-        second = policy->second_bits[least.first];
+        at = frag_bit_low(above);
+        word = policy->words[at];
     }
-    *at = (class_at){least.first, frag_bit_low(second)};
-    *hole = policy->heads[at->first][at->second];
+    *hole = policy->links[policy->first_head + at * 64 + frag_bit_low(word)].next - 1;
     return true;
 }
 
@@ -163,12 +177,9 @@ static frag_policy *create(const frag_policy_setup *setup, uint64_t sli, bool se
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     policy->align = align;
     policy->align_shift = frag_bit_low(align);
-    policy->sli = (uint32_t)sli;
+    policy->class_shift = 52 - (uint32_t)sli;
+    policy->class_base = 1023u << sli;
     policy->searches_own = searches_own;
-    policy->small_shift = policy->align_shift + policy->sli;
-    for (uint32_t i = 0; i < FIRST_LEVELS; i++)
-        for (uint32_t j = 0; j < SECOND_LEVELS_MAX; j++)
-            policy->heads[i][j] = FRAG_BLOCK_NONE;
     frag_block_space_setup shape = {.kind = FRAG_SPACE_GROWING,
                                     .align = align,
                                     .grow_bytes = values[OPTION_GROW].number,
@@ -176,7 +187,9 @@ static frag_policy *create(const frag_policy_setup *setup, uint64_t sli, bool se
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    policy->links = frag_arena_take(setup->arena, policy->space.record_max, sizeof *policy->links);
+    policy->first_head = policy->space.record_max + 1;
+    policy->links = frag_arena_take(setup->arena, (size_t)policy->first_head + class_count(sli),
+                                    sizeof *policy->links);
     return policy;
 }
 
@@ -192,24 +205,22 @@ static frag_policy *half_fit_create(const frag_policy_setup *setup, frag_error *
 }
 
 /* The newest hole of the request's own list that fits. */
-static bool find_own(const frag_policy *policy, uint64_t bytes, class_at *at, uint32_t *hole)
+static bool find_own(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
-    *at = class_of(policy, bytes);
-    uint32_t id = policy->heads[at->first][at->second];
-    while (id != FRAG_BLOCK_NONE && policy->space.blocks[id].bytes < bytes)
-        id = policy->links[id].next;
-    *hole = id;
-    return id != FRAG_BLOCK_NONE;
+    uint32_t place = policy->links[policy->first_head + class_of(policy, bytes)].next;
+    while (place != 0 && policy->space.blocks[place - 1].bytes < bytes)
+        place = policy->links[place].next;
+    *hole = place - 1;
+    return place != 0;
 }
 
-static bool tlsf_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool tlsf_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
     uint32_t hole = 0;
-    class_at at;
-    if (FRAG_LIKELY(find(policy, bytes, &at, &hole)) ||
-        (policy->searches_own && find_own(policy, bytes, &at, &hole)))
-        remove_from(policy, hole, at);
+    if (FRAG_LIKELY(find(policy, bytes, &hole)) ||
+        (policy->searches_own && find_own(policy, bytes, &hole)))
+        take_out(policy, hole);
     else if (!frag_block_space_grow(&policy->space, bytes, &hole))
         return false;
     uint32_t granted = hole;
@@ -224,26 +235,27 @@ static bool tlsf_alloc(frag_policy *policy, const frag_request *request, frag_gr
     return true;
 }
 
-static void tlsf_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void tlsf_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     frag_block_space *space = &policy->space;
-    FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
+    frag_block *blocks = space->blocks;
+    FRAG_ASSERT(handle < space->record_count && blocks[handle].state == FRAG_BLOCK_BUSY);
     uint32_t hole = handle;
-    uint32_t previous = space->blocks[handle].previous;
-    if (space->blocks[previous].state == FRAG_BLOCK_HOLE) {
+    uint32_t previous = blocks[handle].previous;
+    if (blocks[previous].state == FRAG_BLOCK_HOLE) {
         take_out(policy, previous);
-        space->blocks[previous].bytes += space->blocks[handle].bytes;
+        blocks[previous].bytes += blocks[handle].bytes;
         frag_block_unlink(space, handle);
         hole = previous;
     }
-    uint32_t next = space->blocks[hole].next;
-    if (space->blocks[next].state == FRAG_BLOCK_HOLE) {
+    uint32_t next = blocks[hole].next;
+    if (blocks[next].state == FRAG_BLOCK_HOLE) {
         take_out(policy, next);
-        space->blocks[hole].bytes += space->blocks[next].bytes;
+        blocks[hole].bytes += blocks[next].bytes;
         frag_block_unlink(space, next);
     }
-    space->blocks[hole].state = FRAG_BLOCK_HOLE;
+    blocks[hole].state = FRAG_BLOCK_HOLE;
     insert(policy, hole);
 }
 
@@ -263,24 +275,22 @@ static void tlsf_walk(const frag_policy *policy, frag_span_visitor *visit, void 
     frag_block_space_walk(&policy->space, visit, context);
 }
 
-static bool check_list(const frag_policy *policy, class_at at, uint64_t *listed_count,
+static bool check_list(const frag_policy *policy, uint32_t number, uint64_t *listed_count,
                        frag_error *error)
 {
-    uint32_t before = FRAG_BLOCK_NONE;
-    for (uint32_t id = policy->heads[at.first][at.second]; id != FRAG_BLOCK_NONE;
-         id = policy->links[id].next) {
-        const frag_block *block = &policy->space.blocks[id];
-        class_at own = class_of(policy, block->bytes);
-        if (block->state != FRAG_BLOCK_HOLE || policy->links[id].previous != before ||
-            own.first != at.first || own.second != at.second ||
+    uint32_t before = policy->first_head + number;
+    for (uint32_t place = policy->links[before].next; place != 0;
+         before = place, place = policy->links[place].next) {
+        const frag_block *block = &policy->space.blocks[place - 1];
+        if (place > policy->space.record_count || block->state != FRAG_BLOCK_HOLE ||
+            policy->links[place].previous != before || class_of(policy, block->bytes) != number ||
             ++*listed_count > policy->space.record_count)
-            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u, %u", id,
-                             at.first, at.second);
-        before = id;
+            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u", place - 1,
+                             number);
     }
-    bool is_marked = (policy->second_bits[at.first] >> at.second & 1) != 0;
-    return is_marked == (before != FRAG_BLOCK_NONE) ||
-           frag_fail(error, FRAG_E_INPUT, "the bit of list %u, %u is wrong", at.first, at.second);
+    bool is_marked = (policy->words[number / 64] >> (number % 64) & 1) != 0;
+    return is_marked == (before != policy->first_head + number) ||
+           frag_fail(error, FRAG_E_INPUT, "the bit of list %u is wrong", number);
 }
 
 static bool tlsf_check(const frag_policy *policy, frag_error *error)
@@ -289,20 +299,24 @@ static bool tlsf_check(const frag_policy *policy, frag_error *error)
     uint64_t listed_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error))
         return false;
-    for (uint32_t i = 0; i < FIRST_LEVELS; i++) {
-        for (uint32_t j = 0; j < SECOND_LEVELS_MAX; j++)
-            if (!check_list(policy, (class_at){i, j}, &listed_count, error))
-                return false;
-        if ((policy->second_bits[i] != 0) != ((policy->first_bits >> i & 1) != 0))
-            return frag_fail(error, FRAG_E_INPUT, "the first-level bit %u is wrong", i);
-    }
+    for (uint32_t number = 0; number < class_count(52 - policy->class_shift); number++)
+        if (!check_list(policy, number, &listed_count, error))
+            return false;
+    for (uint32_t i = 0; i < WORDS; i++)
+        if ((policy->words[i] != 0) != ((policy->summary >> i & 1) != 0))
+            return frag_fail(error, FRAG_E_INPUT, "the bit of word %u is wrong", i);
     return listed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a hole is in no list");
 }
 
+static void tlsf_replay(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, tlsf_alloc, tlsf_free);
+}
+
 #define TLSF_OPS                                                                                   \
-    .arena_bytes = tlsf_arena_bytes, .alloc = tlsf_alloc, .free = tlsf_free,                       \
-    .empty_cache = tlsf_empty_cache, .rounded = tlsf_rounded, .walk = tlsf_walk,                   \
-    .check = tlsf_check
+    .arena_bytes = tlsf_arena_bytes, .alloc = tlsf_alloc, .replay = tlsf_replay,                   \
+    .free = tlsf_free, .empty_cache = tlsf_empty_cache, .rounded = tlsf_rounded,                   \
+    .walk = tlsf_walk, .check = tlsf_check
 
 const frag_policy_ops frag_policy_tlsf = {
     .name = "tlsf",
