@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/device_log_bytes.h"
+#include "tests/text_recording.h"
 
 #define NOWHERE .device = FRAG_DEVICE_UNKNOWN
 
@@ -25,11 +26,8 @@ typedef struct loaded {
 static loaded load_bytes(const unsigned char *bytes, size_t count, frag_trace_format format)
 {
     loaded result = {.ok = false};
-    frag_load_options options = {.format = format, .with_columns = true};
-    frag_input *input = frag_input_from_memory(bytes, count, "log");
-    result.ok = frag_recording_load_input(input, &options, &result.recording, &result.findings,
-                                          &result.error);
-    frag_input_close(input);
+    result.ok =
+        frag_test_load(bytes, count, format, &result.recording, &result.findings, &result.error);
     return result;
 }
 

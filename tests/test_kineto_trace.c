@@ -9,6 +9,7 @@
 
 #include "sim/base/codec.h"
 #include "sim/base/memory.h"
+#include "tests/text_recording.h"
 #include "traces/kineto_trace.h"
 
 #define MEMORY(ts, device, address, bytes)                                                         \
@@ -16,39 +17,12 @@
     ",\"args\":{\"Device Type\":1,\"Device Id\":" device ",\"Addr\":" address ",\"Bytes\":" bytes  \
     "}}"
 
-static bool load_bytes(const void *bytes, size_t count, frag_recording *recording,
-                       frag_findings *findings, frag_error *error)
-{
-    frag_load_options options = {.format = FRAG_FORMAT_AUTO, .with_columns = true};
-    *findings = (frag_findings){0};
-    *error = (frag_error){0};
-    frag_input *input = frag_input_from_memory(bytes, count, "trace.json");
-    bool ok = frag_recording_load_input(input, &options, recording, findings, error);
-    frag_input_close(input);
-    return ok;
-}
-
-static void load_well(const char *text, frag_recording *recording, frag_findings *findings)
-{
-    frag_error error;
-    if (!load_bytes(text, strlen(text), recording, findings, &error))
-        fail_msg("line %llu: %s", (unsigned long long)error.line, error.sentence);
-}
-
-static uint64_t found(const frag_findings *findings, const char *kind)
-{
-    for (uint32_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].kind, kind) == 0)
-            return findings->items[i].count;
-    return 0;
-}
-
 static void each_device_is_a_trace_in_order_of_time(void **state)
 {
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(
+    frag_test_load_well(
         "[" MEMORY("3.5", "1", "4096", "-512") ",\n" MEMORY("2", "0", "64", "1024") "," MEMORY(
             "1.25", "1", "4096", "512") ", {\"name\":\"other\",\"args\":{\"x\":NaN}},"
                                         "{\"name\":\"[OutOfMemory]\",\"ts\":9,\"args\":"
@@ -82,19 +56,19 @@ static void memory_of_the_cpu_is_read_where_there_is_no_other(void **state)
     frag_findings findings;
     char text[1024];
     snprintf(text, sizeof text, "{\"traceEvents\":[%s],\"baseTimeNanoseconds\":7}", cpu);
-    load_well(text, &recording, &findings);
+    frag_test_load_well(text, &recording, &findings);
     assert_string_equal(frag_recording_get(&recording, "kineto.memory_of"), "cpu");
     assert_int_equal(recording.traces[0].events[0].bytes, 100);
     assert_int_equal(recording.traces[0].times_ns[0], 5007);
-    assert_int_equal(found(&findings, "live-before-recording"), 1);
+    assert_int_equal(frag_test_found(&findings, "live-before-recording"), 1);
     frag_recording_destroy(&recording);
 
     snprintf(text, sizeof text, "[%s,%s]", cpu, MEMORY("1", "2", "64", "512"));
-    load_well(text, &recording, &findings);
+    frag_test_load_well(text, &recording, &findings);
     assert_int_equal(recording.trace_count, 1);
     assert_int_equal(recording.traces[0].device, 2);
     assert_int_equal(recording.traces[0].event_count, 1);
-    assert_int_equal(found(&findings, "memory-of-the-cpu"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-cpu"), 1);
     frag_recording_destroy(&recording);
 }
 
@@ -103,15 +77,16 @@ static void what_does_not_fit_together_is_counted(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well("[" MEMORY("1", "0", "64", "-512") "," MEMORY("2", "0", "64", "512") "," MEMORY(
-                  "3", "0", "64", "1024") "," MEMORY("4", "0", "64", "-512") "," MEMORY("5", "0",
-                                                                                        "0", "0"),
-              &recording, &findings);
-    assert_int_equal(found(&findings, "free-of-unknown-address"), 1);
-    assert_int_equal(found(&findings, "address-served-again"), 1);
-    assert_int_equal(found(&findings, "free-of-other-size"), 1);
-    assert_int_equal(found(&findings, "request-of-nothing"), 1);
-    assert_int_equal(found(&findings, "array-not-closed"), 1);
+    frag_test_load_well(
+        "[" MEMORY("1", "0", "64", "-512") "," MEMORY("2", "0", "64", "512") "," MEMORY(
+            "3", "0", "64", "1024") "," MEMORY("4", "0", "64", "-512") "," MEMORY("5", "0", "0",
+                                                                                  "0"),
+        &recording, &findings);
+    assert_int_equal(frag_test_found(&findings, "free-of-unknown-address"), 1);
+    assert_int_equal(frag_test_found(&findings, "address-served-again"), 1);
+    assert_int_equal(frag_test_found(&findings, "free-of-other-size"), 1);
+    assert_int_equal(frag_test_found(&findings, "request-of-nothing"), 1);
+    assert_int_equal(frag_test_found(&findings, "array-not-closed"), 1);
     assert_int_equal(recording.traces[0].event_count, 4);
     frag_recording_destroy(&recording);
 }
@@ -128,8 +103,8 @@ static void the_sample_is_the_same_inside_gzip(void **state)
                                     &findings, &error));
     assert_int_equal(recording.trace_count, 2);
     assert_int_equal(recording.traces[0].stats.failed_count, 1);
-    assert_int_equal(found(&findings, "live-before-recording"), 1);
-    assert_int_equal(found(&findings, "memory-of-the-cpu"), 7);
+    assert_int_equal(frag_test_found(&findings, "live-before-recording"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-cpu"), 7);
     assert_int_equal(findings.count, 2);
     frag_input *input = frag_input_open("tests/data/exchange/kineto.json", &error);
     const unsigned char *bytes = NULL;
@@ -138,7 +113,7 @@ static void the_sample_is_the_same_inside_gzip(void **state)
     size_t packed_count = 0;
     void *gzip = frag_codec_pack(FRAG_CODEC_GZIP, bytes, count, &packed_count);
     frag_input_close(input);
-    assert_true(load_bytes(gzip, packed_count, &packed, &findings, &error));
+    assert_true(frag_test_load(gzip, packed_count, FRAG_FORMAT_AUTO, &packed, &findings, &error));
     assert_string_equal(packed.traces[0].digest, recording.traces[0].digest);
     assert_string_equal(packed.traces[1].digest, recording.traces[1].digest);
     free(gzip);
@@ -157,7 +132,7 @@ static void long_events_and_files_go_through_the_window(void **state)
     strcpy(text + length + filler, "\\\"]\"},\n" MEMORY("1", "0", "64", "512") "]");
     frag_recording recording;
     frag_findings findings;
-    load_well(text, &recording, &findings);
+    frag_test_load_well(text, &recording, &findings);
     assert_int_equal(recording.traces[0].event_count, 1);
     frag_recording_destroy(&recording);
     free(text);
@@ -193,7 +168,8 @@ static void bad_traces_are_refused_with_their_line(void **state)
         frag_recording recording;
         frag_findings findings;
         frag_error error;
-        if (load_bytes(cases[i].text, strlen(cases[i].text), &recording, &findings, &error))
+        if (frag_test_load(cases[i].text, strlen(cases[i].text), FRAG_FORMAT_AUTO, &recording,
+                           &findings, &error))
             fail_msg("%s was taken", cases[i].text);
         assert_int_equal(error.code, FRAG_E_INPUT);
         if (error.line != cases[i].line)

@@ -10,6 +10,7 @@
 
 #include "sim/base/memory.h"
 #include "tests/database_bytes.h"
+#include "tests/text_recording.h"
 #include "traces/nsys_database.h"
 
 #define EVENTS                                                                                     \
@@ -24,14 +25,9 @@
 static bool load_as(const char *statements, frag_trace_format format, frag_recording *recording,
                     frag_findings *findings, frag_error *error)
 {
-    frag_load_options options = {.format = format, .with_columns = true};
     size_t count = 0;
-    *findings = (frag_findings){0};
-    *error = (frag_error){0};
     unsigned char *bytes = frag_database_bytes(statements, &count);
-    frag_input *input = frag_input_from_memory(bytes, count, "report.sqlite");
-    bool ok = frag_recording_load_input(input, &options, recording, findings, error);
-    frag_input_close(input);
+    bool ok = frag_test_load(bytes, count, format, recording, findings, error);
     free(bytes);
     return ok;
 }
@@ -41,14 +37,6 @@ static void load_well(const char *statements, frag_recording *recording, frag_fi
     frag_error error;
     if (!load_as(statements, FRAG_FORMAT_AUTO, recording, findings, &error))
         fail_msg("%s", error.sentence);
-}
-
-static uint64_t found(const frag_findings *findings, const char *kind)
-{
-    for (uint32_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].kind, kind) == 0)
-            return findings->items[i].count;
-    return 0;
 }
 
 static void events_become_requests_in_the_order_of_their_times(void **state)
@@ -119,15 +107,15 @@ static void memory_that_is_no_device_memory_is_left_out_and_counted(void **state
                      "(9, " P41 ", 0, 1, 4096, 0, 8, 2, 0, 0, 1, 0, 0),"
                      "(9, " P41 ", 0, 1, 4096, 0, 9, 2, 0, 0, 1, 0, 0)",
               &recording, &findings);
-    assert_int_equal(found(&findings, "memory-of-the-host"), 1);
-    assert_int_equal(found(&findings, "memory-of-the-host-pinned"), 2);
-    assert_int_equal(found(&findings, "memory-of-arrays"), 1);
-    assert_int_equal(found(&findings, "managed-memory"), 1);
-    assert_int_equal(found(&findings, "static-memory"), 1);
-    assert_int_equal(found(&findings, "static-managed-memory"), 1);
-    assert_int_equal(found(&findings, "memory-of-unknown-kind"), 1);
-    assert_int_equal(found(&findings, "free-of-unknown-address"), 1);
-    assert_int_equal(found(&findings, "address-served-again"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-host"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-host-pinned"), 2);
+    assert_int_equal(frag_test_found(&findings, "memory-of-arrays"), 1);
+    assert_int_equal(frag_test_found(&findings, "managed-memory"), 1);
+    assert_int_equal(frag_test_found(&findings, "static-memory"), 1);
+    assert_int_equal(frag_test_found(&findings, "static-managed-memory"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-unknown-kind"), 1);
+    assert_int_equal(frag_test_found(&findings, "free-of-unknown-address"), 1);
+    assert_int_equal(frag_test_found(&findings, "address-served-again"), 1);
     assert_int_equal(findings.count, 9);
     assert_int_equal(recording.traces[0].event_count, 3);
     frag_recording_destroy(&recording);
@@ -143,7 +131,7 @@ static void processes_never_share_a_trace(void **state)
                      "(3, " P42 ", 3, 1, 8192, 0, 300, 2, 0, 0, 1, 0, 0),"
                      "(4, " P42 ", 0, 1, 4096, 0, 100, 2, 1, 0, 1, 0, 0)",
               &recording, &findings);
-    assert_int_equal(found(&findings, "processes-share-a-device"), 1);
+    assert_int_equal(frag_test_found(&findings, "processes-share-a-device"), 1);
     assert_int_equal(findings.count, 1);
     assert_int_equal(recording.trace_count, 3);
     assert_string_equal(frag_recording_get(&recording, "nsys.trace.0"), "process 41, device 0");
@@ -158,7 +146,7 @@ static void processes_never_share_a_trace(void **state)
                      "(2, " P41 ", 5, 1, 4096, 0, 200, 2, 0, 0, 1, 0, 0),"
                      "(3, " P42 ", 7, 1, 4096, 0, 300, 2, 0, 0, 1, 0, 0)",
               &recording, &findings);
-    assert_int_equal(found(&findings, "processes-share-a-device"), 0);
+    assert_int_equal(frag_test_found(&findings, "processes-share-a-device"), 0);
     assert_int_equal(recording.trace_count, 3);
     assert_int_equal(recording.traces[1].device, 5);
     assert_int_equal(recording.traces[1].events[0].bytes, 200);
@@ -247,7 +235,7 @@ static void the_sample_has_what_was_written(void **state)
     assert_int_equal(recording.traces[0].stats.peak_requested_bytes, 684720128);
     assert_int_equal(recording.traces[1].stats.request_count, 9);
     assert_int_equal(recording.traces[1].stats.peak_requested_bytes, 658505728);
-    assert_int_equal(found(&findings, "memory-of-the-host-pinned"), 2);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-host-pinned"), 2);
     assert_int_equal(frag_findings_inconsistencies(&findings), 0);
     frag_recording_destroy(&recording);
 }

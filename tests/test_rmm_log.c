@@ -6,49 +6,23 @@
 
 #include <cmocka.h>
 
+#include "tests/text_recording.h"
 #include "traces/rmm_log.h"
 
 #define HEADER FRAG_RMM_LOG_HEADER "\n"
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)
 
-static bool load(const char *text, frag_recording *recording, frag_findings *findings,
-                 frag_error *error)
-{
-    frag_load_options options = {.format = FRAG_FORMAT_AUTO, .with_columns = true};
-    *findings = (frag_findings){0};
-    *error = (frag_error){0};
-    frag_input *input = frag_input_from_memory(text, strlen(text), "rmm.csv");
-    bool ok = frag_recording_load_input(input, &options, recording, findings, error);
-    frag_input_close(input);
-    return ok;
-}
-
-static void load_well(const char *text, frag_recording *recording, frag_findings *findings)
-{
-    frag_error error;
-    if (!load(text, recording, findings, &error))
-        fail_msg("line %llu: %s", (unsigned long long)error.line, error.sentence);
-}
-
-static uint64_t found(const frag_findings *findings, const char *kind)
-{
-    for (uint32_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].kind, kind) == 0)
-            return findings->items[i].count;
-    return 0;
-}
-
 static void rows_become_requests_with_their_streams_and_times(void **state)
 {
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(HEADER "7,00:00:01.000002,allocate,0x7f8a40000000,1000,0x0\n"
-                     "8,00:00:02.5,allocate,0x7f8a40000400,24,7f3c\n"
-                     "7,00:00:03:000001,free,0x7f8a40000000,1000,0x7f3c\n"
-                     "7,00:00:04.0,allocate failure,(nil),4096,0x0\n",
-              &recording, &findings);
+    frag_test_load_well(HEADER "7,00:00:01.000002,allocate,0x7f8a40000000,1000,0x0\n"
+                               "8,00:00:02.5,allocate,0x7f8a40000400,24,7f3c\n"
+                               "7,00:00:03:000001,free,0x7f8a40000000,1000,0x7f3c\n"
+                               "7,00:00:04.0,allocate failure,(nil),4096,0x0\n",
+                        &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
     assert_string_equal(frag_recording_get(&recording, "source"), "rmm-log");
     assert_int_equal(findings.count, 0);
@@ -74,12 +48,12 @@ static void rows_written_late_go_where_their_times_say(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(HEADER "1,10:00:00.3,free,0x10,8,0\n"
-                     "2,10:00:00.1,allocate,0x10,8,0\n"
-                     "2,10:00:00.2,allocate,0x20,9,0\n",
-              &recording, &findings);
+    frag_test_load_well(HEADER "1,10:00:00.3,free,0x10,8,0\n"
+                               "2,10:00:00.1,allocate,0x10,8,0\n"
+                               "2,10:00:00.2,allocate,0x20,9,0\n",
+                        &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
-    assert_int_equal(found(&findings, "row-out-of-order"), 2);
+    assert_int_equal(frag_test_found(&findings, "row-out-of-order"), 2);
     assert_int_equal(frag_findings_inconsistencies(&findings), 0);
     assert_int_equal(trace->event_count, 3);
     assert_int_equal(trace->events[0].bytes, 8);
@@ -92,13 +66,13 @@ static void days_begin_at_midnight(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(HEADER "1,23:59:59.9,allocate,0x10,8,0\n"
-                     "1,00:00:00.2,allocate,0x20,9,0\n"
-                     "2,23:59:59.95,free,0x10,8,0\n"
-                     "1,00:00:01,free,0x20,9,0\n",
-              &recording, &findings);
+    frag_test_load_well(HEADER "1,23:59:59.9,allocate,0x10,8,0\n"
+                               "1,00:00:00.2,allocate,0x20,9,0\n"
+                               "2,23:59:59.95,free,0x10,8,0\n"
+                               "1,00:00:01,free,0x20,9,0\n",
+                        &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
-    assert_int_equal(found(&findings, "row-out-of-order"), 1);
+    assert_int_equal(frag_test_found(&findings, "row-out-of-order"), 1);
     assert_int_equal(findings.count, 1);
     assert_int_equal(trace->events[1].op, FRAG_OP_FREE);
     assert_int_equal(trace->times_ns[2], DAY_NS + SECOND_NS / 5);
@@ -111,12 +85,12 @@ static void a_clock_that_is_set_back_does_not_turn_rows_around(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(HEADER "1,03:00:00,allocate,0x10,8,0\n"
-                     "1,02:00:00,free,0x10,8,0\n"
-                     "1,02:00:05,allocate,0x20,9,0\n",
-              &recording, &findings);
+    frag_test_load_well(HEADER "1,03:00:00,allocate,0x10,8,0\n"
+                               "1,02:00:00,free,0x10,8,0\n"
+                               "1,02:00:05,allocate,0x20,9,0\n",
+                        &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
-    assert_int_equal(found(&findings, "clock-set-back"), 1);
+    assert_int_equal(frag_test_found(&findings, "clock-set-back"), 1);
     assert_int_equal(trace->events[1].op, FRAG_OP_FREE);
     assert_int_equal(trace->times_ns[2] - trace->times_ns[0], 5 * SECOND_NS);
     frag_recording_destroy(&recording);
@@ -127,19 +101,19 @@ static void what_does_not_fit_together_is_counted(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well(HEADER "1,00:00:01,free,0x10,8,0\n"
-                     "1,00:00:02,allocate,0x10,8,0\n"
-                     "1,00:00:03,allocate,0x10,16,0\n"
-                     "1,00:00:04,free,0x10,17,0\n"
-                     "1,00:00:05,allocate,(nil),0,0\n"
-                     "1,00:00:06,free,(nil),0,0\n"
-                     "1,00:00:07,allo",
-              &recording, &findings);
-    assert_int_equal(found(&findings, "free-of-unknown-address"), 1);
-    assert_int_equal(found(&findings, "address-served-again"), 1);
-    assert_int_equal(found(&findings, "free-of-other-size"), 1);
-    assert_int_equal(found(&findings, "request-of-nothing"), 2);
-    assert_int_equal(found(&findings, "row-cut-off"), 1);
+    frag_test_load_well(HEADER "1,00:00:01,free,0x10,8,0\n"
+                               "1,00:00:02,allocate,0x10,8,0\n"
+                               "1,00:00:03,allocate,0x10,16,0\n"
+                               "1,00:00:04,free,0x10,17,0\n"
+                               "1,00:00:05,allocate,(nil),0,0\n"
+                               "1,00:00:06,free,(nil),0,0\n"
+                               "1,00:00:07,allo",
+                        &recording, &findings);
+    assert_int_equal(frag_test_found(&findings, "free-of-unknown-address"), 1);
+    assert_int_equal(frag_test_found(&findings, "address-served-again"), 1);
+    assert_int_equal(frag_test_found(&findings, "free-of-other-size"), 1);
+    assert_int_equal(frag_test_found(&findings, "request-of-nothing"), 2);
+    assert_int_equal(frag_test_found(&findings, "row-cut-off"), 1);
     assert_int_equal(frag_findings_inconsistencies(&findings), 2);
     assert_int_equal(recording.traces[0].event_count, 4);
     assert_int_equal(recording.traces[0].stats.end_requested_bytes, 0);
@@ -177,7 +151,7 @@ static void bad_rows_are_refused_with_their_place(void **state)
         frag_recording recording;
         frag_findings findings;
         frag_error error;
-        if (load(text, &recording, &findings, &error))
+        if (frag_test_load(text, strlen(text), FRAG_FORMAT_AUTO, &recording, &findings, &error))
             fail_msg("%s was taken", cases[i].row);
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_int_equal(error.line, 3);
@@ -196,7 +170,7 @@ static void the_sample_runs_to_its_failed_request(void **state)
     frag_error error = {0};
     assert_true(frag_recording_load("tests/data/exchange/rmm.csv", &options, &recording, &findings,
                                     &error));
-    assert_int_equal(found(&findings, "row-out-of-order"), 1);
+    assert_int_equal(frag_test_found(&findings, "row-out-of-order"), 1);
     assert_int_equal(findings.count, 1);
     assert_int_equal(recording.traces[0].stats.failed_count, 1);
     assert_int_equal(recording.traces[0].event_count, 66);

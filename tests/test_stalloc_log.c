@@ -6,47 +6,21 @@
 
 #include <cmocka.h>
 
+#include "tests/text_recording.h"
 #include "traces/stalloc_log.h"
-
-static bool load_as(const char *text, frag_trace_format format, frag_recording *recording,
-                    frag_findings *findings, frag_error *error)
-{
-    frag_load_options options = {.format = format, .with_columns = true};
-    *findings = (frag_findings){0};
-    *error = (frag_error){0};
-    frag_input *input = frag_input_from_memory(text, strlen(text), "mem_log_dev0.txt");
-    bool ok = frag_recording_load_input(input, &options, recording, findings, error);
-    frag_input_close(input);
-    return ok;
-}
-
-static void load_well(const char *text, frag_recording *recording, frag_findings *findings)
-{
-    frag_error error;
-    if (!load_as(text, FRAG_FORMAT_AUTO, recording, findings, &error))
-        fail_msg("line %llu: %s", (unsigned long long)error.line, error.sentence);
-}
-
-static uint64_t found(const frag_findings *findings, const char *kind)
-{
-    for (uint32_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].kind, kind) == 0)
-            return findings->items[i].count;
-    return 0;
-}
 
 static void lines_become_requests_and_markers_marks(void **state)
 {
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well("1 140231956185088 1000 0\n"
-              "Iteration Index : 3\n"
-              "1 0x7f8a40000400 24 0x5581a0\r\n"
-              "micro-batch : F\n"
-              "0 140231956185088 1000 0\n"
-              "end\n",
-              &recording, &findings);
+    frag_test_load_well("1 140231956185088 1000 0\n"
+                        "Iteration Index : 3\n"
+                        "1 0x7f8a40000400 24 0x5581a0\r\n"
+                        "micro-batch : F\n"
+                        "0 140231956185088 1000 0\n"
+                        "end\n",
+                        &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
     assert_string_equal(frag_recording_get(&recording, "source"), "stalloc");
     assert_int_equal(findings.count, 0);
@@ -93,20 +67,20 @@ static void what_does_not_fit_together_is_counted(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well("0 16 8 0\n"
-              "1 16 8 0\n"
-              "1 16 16 0\n"
-              "0 16 17 0\n"
-              "1 (nil) 0 0\n"
-              "layer 4 forward start\n"
-              "1 32 8",
-              &recording, &findings);
-    assert_int_equal(found(&findings, "free-of-unknown-address"), 1);
-    assert_int_equal(found(&findings, "address-served-again"), 1);
-    assert_int_equal(found(&findings, "free-of-other-size"), 1);
-    assert_int_equal(found(&findings, "request-of-nothing"), 1);
-    assert_int_equal(found(&findings, "marker-not-known"), 1);
-    assert_int_equal(found(&findings, "row-cut-off"), 1);
+    frag_test_load_well("0 16 8 0\n"
+                        "1 16 8 0\n"
+                        "1 16 16 0\n"
+                        "0 16 17 0\n"
+                        "1 (nil) 0 0\n"
+                        "layer 4 forward start\n"
+                        "1 32 8",
+                        &recording, &findings);
+    assert_int_equal(frag_test_found(&findings, "free-of-unknown-address"), 1);
+    assert_int_equal(frag_test_found(&findings, "address-served-again"), 1);
+    assert_int_equal(frag_test_found(&findings, "free-of-other-size"), 1);
+    assert_int_equal(frag_test_found(&findings, "request-of-nothing"), 1);
+    assert_int_equal(frag_test_found(&findings, "marker-not-known"), 1);
+    assert_int_equal(frag_test_found(&findings, "row-cut-off"), 1);
     assert_int_equal(findings.count, 6);
     assert_int_equal(recording.traces[0].event_count, 5);
     frag_recording_destroy(&recording);
@@ -117,7 +91,7 @@ static void markers_do_not_reach_the_terminal_as_they_are(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    load_well("1 16 8 0\nlayer \x1b[31m\x07\n", &recording, &findings);
+    frag_test_load_well("1 16 8 0\nlayer \x1b[31m\x07\n", &recording, &findings);
     assert_int_equal(findings.count, 1);
     assert_string_equal(findings.items[0].first, "layer ?[31m?");
     frag_recording_destroy(&recording);
@@ -150,7 +124,7 @@ static void bad_lines_are_refused_with_their_place(void **state)
         frag_recording recording;
         frag_findings findings;
         frag_error error;
-        if (load_as(text, FRAG_FORMAT_AUTO, &recording, &findings, &error))
+        if (frag_test_load(text, strlen(text), FRAG_FORMAT_AUTO, &recording, &findings, &error))
             fail_msg("%s was taken", cases[i].line);
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_int_equal(error.line, 2);
@@ -168,7 +142,8 @@ static void files_without_requests_are_refused(void **state)
         frag_recording recording;
         frag_findings findings;
         frag_error error;
-        assert_false(load_as(texts[i], FRAG_FORMAT_STALLOC, &recording, &findings, &error));
+        assert_false(frag_test_load(texts[i], strlen(texts[i]), FRAG_FORMAT_STALLOC, &recording,
+                                    &findings, &error));
         assert_int_equal(error.code, FRAG_E_INPUT);
         assert_non_null(strstr(error.sentence, "no request"));
     }
