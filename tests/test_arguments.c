@@ -40,6 +40,9 @@ static void options_and_operands_keep_their_order(void **state)
     assert_string_equal(frag_arguments_value_at(&arguments, "policy", 1), "b");
     assert_string_equal(frag_arguments_value_at(&arguments, "policy", 2), "c");
     assert_string_equal(frag_arguments_value(&arguments, "policy"), "c");
+    assert_true(frag_arguments_is(&arguments, "policy", "c"));
+    assert_false(frag_arguments_is(&arguments, "policy", "b"));
+    assert_false(frag_arguments_is(&arguments, "capacity", "c"));
     size_t label = frag_arguments_value_position(&arguments, "label", 0);
     assert_true(frag_arguments_value_position(&arguments, "policy", 0) < label);
     assert_true(frag_arguments_value_position(&arguments, "policy", 1) > label);

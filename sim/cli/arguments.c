@@ -413,6 +413,12 @@ const char *frag_arguments_value(const frag_arguments *arguments, const char *op
     return count == 0 ? NULL : frag_arguments_value_at(arguments, option, count - 1);
 }
 
+bool frag_arguments_is(const frag_arguments *arguments, const char *option, const char *choice)
+{
+    const char *value = frag_arguments_value(arguments, option);
+    return value != NULL && strcmp(value, choice) == 0;
+}
+
 bool frag_arguments_is_quiet(const frag_arguments *arguments)
 {
     return arguments->is_quiet;

@@ -58,6 +58,8 @@ const char *frag_arguments_operand(const frag_arguments *arguments, size_t index
 bool frag_arguments_has(const frag_arguments *arguments, const char *option);
 /* The last value given, or NULL. */
 const char *frag_arguments_value(const frag_arguments *arguments, const char *option);
+/* Is this choice the last value given? */
+bool frag_arguments_is(const frag_arguments *arguments, const char *option, const char *choice);
 /* All values of a repeated option in order of the command line. */
 size_t frag_arguments_value_count(const frag_arguments *arguments, const char *option);
 const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option,

@@ -173,11 +173,10 @@ static bool open_places(const frag_arguments *arguments, places *into, frag_erro
 static void print(const frag_arguments *arguments, const frag_comparison *comparison,
                   const frag_compare_view *view, const places *to)
 {
-    const char *format = frag_arguments_value(arguments, "format");
     FILE *stream = frag_output_stream(to->output);
-    if (format != NULL && strcmp(format, "jsonl") == 0)
+    if (frag_arguments_is(arguments, "format", "jsonl"))
         frag_compare_print_jsonl(stream, comparison);
-    else if (format != NULL && strcmp(format, "markdown") == 0)
+    else if (frag_arguments_is(arguments, "format", "markdown"))
         frag_compare_print_markdown(stream, comparison, view);
     else
         frag_compare_print_table(stream, comparison, view);

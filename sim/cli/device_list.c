@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
@@ -47,8 +46,7 @@ static const frag_command_option options[] = {
 static int run_device_list(const frag_arguments *arguments)
 {
     frag_error error = {.code = FRAG_E_NONE};
-    const char *format = frag_arguments_value(arguments, "format");
-    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
     size_t count = 0;
     char **names = frag_card_names(&count, &error);
     if (names == NULL)

@@ -133,9 +133,8 @@ static const frag_command_option options[] = {
 
 static int run_doctor(const frag_arguments *arguments)
 {
-    const char *format = frag_arguments_value(arguments, "format");
     const char *interval = frag_arguments_value(arguments, "watch");
-    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
     double seconds = 0;
     frag_error error = {.code = FRAG_E_NONE};
     if (interval != NULL && !frag_ratio_parse(interval, 0.05, 86400, &seconds, &error)) {

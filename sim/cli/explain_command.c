@@ -176,14 +176,13 @@ static int explain_command(const frag_arguments *arguments)
     frag_explain_options given = {0};
     frag_output *output = NULL;
     int code = 0;
-    const char *format = frag_arguments_value(arguments, "format");
     if (!read_options(arguments, &given, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
         code = explain_operand(frag_arguments_operand(arguments, 0), &given,
                                frag_output_stream(output),
-                               format != NULL && strcmp(format, "jsonl") == 0);
+                               frag_arguments_is(arguments, "format", "jsonl"));
         if (code != 0)
             frag_output_abandon(output);
         else if (!frag_output_finish(output, &error))

@@ -105,8 +105,7 @@ bool frag_gpu_devices_read(const frag_arguments *arguments, frag_gpu_devices *de
 {
     *devices = (frag_gpu_devices){0};
     const char *list = frag_arguments_value(arguments, "device");
-    const char *rule = frag_arguments_value(arguments, "address-rule");
-    devices->gpu.has_driver_addresses = rule != NULL && strcmp(rule, "driver") == 0;
+    devices->gpu.has_driver_addresses = frag_arguments_is(arguments, "address-rule", "driver");
     if (!read_device_list(list != NULL ? list : "sim", devices, error))
         return false;
     if (!devices->has_gpu)

@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
@@ -175,8 +174,7 @@ static int min_capacity_command(const frag_arguments *arguments)
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
-        const char *name = frag_arguments_value(arguments, "format");
-        bool is_json = name != NULL && strcmp(name, "jsonl") == 0;
+        bool is_json = frag_arguments_is(arguments, "format", "jsonl");
         size_t count = frag_arguments_operand_count(arguments);
         state.progress =
             frag_progress_start(arguments, "searching", "searches", count * state.policies.count);

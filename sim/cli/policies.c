@@ -128,8 +128,7 @@ static const frag_command_option policies_options[] = {
 static int run_policies(const frag_arguments *arguments)
 {
     frag_error error = {.code = FRAG_E_NONE};
-    const char *format = frag_arguments_value(arguments, "format");
-    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
     if (frag_arguments_operand_count(arguments) > 0) {
         const frag_policy_ops *policy =
             frag_policy_find_or_load(frag_arguments_operand(arguments, 0), &error);

@@ -176,8 +176,7 @@ static void tell_recording(const recording_run *run, const left_log *log,
 static bool write_log(recording_run *run, const left_log *log, frag_output *output,
                       const char *path, frag_error *error)
 {
-    const char *as = frag_arguments_value(run->arguments, "as");
-    frag_device_log_view view = as != NULL && strcmp(as, "segments") == 0
+    frag_device_log_view view = frag_arguments_is(run->arguments, "as", "segments")
                                     ? FRAG_DEVICE_LOG_AS_SEGMENTS
                                     : FRAG_DEVICE_LOG_AS_REQUESTS;
     char *from = log_path(run, log->name);
@@ -294,14 +293,13 @@ static int run_record(const frag_arguments *arguments)
 {
     frag_error error = {.code = FRAG_E_NONE};
     frag_record_choice choice;
-    const char *to = frag_arguments_value(arguments, "to");
     recording_run run = {
         .arguments = arguments,
         .path = frag_arguments_value(arguments, "output"),
         .keeps_logs = frag_arguments_has(arguments, "keep-logs"),
     };
     if (run.path == NULL)
-        run.path = to != NULL && strcmp(to, "text") == 0 ? "recording.txt" : "recording.fgt";
+        run.path = frag_arguments_is(arguments, "to", "text") ? "recording.txt" : "recording.fgt";
     if (strcmp(run.path, "-") == 0) {
         frag_fail(&error, FRAG_E_USAGE, "stdout is the program's own; name a file");
         frag_error_in(&error, "--output");

@@ -70,8 +70,7 @@ static bool read_options(const frag_arguments *arguments, frag_run_state *state,
     if (state->stats_at != NULL &&
         !frag_run_point_parse(state->stats_at, &state->stats_point, error))
         return frag_error_in(error, "--stats-at");
-    const char *on_oom = frag_arguments_value(arguments, "on-oom");
-    state->run.is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
+    state->run.is_oom_skipped = frag_arguments_is(arguments, "on-oom", "skip");
     state->run.is_interrupted = frag_is_interrupted;
     state->run.clock_ns = frag_arguments_has(arguments, "timing") ? frag_clock_ns : NULL;
     return true;

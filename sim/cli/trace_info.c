@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
@@ -318,8 +317,7 @@ static int info_one(const frag_arguments *arguments, const char *path, bool is_j
 
 static int run_info(const frag_arguments *arguments)
 {
-    const char *format = frag_arguments_value(arguments, "format");
-    bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
     int first = 0;
     for (size_t i = 0; i < frag_arguments_operand_count(arguments) && !frag_is_interrupted(); i++) {
         if (i > 0 && !is_json)

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "planner/placement.h"
 #include "sim/base/bytes.h"
@@ -71,9 +70,8 @@ static bool write_problem(const frag_recording *recording, FILE *stream, frag_er
 bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
                             frag_output *output, frag_error *error)
 {
-    const char *to = frag_arguments_value(arguments, "to");
-    bool is_text = to != NULL && strcmp(to, "text") == 0;
-    bool is_problem = to != NULL && strcmp(to, "minimalloc") == 0;
+    bool is_text = frag_arguments_is(arguments, "to", "text");
+    bool is_problem = frag_arguments_is(arguments, "to", "minimalloc");
     FILE *stream = frag_output_stream(output);
     if (is_problem ? write_problem(recording, stream, error)
         : is_text  ? frag_text_write(recording, stream, error)

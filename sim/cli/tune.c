@@ -1,7 +1,6 @@
 #include "sim/cli/tune.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bytes.h"
 #include "sim/base/file.h"
@@ -336,9 +335,8 @@ static bool load_traces(tuning *state, const frag_arguments *arguments, frag_err
 
 static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_error *error)
 {
-    const char *goal = frag_arguments_value(arguments, "for");
-    state->goal =
-        goal != NULL && strcmp(goal, "min-capacity") == 0 ? FRAG_TUNE_MIN_CAPACITY : FRAG_TUNE_PEAK;
+    state->goal = frag_arguments_is(arguments, "for", "min-capacity") ? FRAG_TUNE_MIN_CAPACITY
+                                                                      : FRAG_TUNE_PEAK;
     if (state->goal == FRAG_TUNE_MIN_CAPACITY && frag_arguments_has(arguments, "capacity"))
         return frag_fail(error, FRAG_E_USAGE,
                          "the capacity is what --for min-capacity looks for; leave --capacity out");
@@ -369,8 +367,7 @@ static int tune_command(const frag_arguments *arguments)
     bool ok = read_arguments(&state, arguments, &error) && load_traces(&state, arguments, &error) &&
               (output = frag_inputs_output(arguments, &error)) != NULL;
     if (ok) {
-        const char *format = frag_arguments_value(arguments, "format");
-        bool is_json = format != NULL && strcmp(format, "jsonl") == 0;
+        bool is_json = frag_arguments_is(arguments, "format", "jsonl");
         FILE *stream = frag_output_stream(output);
         state.progress = frag_progress_start(
             arguments, "tuning", "runs", state.policies.count * state.runs * state.searched_count);

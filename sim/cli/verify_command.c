@@ -334,8 +334,7 @@ static int verify_command(const frag_arguments *arguments)
     checking state = {.arguments = arguments, .capacity_bytes = FRAG_UNLIMITED};
     frag_error error = {0};
     uint64_t threads = frag_core_count();
-    const char *format = frag_arguments_value(arguments, "format");
-    state.is_json = format != NULL && strcmp(format, "jsonl") == 0;
+    state.is_json = frag_arguments_is(arguments, "format", "jsonl");
     state.goes_on = frag_arguments_has(arguments, "count");
     if (!frag_inputs_policies(arguments, "pytorch:recorded", &state.policies, &error) ||
         !frag_arguments_bytes(arguments, "capacity", &state.capacity_bytes, &error) ||
@@ -344,13 +343,12 @@ static int verify_command(const frag_arguments *arguments)
         frag_inputs_policies_destroy(&state.policies);
         return frag_report(&error);
     }
-    const char *against = frag_arguments_value(arguments, "against");
-    if (against != NULL && strcmp(against, "golden") == 0) {
+    if (frag_arguments_is(arguments, "against", "golden")) {
         int golden_code = verify_golden(arguments, &state, (uint32_t)threads);
         frag_inputs_policies_destroy(&state.policies);
         return golden_code;
     }
-    if (against != NULL && strcmp(against, "cuda") == 0) {
+    if (frag_arguments_is(arguments, "against", "cuda")) {
         int gpu_code = frag_verify_gpu(arguments, &state.policies, state.capacity_bytes,
                                        state.format, state.is_json);
         frag_inputs_policies_destroy(&state.policies);
