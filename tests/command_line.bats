@@ -182,6 +182,17 @@ fails() {
     ./fraglab run $trace -p pytorch -o /dev/null --snapshot /dev/null --driver-log /dev/null
 }
 
+@test "the driver log of several devices is refused, not mixed" {
+    for threads in 1 2; do
+        fails 2 "model-parallel.pickle.zst: the recording holds 2 traces, and --driver-log is about one run: cut out a device first (fraglab trace cut --device N)" \
+            run traces/samples/model-parallel.pickle.zst -p pytorch --driver-log "$BATS_TEST_TMPDIR/calls" -j $threads
+    done
+    [ ! -e "$BATS_TEST_TMPDIR/calls" ]
+    ./fraglab trace cut traces/samples/model-parallel.pickle.zst --device 1 -o "$BATS_TEST_TMPDIR/one.fgt"
+    ./fraglab run "$BATS_TEST_TMPDIR/one.fgt" -p pytorch --driver-log "$BATS_TEST_TMPDIR/calls"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/calls")" -eq 153 ]
+}
+
 @test "threads change neither the order of errors nor the exit code" {
     echo '{' >"$BATS_TEST_TMPDIR/bad"
     both="$BATS_TEST_TMPDIR/bad docs/scenarios/live-tensors.trace"

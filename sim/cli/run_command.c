@@ -39,7 +39,7 @@ static const frag_command_option options[] = {
      .help = "audit the policy's structures every N events (slow)"},
     {.name = "driver-log",
      .argument = "FILE",
-     .help = "write every device call of the run there (one trace, one policy)"},
+     .help = "write every device call of the run there (one trace of one device, one policy)"},
     FRAG_SNAPSHOT_OPTIONS,
     FRAG_CHROME_OPTION,
     FRAG_BOUNDS_OPTION,
@@ -86,6 +86,37 @@ static void load_source(void *context, uint64_t index)
                                        &from->recording, &from->error);
 }
 
+/* Of a recording of several devices these would mix the runs. */
+static bool is_one_where_needed(const frag_run_state *state, size_t job_count, frag_error *error)
+{
+    static const char *const outputs[] = {"driver-log", "placement"};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0] && job_count > 1; i++)
+        if (frag_arguments_has(state->arguments, outputs[i])) {
+            frag_fail(error, FRAG_E_USAGE,
+                      "the recording holds %zu traces, and --%s is about one run: cut out a device "
+                      "first (fraglab trace cut --device N)",
+                      job_count, outputs[i]);
+            return frag_error_in(error, state->sources[0].recording.name);
+        }
+    return true;
+}
+
+static void run_jobs(frag_run_state *state, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (state->jobs[i].is_gpu)
+            frag_run_job_on_gpu(state, &state->jobs[i]);
+    frag_for_each((uint32_t)state->threads, count, frag_run_job_do, state);
+    if (frag_arguments_has(state->arguments, "bounds"))
+        frag_for_each((uint32_t)state->threads, count, frag_run_job_bound, state);
+    if (state->snapshot != NULL)
+        frag_run_jobs_snapshot(state, count);
+    if (state->chrome != NULL)
+        frag_run_jobs_chrome(state, count);
+    if (state->placement != NULL)
+        frag_run_jobs_placement(state, count);
+}
+
 /* A block of recordings: load side by side, run side by side, print in order. */
 static int run_block(frag_run_state *state, size_t count, FILE *stream)
 {
@@ -95,20 +126,15 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         if (state->sources[i].is_loaded)
             frag_inputs_recorded_by(&state->sources[i].recording, state->sources[i].recorded_by);
     size_t job_count = frag_run_jobs_list(state, count);
-    for (size_t i = 0; i < job_count; i++)
-        if (state->jobs[i].is_gpu)
-            frag_run_job_on_gpu(state, &state->jobs[i]);
-    frag_for_each((uint32_t)state->threads, job_count, frag_run_job_do, state);
-    if (frag_arguments_has(state->arguments, "bounds"))
-        frag_for_each((uint32_t)state->threads, job_count, frag_run_job_bound, state);
-    if (state->snapshot != NULL)
-        frag_run_jobs_snapshot(state, job_count);
-    if (state->chrome != NULL)
-        frag_run_jobs_chrome(state, job_count);
-    if (state->placement != NULL)
-        frag_run_jobs_placement(state, job_count);
-    int code = frag_run_report_problems(state, count, job_count);
-    frag_run_print_rows(state, job_count, stream);
+    frag_error error = {.code = FRAG_E_NONE};
+    int code = 0;
+    if (is_one_where_needed(state, job_count, &error)) {
+        run_jobs(state, job_count);
+        code = frag_run_report_problems(state, count, job_count);
+        frag_run_print_rows(state, job_count, stream);
+    } else {
+        code = frag_report(&error);
+    }
     for (size_t i = 0; i < job_count; i++) {
         /* A job that ran owns the policy it resolved; the others share the command line's. */
         bool is_shared = false;

@@ -248,12 +248,8 @@ void frag_run_jobs_placement(frag_run_state *state, size_t count)
     frag_run_job *task = &state->jobs[0];
     if (count == 0 || !task->is_ok || task->result.replay.is_interrupted)
         return;
-    if (count > 1)
-        task->is_ok =
-            frag_fail(&task->error, FRAG_E_USAGE,
-                      "the recording holds %zu traces; the placement is that of one", count);
-    else
-        task->is_ok =
-            frag_run_placement_add(state->placement, task->recording, task->trace, &task->spec,
-                                   task->plan, &task->device, &task->result, &task->error);
+    FRAG_ASSERT(count == 1);
+    task->is_ok =
+        frag_run_placement_add(state->placement, task->recording, task->trace, &task->spec,
+                               task->plan, &task->device, &task->result, &task->error);
 }
