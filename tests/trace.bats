@@ -12,6 +12,18 @@ setup() {
     [ "$(grep -c ': ok, .* 0 inconsistencies$' <<<"$output")" -eq "$(ls $S/*.zst | wc -l)" ]
 }
 
+@test "info names the marks and times that cut takes" {
+    run ./fraglab trace info $S/gpt-varlen-oom.pickle.zst
+    [ "$status" -eq 0 ]
+    [[ "$output" == *$'\n  recorded time            4.848 s, from 1795221603935507000 to 1795221608783124000 ns\n'* ]]
+    [ "$(tail -n 3 <<<"$output")" = "  marks                 first at event  name
+  1                              1,923  Optimizer.step#AdamW.step
+  1                              2,517  Optimizer.zero_grad#AdamW.zero_grad" ]
+    ./fraglab trace cut $S/gpt-varlen-oom.pickle.zst --marks 'Optimizer.step#AdamW.step' --to text -o - | grep -q '^mark .*Optimizer.step'
+    ./fraglab trace info $S/gpt-varlen-oom.pickle.zst --format jsonl |
+        grep -q '"marks":\[{"name":"Optimizer.step#AdamW.step","count":1,"first_event":1923},'
+}
+
 @test "snapshot to .fgt to text and back loses nothing" {
     for recording in $S/truncated.pickle.zst $S/model-parallel.pickle.zst $S/gpt-train.pickle.zst; do
         ./fraglab trace convert "$recording" "$out/a.fgt" -f

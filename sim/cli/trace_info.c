@@ -9,12 +9,19 @@
 #include "sim/cli/trace_tools.h"
 
 #define SIZE_CLASSES 48
-#define TABLE_ROWS_MAX 12 /* of streams and pools; jsonl has them all */
+#define TABLE_ROWS_MAX 12 /* of streams, pools and marks; jsonl has them all */
 
 typedef struct request_share {
     uint64_t count;
     uint64_t bytes;
 } request_share;
+
+/* Marks of one name; those that end something do not count. */
+typedef struct mark_share {
+    uint32_t name; /* a string of the recording */
+    uint64_t count;
+    uint64_t first_event;
+} mark_share;
 
 /* What is counted beside trace->stats. */
 typedef struct trace_facts {
@@ -24,6 +31,8 @@ typedef struct trace_facts {
     uint64_t unfreed_count;
     request_share *streams;
     request_share *pools;
+    mark_share *marks; /* in order of their first */
+    uint32_t mark_count;
 } trace_facts;
 
 static int compare_lifetimes(const void *left, const void *right)
@@ -39,7 +48,26 @@ static void add_share(request_share *share, uint64_t bytes)
     share->bytes += bytes;
 }
 
-static void collect(const frag_trace *trace, trace_facts *facts)
+static void collect_marks(const frag_recording *recording, const frag_trace *trace,
+                          trace_facts *facts)
+{
+    uint32_t *places = frag_alloc(recording->strings.count, sizeof *places); /* index + 1 */
+    facts->marks = frag_alloc(recording->strings.count, sizeof *facts->marks);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op != FRAG_OP_MARK || (event->flags & FRAG_EVENT_END) != 0)
+            continue;
+        uint32_t *place = &places[event->slot];
+        if (*place == 0) {
+            facts->marks[facts->mark_count++] = (mark_share){.name = event->slot, .first_event = i};
+            *place = facts->mark_count;
+        }
+        facts->marks[*place - 1].count++;
+    }
+    free(places);
+}
+
+static void collect(const frag_recording *recording, const frag_trace *trace, trace_facts *facts)
 {
     *facts = (trace_facts){0};
     facts->lifetimes =
@@ -67,6 +95,7 @@ static void collect(const frag_trace *trace, trace_facts *facts)
         qsort(facts->lifetimes, (size_t)facts->lifetime_count, sizeof *facts->lifetimes,
               compare_lifetimes);
     free(born);
+    collect_marks(recording, trace, facts);
 }
 
 static void destroy_facts(trace_facts *facts)
@@ -74,6 +103,7 @@ static void destroy_facts(trace_facts *facts)
     free(facts->lifetimes);
     free(facts->streams);
     free(facts->pools);
+    free(facts->marks);
 }
 
 static uint64_t lifetime_at(const trace_facts *facts, uint64_t percent)
@@ -121,7 +151,8 @@ static void add_stats_json(frag_json *json, const frag_trace *trace)
     frag_json_number(json, "time_last_ns", stats->time_last_ns > 0 ? stats->time_last_ns : unknown);
 }
 
-static void add_facts_json(frag_json *json, const frag_trace *trace, const trace_facts *facts)
+static void add_facts_json(frag_json *json, const frag_recording *recording,
+                           const frag_trace *trace, const trace_facts *facts)
 {
     bool has_lifetimes = facts->lifetime_count > 0;
     frag_json_number(json, "lifetime_events.median",
@@ -157,6 +188,15 @@ static void add_facts_json(frag_json *json, const frag_trace *trace, const trace
         frag_json_text(item, "id", id);
         frag_json_append(json, "pools", item);
     }
+    frag_json_array(json, "marks");
+    for (uint32_t i = 0; i < facts->mark_count; i++) {
+        const mark_share *mark = &facts->marks[i];
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "name", frag_strings_get(&recording->strings, mark->name));
+        frag_json_number(item, "count", mark->count);
+        frag_json_number(item, "first_event", mark->first_event);
+        frag_json_append(json, "marks", item);
+    }
 }
 
 static void print_json(const frag_recording *recording, const frag_trace *trace,
@@ -169,7 +209,7 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
     frag_json_text(json, "digest", trace->digest);
     frag_json_number(json, "events", trace->event_count);
     add_stats_json(json, trace);
-    add_facts_json(json, trace, facts);
+    add_facts_json(json, recording, trace, facts);
     frag_json_array(json, "metadata");
     for (uint32_t i = 0; i < recording->metadata_count; i++) {
         frag_json *item = frag_json_create();
@@ -237,8 +277,9 @@ static void print_stats(const frag_trace *trace)
                bytes_of(stats->observed_reserved_peak_bytes, &a),
                bytes_of(stats->observed_reserved_end_bytes, &b));
     if (stats->time_last_ns > stats->time_first_ns)
-        printf("  recorded time            %.3f s\n",
-               (double)(stats->time_last_ns - stats->time_first_ns) / 1e9);
+        printf("  recorded time            %.3f s, from %" PRIu64 " to %" PRIu64 " ns\n",
+               (double)(stats->time_last_ns - stats->time_first_ns) / 1e9, stats->time_first_ns,
+               stats->time_last_ns);
     printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
         if (stats->op_counts[op] > 0)
@@ -277,6 +318,24 @@ static void print_facts(const frag_trace *trace, const trace_facts *facts)
         printf("  and %" PRIu32 " more\n", trace->pool_count - TABLE_ROWS_MAX);
 }
 
+static void print_marks(const frag_recording *recording, const trace_facts *facts)
+{
+    byte_text count;
+    byte_text first;
+    if (facts->mark_count == 0)
+        return;
+    printf("\n  marks                 first at event  name\n");
+    for (uint32_t i = 0; i < facts->mark_count && i < TABLE_ROWS_MAX; i++) {
+        const mark_share *mark = &facts->marks[i];
+        printf("  %-24s %11s  ", count_of(mark->count, &count),
+               count_of(mark->first_event, &first));
+        print_text(frag_strings_get(&recording->strings, mark->name));
+        printf("\n");
+    }
+    if (facts->mark_count > TABLE_ROWS_MAX)
+        printf("  and %" PRIu32 " more names\n", facts->mark_count - TABLE_ROWS_MAX);
+}
+
 static void print_recording(const frag_recording *recording)
 {
     printf("%s\n", recording->name);
@@ -301,13 +360,14 @@ static int info_one(const frag_arguments *arguments, const char *path, bool is_j
     for (uint32_t i = 0; i < recording.trace_count; i++) {
         const frag_trace *trace = &recording.traces[i];
         trace_facts facts;
-        collect(trace, &facts);
+        collect(&recording, trace, &facts);
         if (is_json) {
             print_json(&recording, trace, &facts);
         } else {
             printf("\n");
             print_stats(trace);
             print_facts(trace, &facts);
+            print_marks(&recording, &facts);
         }
         destroy_facts(&facts);
     }
