@@ -95,7 +95,10 @@ fails() {
         [[ "${lines[0]}" == "$name - "* ]]
         [[ "$output" == *$'\n'"source  "?* ]]
         [[ "$output" == *$'\n'"bound   "?* ]]
+        [[ "$output" == *$'\n'"checked "?* ]]
+        [ "$(grep -cE '^  (rounding|takes|cuts|joins|grows|streams) +[^ ]' <<<"$output")" -eq 6 ]
     done
+    [ "$(./fraglab policies --format jsonl | grep -c '"rules":{"rounding":"[^"]')" -eq "$count" ]
 }
 
 @test "an unknown policy names the nearest" {

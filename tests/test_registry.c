@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/policy_rules.h"
 #include "allocators/pytorch_settings.h"
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
@@ -53,6 +54,19 @@ static void every_policy_has_a_complete_entry(void **state)
         frag_policy_spec spec = parse(ops->name);
         frag_policy_spec_destroy(&spec);
     }
+}
+
+static void every_policy_says_its_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        const frag_policy_rules *rules = frag_policy_rules_find(frag_policy_table[i]->name);
+        if (rules == NULL)
+            fail_msg("%s has no rules", frag_policy_table[i]->name);
+        assert_true(rules->rounding != NULL && rules->takes != NULL && rules->cuts != NULL);
+        assert_true(rules->joins != NULL && rules->grows != NULL && rules->streams != NULL);
+    }
+    assert_null(frag_policy_rules_find("nothing"));
 }
 
 static void keeps_a_literal_pytorch_setting_string_and_shows_what_it_says(void **state)
@@ -282,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_has_a_complete_entry),
+        cmocka_unit_test(every_policy_says_its_rules),
         cmocka_unit_test(keeps_a_literal_pytorch_setting_string_and_shows_what_it_says),
         cmocka_unit_test(takes_the_setting_string_out_of_a_mixed_list),
         cmocka_unit_test(what_the_user_wrote_wins_over_a_string_that_was_found),

@@ -8,7 +8,6 @@
 
 enum { COLUMNS = 80, OPTION_INDENT = 2, HELP_COLUMN = 28 };
 
-/* Prints words between column and COLUMNS; at is the column the cursor is in. Ends the line. */
 static void print_wrapped(FILE *stream, const char *text, size_t length, size_t column, size_t at)
 {
     size_t used = at;
@@ -37,6 +36,11 @@ static void print_wrapped(FILE *stream, const char *text, size_t length, size_t 
         i += word + 1;
     }
     fputc('\n', stream);
+}
+
+void frag_help_print_wrapped(FILE *stream, const char *text, unsigned column, unsigned at)
+{
+    print_wrapped(stream, text, strlen(text), column, at);
 }
 
 /* Paragraphs are apart by an empty line; a line that begins with a space is kept as it is. */

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/policy_rules.h"
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
+#include "sim/cli/help.h"
 
 static const char *const type_names[] = {
     [FRAG_OPTION_BYTES] = "bytes", [FRAG_OPTION_COUNT] = "count", [FRAG_OPTION_RATIO] = "ratio",
@@ -51,20 +53,84 @@ static void add_range(frag_text *text, const frag_option *option)
     }
 }
 
+/* The choices in the order of the struct, under the names that pages and rows give them. */
+typedef struct named_rule {
+    const char *name;
+    const char *text;
+} named_rule;
+
+enum { RULE_COUNT = 6, LABEL_COLUMNS = 8, RULE_COLUMNS = 12, OPTION_HELP_COLUMNS = 6 };
+
+static void name_rules(const frag_policy_rules *rules, named_rule named[RULE_COUNT])
+{
+    const named_rule all[RULE_COUNT] = {
+        {"rounding", rules->rounding}, {"takes", rules->takes}, {"cuts", rules->cuts},
+        {"joins", rules->joins},       {"grows", rules->grows}, {"streams", rules->streams},
+    };
+    memcpy(named, all, sizeof all);
+}
+
+static void print_labelled(const char *label, const char *text)
+{
+    printf("%-*s", LABEL_COLUMNS, label);
+    frag_help_print_wrapped(stdout, text, LABEL_COLUMNS, LABEL_COLUMNS);
+}
+
+/* What a real library is or is not held against; of a policy from elsewhere nothing is known. */
+static void print_checked(const frag_policy_ops *policy, const frag_policy_rules *rules)
+{
+    if (policy->checked != NULL) {
+        frag_text text = {.bytes = NULL};
+        frag_text_add(&text, "against %s", policy->checked);
+        print_labelled("checked", text.bytes);
+        frag_text_destroy(&text);
+    } else if (rules != NULL) {
+        print_labelled("checked", "not against a real library, but as every policy against a slow "
+                                  "checker that shares no code with it");
+    } else {
+        print_labelled("checked", "not by fraglab itself: make conformance POLICY=FILE.so does");
+    }
+}
+
+static void print_rules(const frag_policy_rules *rules)
+{
+    named_rule named[RULE_COUNT];
+    if (rules == NULL)
+        return;
+    name_rules(rules, named);
+    printf("\nrules\n");
+    for (size_t i = 0; i < RULE_COUNT; i++) {
+        printf("  %-*s", RULE_COLUMNS - 2, named[i].name);
+        frag_help_print_wrapped(stdout, named[i].text, RULE_COLUMNS, RULE_COLUMNS);
+    }
+}
+
+/* A policy from elsewhere may have the name of one of ours. */
+static const frag_policy_rules *rules_of(const frag_policy_ops *policy)
+{
+    return frag_policy_find(policy->name) == policy ? frag_policy_rules_find(policy->name) : NULL;
+}
+
 static void print_page(const frag_policy_ops *policy)
 {
-    printf("%s - %s\n\nsource  %s\nbound   %s\n", policy->name, policy->summary, policy->source,
-           policy->bound[0] != '\0' ? policy->bound : "none proved");
-    if (policy->checked != NULL)
-        printf("checked against %s\n", policy->checked);
+    const frag_policy_rules *rules = rules_of(policy);
+    frag_text title = {.bytes = NULL};
+    frag_text_add(&title, "%s - %s", policy->name, policy->summary);
+    frag_help_print_wrapped(stdout, title.bytes, 0, 0);
+    frag_text_destroy(&title);
+    printf("\n");
+    print_labelled("source", policy->source);
+    print_labelled("bound", policy->bound[0] != '\0' ? policy->bound : "none proved");
+    print_checked(policy, rules);
+    print_rules(rules);
     bool has_options = policy->options != NULL && policy->options->key != NULL;
     printf("\n%s\n", has_options ? "options" : "no options");
     for (const frag_option *option = policy->options; has_options && option->key != NULL;
          option++) {
         frag_text range = {.bytes = NULL};
         add_range(&range, option);
-        printf("  %s=%s  (%s)\n      %s\n", option->key, option->default_text, range.bytes,
-               option->help);
+        printf("  %s=%s  (%s)\n", option->key, option->default_text, range.bytes);
+        frag_help_print_wrapped(stdout, option->help, OPTION_HELP_COLUMNS, 0);
         frag_text_destroy(&range);
     }
     if (policy->stats != NULL)
@@ -90,6 +156,21 @@ static void print_list(void)
                "", (*policy)->source);
 }
 
+static void add_rules_json(frag_json *json, const frag_policy_rules *rules)
+{
+    named_rule named[RULE_COUNT];
+    if (rules == NULL) {
+        frag_json_text(json, "rules", NULL);
+        return;
+    }
+    name_rules(rules, named);
+    for (size_t i = 0; i < RULE_COUNT; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "rules.%s", named[i].name);
+        frag_json_text(json, path, named[i].text);
+    }
+}
+
 static void print_json(const frag_policy_ops *policy)
 {
     frag_json *json = frag_json_create();
@@ -98,6 +179,7 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_text(json, "source", policy->source);
     frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
     frag_json_text(json, "checked", policy->checked);
+    add_rules_json(json, rules_of(policy));
     frag_json_flag(json, "keeps_statistics", policy->stats != NULL);
     frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
     frag_json_array(json, "options");
@@ -151,12 +233,11 @@ static int run_policies(const frag_arguments *arguments)
 const frag_command frag_command_policies = {
     .name = "policies",
     .operands = "[NAME|FILE.so]",
-    .summary = "list the policies, or one with its options, source and bound",
+    .summary = "list the policies, or one with its rules, options and source",
     .description = "Lists every policy with the paper or program it follows. With a NAME it prints "
-                   "one page on that "
-                   "policy: each option with its default and range, where the algorithm comes "
-                   "from, and the bound "
-                   "that is proved for it.",
+                   "one page on that policy: where the algorithm comes from and which version it "
+                   "follows, the bound that is proved for it, whether it is held against the real "
+                   "library, its rules in words, and each option with its default and range.",
     .examples = "fraglab policies\n"
                 "fraglab policies best-fit\n"
                 "fraglab policies --format jsonl | jq -r .name",

@@ -1,0 +1,289 @@
+#include "allocators/policy_rules.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What several policies say alike. */
+#define TO_ALIGN "to multiples of align"
+#define LOW_END "always; the low end is handed out, the rest stays free"
+#define NEIGHBOURS "with free neighbours, at once"
+#define OF_ITS_SEGMENT "with free neighbours of its segment, at once"
+#define NEVER "never"
+#define IGNORED "ignored: every stream may use a block as soon as it is free"
+#define FIT_CUTS                                                                                   \
+    "always, but for a rest below min_split; the low end is handed out. With max_split, larger "   \
+    "holes stay whole and serve only requests above it"
+#define FIT_GROWS                                                                                  \
+    "one address range, mapped at its end by at least grow; its last hole is extended. Or device " \
+    "mallocs of at least grow (space=segments). What is free at the end, or a whole segment, "     \
+    "goes back on empty_cache and before a request fails"
+#define ONE_RANGE                                                                                  \
+    "one address range, mapped at its end by at least grow; its last hole is extended. What is "   \
+    "free at the end goes back on empty_cache and before a request fails"
+#define SLAB_TAKES                                                                                 \
+    "the lowest slot of the newest slab of its class that has one; above large the smallest kept " \
+    "segment with at most surplus too much"
+#define RMM_STREAMS                                                                                \
+    "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
+
+static const frag_policy_rules rules[] = {
+    {.policy = "pytorch",
+     .rounding = "to multiples of 512, or to a share of a power of two (roundup_power2_divisions)",
+     .takes = "the smallest of its stream, pool and size class (up to 1 MiB, or above); of equal "
+              "ones the lowest, from 2.12 on that whose record was made first, from 2.13 on that "
+              "in the oldest segment. Oversize blocks (max_split_size_mb) only for oversize "
+              "requests, with at most max_non_split_rounding_mb too much",
+     .cuts = "the low end, when at least 512 bytes are left of a small or expandable block, more "
+             "than 1 MiB of another; oversize blocks never",
+     .joins = "with free neighbours of its segment, once every stream that used it is done",
+     .grows = "device mallocs of 2 MiB for small requests, of large_segment_size_mb for those "
+              "below 10 MiB, else of the request in multiples of 2 MiB; or pages mapped where "
+              "expandable_segments end. Above garbage_collection_threshold old cached segments go "
+              "back first; when the device refuses, oversize ones that are large enough, then "
+              "all, and it is asked again",
+     .streams = "a block stays with the stream that its segment was taken for"},
+    {.policy = "best-fit",
+     .rounding = TO_ALIGN,
+     .takes = "the smallest hole that is large enough; of equal ones the lowest",
+     .cuts = FIT_CUTS,
+     .joins = NEIGHBOURS,
+     .grows = FIT_GROWS,
+     .streams = IGNORED},
+    {.policy = "first-fit",
+     .rounding = TO_ALIGN,
+     .takes = "the lowest hole that is large enough",
+     .cuts = FIT_CUTS,
+     .joins = NEIGHBOURS,
+     .grows = FIT_GROWS,
+     .streams = IGNORED},
+    {.policy = "next-fit",
+     .rounding = TO_ALIGN,
+     .takes = "the first hole that is large enough from the end of the last grant on, then from "
+              "the start",
+     .cuts = FIT_CUTS,
+     .joins = NEIGHBOURS,
+     .grows = FIT_GROWS,
+     .streams = IGNORED},
+    {.policy = "worst-fit",
+     .rounding = TO_ALIGN,
+     .takes = "the largest hole; of equal ones the lowest",
+     .cuts = FIT_CUTS,
+     .joins = NEIGHBOURS,
+     .grows = FIT_GROWS,
+     .streams = IGNORED},
+    {.policy = "size-class",
+     .rounding = "to the next of the classes, 4 to a doubling; above large to whole pages",
+     .takes = SLAB_TAKES,
+     .cuts = "slabs into equal slots of one class; slots and large segments never",
+     .joins = "never; a slab whose slots are all free serves any class",
+     .grows = "device mallocs of slab bytes, above large of the request. Free ones are kept, up "
+              "to keep bytes; they go back on empty_cache and before a request fails",
+     .streams = IGNORED},
+    {.policy = "slab",
+     .rounding = "to the next of the classes, powers of two; above large to whole pages",
+     .takes = SLAB_TAKES,
+     .cuts = "slabs into equal slots of one class; slots and large segments never",
+     .joins = "never; a slab whose slots are all free serves any class",
+     .grows = "device mallocs of slab bytes, above large of the request. Free ones above keep "
+              "bytes go back at once",
+     .streams = IGNORED},
+    {.policy = "buddy",
+     .rounding = "to one of the sizes: min_block times powers of two, or as sizes= says",
+     .takes = "the smallest free block that is large enough; of equal ones the lowest",
+     .cuts = "in two, again and again, as long as one of the parts is large enough",
+     .joins = "with the block that it was cut from, while that is free as a whole",
+     .grows = "one address range, mapped as far as blocks reach, by at least grow. What is free "
+              "at the end goes back on empty_cache and before a request fails",
+     .streams = IGNORED},
+    {.policy = "tlsf",
+     .rounding = TO_ALIGN,
+     .takes = "the newest hole of the first list whose holes all are large enough; 2^sli lists to "
+              "a doubling",
+     .cuts = LOW_END,
+     .joins = NEIGHBOURS,
+     .grows = ONE_RANGE,
+     .streams = IGNORED},
+    {.policy = "tlsf-conte",
+     .rounding = TO_ALIGN ", 8",
+     .takes = "the newest hole of the first list whose holes all are large enough; 2^sli lists to "
+              "a doubling",
+     .cuts = LOW_END,
+     .joins = NEIGHBOURS,
+     .grows = ONE_RANGE,
+     .streams = IGNORED},
+    {.policy = "tlsf-vma",
+     .rounding = TO_ALIGN ", 64",
+     .takes = "the newest hole of the first list whose holes all are large enough, then one of "
+              "the list of the request's own size that is; 2^sli lists to a doubling",
+     .cuts = LOW_END,
+     .joins = NEIGHBOURS,
+     .grows = ONE_RANGE,
+     .streams = IGNORED},
+    {.policy = "half-fit",
+     .rounding = TO_ALIGN,
+     .takes = "the newest hole of the first list whose holes all are large enough; one list to a "
+              "doubling",
+     .cuts = LOW_END,
+     .joins = NEIGHBOURS,
+     .grows = ONE_RANGE,
+     .streams = IGNORED},
+    {.policy = "direct",
+     .rounding = "to whole pages of the device",
+     .takes = "none: nothing is kept",
+     .cuts = NEVER,
+     .joins = NEVER,
+     .grows = "a device malloc for each request, a device free for each release",
+     .streams = IGNORED},
+    {.policy = "composed",
+     .rounding = "as rounding= says: to multiples of unit, at least to unit, or to powers of two",
+     .takes = "of the lists that lists= gives it the smallest that is large enough, then the "
+              "lowest; or the newest of exactly the size (pick=exact)",
+     .cuts = "as split= says: always (low or high end handed out), only what is twice the request "
+             "or has surplus to spare, or never",
+     .joins = "as merge= says: with free neighbours of its list in its segment, also across "
+              "segments that touch, or never",
+     .grows = "as grow= and give_back= say",
+     .streams = "ignored, or a free block stays with the stream it was first taken for "
+                "(lists=by-stream), or goes to the one that freed it (lists=shared)"},
+    {.policy = "tf-bfc",
+     .rounding = "to multiples of 256",
+     .takes = "the smallest chunk that is large enough; of equal ones the lowest",
+     .cuts = "the low end, when the chunk is twice the request or would leave 128 MiB "
+             "(fragmentation_fraction)",
+     .joins = OF_ITS_SEGMENT,
+     .grows = "regions of 2 MiB that double, less by tenths while the device refuses; or all of "
+              "memory_limit at once (allow_growth=false). They stay, unless garbage_collection "
+              "gives idle ones back before a request fails",
+     .streams = IGNORED},
+    {.policy = "ort-arena",
+     .rounding = "to multiples of 256",
+     .takes = "the smallest chunk that is large enough; of equal ones the lowest",
+     .cuts = "the low end, when the chunk is twice the request or would leave "
+             "max_dead_bytes_per_chunk",
+     .joins = OF_ITS_SEGMENT,
+     .grows = "regions of 1 MiB that double up to 1 GiB, less by tenths while the device refuses; "
+              "or of the request (kSameAsRequested). Idle ones go back on empty_cache, but for "
+              "the first where they double",
+     .streams = IGNORED},
+    {.policy = "rmm-pool",
+     .rounding = "to multiples of 256",
+     .takes = "the smallest of its stream, of equal ones the lowest; then of other streams, in "
+              "the order of their events; then of all that such a stream has, joined with its own",
+     .cuts = LOW_END,
+     .joins = "with free neighbours of its stream in its segment, at once",
+     .grows = "device mallocs as large as all before, at least the request, halved while the "
+              "device refuses; nothing goes back",
+     .streams = RMM_STREAMS},
+    {.policy = "rmm-binning",
+     .rounding = "to the block of its bin, powers of two from min_size_exponent to "
+                 "max_size_exponent; above as the upstream does",
+     .takes = "the oldest of its bin and stream, then of other streams; above the bins as "
+              "rmm-pool, or none (upstream=cuda)",
+     .cuts = "slabs into equal blocks of a bin; above the bins as the upstream does",
+     .joins = "never; above the bins as the upstream does",
+     .grows = "slabs of 128 blocks, taken from the upstream, that stay",
+     .streams = RMM_STREAMS},
+    {.policy = "rmm-fixed-size",
+     .rounding = "to block_size; larger requests fail",
+     .takes = "the oldest of its stream, then of other streams",
+     .cuts = "slabs into equal blocks",
+     .joins = NEVER,
+     .grows = "slabs of blocks_to_preallocate blocks, the first at construction, that stay",
+     .streams = RMM_STREAMS},
+    {.policy = "rmm-arena",
+     .rounding = "to multiples of 256, or to four classes to a doubling (size_classes)",
+     .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, and where there "
+              "is none, of the global ones, of which the stream gets the superblock",
+     .cuts = "always, the low end; superblocks of at least 1 MiB are cut off empty ones",
+     .joins = "with free neighbours of its superblock; superblocks that touch, when they come "
+              "back empty to the global ones",
+     .grows = "one device malloc of arena_size at construction, and never more; a request that "
+              "fails makes all streams give their superblocks back, and is tried again",
+     .streams = "superblocks belong to a stream until it gives them back"},
+    {.policy = "cupy",
+     .rounding = "to multiples of 512",
+     .takes = "the smallest chunk of its stream that is large enough; of equal ones the lowest "
+              "(CuPy: any)",
+     .cuts = LOW_END,
+     .joins = OF_ITS_SEGMENT,
+     .grows = "device mallocs of exactly the request; idle ones go back on empty_cache, and when "
+              "the limit or the device stands against it",
+     .streams = "a chunk stays with the stream that its segment was taken for"},
+    {.policy = "paddle-auto-growth",
+     .rounding = "to multiples of alignment",
+     .takes = "the smallest block that is large enough, of the small or the large pool; of equal "
+              "ones the lowest",
+     .cuts = "always; the high end is handed out, the rest stays free",
+     .joins = OF_ITS_SEGMENT,
+     .grows = "chunks of the request, at least chunk_size; idle ones go back on empty_cache, when "
+              "the device refuses, and with free_idle_chunk at once",
+     .streams = IGNORED},
+    {.policy = "mxnet-naive",
+     .rounding = "not at all, but to at least page_size",
+     .takes = "the newest of exactly the size",
+     .cuts = NEVER,
+     .joins = NEVER,
+     .grows = "device mallocs of exactly the request; everything cached goes back before, where "
+              "less than reserve percent of the device would stay free",
+     .streams = IGNORED},
+    {.policy = "mxnet-round",
+     .rounding = "to powers of two; above 2^round_linear_cutoff to multiples of that",
+     .takes = "the newest of exactly the size",
+     .cuts = NEVER,
+     .joins = NEVER,
+     .grows = "device mallocs of exactly the rounded request; everything cached goes back before, "
+              "where less than reserve percent of the device would stay free",
+     .streams = IGNORED},
+    {.policy = "cuda-async",
+     .rounding = "to multiples of 512",
+     .takes = "the smallest, of equal ones the lowest, of what its stream freed or all may use; "
+              "then of streams it waited for; of streams seen to be done; after new memory was "
+              "refused, of one that it has to wait for",
+     .cuts = LOW_END,
+     .joins = "with free neighbours of its chunk that the same stream freed or all may use",
+     .grows = "chunks in multiples of grow; whole free chunks above release_threshold go back "
+              "when the program synchronises, the oldest first, and all when the device refuses",
+     .streams = "a free block belongs to the stream that freed it until that is seen to be done"},
+    {.policy = "gmlake",
+     .rounding = "to multiples of 512, above 1 MiB of 2 MiB",
+     .takes = "the smallest of its stream and kind, of equal ones the lowest; then a stitched "
+              "range of at most reuseLimit times the request; from fragLimit on several free "
+              "blocks, the largest first, whose chunks are put side by side",
+     .cuts = "always, the low end; above 1 MiB in chunks of 2 MiB",
+     .joins = OF_ITS_SEGMENT,
+     .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
+              "else of the request; stitching comes before, after, or last (defragLevel)",
+     .streams = "a block stays with the stream that its memory was taken for"},
+    {.policy = "frugal",
+     .rounding = TO_ALIGN,
+     .takes = "the smallest of its stream in its area (small, large, private pool), of equal ones "
+              "the lowest; of another stream, which it waits for, only before mapping",
+     .cuts = LOW_END,
+     .joins = "with free neighbours of its area, at once",
+     .grows = "pages are mapped where the fewest are missing, by at least grow; at a new peak up "
+              "to two large holes give up theirs instead. All free pages go back on empty_cache",
+     .streams = "a free block belongs to the stream that used it last"},
+    {.policy = "offline",
+     .rounding = TO_ALIGN,
+     .takes = "its place in a packing of the whole trace",
+     .cuts = NEVER,
+     .joins = NEVER,
+     .grows = "one device malloc of the packing's height; requests outside it get one each",
+     .streams = IGNORED},
+    {.policy = "planned",
+     .rounding = TO_ALIGN,
+     .takes = "its place in a packing of the start and one iteration, as long as sizes come in "
+              "that order; else as best-fit",
+     .cuts = "places never; else as best-fit",
+     .joins = "places never; else as best-fit",
+     .grows = "one range for the plan, one that grows at its end for the rest",
+     .streams = IGNORED},
+};
+
+const frag_policy_rules *frag_policy_rules_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].policy, name) == 0)
+            return &rules[i];
+    return NULL;
+}
