@@ -111,9 +111,9 @@ fails() {
     # Its settings are not known.
     bare=$BATS_TEST_TMPDIR/bare
     printf '# fraglab trace 1\nsegment_alloc 2097152 addr=0x1000000\nalloc 0 512 addr=0x1000000\n' >"$bare"
-    run ./fraglab verify "$bare" "$BATS_TEST_TMPDIR/bad"
+    run ./fraglab verify "$bare" "$BATS_TEST_TMPDIR/bad" --policy pytorch:recorded
     [ "$status" -eq 2 ]
-    run ./fraglab verify "$BATS_TEST_TMPDIR/bad" "$bare"
+    run ./fraglab verify "$BATS_TEST_TMPDIR/bad" "$bare" --policy pytorch:recorded
     [ "$status" -eq 3 ]
 }
 

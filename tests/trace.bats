@@ -142,3 +142,30 @@ END
         --policy pytorch:recorded,per_process_memory_fraction=0.95
     [ "$status" -eq 0 ]
 }
+
+# Without what says how it was made.
+strip() {
+    ./fraglab trace convert "$1" "$out/whole.txt" --to text -f
+    grep -v '^meta "\(torch\|golden\)' "$out/whole.txt" >"$out/stripped.txt"
+}
+
+@test "verify concludes the release and the settings that a recording does not hold" {
+    strip tests/data/golden/2.12.1-bounds-def-1.jsonl.zst
+    run ./fraglab verify "$out/stripped.txt"
+    [ "$status" -eq 0 ]
+    [ "$output" = "stripped.txt pytorch: identical: 3,014 requests, 100 device events (with version=2.12, concluded from the recording)" ]
+    # What was named stays.
+    run ./fraglab verify "$out/stripped.txt" --policy pytorch:version=2.15
+    [ "$status" -eq 1 ]
+    run ./fraglab verify "$out/stripped.txt" --policy pytorch:recorded
+    [ "$status" -eq 2 ]
+    for settings in max_split_size_mb=128 roundup_power2_divisions=8 expandable_segments=true,max_split_size_mb=128 \
+        expandable_segments=true,large_segment_size_mb=64; do
+        ./fraglab run $S/gpt-train.pickle.zst --policy "pytorch:$settings,version=2.15" --snapshot "$out/snapshot.pickle" -f >"$out/row"
+        strip "$out/snapshot.pickle"
+        run ./fraglab verify "$out/stripped.txt"
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"(with $settings, concluded from the recording)" ]]
+        ./fraglab verify "$out/stripped.txt" --format jsonl | grep -q "\"inferred_settings\":\"$settings\""
+    done
+}

@@ -161,6 +161,23 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
     return "other settings (a recording holds those at its end), another version or a memory limit";
 }
 
+static void add_inferred(frag_text *out, const frag_inferred *inferred)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    bool has_settings = inferred->settings[0] != '\0';
+    bool has_limit = inferred->limit_bytes != FRAG_UNLIMITED;
+    bool has_capacity = !has_limit && inferred->capacity_bytes != FRAG_UNLIMITED;
+    if (!has_settings && !has_limit && !has_capacity)
+        return;
+    frag_text_add(out, " (with %s", inferred->settings);
+    if (has_limit || has_capacity)
+        frag_text_add(
+            out, "%sa %s of %s", has_settings ? " and " : "",
+            has_limit ? "memory limit" : "capacity",
+            frag_bytes_text(has_limit ? inferred->limit_bytes : inferred->capacity_bytes, bytes));
+    frag_text_add(out, ", concluded from the recording)");
+}
+
 static void print_text(const checking *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec,
                        const frag_verify_result *result, const frag_inferred *inferred)
@@ -177,12 +194,7 @@ static void print_text(const checking *state, job *task, const frag_recording *r
                       frag_count_text(result->device_events, b));
         if (result->ooms > 0)
             frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
-        if (inferred->limit_bytes != FRAG_UNLIMITED)
-            frag_text_add(&task->out, " (with a memory limit of %s, concluded from the recording)",
-                          frag_bytes_text(inferred->limit_bytes, a));
-        else if (inferred->capacity_bytes != FRAG_UNLIMITED)
-            frag_text_add(&task->out, " (with a capacity of %s, concluded from the recording)",
-                          frag_bytes_text(inferred->capacity_bytes, a));
+        add_inferred(&task->out, inferred);
         frag_text_add(&task->out, "\n");
         return;
     }
@@ -211,6 +223,8 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
                      inferred->limit_bytes == FRAG_UNLIMITED ? inferred->capacity_bytes
                                                              : FRAG_UNLIMITED);
     frag_json_number(json, "verify.inferred_limit_bytes", inferred->limit_bytes);
+    frag_json_text(json, "verify.inferred_settings",
+                   inferred->settings[0] != '\0' ? inferred->settings : NULL);
     frag_json_number(json, "verify.differences", result->difference_count);
     frag_json_text(json, "verify.first.kind",
                    result->is_identical ? NULL : frag_difference_name(result->first.kind));
@@ -236,26 +250,38 @@ static uint64_t recorded_capacity(const frag_recording *recording)
     return capacity;
 }
 
+/* A recording without settings is held against PyTorch's defaults, unless a policy was named: what
+ * they were is looked for. */
+static bool resolve(const checking *state, const frag_policy_spec *spec,
+                    const frag_recording *recording, const frag_trace *trace,
+                    frag_policy_spec *resolved, frag_error *error)
+{
+    if (frag_arguments_has(state->arguments, "policy") || trace->stats.request_count == 0 ||
+        frag_recording_get(recording, "torch.conf") != NULL)
+        return frag_inputs_resolve(spec, recording, resolved, error);
+    return frag_policy_spec_parse("pytorch", resolved, error);
+}
+
 static bool verify_one(checking *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec)
 {
     frag_policy_spec resolved;
-    if (!frag_inputs_resolve(spec, recording, &resolved, &task->error))
+    if (!resolve(state, spec, recording, trace, &resolved, &task->error))
         return false;
     frag_verify_result result;
     uint64_t capacity = state->capacity_bytes != FRAG_UNLIMITED ? state->capacity_bytes
                                                                 : recorded_capacity(recording);
     bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, capacity, state->goes_on,
                           &result, &task->error);
-    frag_inferred inferred = {FRAG_UNLIMITED, FRAG_UNLIMITED};
-    if (ok && !result.is_identical && capacity == FRAG_UNLIMITED)
-        frag_verify_infer(recording, trace, &resolved, &result, &inferred);
+    frag_inferred inferred = {.capacity_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED};
+    if (ok && !result.is_identical)
+        frag_verify_infer(recording, trace, &resolved, capacity, &result, &inferred);
     if (ok) {
         task->is_different = task->is_different || !result.is_identical;
         if (state->is_json)
-            print_json(task, recording, trace, spec, &result, &inferred);
+            print_json(task, recording, trace, &resolved, &result, &inferred);
         else
-            print_text(state, task, recording, trace, spec, &result, &inferred);
+            print_text(state, task, recording, trace, &resolved, &result, &inferred);
     }
     frag_policy_spec_destroy(&resolved);
     return ok;
@@ -400,9 +426,10 @@ const frag_command frag_command_verify = {
         "else the first difference, the events around it and the likely reason. The "
         "policy is pytorch:recorded "
         "unless others are named.\n\n"
-        "A snapshot holds neither the capacity nor a memory limit, though expandable "
-        "segments depend on the one and garbage collection on the other. Without "
-        "--capacity a value is looked for under which all is identical, and named.\n\n"
+        "A snapshot holds neither the capacity nor a memory limit, though expandable segments "
+        "depend on the one and garbage collection on the other; its release is known to a range; "
+        "and old ones hold no settings. Values are looked for under which all is identical, and "
+        "named. What --policy and --capacity say stays.\n\n"
         "--against cuda replays on a real card, with the addresses that the driver gives, "
         "then on the simulated device with the same addresses, and compares every device "
         "call, its result and every block that was granted.\n\n"

@@ -1,10 +1,13 @@
 #include "sim/cli/verify_infer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
+#include "sim/cli/command.h"
 
 /* A capacity for limits that are known in bytes; powers of two keep the share exact. */
 #define ROUND_CAPACITY ((uint64_t)1 << 40)
@@ -46,7 +49,8 @@ static bool is_identical(inference *search, uint64_t capacity, uint64_t limit)
         *search->result = result;
     if (!ok || !result.is_identical)
         return false;
-    *search->inferred = (frag_inferred){capacity, limit};
+    search->inferred->capacity_bytes = capacity;
+    search->inferred->limit_bytes = limit;
     return true;
 }
 
@@ -125,31 +129,239 @@ static bool find_limit(inference *search, uint64_t capacity, double threshold)
     return false;
 }
 
-bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, frag_verify_result *result,
-                       frag_inferred *inferred)
+/* The capacity, the limit, or both. */
+static bool find_capacity(inference *search)
 {
-    inference search = {recording, trace, spec, result, inferred};
-    frag_verify_result before = *result;
-    uint64_t distance = range_distance(trace);
+    uint64_t distance = range_distance(search->trace);
     const uint64_t candidates[] = {
-        capacity_at_oom(trace),
-        distance > 0 ? capacity_of_range(spec, distance) : 0,
+        capacity_at_oom(search->trace),
+        distance > 0 ? capacity_of_range(search->spec, distance) : 0,
         ROUND_CAPACITY,
     };
-    const frag_option_value *threshold = value_of(spec, "garbage_collection_threshold");
-    const frag_option_value *fraction = value_of(spec, "per_process_memory_fraction");
+    const frag_option_value *threshold = value_of(search->spec, "garbage_collection_threshold");
+    const frag_option_value *fraction = value_of(search->spec, "per_process_memory_fraction");
     if (threshold == NULL || fraction == NULL || fraction->is_given)
         return false;
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         uint64_t capacity = candidates[i];
         if (capacity == 0)
             continue;
-        if (capacity != ROUND_CAPACITY && is_identical(&search, capacity, FRAG_UNLIMITED))
+        if (capacity != ROUND_CAPACITY && is_identical(search, capacity, FRAG_UNLIMITED))
             return true;
-        if (threshold->ratio > 0 && find_limit(&search, capacity, threshold->ratio))
+        if (threshold->ratio > 0 && find_limit(search, capacity, threshold->ratio))
             return true;
     }
+    return false;
+}
+
+/* ---- settings */
+
+#define TRIALS_MAX 48u
+#define ROUNDS_MAX 3u
+
+/* One setting that may have been another. */
+typedef struct trial {
+    const char *key;
+    char value[16];
+} trial;
+
+typedef struct trials {
+    trial items[TRIALS_MAX];
+    uint32_t count;
+} trials;
+
+static void add_trial(trials *all, const frag_policy_spec *spec, const char *key, uint64_t value)
+{
+    const frag_option_value *option = value_of(spec, key);
+    if (option == NULL || option->is_given || all->count == TRIALS_MAX)
+        return;
+    trial *item = &all->items[all->count++];
+    item->key = key;
+    snprintf(item->value, sizeof item->value, "%" PRIu64, value);
+}
+
+/* The minor of "2.9"; without the key what is given. */
+static uint32_t minor_of(const frag_recording *recording, const char *key, uint32_t otherwise)
+{
+    const char *text = frag_recording_get(recording, key);
+    if (text == NULL || strncmp(text, "2.", 2) != 0)
+        return otherwise;
+    return (uint32_t)strtoul(text + 2, NULL, 10);
+}
+
+#define MINOR_NEWEST 15u
+
+/* Of the releases that the recording may be of, the newest was tried already. */
+static void add_versions(trials *all, const frag_recording *recording, const frag_policy_spec *spec)
+{
+    const frag_option_value *version = value_of(spec, "version");
+    uint32_t least = minor_of(recording, "torch.version_min", 0);
+    uint32_t minor = minor_of(recording, "torch.version_max", MINOR_NEWEST);
+    if (version == NULL || version->is_given)
+        return;
+    for (; minor > least && minor <= MINOR_NEWEST && all->count < TRIALS_MAX; minor--) {
+        trial *item = &all->items[all->count++];
+        item->key = "version";
+        snprintf(item->value, sizeof item->value, "2.%" PRIu32, minor - 1);
+    }
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Requests of 1 to 10 MiB get segments of one size, so that it is a size that comes again; what is
+ * mapped for large requests are multiples of it. */
+static void add_segment_sizes(trials *all, const frag_trace *trace, const frag_policy_spec *spec)
+{
+    uint64_t seen[8] = {0};
+    uint32_t counts[8] = {0};
+    uint64_t unit = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t bytes = trace->events[i].bytes;
+        if (trace->events[i].op == FRAG_OP_SEGMENT_MAP && bytes > 2 * FRAG_MIB)
+            unit = common_divisor(unit, bytes);
+        if (trace->events[i].op != FRAG_OP_SEGMENT_ALLOC || bytes % FRAG_MIB != 0 ||
+            bytes <= 10 * FRAG_MIB || bytes == 20 * FRAG_MIB)
+            continue;
+        uint32_t at = 0;
+        while (at < 8 && seen[at] != 0 && seen[at] != bytes)
+            at++;
+        if (at == 8)
+            continue;
+        seen[at] = bytes;
+        if (++counts[at] == 2)
+            add_trial(all, spec, "large_segment_size_mb", bytes / FRAG_MIB);
+    }
+    if (unit > 10 * FRAG_MIB && unit % FRAG_MIB == 0)
+        add_trial(all, spec, "large_segment_size_mb", unit / FRAG_MIB);
+}
+
+/* What a recording without settings may have been made with: what guides name. */
+static void add_settings(trials *all, const frag_trace *trace, const frag_policy_spec *spec)
+{
+    static const uint64_t splits[] = {32, 64, 128, 200, 256, 512, 1024};
+    static const uint64_t divisions[] = {1, 2, 4, 8, 16, 32};
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++)
+        add_trial(all, spec, "max_split_size_mb", splits[i]);
+    for (size_t i = 0; i < sizeof divisions / sizeof divisions[0]; i++)
+        add_trial(all, spec, "roundup_power2_divisions", divisions[i]);
+    add_segment_sizes(all, trace, spec);
+}
+
+/* false: the setting cannot be had, in this release or beside the others. */
+static bool try_setting(inference *search, const frag_policy_spec *base, const trial *item,
+                        uint64_t capacity, frag_policy_spec *spec)
+{
+    frag_error ignored = {0};
+    frag_policy_spec_copy(base, spec);
+    if (!frag_policy_spec_set(spec, item->key, item->value, &ignored) ||
+        !frag_verify(search->recording, search->trace, spec->ops, spec->values, capacity, false,
+                     search->result, &ignored)) {
+        frag_policy_spec_destroy(spec);
+        return false;
+    }
+    return true;
+}
+
+static void take_setting(inference *search, const char *key, const char *value)
+{
+    char *settings = search->inferred->settings;
+    size_t used = strlen(settings);
+    snprintf(settings + used, sizeof search->inferred->settings - used, "%s%s=%s",
+             used > 0 ? "," : "", key, value);
+}
+
+/* Mappings are made for expandable segments alone. */
+static void see_expandable(inference *search, frag_policy_spec *spec)
+{
+    const frag_option_value *option = value_of(spec, "expandable_segments");
+    frag_error ignored = {0};
+    if (search->trace->stats.op_counts[FRAG_OP_SEGMENT_MAP] == 0 || option->is_given ||
+        !frag_policy_spec_set(spec, "expandable_segments", "true", &ignored))
+        return;
+    take_setting(search, "expandable_segments", "true");
+}
+
+/* The settings as they are; and, where the capacity is not known, with one that does. */
+static bool is_enough(inference *search, const frag_policy_spec *spec, uint64_t capacity,
+                      uint64_t *longest)
+{
+    inference with_spec = *search;
+    frag_error ignored = {0};
+    with_spec.spec = spec;
+    if (!frag_verify(search->recording, search->trace, spec->ops, spec->values, capacity, false,
+                     search->result, &ignored))
+        return false;
+    *longest = search->result->first.event;
+    return search->result->is_identical ||
+           (capacity == FRAG_UNLIMITED && find_capacity(&with_spec));
+}
+
+/* The one setting more with which the policy goes along with the recording longest; NULL: none is
+ * better than what there is. */
+static const trial *find_better(inference *search, const frag_policy_spec *base, const trials *all,
+                                uint64_t capacity, uint64_t longest)
+{
+    const trial *best = NULL;
+    for (uint32_t i = 0; i < all->count && !frag_is_interrupted(); i++) {
+        frag_policy_spec spec;
+        if (value_of(base, all->items[i].key)->is_given ||
+            !try_setting(search, base, &all->items[i], capacity, &spec))
+            continue;
+        frag_policy_spec_destroy(&spec);
+        if (search->result->is_identical)
+            return &all->items[i];
+        if (search->result->first.event > longest) {
+            longest = search->result->first.event;
+            best = &all->items[i];
+        }
+    }
+    return best;
+}
+
+/* Setting after setting. */
+static bool find_settings(inference *search, uint64_t capacity)
+{
+    trials all = {.count = 0};
+    frag_policy_spec spec;
+    frag_policy_spec_copy(search->spec, &spec);
+    add_versions(&all, search->recording, search->spec);
+    if (frag_recording_get(search->recording, "torch.conf") == NULL) {
+        add_settings(&all, search->trace, search->spec);
+        see_expandable(search, &spec);
+    }
+    uint64_t longest = 0;
+    bool is_found = is_enough(search, &spec, capacity, &longest);
+    for (uint32_t round = 0; round < ROUNDS_MAX && !is_found; round++) {
+        const trial *better = find_better(search, &spec, &all, capacity, longest);
+        frag_error ignored = {0};
+        if (better == NULL || !frag_policy_spec_set(&spec, better->key, better->value, &ignored))
+            break;
+        take_setting(search, better->key, better->value);
+        is_found = is_enough(search, &spec, capacity, &longest);
+    }
+    frag_policy_spec_destroy(&spec);
+    return is_found;
+}
+
+bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
+                       const frag_policy_spec *spec, uint64_t capacity_bytes,
+                       frag_verify_result *result, frag_inferred *inferred)
+{
+    *inferred = (frag_inferred){.capacity_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED};
+    inference search = {recording, trace, spec, result, inferred};
+    frag_verify_result before = *result;
+    if ((capacity_bytes == FRAG_UNLIMITED && find_capacity(&search)) ||
+        (strcmp(spec->ops->name, "pytorch") == 0 && find_settings(&search, capacity_bytes)))
+        return true;
     *result = before;
+    *inferred = (frag_inferred){.capacity_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED};
     return false;
 }
