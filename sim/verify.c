@@ -1,6 +1,9 @@
 #include "sim/verify.h"
 
+#include <stdlib.h>
+
 #include "sim/base/bytes.h"
+#include "sim/base/memory.h"
 
 typedef struct verifying {
     const frag_trace *trace;
@@ -88,10 +91,70 @@ static frag_difference compare(verifying *state, uint64_t index)
     return found;
 }
 
+/* ---- the state of both sides */
+
+/* What the recording says is held after an event. */
+static frag_side recorded_side(const frag_trace *trace, uint64_t event)
+{
+    frag_side side = {0};
+    uint64_t *live_bytes = frag_alloc(trace->slot_count, sizeof *live_bytes);
+    for (uint64_t i = 0; i <= event && i < trace->event_count; i++) {
+        const frag_event *now = &trace->events[i];
+        uint64_t given = now->bytes < side.reserved_bytes ? now->bytes : side.reserved_bytes;
+        if (now->op == FRAG_OP_SEGMENT_ALLOC || now->op == FRAG_OP_SEGMENT_MAP) {
+            side.reserved_bytes += now->bytes;
+        } else if (now->op == FRAG_OP_SEGMENT_FREE || now->op == FRAG_OP_SEGMENT_UNMAP) {
+            side.reserved_bytes -= given;
+        } else if (now->op == FRAG_OP_ALLOC && now->slot != FRAG_SLOT_NONE) {
+            live_bytes[now->slot] = now->bytes;
+            side.requested_bytes += now->bytes;
+            side.live_count++;
+        } else if (now->op == FRAG_OP_FREE) {
+            side.requested_bytes -= live_bytes[now->slot];
+            side.live_count--;
+        }
+    }
+    free(live_bytes);
+    return side;
+}
+
+static void look_at_block(void *context, const frag_span *span, const frag_block_view *block)
+{
+    frag_difference *found = context;
+    if (span->kind == FRAG_SPAN_SEGMENT)
+        found->side_simulated.reserved_bytes += span->bytes;
+    if (block != NULL && block->slot != FRAG_SLOT_NONE && !block->is_waiting) {
+        found->side_simulated.requested_bytes += block->requested_bytes;
+        found->side_simulated.live_count++;
+    }
+    if (span->kind == FRAG_SPAN_HOLE && span->bytes > found->hole_bytes) {
+        found->hole_bytes = span->bytes;
+        found->hole_address = span->address;
+    }
+    if (found->kind != FRAG_DIFFERENCE_ADDRESS)
+        return;
+    uint64_t end = span->address + span->bytes;
+    if (span->kind == FRAG_SPAN_HOLE && found->address_recorded >= span->address &&
+        found->address_recorded < end)
+        found->room_recorded_bytes = end - found->address_recorded;
+    /* A block is cut at its low end, so that the rest lies behind it. */
+    if (span->kind == FRAG_SPAN_BLOCK && found->address_simulated == span->address)
+        found->room_simulated_bytes = span->bytes;
+    else if (span->kind == FRAG_SPAN_HOLE && found->room_simulated_bytes > 0 &&
+             span->address == found->address_simulated + found->room_simulated_bytes)
+        found->room_simulated_bytes += span->bytes;
+}
+
+static void look_at_sides(const verifying *state, const frag_replay *replay, frag_difference *found)
+{
+    found->side_recorded = recorded_side(state->trace, found->event);
+    frag_replay_walk(replay, look_at_block, found);
+}
+
 static void check_event(void *context, const frag_replay *replay, uint64_t index,
                         const frag_level *level)
 {
-    (void)replay, (void)level;
+    (void)level;
     verifying *state = context;
     frag_verify_result *result = state->result;
     frag_oracle_serve(state->device, index + 1);
@@ -106,23 +169,39 @@ static void check_event(void *context, const frag_replay *replay, uint64_t index
     state->has_answer = false;
     if (found.kind == FRAG_DIFFERENCE_NONE)
         return;
-    if (result->difference_count == 0)
+    if (result->difference_count == 0) {
+        look_at_sides(state, replay, &found);
         result->first = found;
+    }
     result->difference_count++;
     frag_oracle_resume(state->device, index + 1);
 }
 
+/* The next device event that was not met. Memory taken behind the last request was for one that the
+ * trace, cut off there, does not hold. */
+static bool find_unmet(const verifying *state, frag_oracle_call *call)
+{
+    const frag_trace *trace = state->trace;
+    uint64_t position = frag_oracle_position(state->device);
+    uint64_t end = trace->event_count;
+    while (end > position && (trace->events[end - 1].op == FRAG_OP_SEGMENT_ALLOC ||
+                              trace->events[end - 1].op == FRAG_OP_SEGMENT_MAP))
+        end--;
+    return position < end && recorded_at(trace, position, call);
+}
+
 /* Device events that were never met; called once the replay is over. */
-static void check_end(verifying *state)
+static void check_end(verifying *state, const frag_replay *replay)
 {
     frag_verify_result *result = state->result;
-    uint64_t position = frag_oracle_position(state->device);
     frag_difference found = {.kind = FRAG_DIFFERENCE_MISSING, .event = state->trace->event_count};
-    found.has_recorded = recorded_at(state->trace, position, &found.recorded);
+    found.has_recorded = find_unmet(state, &found.recorded);
     if (!found.has_recorded || (result->difference_count > 0 && !state->goes_on))
         return;
-    if (result->difference_count == 0)
+    if (result->difference_count == 0) {
+        look_at_sides(state, replay, &found);
         result->first = found;
+    }
     result->difference_count++;
 }
 
@@ -148,7 +227,7 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
         frag_replay_result replay_result;
         ok = frag_replay_run(replay, &options, &replay_result, error);
         if (ok) {
-            check_end(&state);
+            check_end(&state, replay);
             result->initial = replay_result.initial;
             result->device_events = frag_oracle_met(device);
             result->is_identical = result->difference_count == 0;

@@ -20,6 +20,13 @@ typedef enum frag_difference_kind {
     FRAG_DIFFERENCE_SERVED   /* a request was served that failed when recorded */
 } frag_difference_kind;
 
+/* What one side holds. */
+typedef struct frag_side {
+    uint64_t reserved_bytes;
+    uint64_t requested_bytes; /* of requests that are served and not freed */
+    uint64_t live_count;      /* of those */
+} frag_side;
+
 typedef struct frag_difference {
     frag_difference_kind kind;
     uint64_t event;            /* of the trace, during which it showed */
@@ -30,6 +37,15 @@ typedef struct frag_difference {
     bool has_simulated;
     uint64_t address_recorded; /* ADDRESS */
     uint64_t address_simulated;
+    /* Right after the event. */
+    frag_side side_recorded;
+    frag_side side_simulated;
+    uint64_t hole_bytes; /* the policy's largest free block; 0: it has none */
+    uint64_t hole_address;
+    /* ADDRESS: bytes that are free in the policy from the recorded address on, and were where it
+     * put the block; 0: none, or not known. */
+    uint64_t room_recorded_bytes;
+    uint64_t room_simulated_bytes;
 } frag_difference;
 
 typedef struct frag_verify_result {

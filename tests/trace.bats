@@ -82,6 +82,17 @@ setup() {
     run ./fraglab verify $S/gpt-varlen.pickle.zst --policy pytorch:max_split_size_mb=128
     [ "$status" -eq 1 ]
     [[ "$output" == *"different at event "* ]]
+    [[ "$output" == *$'\n'"  likely: the recording was made with other settings; try pytorch:recorded" ]]
+    # Of two equal free blocks another release took the other.
+    run ./fraglab verify tests/data/golden/2.12.1-bounds-def-1.jsonl.zst --policy pytorch:version=2.15
+    [ "$status" -eq 1 ]
+    [ "$(tail -n 5 <<<"$output")" = "  after it         reserved     requested   requests   largest free block
+    recorded     854.00 MiB    173.39 MiB         18
+    policy       854.00 MiB    173.39 MiB         18   258.00 MiB at 0x700025200000
+  the policy took a free block of 22.00 MiB, and left one of 22.00 MiB at the recorded address
+  likely: another version: which of two equal free blocks is taken changed with PyTorch 2.12 and 2.13" ]
+    ./fraglab verify $S/gpt-varlen-oom.pickle.zst --policy pytorch:max_split_size_mb=128 --format jsonl >"$out/row" || true
+    [[ "$(cat "$out/row")" == *'"recorded":{"reserved_bytes":702545920,"requested_bytes":518826496,"live_requests":150},"policy":{"reserved_bytes":547356672,'*',"live_requests":149}}}}' ]]
     run ./fraglab verify $S/unet.pickle.zst --policy best-fit --count --format jsonl
     [ "$status" -eq 1 ]
     [[ "$output" == *'"is_identical":false'* ]]
@@ -147,6 +158,19 @@ END
 strip() {
     ./fraglab trace convert "$1" "$out/whole.txt" --to text -f
     grep -v '^meta "\(torch\|golden\)' "$out/whole.txt" >"$out/stripped.txt"
+}
+
+@test "verify does not miss the request whose memory a piece ends with" {
+    ./fraglab trace convert $S/unet.pickle.zst "$out/whole.fgt"
+    ./fraglab trace cut "$out/whole.fgt" --events 100..200 -o "$out/piece.fgt"
+    ./fraglab trace convert "$out/piece.fgt" - --to text | tail -n 1 | grep -q '^segment_alloc 18874368 '
+    run ./fraglab verify "$out/piece.fgt"
+    [ "$output" = "piece.fgt pytorch:recorded: identical: 87 requests, 12 device events" ]
+    # What is given back unasked is a difference still.
+    ./fraglab trace convert "$out/piece.fgt" "$out/piece.txt" --to text
+    sed -i '$ s/segment_alloc 18874368/segment_free 2097152/; $ s/addr=0x[0-9a-f]*/addr=0x200000000000/' "$out/piece.txt"
+    run ./fraglab verify "$out/piece.txt"
+    [ "$status" -eq 1 ]
 }
 
 @test "verify concludes the release and the settings that a recording does not hold" {

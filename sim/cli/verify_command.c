@@ -87,6 +87,38 @@ static void add_event(frag_text *out, const frag_trace *trace, uint64_t index)
     frag_text_add(out, "\n");
 }
 
+static void add_side(frag_text *out, const char *name, const frag_side *side)
+{
+    char reserved[FRAG_BYTES_TEXT_MAX];
+    char requested[FRAG_BYTES_TEXT_MAX];
+    char count[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(out, "  %-12s %12s %13s %10s", name,
+                  frag_bytes_text(side->reserved_bytes, reserved),
+                  frag_bytes_text(side->requested_bytes, requested),
+                  frag_count_text(side->live_count, count));
+}
+
+static void add_sides(frag_text *out, const frag_difference *found)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(out,
+                  "  after it         reserved     requested   requests   largest free block\n");
+    add_side(out, "  recorded", &found->side_recorded);
+    frag_text_add(out, "\n");
+    add_side(out, "  policy", &found->side_simulated);
+    if (found->hole_bytes > 0)
+        frag_text_add(out, "   %s at 0x%" PRIx64, frag_bytes_text(found->hole_bytes, bytes),
+                      found->hole_address);
+    frag_text_add(out, "\n");
+    char other[FRAG_BYTES_TEXT_MAX];
+    if (found->room_recorded_bytes > 0 && found->room_simulated_bytes > 0)
+        frag_text_add(out,
+                      "  the policy took a free block of %s, and left one of %s at the recorded "
+                      "address\n",
+                      frag_bytes_text(found->room_simulated_bytes, bytes),
+                      frag_bytes_text(found->room_recorded_bytes, other));
+}
+
 static void add_difference(frag_text *out, const frag_trace *trace, const frag_difference *found)
 {
     switch (found->kind) {
@@ -128,6 +160,7 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
     uint64_t first = found->event > 4 ? found->event - 4 : 0;
     for (uint64_t i = first; i < found->event + 4 && i < trace->event_count; i++)
         add_event(out, trace, i);
+    add_sides(out, found);
 }
 
 /* From PyTorch 2.12 on, entries name their private pool. */
@@ -135,6 +168,19 @@ static bool names_pools(const frag_recording *recording)
 {
     const char *least = frag_recording_get(recording, "torch.version_min");
     return least != NULL && strncmp(least, "2.", 2) == 0 && strtoul(least + 2, NULL, 10) >= 12;
+}
+
+/* Was an option given another value than its default? The limit is no setting of the library. */
+static bool has_settings(const frag_policy_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++) {
+        const frag_option *option = &spec->ops->options[i];
+        if (spec->values[i].is_given && strcmp(option->key, "version") != 0 &&
+            strcmp(option->key, "per_process_memory_fraction") != 0 &&
+            strcmp(spec->values[i].text, option->default_text) != 0)
+            return true;
+    }
+    return false;
 }
 
 /* What most often explains a difference, from what is known of the recording. */
@@ -151,8 +197,12 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
         strstr(spec->text, "per_process_memory_fraction") == NULL)
         return "garbage collection depends on a memory limit, which a recording does not hold; add "
                "per_process_memory_fraction=F and --capacity";
-    if (strlen(conf) > 0 && !spec->wants_recorded)
+    if (!spec->wants_recorded && (strlen(conf) > 0 || has_settings(spec)))
         return "the recording was made with other settings; try pytorch:recorded";
+    if (result->first.room_recorded_bytes > 0 &&
+        result->first.room_recorded_bytes == result->first.room_simulated_bytes)
+        return "another version: which of two equal free blocks is taken changed with PyTorch 2.12 "
+               "and 2.13";
     if (result->initial != FRAG_INITIAL_NONE)
         return "the history begins late, and the sizes of blocks from before it are partly guessed";
     if (trace->pool_count == 1 && !names_pools(recording))
@@ -209,6 +259,21 @@ static void print_text(const checking *state, job *task, const frag_recording *r
     frag_text_add(&task->out, "  likely: %s\n", likely_reason(recording, trace, result, spec));
 }
 
+static void add_side_json(frag_json *json, const char *name, const frag_side *side)
+{
+    const struct {
+        const char *name;
+        uint64_t figure;
+    } figures[] = {{"reserved_bytes", side->reserved_bytes},
+                   {"requested_bytes", side->requested_bytes},
+                   {"live_requests", side->live_count}};
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "verify.first.%s.%s", name, figures[i].name);
+        frag_json_number(json, path, figures[i].figure);
+    }
+}
+
 static void print_json(job *task, const frag_recording *recording, const frag_trace *trace,
                        const frag_policy_spec *spec, const frag_verify_result *result,
                        const frag_inferred *inferred)
@@ -230,6 +295,9 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
                    result->is_identical ? NULL : frag_difference_name(result->first.kind));
     frag_json_number(json, "verify.first.event",
                      result->is_identical ? FRAG_UNLIMITED : result->first.event);
+    const frag_side none = {FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED};
+    add_side_json(json, "recorded", result->is_identical ? &none : &result->first.side_recorded);
+    add_side_json(json, "policy", result->is_identical ? &none : &result->first.side_simulated);
     char *bytes = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&bytes, &size);
