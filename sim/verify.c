@@ -158,8 +158,7 @@ static void check_event(void *context, const frag_replay *replay, uint64_t index
     verifying *state = context;
     frag_verify_result *result = state->result;
     frag_oracle_serve(state->device, index + 1);
-    if (frag_op_is_observed(state->trace->events[index].op) ||
-        (result->difference_count > 0 && !state->goes_on)) {
+    if (frag_op_is_observed(state->trace->events[index].op)) {
         state->has_answer = false;
         return;
     }
@@ -205,6 +204,23 @@ static void check_end(verifying *state, const frag_replay *replay)
     result->difference_count++;
 }
 
+/* To the end, or to the first difference where that is all that is wanted. */
+static bool follow(const verifying *state, frag_replay *replay, const frag_replay_options *options,
+                   frag_replay_result *result, frag_error *error)
+{
+    uint64_t count = state->trace->event_count;
+    if (!frag_replay_start(replay, options, error))
+        return false;
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < count; i++) {
+        ok = frag_replay_advance(replay, i + 1, error);
+        if (state->result->difference_count > 0 && !state->goes_on)
+            break;
+    }
+    frag_replay_finish(replay, result);
+    return ok;
+}
+
 bool frag_verify(const frag_recording *recording, const frag_trace *trace,
                  const frag_policy_ops *ops, const frag_option_value *values,
                  uint64_t capacity_bytes, bool goes_on, frag_verify_result *result,
@@ -225,7 +241,7 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
             .on_grant_context = &state,
         };
         frag_replay_result replay_result;
-        ok = frag_replay_run(replay, &options, &replay_result, error);
+        ok = follow(&state, replay, &options, &replay_result, error);
         if (ok) {
             check_end(&state, replay);
             result->initial = replay_result.initial;

@@ -50,7 +50,7 @@ typedef struct frag_difference {
 
 typedef struct frag_verify_result {
     bool is_identical;
-    uint64_t requests;      /* compared */
+    uint64_t requests;      /* compared, up to the first difference */
     uint64_t device_events; /* met */
     uint64_t ooms;
     uint64_t difference_count; /* events at which something differed; 1 when the run stops at the
