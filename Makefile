@@ -347,11 +347,13 @@ install: fraglab
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
-	install -m 644 examples/my_policy.c examples/Makefile "$(DATADIR)/examples/"
+	install -m 644 examples/my_policy.c "$(DATADIR)/examples/"
+	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
-	for file in $(wildcard docs/*.md docs/*.yaml docs/*.c docs/*.png) README.md LICENSE CITATION.cff; do \
-	    [ ! -f $$file ] || install -m 644 $$file "$(DOCDIR)/" || exit 1; done
+	# As they lie here, so that links from one to another hold.
+	for file in README.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
+	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab"

@@ -72,7 +72,15 @@ note_apt() {
     "$ROOT/usr/local/bin/fraglab" --version
     [ -s "$ROOT/usr/local/share/man/man1/fraglab.1" ]
     bash -n "$ROOT/usr/local/share/bash-completion/completions/fraglab"
-    [ -s "$ROOT/usr/local/share/doc/fraglab/LICENSE" ]
+    doc=$ROOT/usr/local/share/doc/fraglab
+    [ -s "$doc/LICENSE" ]
+    cmp README.md "$doc/README.md"
+    # Whatever the pages link to among themselves is there.
+    for page in README.md docs/README.md docs/plots.md docs/scenarios.md; do
+        grep -o '](\(docs/\)\?[a-z][a-z/.-]*)' "$page" | tr -d '()]' | while read -r link; do
+            [ -e "$doc/$(dirname "$page")/$link" ] || [ ! -e "docs/${link#docs/}" ]
+        done
+    done
     make --no-print-directory -s DESTDIR="$ROOT" uninstall >/dev/null
     [ -z "$(find "$ROOT" -type f)" ]
 }
@@ -92,6 +100,7 @@ note_apt() {
     cp "$ROOT"/usr/local/share/fraglab/examples/* "$BATS_TEST_TMPDIR"
     mv "$BATS_TEST_TMPDIR/my_policy.c" "$BATS_TEST_TMPDIR/mine.c"
     printf '# fraglab trace 1\nalloc 0 1000\nfree 0\n' >"$BATS_TEST_TMPDIR/t.trace"
+    [ "$(grep '^PREFIX' "$BATS_TEST_TMPDIR/Makefile")" = "PREFIX ?= /usr/local" ]
     make -s -C "$BATS_TEST_TMPDIR" try POLICY=mine TRACE=t.trace PREFIX="$ROOT/usr/local" \
         FRAGLAB="$ROOT/usr/local/bin/fraglab" >"$BATS_TEST_TMPDIR/out"
     grep -q '^./mine.so *2.00 MiB' "$BATS_TEST_TMPDIR/out"
