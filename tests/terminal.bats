@@ -27,6 +27,17 @@ on_terminal() {
     ! sed 's/.*\x1b\[K//' <<<"$output" | grep -q replaying || false
 }
 
+@test "what to type next can be pasted as it is" {
+    cp docs/scenarios/live-tensors.trace "$BATS_TEST_TMPDIR/my run.trace"
+    on_terminal "TERM=xterm ./fraglab run '$BATS_TEST_TMPDIR/my run.trace' --policy pytorch --label mine"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"next:  fraglab plot timeline '$BATS_TEST_TMPDIR/my run.trace' --policy pytorch"* ]]
+    # What came by a pipe is gone.
+    on_terminal "cat docs/scenarios/live-tensors.trace | TERM=xterm ./fraglab run - --policy pytorch"
+    [ "$status" -eq 0 ]
+    [[ "$output" != *"next:"* ]]
+}
+
 @test "no progress with -q, on a dumb terminal, or into a pipe" {
     on_terminal "TERM=xterm ./fraglab run $BIG $BIG --policy all -q"
     [[ "$output" != *$'\x1b'* ]]

@@ -93,6 +93,22 @@ static void no_control_character_is_left_in_plain_text(void **state)
     assert_string_equal(cut, "\xc2");
 }
 
+static void words_of_a_command_line_are_quoted_where_they_must_be(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"a/b_c.fgt", "a/b_c.fgt"}, {"pytorch:x=1,y", "pytorch:x=1,y"}, {"", "''"},
+        {"my run", "'my run'"},     {"[1:2,>:8]", "'[1:2,>:8]'"},       {"it's", "'it'\\''s'"},
+        {"100%", "'100%'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_text text = {.bytes = NULL};
+        frag_text_add_word(&text, cases[i][0]);
+        assert_string_equal(text.bytes, cases[i][1]);
+        frag_text_destroy(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +116,7 @@ int main(void)
         cmocka_unit_test(equal_bytes_have_equal_ids_in_order_of_first_use),
         cmocka_unit_test(any_byte_may_stand_in_a_string),
         cmocka_unit_test(no_control_character_is_left_in_plain_text),
+        cmocka_unit_test(words_of_a_command_line_are_quoted_where_they_must_be),
         cmocka_unit_test(suggests_the_nearest_name_and_nothing_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

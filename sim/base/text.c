@@ -30,6 +30,24 @@ void frag_text_add(frag_text *text, const char *format, ...)
     text->length += (size_t)length;
 }
 
+static bool is_plain_word(const char *word)
+{
+    return *word != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                              "0123456789_./:=,+-")] == '\0';
+}
+
+void frag_text_add_word(frag_text *text, const char *word)
+{
+    if (is_plain_word(word)) {
+        frag_text_add(text, "%s", word);
+        return;
+    }
+    frag_text_add(text, "'");
+    for (const char *at = word; *at != '\0'; at++)
+        frag_text_add(text, *at == '\'' ? "'\\''" : "%c", *at);
+    frag_text_add(text, "'");
+}
+
 void frag_text_clear(frag_text *text)
 {
     text->length = 0;

@@ -18,6 +18,8 @@ typedef struct frag_text {
 
 void frag_text_add(frag_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void frag_text_add_bytes(frag_text *text, const char *bytes, size_t length);
+/* One word of a command line, in quotes where a shell would not read it as it is. */
+void frag_text_add_word(frag_text *text, const char *word);
 void frag_text_clear(frag_text *text);
 void frag_text_destroy(frag_text *text);
 

@@ -254,7 +254,11 @@ static int finish(recording_run *run, const frag_record_choice *choice, frag_out
         tell_nothing(run, choice);
     } else if (write_log(run, &run->logs[0], output, run->path, &error)) {
         write_others(run);
-        tell(run, "next: fraglab trace info %s; fraglab run %s --policy all", run->path, run->path);
+        frag_text path = {.bytes = NULL};
+        frag_text_add_word(&path, run->path);
+        tell(run, "next: fraglab trace info %s; fraglab run %s --policy all", path.bytes,
+             path.bytes);
+        frag_text_destroy(&path);
     } else {
         frag_report(&error);
         run->has_failed = true;

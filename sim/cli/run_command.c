@@ -3,6 +3,7 @@
 
 #include "sim/base/file.h"
 #include "sim/base/memory.h"
+#include "sim/base/text.h"
 #include "sim/cli/run_state.h"
 
 static const frag_command_option options[] = {
@@ -236,12 +237,20 @@ static void suggest_next(const frag_run_state *state, int code)
     if (code != 0 || state->result_format != FRAG_RESULT_TABLE || !frag_is_terminal(1) ||
         frag_arguments_is_quiet(state->arguments))
         return;
-    const char *trace = frag_arguments_operand(state->arguments, 0);
-    const char *policy = state->policies.specs[0].text;
+    const char *path = frag_arguments_operand(state->arguments, 0);
+    if (strcmp(path, "-") == 0)
+        return;
+    frag_text trace = {.bytes = NULL};
+    frag_text policy = {.bytes = NULL};
+    frag_text_add_word(&trace, path);
+    /* As typed: the row may have another name. */
+    frag_text_add_word(&policy, frag_arguments_value_at(state->arguments, "policy", 0));
     fprintf(stderr,
             "\nnext:  fraglab plot timeline %s --policy %s\n       fraglab min-capacity %s "
             "--policy %s\n",
-            trace, policy, trace, policy);
+            trace.bytes, policy.bytes, trace.bytes, policy.bytes);
+    frag_text_destroy(&trace);
+    frag_text_destroy(&policy);
 }
 
 static int run_command(const frag_arguments *arguments)

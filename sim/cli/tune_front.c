@@ -60,25 +60,6 @@ size_t frag_tune_front(const frag_tune_found *found, bool is_by_time,
     return kept;
 }
 
-static bool is_plain(const char *text)
-{
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             "_./:=,+-")] == '\0';
-}
-
-/* As a shell reads it. */
-static void add_word(frag_text *command, const char *word)
-{
-    if (is_plain(word)) {
-        frag_text_add(command, " %s", word);
-        return;
-    }
-    frag_text_add(command, " '");
-    for (const char *at = word; *at != '\0'; at++)
-        frag_text_add(command, *at == '\'' ? "'\\''" : "%c", *at);
-    frag_text_add(command, "'");
-}
-
 void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
                              size_t count, frag_text *command)
 {
@@ -86,12 +67,12 @@ void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *con
         "capacity", "gpu", "used-by-others", "address-rule", "fail-call", "latency", "from"};
     frag_text label = {0};
     frag_text_clear(command);
-    frag_text_add(command, "fraglab plot front");
-    add_word(command, frag_arguments_operand(tuned->arguments, 0));
+    frag_text_add(command, "fraglab plot front ");
+    frag_text_add_word(command, frag_arguments_operand(tuned->arguments, 0));
     for (size_t i = 0; i < sizeof repeated / sizeof repeated[0]; i++)
         if (frag_arguments_has(tuned->arguments, repeated[i])) {
-            frag_text_add(command, " --%s", repeated[i]);
-            add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
+            frag_text_add(command, " --%s ", repeated[i]);
+            frag_text_add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
         }
     /* The ends of the front and some between; and the default, which the gain is over. */
     size_t drawn = count < DRAWN_MAX ? count : DRAWN_MAX;
@@ -100,13 +81,13 @@ void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *con
         const frag_tune_point *point = points[drawn > 1 ? i * (count - 1) / (drawn - 1) : 0];
         has_default = has_default || point->changed == 0;
         frag_tune_space_label(tuned->space, point, &label);
-        frag_text_add(command, " -p");
-        add_word(command, label.bytes);
+        frag_text_add(command, " -p ");
+        frag_text_add_word(command, label.bytes);
     }
     if (!has_default) {
         frag_tune_space_label(tuned->space, &tuned->found->points[0], &label);
-        frag_text_add(command, " -p");
-        add_word(command, label.bytes);
+        frag_text_add(command, " -p ");
+        frag_text_add_word(command, label.bytes);
     }
     frag_text_destroy(&label);
 }

@@ -293,18 +293,23 @@ static void print_setting(FILE *stream, const frag_tuned *tuned)
     const frag_tune_point *best = &tuned->found->points[tuned->found->best];
     const char *fraction = frag_tune_space_fraction(tuned->space, best);
     frag_text text = {0};
+    frag_text word = {0}; /* what is to be pasted, as a shell reads it */
     frag_tune_space_setting(tuned->space, best, &text);
     if (best->changed == 0)
         fprintf(stream, "    nothing that was tried is better than the default\n");
     else if (!tuned->space->is_literal) {
         frag_tune_space_label(tuned->space, best, &text);
-        fprintf(stream, "    --policy %s\n", text.bytes);
+        frag_text_add_word(&word, text.bytes);
+        fprintf(stream, "    --policy %s\n", word.bytes);
     } else {
-        if (text.length > 0)
-            fprintf(stream, "    PYTORCH_CUDA_ALLOC_CONF=%s\n", text.bytes);
+        if (text.length > 0) {
+            frag_text_add_word(&word, text.bytes);
+            fprintf(stream, "    PYTORCH_CUDA_ALLOC_CONF=%s\n", word.bytes);
+        }
         if (fraction != NULL)
             fprintf(stream, "    torch.cuda.set_per_process_memory_fraction(%s)\n", fraction);
     }
+    frag_text_destroy(&word);
     frag_text_destroy(&text);
 }
 
