@@ -24,6 +24,13 @@ setup() {
         grep -q '"marks":\[{"name":"Optimizer.step#AdamW.step","count":1,"first_event":1923},'
 }
 
+@test "info leaves out what a trace does not have" {
+    printf '# fraglab trace 1\n' >"$out/empty.txt"
+    [ "$(./fraglab trace info "$out/empty.txt" | tail -n 1)" = "  blocks live at most      0" ]
+    printf '# fraglab trace 1\nalloc 0 5\n' >"$out/kept.txt"
+    ./fraglab trace info "$out/kept.txt" | grep -qx '  lifetime in events       none of these requests is freed'
+}
+
 @test "snapshot to .fgt to text and back loses nothing" {
     for recording in $S/truncated.pickle.zst $S/model-parallel.pickle.zst $S/gpt-train.pickle.zst; do
         ./fraglab trace convert "$recording" "$out/a.fgt" -f
@@ -158,6 +165,17 @@ END
 strip() {
     ./fraglab trace convert "$1" "$out/whole.txt" --to text -f
     grep -v '^meta "\(torch\|golden\)' "$out/whole.txt" >"$out/stripped.txt"
+}
+
+@test "verify says when there is nothing to verify" {
+    printf '# fraglab trace 1\n' >"$out/empty.txt"
+    printf '# fraglab trace 1\nalloc 0 5\n' >"$out/bare.txt"
+    run ./fraglab verify "$out/empty.txt"
+    [ "$status" -eq 3 ]
+    [ "$output" = "fraglab: $out/empty.txt: it holds no requests that a policy could be asked; there is nothing to verify" ]
+    run ./fraglab verify "$out/bare.txt"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"holds requests, but no segments that an allocator took for them"* ]]
 }
 
 @test "verify does not miss the request whose memory a piece ends with" {

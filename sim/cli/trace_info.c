@@ -280,7 +280,8 @@ static void print_stats(const frag_trace *trace)
         printf("  recorded time            %.3f s, from %" PRIu64 " to %" PRIu64 " ns\n",
                (double)(stats->time_last_ns - stats->time_first_ns) / 1e9, stats->time_first_ns,
                stats->time_last_ns);
-    printf("\n  what happened                     events\n");
+    if (trace->event_count > 0)
+        printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
         if (stats->op_counts[op] > 0)
             printf("  %-24s %14s\n", frag_op_name((frag_op)op), count_of(stats->op_counts[op], &a));
@@ -289,10 +290,18 @@ static void print_stats(const frag_trace *trace)
 static void print_facts(const frag_trace *trace, const trace_facts *facts)
 {
     byte_text texts[5];
-    printf("\n  lifetime in events       median %s, 90%% %s, 99%% %s, longest %s; %s never freed\n",
-           count_of(lifetime_at(facts, 50), &texts[0]), count_of(lifetime_at(facts, 90), &texts[1]),
-           count_of(lifetime_at(facts, 99), &texts[2]),
-           count_of(lifetime_at(facts, 100), &texts[3]), count_of(facts->unfreed_count, &texts[4]));
+    if (trace->stats.op_counts[FRAG_OP_ALLOC] == 0)
+        return;
+    printf("\n  lifetime in events       ");
+    if (facts->lifetime_count > 0)
+        printf("median %s, 90%% %s, 99%% %s, longest %s; %s never freed\n",
+               count_of(lifetime_at(facts, 50), &texts[0]),
+               count_of(lifetime_at(facts, 90), &texts[1]),
+               count_of(lifetime_at(facts, 99), &texts[2]),
+               count_of(lifetime_at(facts, 100), &texts[3]),
+               count_of(facts->unfreed_count, &texts[4]));
+    else
+        printf("none of these requests is freed\n");
     printf("\n  size from                      requests           bytes\n");
     for (uint32_t i = 0; i < SIZE_CLASSES; i++)
         if (facts->sizes[i].count > 0)

@@ -321,10 +321,9 @@ static uint64_t recorded_capacity(const frag_recording *recording)
 /* A recording without settings is held against PyTorch's defaults, unless a policy was named: what
  * they were is looked for. */
 static bool resolve(const checking *state, const frag_policy_spec *spec,
-                    const frag_recording *recording, const frag_trace *trace,
-                    frag_policy_spec *resolved, frag_error *error)
+                    const frag_recording *recording, frag_policy_spec *resolved, frag_error *error)
 {
-    if (frag_arguments_has(state->arguments, "policy") || trace->stats.request_count == 0 ||
+    if (frag_arguments_has(state->arguments, "policy") ||
         frag_recording_get(recording, "torch.conf") != NULL)
         return frag_inputs_resolve(spec, recording, resolved, error);
     return frag_policy_spec_parse("pytorch", resolved, error);
@@ -334,7 +333,7 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
                        const frag_trace *trace, const frag_policy_spec *spec)
 {
     frag_policy_spec resolved;
-    if (!resolve(state, spec, recording, trace, &resolved, &task->error))
+    if (!resolve(state, spec, recording, &resolved, &task->error))
         return false;
     frag_verify_result result;
     uint64_t capacity = state->capacity_bytes != FRAG_UNLIMITED ? state->capacity_bytes
@@ -361,13 +360,18 @@ static bool check_observed(const frag_recording *recording, frag_error *error)
     static const frag_op observed[] = {FRAG_OP_SEGMENT_ALLOC, FRAG_OP_SEGMENT_FREE,
                                        FRAG_OP_SEGMENT_MAP, FRAG_OP_SEGMENT_UNMAP, FRAG_OP_OOM};
     uint64_t requests = 0;
+    bool has_observed = false;
     for (uint32_t t = 0; t < recording->trace_count; t++) {
-        requests += recording->traces[t].stats.op_counts[FRAG_OP_ALLOC];
+        const frag_trace_stats *stats = &recording->traces[t].stats;
+        requests += stats->op_counts[FRAG_OP_ALLOC];
         for (size_t i = 0; i < sizeof observed / sizeof observed[0]; i++)
-            if (recording->traces[t].stats.op_counts[observed[i]] > 0)
-                return true;
+            has_observed = has_observed || stats->op_counts[observed[i]] > 0;
     }
-    return requests == 0 ||
+    if (requests == 0 && frag_recording_get(recording, "torch.conf") == NULL)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "it holds no requests that a policy could be asked; there is nothing to "
+                         "verify");
+    return requests == 0 || has_observed ||
            frag_fail(error, FRAG_E_INPUT,
                      "it holds requests, but no segments that an allocator took for them; there is "
                      "nothing to verify");
