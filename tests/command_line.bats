@@ -267,8 +267,18 @@ fails() {
         done
         run -2 ./fraglab min-capacity "$BATS_TEST_TMPDIR/mine.zst" --policy pytorch -f -o "$BATS_TEST_TMPDIR/$place"
         run -2 ./fraglab explain "$BATS_TEST_TMPDIR/mine.zst" --capacity 1GiB -f -o "$BATS_TEST_TMPDIR/$place"
+        run -2 ./fraglab trace cut "$BATS_TEST_TMPDIR/mine.zst" --events 0..5 -f -o "$BATS_TEST_TMPDIR/$place"
+        run -2 ./fraglab trace convert "$BATS_TEST_TMPDIR/mine.zst" "$BATS_TEST_TMPDIR/$place" -f
     done
     cmp "$BATS_TEST_TMPDIR/mine.zst" traces/samples/pr193400.pickle.zst
+}
+
+@test "stdin is read once" {
+    for command in "run --policy pytorch" "trace check" "trace info" "verify" "tune"; do
+        # shellcheck disable=SC2086
+        fails 2 "'-' is named twice; stdin can be read once" $command - - <traces/samples/pr193400.pickle.zst
+    done
+    ./fraglab trace convert - - <traces/samples/pr193400.pickle.zst | ./fraglab trace check -
 }
 
 @test "a run without any row leaves an older output file as it was" {

@@ -327,6 +327,20 @@ static bool parse_options(frag_arguments *arguments, int argc, char **argv, frag
     return true;
 }
 
+/* Of two that read from a pipe each would get a part. */
+static bool check_stdin(const frag_arguments *arguments, frag_error *error)
+{
+    const frag_command *command = last_command(arguments);
+    bool is_read = false;
+    for (size_t i = 0; i < arguments->operand_count; i++) {
+        bool is_stdin = strcmp(arguments->operands[i], "-") == 0;
+        if (is_stdin && is_read && command->operand_max == UINT32_MAX && !command->takes_command)
+            return frag_fail(error, FRAG_E_USAGE, "'-' is named twice; stdin can be read once");
+        is_read = is_read || is_stdin;
+    }
+    return true;
+}
+
 bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag_error *error)
 {
     char path[96];
@@ -347,7 +361,7 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
     if (ok && arguments->operand_count < command->operand_min)
         ok = frag_fail(error, FRAG_E_USAGE, "%s is missing; see '%s --help'", command->operands,
                        path_text(arguments, path));
-    return ok;
+    return ok && check_stdin(arguments, error);
 }
 
 void frag_arguments_destroy(frag_arguments *arguments)

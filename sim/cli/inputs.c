@@ -239,19 +239,22 @@ bool frag_inputs_load(const char *path, frag_trace_format format, bool with_site
            frag_error_in(error, path);
 }
 
+bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error)
+{
+    struct stat from;
+    struct stat to;
+    if (path == NULL || stat(path, &to) != 0 || !S_ISREG(to.st_mode) || stat(input, &from) != 0 ||
+        from.st_dev != to.st_dev || from.st_ino != to.st_ino)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "this is an input, and would be lost; name another file");
+    return frag_error_in(error, path);
+}
+
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error)
 {
-    struct stat output;
-    if (path == NULL || stat(path, &output) != 0 || !S_ISREG(output.st_mode))
-        return true;
-    for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++) {
-        struct stat input;
-        if (stat(frag_arguments_operand(arguments, i), &input) != 0 ||
-            input.st_dev != output.st_dev || input.st_ino != output.st_ino)
-            continue;
-        frag_fail(error, FRAG_E_USAGE, "this is an input, and would be lost; name another file");
-        return frag_error_in(error, path);
-    }
+    for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
+        if (!frag_inputs_spare_one(frag_arguments_operand(arguments, i), path, error))
+            return false;
     return true;
 }
 

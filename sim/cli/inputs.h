@@ -102,7 +102,9 @@ const char *frag_inputs_recorded_by(const frag_recording *recording, char text[6
 bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
                       frag_recording *recording, frag_error *error);
 
-/* false when path names the same file as one of the inputs, with -f or without. */
+/* false when path (NULL: none) names the same file as the input, or as one of the operands, with -f
+ * or without. */
+bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error);
 bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error);
 
 /* Opens -o (default stdout), honouring -f. An input is never overwritten. */

@@ -3,6 +3,7 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
+#include "sim/cli/inputs.h"
 #include "sim/cli/trace_tools.h"
 #include "traces/cut.h"
 
@@ -111,7 +112,7 @@ static int run_cut(const frag_arguments *arguments)
         frag_fail(&error, FRAG_E_USAGE, "no output is named; add -o FILE (- is stdout)");
         return frag_report(&error);
     }
-    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
+    frag_output *output = frag_inputs_output(arguments, &error);
     if (output == NULL)
         return frag_report(&error);
     bool ok = frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,

@@ -8,6 +8,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
+#include "sim/cli/inputs.h"
 #include "sim/lifetimes.h"
 #include "traces/minimalloc_csv.h"
 
@@ -101,7 +102,9 @@ static int run_convert(const frag_arguments *arguments)
         frag_fail(&error, FRAG_E_USAGE, "no output is named; add OUT or -o FILE (- is stdout)");
         return frag_report(&error);
     }
-    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
+    frag_output *output = NULL;
+    if (frag_inputs_spare_one(frag_arguments_operand(arguments, 0), path, &error))
+        output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
     if (output == NULL)
         return frag_report(&error);
     if (!frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
