@@ -71,11 +71,12 @@ static void add_call(frag_text *out, const frag_oracle_call *call)
         frag_text_add(out, " at 0x%" PRIx64, call->address);
 }
 
-static void add_event(frag_text *out, const frag_trace *trace, uint64_t index)
+static void add_event(frag_text *out, const frag_trace *trace, uint64_t index, bool is_it)
 {
     char bytes[FRAG_BYTES_TEXT_MAX];
     const frag_event *event = &trace->events[index];
-    frag_text_add(out, "  %10" PRIu64 "  %s", index, frag_op_name((frag_op)event->op));
+    frag_text_add(out, "%c %10" PRIu64 "  %s", is_it ? '>' : ' ', index,
+                  frag_op_name((frag_op)event->op));
     if (event->op == FRAG_OP_ALLOC || frag_op_is_observed(event->op))
         frag_text_add(out, " %s (%" PRIu64 ")", frag_bytes_text(event->bytes, bytes), event->bytes);
     if (event->slot != FRAG_SLOT_NONE && (event->op == FRAG_OP_ALLOC || event->op == FRAG_OP_FREE))
@@ -159,7 +160,7 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
     frag_text_add(out, "\n");
     uint64_t first = found->event > 4 ? found->event - 4 : 0;
     for (uint64_t i = first; i < found->event + 4 && i < trace->event_count; i++)
-        add_event(out, trace, i);
+        add_event(out, trace, i, i == found->event);
     add_sides(out, found);
 }
 
