@@ -167,6 +167,20 @@ strip() {
     grep -v '^meta "\(torch\|golden\)' "$out/whole.txt" >"$out/stripped.txt"
 }
 
+@test "verify takes the policy that the log of a pool names" {
+    run ./fraglab verify tests/data/golden-peers/rmm-pool-*.zst tests/data/golden-peers/tf-bfc-*.zst
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "rmm-pool-"*" rmm-pool:"*": identical: "* ]]
+    [ "$(grep -vc ': identical: ' <<<"$output")" -eq 0 ]
+}
+
+@test "a recording cannot name a shared object as its policy" {
+    printf '# fraglab trace 1\nmeta "golden.policy" "./mine.so:x=1"\nsegment_alloc 2097152 addr=0x1000000\nalloc 0 512 addr=0x1000000\n' >"$out/named.txt"
+    run ./fraglab verify "$out/named.txt"
+    [ "$status" -eq 3 ]
+    [ "$output" = "fraglab: $out/named.txt: it names './mine.so:x=1' as its policy, which fraglab does not have; name one with --policy" ]
+}
+
 @test "verify says when there is nothing to verify" {
     printf '# fraglab trace 1\n' >"$out/empty.txt"
     printf '# fraglab trace 1\nalloc 0 5\n' >"$out/bare.txt"

@@ -189,6 +189,10 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                                  const frag_verify_result *result, const frag_policy_spec *spec)
 {
     const char *conf = frag_recording_get(recording, "torch.conf");
+    bool are_equal = result->first.room_recorded_bytes > 0 &&
+                     result->first.room_recorded_bytes == result->first.room_simulated_bytes;
+    if (spec->ops->prefer != NULL && are_equal)
+        return "of equal free blocks the library takes any; --against golden follows its choice";
     if (strcmp(spec->ops->name, "pytorch") != 0)
         return "the recording was made by another allocator, or by this one with other options";
     if (conf == NULL)
@@ -200,8 +204,7 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                "per_process_memory_fraction=F and --capacity";
     if (!spec->wants_recorded && (strlen(conf) > 0 || has_settings(spec)))
         return "the recording was made with other settings; try pytorch:recorded";
-    if (result->first.room_recorded_bytes > 0 &&
-        result->first.room_recorded_bytes == result->first.room_simulated_bytes)
+    if (are_equal)
         return "another version: which of two equal free blocks is taken changed with PyTorch 2.12 "
                "and 2.13";
     if (result->initial != FRAG_INITIAL_NONE)
@@ -319,15 +322,31 @@ static uint64_t recorded_capacity(const frag_recording *recording)
     return capacity;
 }
 
-/* A recording without settings is held against PyTorch's defaults, unless a policy was named: what
- * they were is looked for. */
+/* The name comes from the recording, which must not make us load a shared object. */
+static bool parse_named(const char *text, frag_policy_spec *spec, frag_error *error)
+{
+    char *name = frag_copy_text(text);
+    name[strcspn(name, ":")] = '\0';
+    bool is_ours = frag_policy_find(name) != NULL;
+    free(name);
+    if (!is_ours)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "it names '%s' as its policy, which fraglab does not have; name one with "
+                         "--policy",
+                         text);
+    return frag_policy_spec_parse(text, spec, error);
+}
+
+/* A recording without settings of PyTorch is held against the policy that it names, or against
+ * PyTorch's defaults, where what the settings were is looked for. */
 static bool resolve(const checking *state, const frag_policy_spec *spec,
                     const frag_recording *recording, frag_policy_spec *resolved, frag_error *error)
 {
     if (frag_arguments_has(state->arguments, "policy") ||
         frag_recording_get(recording, "torch.conf") != NULL)
         return frag_inputs_resolve(spec, recording, resolved, error);
-    return frag_policy_spec_parse("pytorch", resolved, error);
+    const char *named = frag_recording_get(recording, "golden.policy");
+    return parse_named(named != NULL ? named : "pytorch", resolved, error);
 }
 
 static bool verify_one(checking *state, job *task, const frag_recording *recording,
@@ -492,13 +511,11 @@ const frag_command frag_command_verify = {
     .operands = "TRACE...",
     .summary = "does the policy do what the recording did, event by event?",
     .description =
-        "Replays the requests of a recording on a device that answers as the recorded "
-        "one did, and compares every "
-        "address, every segment event and every OOM with what was recorded. Prints one "
-        "line if all is identical, "
-        "else the first difference, the events around it and the likely reason. The "
-        "policy is pytorch:recorded "
-        "unless others are named.\n\n"
+        "Replays the requests of a recording on a device that answers as the recorded one did, "
+        "and compares every address, every segment event and every OOM with what was recorded. "
+        "Prints one line if all is identical, else the first difference, the events around it, "
+        "what both sides hold after it and the likely reason. The policy is pytorch:recorded "
+        "unless others are named; the log of another framework's pool names its own.\n\n"
         "A snapshot holds neither the capacity nor a memory limit, though expandable segments "
         "depend on the one and garbage collection on the other; its release is known to a range; "
         "and old ones hold no settings. Values are looked for under which all is identical, and "
