@@ -353,6 +353,11 @@ static bool unknown_name(const char *name, frag_error *error)
     for (size_t i = 0; frag_policy_table[i] != NULL && count < 64; i++)
         names[count++] = frag_policy_table[i]->name;
     const char *nearest = frag_nearest_name(name, names, count);
+    if (strchr(name, ',') != NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "there is no policy '%s'; only names without options may be joined by "
+                         "commas: repeat --policy",
+                         name);
     if (nearest != NULL)
         return frag_fail(error, FRAG_E_USAGE, "there is no policy '%s'; did you mean '%s'?", name,
                          nearest);

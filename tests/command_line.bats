@@ -104,6 +104,8 @@ fails() {
 @test "an unknown policy names the nearest" {
     fails 2 "there is no policy 'bestfit'; did you mean 'best-fit'?" policies bestfit
     fails 2 "there is no policy 'something'; 'fraglab policies' lists them" policies something
+    fails 2 "--policy: there is no policy 'best-fit,tlsf'; only names without options may be joined by commas: repeat --policy" \
+        run traces/samples/pr193400.pickle.zst --policy best-fit,tlsf:sli=3
 }
 
 @test "of several failures the first gives the exit code of verify" {
@@ -271,6 +273,26 @@ fails() {
         run -2 ./fraglab trace convert "$BATS_TEST_TMPDIR/mine.zst" "$BATS_TEST_TMPDIR/$place" -f
     done
     cmp "$BATS_TEST_TMPDIR/mine.zst" traces/samples/pr193400.pickle.zst
+}
+
+@test "garbage collection without a limit to it is warned of" {
+    trace=traces/samples/pr193400.pickle.zst
+    for policy in pytorch:garbage_collection_threshold=0.5 pytorch:garbage_collection_threshold:0.5; do
+        ./fraglab run $trace --policy $policy 2>"$BATS_TEST_TMPDIR/err" >/dev/null
+        [ "$(cat "$BATS_TEST_TMPDIR/err")" = "fraglab: warning: pr193400.pickle.zst: $policy: garbage_collection_threshold does nothing without a memory limit; add per_process_memory_fraction=F and --capacity" ]
+        ./fraglab run -q $trace --policy $policy 2>"$BATS_TEST_TMPDIR/err" >/dev/null
+        [ ! -s "$BATS_TEST_TMPDIR/err" ]
+    done
+    ./fraglab run $trace --policy pytorch:garbage_collection_threshold=0.5,per_process_memory_fraction=0.9 --capacity 1GiB \
+        2>"$BATS_TEST_TMPDIR/err" >/dev/null
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+    ./fraglab run $trace --policy pytorch:garbage_collection_threshold=0 2>"$BATS_TEST_TMPDIR/err" >/dev/null
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+    # The limit may be the program's own.
+    printf '# fraglab trace 1\nlimit 800000000 ratio\nalloc 0 512\n' >"$BATS_TEST_TMPDIR/limit.txt"
+    ./fraglab run "$BATS_TEST_TMPDIR/limit.txt" --policy pytorch:garbage_collection_threshold=0.5 --capacity 1GiB \
+        2>"$BATS_TEST_TMPDIR/err" >/dev/null
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
 }
 
 @test "stdin is read once" {

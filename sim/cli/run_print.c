@@ -178,6 +178,32 @@ static void say_plan(const frag_run_state *state, const frag_row *row)
                  row->trace_name, row->label, plan->answer, peak, bound);
 }
 
+/* Was the option given, as a share above 0? */
+static bool is_set(const frag_policy_spec *spec, const char *key)
+{
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        if (strcmp(spec->ops->options[i].key, key) == 0)
+            return spec->values[i].is_given && spec->values[i].ratio > 0;
+    return false;
+}
+
+/* PyTorch collects only below a memory limit; without one the setting looks as if it were useless.
+ */
+static void warn_of_no_limit(const frag_run_state *state, const frag_run_job *task)
+{
+    const char *conf = frag_policy_spec_text(&task->spec, "conf");
+    bool collects = is_set(&task->spec, "garbage_collection_threshold") ||
+                    (conf != NULL && strstr(conf, "garbage_collection_threshold") != NULL);
+    if (strcmp(task->spec.ops->name, "pytorch") == 0 && collects &&
+        !is_set(&task->spec, "per_process_memory_fraction") &&
+        (conf == NULL || strstr(conf, "per_process_memory_fraction") == NULL) &&
+        task->trace->stats.op_counts[FRAG_OP_LIMIT] == 0)
+        frag_warn(state->arguments,
+                  "%s: %s: garbage_collection_threshold does nothing without a memory limit; add "
+                  "per_process_memory_fraction=F and --capacity",
+                  task->recording->name, task->spec.text);
+}
+
 void frag_run_print_rows(frag_run_state *state, size_t count, FILE *stream)
 {
     frag_row *rows = frag_alloc(count, sizeof *rows);
@@ -196,6 +222,9 @@ void frag_run_print_rows(frag_run_state *state, size_t count, FILE *stream)
         print_data(state, stream, rows, done);
     fflush(stream);
     state->row_count += done;
+    for (size_t i = 0; i < count; i++)
+        if (state->jobs[i].is_ok)
+            warn_of_no_limit(state, &state->jobs[i]);
     for (size_t i = 0; i < done; i++) {
         say_plan(state, &rows[i]);
         if (rows[i].result->replay.oom.message[0] != '\0')
