@@ -71,11 +71,11 @@ static void add_call(frag_text *out, const frag_oracle_call *call)
         frag_text_add(out, " at 0x%" PRIx64, call->address);
 }
 
-static void add_event(frag_text *out, const frag_trace *trace, uint64_t index, bool is_it)
+static void add_event(frag_text *out, const frag_trace *trace, uint64_t index, bool is_marked)
 {
     char bytes[FRAG_BYTES_TEXT_MAX];
     const frag_event *event = &trace->events[index];
-    frag_text_add(out, "%c %10" PRIu64 "  %s", is_it ? '>' : ' ', index,
+    frag_text_add(out, "%c %10" PRIu64 "  %s", is_marked ? '>' : ' ', index,
                   frag_op_name((frag_op)event->op));
     if (event->op == FRAG_OP_ALLOC || frag_op_is_observed(event->op))
         frag_text_add(out, " %s (%" PRIu64 ")", frag_bytes_text(event->bytes, bytes), event->bytes);

@@ -257,17 +257,16 @@ static void add_settings(trials *all, const frag_trace *trace, const frag_policy
 
 /* false: the setting cannot be had, in this release or beside the others. */
 static bool try_setting(inference *search, const frag_policy_spec *base, const trial *item,
-                        uint64_t capacity, frag_policy_spec *spec)
+                        uint64_t capacity)
 {
+    frag_policy_spec spec;
     frag_error ignored = {0};
-    frag_policy_spec_copy(base, spec);
-    if (!frag_policy_spec_set(spec, item->key, item->value, &ignored) ||
-        !frag_verify(search->recording, search->trace, spec->ops, spec->values, capacity, false,
-                     search->result, &ignored)) {
-        frag_policy_spec_destroy(spec);
-        return false;
-    }
-    return true;
+    frag_policy_spec_copy(base, &spec);
+    bool ok = frag_policy_spec_set(&spec, item->key, item->value, &ignored) &&
+              frag_verify(search->recording, search->trace, spec.ops, spec.values, capacity, false,
+                          search->result, &ignored);
+    frag_policy_spec_destroy(&spec);
+    return ok;
 }
 
 static void take_setting(inference *search, const char *key, const char *value)
@@ -311,11 +310,9 @@ static const trial *find_better(inference *search, const frag_policy_spec *base,
 {
     const trial *best = NULL;
     for (uint32_t i = 0; i < all->count && !frag_is_interrupted(); i++) {
-        frag_policy_spec spec;
         if (value_of(base, all->items[i].key)->is_given ||
-            !try_setting(search, base, &all->items[i], capacity, &spec))
+            !try_setting(search, base, &all->items[i], capacity))
             continue;
-        frag_policy_spec_destroy(&spec);
         if (search->result->is_identical)
             return &all->items[i];
         if (search->result->first.event > longest) {
@@ -326,8 +323,8 @@ static const trial *find_better(inference *search, const frag_policy_spec *base,
     return best;
 }
 
-/* Setting after setting. */
-static bool find_settings(inference *search, uint64_t capacity)
+/* Setting after setting, from what the policy did without any. */
+static bool find_settings(inference *search, uint64_t capacity, const frag_verify_result *before)
 {
     trials all = {.count = 0};
     frag_policy_spec spec;
@@ -337,8 +334,9 @@ static bool find_settings(inference *search, uint64_t capacity)
         add_settings(&all, search->trace, search->spec);
         see_expandable(search, &spec);
     }
-    uint64_t longest = 0;
-    bool is_found = is_enough(search, &spec, capacity, &longest);
+    uint64_t longest = before->first.event;
+    bool is_found =
+        search->inferred->settings[0] != '\0' && is_enough(search, &spec, capacity, &longest);
     for (uint32_t round = 0; round < ROUNDS_MAX && !is_found; round++) {
         const trial *better = find_better(search, &spec, &all, capacity, longest);
         frag_error ignored = {0};
@@ -359,7 +357,8 @@ bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
     inference search = {recording, trace, spec, result, inferred};
     frag_verify_result before = *result;
     if ((capacity_bytes == FRAG_UNLIMITED && find_capacity(&search)) ||
-        (strcmp(spec->ops->name, "pytorch") == 0 && find_settings(&search, capacity_bytes)))
+        (strcmp(spec->ops->name, "pytorch") == 0 &&
+         find_settings(&search, capacity_bytes, &before)))
         return true;
     *result = before;
     *inferred = (frag_inferred){.capacity_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED};
