@@ -336,6 +336,7 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
 POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
 
+# Documentation is installed as it lies here, so that links from one page to another hold.
 install: fraglab
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
@@ -351,7 +352,6 @@ install: fraglab
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
-	# As they lie here, so that links from one to another hold.
 	for file in README.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
 	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
