@@ -75,22 +75,31 @@ static bool fill_raw(frag_input *input, frag_error *error)
     return true;
 }
 
+/* What is not compressed begins in the window, where it is to be. */
 static frag_input *start(frag_input *input, frag_error *error)
 {
-    input->raw = frag_alloc(RAW_BYTES, 1);
+    /* Not set to zero, which would cost more than reading a small file. */
     input->window_capacity = WINDOW_BYTES;
-    input->window = frag_alloc(input->window_capacity, 1);
+    input->window = frag_realloc(NULL, input->window_capacity, 1);
     /* Four bytes tell the codec; a pipe may deliver them one by one. */
-    while (input->raw_end < 4 && !input->is_raw_at_end)
-        if (!fill_raw(input, error)) {
+    size_t got = 1;
+    while (input->window_end < 4 && got > 0) {
+        if (!read_raw(input, input->window + input->window_end, RAW_BYTES - input->window_end, &got,
+                      error)) {
             frag_error_in(error, input->name);
             frag_input_close(input);
             return NULL;
         }
-    input->is_raw_at_end = false;
-    frag_codec codec = frag_codec_detect(input->raw, input->raw_end);
-    if (codec != FRAG_CODEC_PLAIN)
-        input->decoder = frag_decoder_create(codec);
+        input->window_end += got;
+    }
+    frag_codec codec = frag_codec_detect(input->window, input->window_end);
+    if (codec == FRAG_CODEC_PLAIN)
+        return input;
+    input->decoder = frag_decoder_create(codec);
+    input->raw = frag_realloc(NULL, RAW_BYTES, 1);
+    input->raw_end = input->window_end;
+    memcpy(input->raw, input->window, input->raw_end);
+    input->window_end = 0;
     return input;
 }
 
@@ -156,14 +165,9 @@ static bool fill_window(frag_input *input, bool *grew, frag_error *error)
     size_t room = input->window_capacity - input->window_end;
     *grew = false;
     if (input->decoder == NULL) {
-        size_t got = input->raw_end - input->raw_start;
-        if (got > 0) {
-            got = got < room ? got : room;
-            memcpy(out, input->raw + input->raw_start, got);
-            input->raw_start += got;
-        } else if (!read_raw(input, out, room, &got, error)) {
+        size_t got = 0;
+        if (!read_raw(input, out, room, &got, error))
             return false;
-        }
         input->window_end += got;
         *grew = got > 0;
         return true;
