@@ -3,16 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
 /* Slots may be numbered as a person likes, but not so sparsely that the slot tables of a small file
  * take much memory. */
 #define SLOT_SLACK 65536
+#define SLOTS_AT_FIRST 1024
 
-/* What is known of a slot while the events go by: its bytes, and whether it is taken. */
-#define SLOT_LIVE ((uint64_t)1 << 63)
-#define SLOT_WAITING ((uint64_t)1 << 62)
-#define SLOT_BYTES FRAG_REQUEST_BYTES_MAX
+/* What is known of a slot while the events go by: 0, it is free; the bytes of its live block; or
+ * this.
+ */
+#define SLOT_WAITING ((uint64_t)1 << 63)
 
 /* More than any program can ask for; keeps every sum far from wrapping around. */
 #define TOTAL_BYTES_MAX ((uint64_t)1 << 62)
@@ -104,11 +106,14 @@ bool frag_recording_is_problem(const frag_recording *recording)
 }
 
 /* ---- checking and measuring, in one pass over the events */
-typedef struct scan_state {
+typedef struct frag_trace_scan {
     const frag_recording *recording;
     const frag_trace *trace;
-    frag_trace_stats *stats;
+    frag_trace_stats stats;
     frag_error *error;
+    uint64_t next; /* event */
+    bool is_after_prologue;
+    bool has_failed;
     uint64_t *slots;
     uint32_t slot_count;
     size_t slot_capacity;
@@ -116,10 +121,10 @@ typedef struct scan_state {
     uint64_t total_bytes; /* of all allocs */
     uint64_t taken_count; /* slots live or waiting */
     uint64_t observed_bytes;
-} scan_state;
+} frag_trace_scan;
 
-static bool fail_event(const scan_state *scan, uint64_t index, const char *problem, uint64_t found,
-                       const char *remedy)
+static bool fail_event(const frag_trace_scan *scan, uint64_t index, const char *problem,
+                       uint64_t found, const char *remedy)
 {
     const frag_event *event = &scan->trace->events[index];
     return frag_fail(scan->error, FRAG_E_INPUT, "event %llu of device %u (%s) %s %llu; %s",
@@ -129,7 +134,7 @@ static bool fail_event(const scan_state *scan, uint64_t index, const char *probl
 }
 
 /* Makes room for a slot that is used for the first time. */
-static bool grow_slots(scan_state *scan, uint64_t index, uint32_t slot)
+static bool grow_slots(frag_trace_scan *scan, uint64_t index, uint32_t slot)
 {
     if (slot == FRAG_SLOT_NONE || slot > index + SLOT_SLACK)
         return fail_event(scan, index, "uses slot", slot,
@@ -144,10 +149,23 @@ static bool grow_slots(scan_state *scan, uint64_t index, uint32_t slot)
     return true;
 }
 
-static bool scan_alloc(scan_state *scan, uint64_t index)
+/* Slots below this may be used for the first time without a look at anything but their state, which
+ * is there and zero. */
+static uint32_t fresh_slot_limit(const frag_trace_scan *scan)
+{
+    uint32_t dense = scan->slot_count > SLOT_SLACK ? scan->slot_count : SLOT_SLACK;
+    return scan->slot_capacity < dense ? (uint32_t)scan->slot_capacity : dense;
+}
+
+static bool is_live(uint64_t state)
+{
+    return state != 0 && state != SLOT_WAITING;
+}
+
+static bool scan_alloc(frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
-    frag_trace_stats *stats = scan->stats;
+    frag_trace_stats *stats = &scan->stats;
     bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
     if (event->bytes - 1 >= FRAG_REQUEST_BYTES_MAX)
         return fail_event(scan, index, "asks for bytes:", event->bytes, "expected 1 to 2^56 - 1");
@@ -173,7 +191,7 @@ static bool scan_alloc(scan_state *scan, uint64_t index)
     if (scan->slots[event->slot] != 0)
         return fail_event(scan, index, "takes slot", event->slot,
                           "which is still in use; expected a free one");
-    scan->slots[event->slot] = SLOT_LIVE | event->bytes;
+    scan->slots[event->slot] = event->bytes;
     scan->requested_bytes += event->bytes;
     scan->taken_count++;
     if (is_initial) {
@@ -189,11 +207,11 @@ static bool scan_alloc(scan_state *scan, uint64_t index)
     return true;
 }
 
-static bool scan_free(scan_state *scan, uint64_t index)
+static bool scan_free(frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     uint64_t state = event->slot < scan->slot_count ? scan->slots[event->slot] : 0;
-    if ((state & SLOT_LIVE) == 0)
+    if (!is_live(state))
         return fail_event(scan, index, "releases slot", event->slot,
                           state == 0 ? "which is not in use; expected an alloc before it"
                                      : "which was released before and waits for its complete");
@@ -207,14 +225,14 @@ static bool scan_free(scan_state *scan, uint64_t index)
         scan->slots[event->slot] = 0;
         scan->taken_count--;
     }
-    scan->requested_bytes -= state & SLOT_BYTES;
+    scan->requested_bytes -= state;
     return true;
 }
 
-static bool scan_complete(scan_state *scan, uint64_t index)
+static bool scan_complete(frag_trace_scan *scan, uint64_t index)
 {
     uint32_t slot = scan->trace->events[index].slot;
-    if (slot >= scan->slot_count || (scan->slots[slot] & SLOT_WAITING) == 0)
+    if (slot >= scan->slot_count || scan->slots[slot] != SLOT_WAITING)
         return fail_event(scan, index, "completes slot", slot,
                           "which has no deferred free; expected one before it");
     scan->slots[slot] = 0;
@@ -222,7 +240,7 @@ static bool scan_complete(scan_state *scan, uint64_t index)
     return true;
 }
 
-static bool scan_segment(scan_state *scan, uint64_t index)
+static bool scan_segment(frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     if (event->bytes > FRAG_REQUEST_BYTES_MAX)
@@ -232,8 +250,8 @@ static bool scan_segment(scan_state *scan, uint64_t index)
         if (scan->observed_bytes > TOTAL_BYTES_MAX)
             return fail_event(scan, index, "brings the segments held to", scan->observed_bytes,
                               "expected at most 2^62 bytes");
-        if (scan->observed_bytes > scan->stats->observed_reserved_peak_bytes)
-            scan->stats->observed_reserved_peak_bytes = scan->observed_bytes;
+        if (scan->observed_bytes > scan->stats.observed_reserved_peak_bytes)
+            scan->stats.observed_reserved_peak_bytes = scan->observed_bytes;
     } else {
         /* A recording may begin after the segment was made: what is not known cannot be given back.
          */
@@ -244,12 +262,12 @@ static bool scan_segment(scan_state *scan, uint64_t index)
 }
 
 /* Everything that is neither alloc nor free. */
-static bool scan_rare(scan_state *scan, uint64_t index)
+static bool scan_rare(frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     switch ((frag_op)event->op) {
     case FRAG_OP_USE:
-        if (event->slot >= scan->slot_count || (scan->slots[event->slot] & SLOT_LIVE) == 0)
+        if (event->slot >= scan->slot_count || !is_live(scan->slots[event->slot]))
             return fail_event(scan, index, "uses slot", event->slot,
                               "which is not live; expected an alloc before it");
         return true;
@@ -304,7 +322,7 @@ static bool scan_rare(scan_state *scan, uint64_t index)
 }
 
 /* What an op does not have is 0, so that equal traces have equal bytes. */
-static bool check_unused(const scan_state *scan, uint64_t index)
+static bool check_unused(const frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     if (!frag_op_has_slot(event->op) && event->slot != 0)
@@ -316,7 +334,7 @@ static bool check_unused(const scan_state *scan, uint64_t index)
 }
 
 /* Any one event, with all checks. */
-static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
+static bool scan_event(frag_trace_scan *scan, uint64_t index)
 {
     const frag_trace *trace = scan->trace;
     const frag_event *event = &trace->events[index];
@@ -333,11 +351,11 @@ static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
         return fail_event(scan, index, "names stream", event->stream,
                           "which is not in the table of streams");
     bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
-    if (is_initial && !*is_prologue)
+    if (is_initial && scan->is_after_prologue)
         return fail_event(scan, index, "is INITIAL after the prologue: flags", event->flags,
                           "expected all INITIAL events before any other");
-    *is_prologue = is_initial;
-    scan->stats->op_counts[op]++;
+    scan->is_after_prologue = !is_initial;
+    scan->stats.op_counts[op]++;
     if (op > FRAG_OP_FREE && !check_unused(scan, index))
         return false;
     return op == FRAG_OP_ALLOC  ? scan_alloc(scan, index)
@@ -346,86 +364,151 @@ static bool scan_event(scan_state *scan, uint64_t index, bool *is_prologue)
 }
 
 /* Goes over plain allocs and frees, which nearly all events are, and stops in front of anything
- * else: everything it needs stays in registers. Returns the index where it stopped. */
-static uint64_t scan_plain(scan_state *scan, uint64_t index)
+ * else. Which of the two comes next no processor can guess, so nothing here asks: whatever is wrong
+ * leaves a bit, and these are looked at once at the end. false: something was, so that nothing this
+ * scan knows can be relied on. A function of its own, so that all it needs stays in registers. */
+static FRAG_NOINLINE bool scan_plain(frag_trace_scan *scan, uint64_t event_count)
 {
-    const frag_event *events = scan->trace->events;
-    uint64_t event_count = scan->trace->event_count;
-    uint32_t stream_count = scan->trace->stream_count > 0 ? scan->trace->stream_count : 1;
+    const frag_event *start = scan->trace->events + scan->next;
+    const frag_event *end = scan->trace->events + event_count;
+    const frag_event *event = start;
+    const frag_event *peak_event = NULL;
+    uint64_t stream_last = scan->trace->stream_count > 0 ? scan->trace->stream_count - 1 : 0;
     uint64_t *slots = scan->slots;
     uint32_t slot_count = scan->slot_count;
+    uint32_t slot_limit = fresh_slot_limit(scan);
     uint64_t requested = scan->requested_bytes;
     uint64_t total = scan->total_bytes;
     uint64_t taken = scan->taken_count;
-    uint64_t peak = scan->stats->peak_requested_bytes;
-    uint64_t peak_event = scan->stats->peak_requested_event;
-    uint64_t taken_max = scan->stats->live_count_max;
-    uint64_t alloc_count = 0;
-    uint64_t start = index;
-    for (; index < event_count; index++) {
-        frag_event event = events[index];
-        if (event.op > FRAG_OP_FREE || event.flags != 0 || event.stream >= stream_count ||
-            event.slot >= slot_count)
+    uint64_t peak = scan->stats.peak_requested_bytes;
+    uint64_t taken_max = scan->stats.live_count_max;
+    uint64_t wrong_top = 0;      /* bit 63 of what must be positive */
+    uint64_t wrong_requests = 0; /* bits from 56 on: no request has them, nor one less */
+    uint64_t wrong_states = 0;   /* SLOT_WAITING and what a sum may not come to */
+    for (; event < end; event++) {
+        uint32_t slot = event->slot;
+        uint64_t is_free = event->op;
+        if (FRAG_UNLIKELY((is_free >> 1 | event->flags) != 0))
             break;
-        uint64_t state = slots[event.slot];
-        if (event.op == FRAG_OP_ALLOC) {
-            if (event.bytes - 1 >= FRAG_REQUEST_BYTES_MAX || state != 0 ||
-                total + event.bytes > TOTAL_BYTES_MAX)
+        if (FRAG_UNLIKELY(slot >= slot_count)) {
+            if (slot >= slot_limit)
                 break;
-            slots[event.slot] = SLOT_LIVE | event.bytes;
-            total += event.bytes;
-            requested += event.bytes;
-            peak_event = requested > peak ? index : peak_event;
-            peak = requested > peak ? requested : peak;
-            taken++;
-            taken_max = taken > taken_max ? taken : taken_max;
-            alloc_count++;
-        } else {
-            if ((state & SLOT_LIVE) == 0)
-                break;
-            slots[event.slot] = 0;
-            requested -= state & SLOT_BYTES;
-            taken--;
+            slot_count = slot + 1;
         }
+        uint64_t if_alloc = is_free - 1; /* all bits of an alloc, none of a free */
+        uint64_t asked = event->bytes & if_alloc;
+        uint64_t state = slots[slot];
+        slots[slot] = asked;
+        total += asked;
+        requested += asked - state;
+        taken -= if_alloc | 1;
+        wrong_top |= stream_last - event->stream;
+        wrong_top |= (state - 1) ^ if_alloc; /* free before an alloc, live before a free */
+        wrong_requests |= asked | ((event->bytes - 1) & if_alloc);
+        wrong_states |= state | total;
+        if (FRAG_UNLIKELY(requested > peak)) {
+            peak = requested;
+            peak_event = event;
+        }
+        if (FRAG_UNLIKELY(taken > taken_max))
+            taken_max = taken;
     }
-    frag_trace_stats *stats = scan->stats;
+    frag_trace_stats *stats = &scan->stats;
+    uint64_t count = (uint64_t)(event - start);
+    uint64_t alloc_count = (count + taken - scan->taken_count) / 2;
     stats->op_counts[FRAG_OP_ALLOC] += alloc_count;
-    stats->op_counts[FRAG_OP_FREE] += index - start - alloc_count;
+    stats->op_counts[FRAG_OP_FREE] += count - alloc_count;
     stats->request_count += alloc_count;
     stats->requested_bytes_total += total - scan->total_bytes;
     stats->peak_requested_bytes = peak;
-    stats->peak_requested_event = peak_event;
+    if (peak_event != NULL)
+        stats->peak_requested_event = scan->next + (uint64_t)(peak_event - start);
     stats->live_count_max = taken_max;
+    scan->slot_count = slot_count;
     scan->requested_bytes = requested;
     scan->total_bytes = total;
     scan->taken_count = taken;
-    return index;
+    scan->next += count;
+    scan->is_after_prologue = scan->is_after_prologue || count > 0;
+    return wrong_top >> 63 == 0 && wrong_requests >> 56 == 0 &&
+           (wrong_states & (SLOT_WAITING | TOTAL_BYTES_MAX)) == 0;
 }
 
-static bool scan_events(scan_state *scan)
+/* false: an event does not pass, and the error is told. */
+static bool scan_events_one_by_one(frag_trace_scan *scan, uint64_t event_count)
 {
-    bool is_prologue = true;
-    uint64_t index = 0;
-    while (index < scan->trace->event_count) {
-        uint64_t stop = scan_plain(scan, index);
-        is_prologue = is_prologue && stop == index;
-        index = stop;
-        if (index < scan->trace->event_count && !scan_event(scan, index++, &is_prologue))
+    while (scan->next < event_count)
+        if (!scan_event(scan, scan->next++))
+            return false;
+    return true;
+}
+
+/* false: some event may not pass; which one, the slow way tells. */
+static bool scan_events(frag_trace_scan *scan, uint64_t event_count)
+{
+    while (scan->next < event_count) {
+        if (!scan_plain(scan, event_count))
+            return false;
+        if (scan->next < event_count && !scan_event(scan, scan->next++))
             return false;
     }
     return true;
 }
 
-static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
-                       frag_trace_stats *stats, uint32_t *slot_count, frag_error *error)
+static void scan_begin(frag_trace_scan *scan)
 {
-    *stats = (frag_trace_stats){0};
-    scan_state scan = {.recording = recording, .trace = trace, .stats = stats, .error = error};
-    bool ok = scan_events(&scan);
-    stats->end_requested_bytes = scan.requested_bytes;
-    stats->observed_reserved_end_bytes = scan.observed_bytes;
-    *slot_count = scan.slot_count;
-    free(scan.slots);
+    free(scan->slots);
+    *scan = (frag_trace_scan){0};
+    scan->slots = frag_grow(NULL, &scan->slot_capacity, SLOTS_AT_FIRST, sizeof *scan->slots);
+    memset(scan->slots, 0, scan->slot_capacity * sizeof *scan->slots);
+}
+
+frag_trace_scan *frag_trace_scan_create(void)
+{
+    frag_trace_scan *scan = frag_alloc(1, sizeof *scan);
+    scan_begin(scan);
+    return scan;
+}
+
+void frag_trace_scan_to(frag_trace_scan *scan, const frag_recording *recording,
+                        const frag_trace *trace, uint64_t event_count)
+{
+    frag_error ignored = {0};
+    scan->recording = recording;
+    scan->trace = trace;
+    scan->error = &ignored;
+    scan->has_failed = scan->has_failed || !scan_events(scan, event_count);
+    scan->error = NULL;
+}
+
+void frag_trace_scan_destroy(frag_trace_scan *scan)
+{
+    if (scan == NULL)
+        return;
+    free(scan->slots);
+    free(scan);
+}
+
+static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
+                       frag_trace_scan *before, frag_trace_stats *stats, uint32_t *slot_count,
+                       frag_error *error)
+{
+    frag_trace_scan own = {0};
+    frag_trace_scan *scan = before != NULL ? before : &own;
+    if (before == NULL)
+        scan_begin(scan);
+    frag_trace_scan_to(scan, recording, trace, trace->event_count);
+    if (scan->has_failed)
+        scan_begin(scan);
+    scan->recording = recording;
+    scan->trace = trace;
+    scan->error = error;
+    bool ok = scan_events_one_by_one(scan, trace->event_count);
+    scan->stats.end_requested_bytes = scan->requested_bytes;
+    scan->stats.observed_reserved_end_bytes = scan->observed_bytes;
+    *stats = scan->stats;
+    *slot_count = scan->slot_count;
+    free(own.slots);
     if (!ok || trace->times_ns == NULL)
         return ok;
     for (uint64_t i = 0; i < trace->event_count && stats->time_first_ns == 0; i++)
@@ -541,13 +624,14 @@ static bool check_recording(const frag_recording *recording, frag_error *error)
 }
 
 static bool check_all(const frag_recording *recording, const frag_trace *trace,
-                      frag_trace_stats *stats, uint32_t *slot_count, frag_error *error)
+                      frag_trace_scan *scan, frag_trace_stats *stats, uint32_t *slot_count,
+                      frag_error *error)
 {
     if (trace->stream_count > FRAG_STREAM_ALL)
         return frag_fail(error, FRAG_E_INPUT, "device %u has %u streams; expected at most 65535",
                          trace->device, trace->stream_count);
     return check_recording(recording, error) && check_distinct(trace, error) &&
-           scan_trace(recording, trace, stats, slot_count, error) &&
+           scan_trace(recording, trace, scan, stats, slot_count, error) &&
            check_ids(trace, trace->sites, recording->site_count, "call site", error) &&
            check_ids(trace, trace->pools, trace->pool_count, "pool", error) &&
            check_ids(trace, trace->notes, recording->strings.count, "string", error) &&
@@ -558,7 +642,7 @@ bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, 
 {
     frag_trace_stats stats;
     uint32_t slot_count = 0;
-    if (!check_all(recording, trace, &stats, &slot_count, error))
+    if (!check_all(recording, trace, NULL, &stats, &slot_count, error))
         return false;
     if (trace->slot_count != 0 && slot_count > trace->slot_count)
         return frag_fail(error, FRAG_E_INPUT,
@@ -567,16 +651,17 @@ bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, 
     return true;
 }
 
-bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_error *error)
+bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_trace_scan *scan,
+                       frag_error *error)
 {
-    return check_all(recording, trace, &trace->stats, &trace->slot_count, error);
+    return check_all(recording, trace, scan, &trace->stats, &trace->slot_count, error);
 }
 
 void frag_trace_measure(frag_trace *trace)
 {
     /* Strings are not known here and were checked before: any id will do. */
     frag_recording any = {.strings = {.count = UINT32_MAX}};
-    bool ok = scan_trace(&any, trace, &trace->stats, &trace->slot_count, NULL);
+    bool ok = scan_trace(&any, trace, NULL, &trace->stats, &trace->slot_count, NULL);
     FRAG_ASSERT(ok);
 }
 

@@ -180,8 +180,20 @@ bool frag_recording_is_problem(const frag_recording *recording);
  * sizes. On failure the sentence names the event. */
 bool frag_trace_check(const frag_recording *recording, const frag_trace *trace, frag_error *error);
 
-/* frag_trace_check and frag_trace_measure in one pass: what readers of large files use. */
-bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_error *error);
+/* Looks at events while their reader still has them in the nearest cache. It reports nothing: at an
+ * event that does not pass (yet: a table may be missing) it stops, for frag_trace_accept to judge.
+ */
+typedef struct frag_trace_scan frag_trace_scan;
+frag_trace_scan *frag_trace_scan_create(void);
+/* Goes on to the event before event_count; those before it are there to stay. */
+void frag_trace_scan_to(frag_trace_scan *scan, const frag_recording *recording,
+                        const frag_trace *trace, uint64_t event_count);
+void frag_trace_scan_destroy(frag_trace_scan *scan);
+
+/* frag_trace_check and frag_trace_measure in one pass: what readers of large files use. scan is
+ * NULL or has gone over some of the events, or all. */
+bool frag_trace_accept(const frag_recording *recording, frag_trace *trace, frag_trace_scan *scan,
+                       frag_error *error);
 
 /* Fills stats and slot_count from the events of a checked trace. */
 void frag_trace_measure(frag_trace *trace);

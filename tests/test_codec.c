@@ -45,15 +45,17 @@ static void a_piece_comes_back_as_it_was(void **state)
     static unsigned char back[50000];
     unsigned char *packed = NULL;
     size_t count = compressed_sample(&packed, plain, sizeof plain);
+    frag_unpacker *unpacker = frag_unpacker_create();
     frag_error error = {.code = FRAG_E_NONE};
     assert_true(count < sizeof plain);
-    assert_true(frag_decompress(back, sizeof back, packed, count, &error));
+    assert_true(frag_decompress(unpacker, back, sizeof back, packed, count, &error));
     assert_memory_equal(plain, back, sizeof plain);
     unsigned char *again = NULL;
     assert_int_equal(compressed_sample(&again, plain, sizeof plain), count);
     assert_memory_equal(packed, again, count);
     free(packed);
     free(again);
+    frag_unpacker_destroy(unpacker);
 }
 
 static void a_piece_of_another_size_or_damaged_is_refused(void **state)
@@ -63,14 +65,19 @@ static void a_piece_of_another_size_or_damaged_is_refused(void **state)
     static unsigned char back[6000];
     unsigned char *packed = NULL;
     size_t count = compressed_sample(&packed, plain, sizeof plain);
+    frag_unpacker *unpacker = frag_unpacker_create();
     frag_error error = {.code = FRAG_E_NONE};
-    assert_false(frag_decompress(back, sizeof plain + 1, packed, count, &error));
+    assert_false(frag_decompress(unpacker, back, sizeof plain + 1, packed, count, &error));
     assert_int_equal(error.code, FRAG_E_INPUT);
-    assert_false(frag_decompress(back, sizeof plain - 1, packed, count, &error));
+    assert_false(frag_decompress(unpacker, back, sizeof plain - 1, packed, count, &error));
     for (size_t cut = 0; cut < count; cut++)
-        assert_false(frag_decompress(back, sizeof plain, packed, cut, &error));
+        assert_false(frag_decompress(unpacker, back, sizeof plain, packed, cut, &error));
     packed[0] ^= 1;
-    assert_false(frag_decompress(back, sizeof plain, packed, count, &error));
+    assert_false(frag_decompress(unpacker, back, sizeof plain, packed, count, &error));
+    packed[0] ^= 1;
+    assert_true(frag_decompress(unpacker, back, sizeof plain, packed, count, &error));
+    assert_memory_equal(plain, back, sizeof plain);
+    frag_unpacker_destroy(unpacker);
     free(packed);
 }
 

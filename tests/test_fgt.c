@@ -102,6 +102,36 @@ static void keeps_traces_of_many_chunks(void **state)
     frag_recording_destroy(&again);
 }
 
+/* As people and other programs number slots: not the one that was given back last. */
+static void keeps_slots_that_nobody_foresees(void **state)
+{
+    (void)state;
+    enum { SLOTS = 3000 };
+    static bool is_taken[SLOTS];
+    frag_recording recording = {0};
+    frag_recording again;
+    frag_error error = {0};
+    frag_builder *builder = frag_builder_create(&recording);
+    uint64_t random = 1;
+    for (uint32_t i = 0; i < 150000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint32_t slot = (uint32_t)(random >> 33) % SLOTS;
+        frag_builder_add(builder,
+                         &(frag_build_event){.op = is_taken[slot] ? FRAG_OP_FREE : FRAG_OP_ALLOC,
+                                             .slot = slot,
+                                             .bytes = is_taken[slot] ? i % 3 : 1 + i % 7});
+        is_taken[slot] = !is_taken[slot];
+    }
+    assert_true(frag_builder_finish(builder, "sample", &error));
+    size_t bytes = 0;
+    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    assert_true(sample_load(file, bytes, true, &again, &error));
+    assert_true(same_recording(&recording, &again));
+    free(file);
+    frag_recording_destroy(&recording);
+    frag_recording_destroy(&again);
+}
+
 static void keeps_a_trace_of_many_equal_events(void **state)
 {
     (void)state;
@@ -147,6 +177,200 @@ static size_t section_at(const char *file, size_t number)
     return at;
 }
 
+/* Tables that follow the events they are for, so that these cannot be judged as they come. */
+static void reads_tables_wherever_they_are(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording again;
+    frag_error error = {0};
+    sample_recording(&recording);
+    size_t bytes = 0;
+    char *file = sample_written(&recording, frag_fgt_write, &bytes);
+    size_t tables = section_at(file, 2);
+    size_t events = tables;
+    for (size_t number = 2; file[events] != FRAG_FGT_EVENTS; number++)
+        events = section_at(file, number + 1);
+    size_t end = bytes - FRAG_FGT_SECTION_BYTES;
+    char *turned = frag_alloc(bytes, 1);
+    memcpy(turned, file, tables);
+    memcpy(turned + tables, file + events, end - events);
+    memcpy(turned + tables + (end - events), file + tables, events - tables);
+    memcpy(turned + end, file + end, FRAG_FGT_SECTION_BYTES);
+    assert_true(sample_load(turned, bytes, true, &again, &error));
+    assert_true(same_recording(&recording, &again));
+    free(turned);
+    free(file);
+    frag_recording_destroy(&recording);
+    frag_recording_destroy(&again);
+}
+
+/* The same sample, written when that was the only version. */
+static void reads_files_of_version_1(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_recording old;
+    frag_recording lean;
+    frag_error error = {0};
+    frag_findings findings = {0};
+    const frag_load_options all = {.with_columns = true, .with_sites = true};
+    const frag_load_options some = {0};
+    const char *path = "tests/corpus/fgt/version-1.fgt";
+    sample_recording(&recording);
+    assert_true(frag_recording_load(path, &all, &old, &findings, &error));
+    assert_true(same_recording(&recording, &old));
+    assert_true(frag_recording_load(path, &some, &lean, &findings, &error));
+    assert_string_equal(lean.traces[1].digest, recording.traces[1].digest);
+    assert_memory_equal(lean.traces[1].events, recording.traces[1].events,
+                        recording.traces[1].event_count * sizeof *recording.traces[1].events);
+    assert_memory_equal(lean.traces[1].block_bytes, recording.traces[1].block_bytes,
+                        recording.traces[1].event_count * 8);
+    frag_recording_destroy(&recording);
+    frag_recording_destroy(&old);
+    frag_recording_destroy(&lean);
+}
+
+static void read_back(const unsigned char *raw, size_t raw_bytes, frag_fgt_coding coding,
+                      const uint64_t *values, uint32_t count, uint32_t step)
+{
+    frag_fgt_cursor cursor;
+    frag_error error = {0};
+    uint64_t *back = frag_alloc(count, sizeof *back);
+    assert_true(frag_fgt_cursor_open(&cursor, coding, raw, raw_bytes, UINT64_MAX, count, &error));
+    for (uint32_t first = 0; first < count; first += step)
+        assert_true(frag_fgt_cursor_next(&cursor, back + first,
+                                         count - first < step ? count - first : step, &error));
+    assert_memory_equal(back, values, count * sizeof *values);
+    frag_fgt_cursor_close(&cursor);
+    assert_false(
+        frag_fgt_cursor_open(&cursor, coding, raw, raw_bytes + 1, UINT64_MAX, count, &error));
+    assert_false(
+        frag_fgt_cursor_open(&cursor, coding, raw, raw_bytes - 1, UINT64_MAX, count, &error));
+    free(back);
+}
+
+static void every_encoding_gives_back_what_it_took(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {1, 2, 7, 64, 1000, 65536};
+    static const uint32_t steps[] = {65536, 512, 3, 1};
+    uint64_t *values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *values);
+    for (uint32_t bits = 0; bits <= 64; bits++)
+        for (uint32_t c = 0; c < 6; c++)
+            for (uint32_t encoding = FRAG_FGT_PLAIN; encoding <= FRAG_FGT_BITS; encoding++) {
+                uint32_t count = counts[c];
+                if (count > 1000 && bits % 13 != 3)
+                    continue;
+                for (uint32_t i = 0; i < count; i++)
+                    values[i] = bits == 0 ? 0 : (i + 1) * 0x9e3779b97f4a7c15u >> (64 - bits);
+                /* Of the size it has, so that a sanitizer sees what is read behind it. */
+                unsigned char *raw = frag_alloc(FRAG_FGT_RAW_BYTES_MAX(count), 1);
+                frag_fgt_coding coding;
+                size_t raw_bytes =
+                    frag_fgt_encode((frag_fgt_encoding)encoding, values, count, raw, &coding);
+                assert_true(raw_bytes <= FRAG_FGT_RAW_BYTES_MAX(count));
+                raw = frag_realloc(raw, raw_bytes, 1);
+                read_back(raw, raw_bytes, coding, values, count, steps[(bits + c) % 4]);
+                free(raw);
+            }
+    free(values);
+}
+
+static void columns_of_bytes_are_read_whole(void **state)
+{
+    (void)state;
+    uint64_t values[1001];
+    uint8_t bytes[1001];
+    unsigned char raw[FRAG_FGT_RAW_BYTES_MAX(1001)];
+    for (uint32_t distinct = 1; distinct <= 256; distinct++)
+        for (uint32_t encoding = FRAG_FGT_PLAIN; encoding <= FRAG_FGT_BITS; encoding++) {
+            frag_error error = {0};
+            frag_fgt_coding coding;
+            frag_fgt_cursor cursor;
+            for (uint32_t i = 0; i < 1001; i++)
+                values[i] = 255 - (i * 7 + i / 5) % distinct;
+            size_t size = frag_fgt_encode((frag_fgt_encoding)encoding, values, 1001, raw, &coding);
+            assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 255, 1001, &error));
+            assert_true(frag_fgt_cursor_bytes(&cursor, bytes, &error));
+            frag_fgt_cursor_close(&cursor);
+            for (uint32_t i = 0; i < 1001; i++)
+                assert_int_equal(bytes[i], values[i]);
+        }
+}
+
+/* Numbers of distinct values that leave some places free: no powers of two. */
+static void refuses_places_beyond_the_dictionary(void **state)
+{
+    (void)state;
+    static const uint32_t positions[] = {0, 3, 7, 500, 999};
+    uint64_t values[1000];
+    uint8_t bytes[1000];
+    unsigned char raw[FRAG_FGT_RAW_BYTES_MAX(1000)];
+    for (uint32_t distinct = 5; distinct <= 250; distinct += 13)
+        for (uint32_t encoding = 0; encoding < 2; encoding++)
+            for (uint32_t p = 0; p < 5; p++) {
+                frag_error error = {0};
+                frag_fgt_coding coding;
+                frag_fgt_cursor cursor;
+                for (uint32_t i = 0; i < 1000; i++)
+                    values[i] = i % distinct;
+                frag_fgt_encoding named = encoding == 0 ? FRAG_FGT_BITS : FRAG_FGT_DICTIONARY;
+                size_t size = frag_fgt_encode(named, values, 1000, raw, &coding);
+                uint32_t width = encoding == 0 ? coding.width : coding.width * 8u;
+                unsigned char *places = raw + 4 + distinct * coding.value_width;
+                uint32_t at = positions[p] * width;
+                for (uint32_t bit = at; bit < at + width; bit++)
+                    places[bit / 8] = (unsigned char)(places[bit / 8] | 1u << bit % 8);
+                assert_true(
+                    frag_fgt_cursor_open(&cursor, coding, raw, size, UINT64_MAX, 1000, &error));
+                assert_false(frag_fgt_cursor_next(&cursor, values, 1000, &error));
+                assert_non_null(strstr(error.sentence, "a place beyond its"));
+                frag_fgt_cursor_close(&cursor);
+                assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 255, 1000, &error));
+                assert_false(frag_fgt_cursor_bytes(&cursor, bytes, &error));
+                frag_fgt_cursor_close(&cursor);
+            }
+}
+
+static void refuses_columns_that_cannot_be(void **state)
+{
+    (void)state;
+    uint64_t values[100];
+    unsigned char raw[FRAG_FGT_RAW_BYTES_MAX(100)];
+    frag_error error = {0};
+    frag_fgt_coding coding;
+    frag_fgt_cursor cursor;
+    for (uint32_t i = 0; i < 100; i++)
+        values[i] = i % 5;
+    size_t size = frag_fgt_encode(FRAG_FGT_BITS, values, 100, raw, &coding);
+    assert_int_equal(coding.width, 3);
+    assert_int_equal(coding.value_width, 1);
+    assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    frag_fgt_cursor_close(&cursor);
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 3, 100, &error));
+    coding.width = 4;
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, 4 + 5 + 50, 7, 100, &error));
+    assert_string_equal(error.sentence,
+                        "a column has places of 4 bits among 5 distinct values; expected 3");
+    coding.width = 17;
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    coding.width = 3;
+    coding.value_width = 9;
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    coding.encoding = 4;
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));
+    coding = (frag_fgt_coding){.encoding = FRAG_FGT_PLAIN, .width = 3};
+    assert_false(frag_fgt_cursor_open(&cursor, coding, raw, 300, 7, 100, &error));
+    coding.width = 1;
+    raw[42] = 8;
+    assert_true(frag_fgt_cursor_open(&cursor, coding, raw, 100, 7, 100, &error));
+    memset(raw, 0, 42);
+    memset(raw + 43, 0, 57);
+    assert_false(frag_fgt_cursor_next(&cursor, values, 100, &error));
+    assert_string_equal(error.sentence, "a column holds 8; expected at most 7");
+}
+
 static void skips_sections_of_newer_minor_versions(void **state)
 {
     (void)state;
@@ -180,11 +404,11 @@ static void refuses_an_unknown_major_version(void **state)
     sample_recording(&recording);
     size_t bytes = 0;
     char *file = sample_written(&recording, frag_fgt_write, &bytes);
-    file[8] = 2;
+    file[8] = 3;
     assert_false(sample_load(file, bytes, true, &again, &error));
     assert_int_equal(error.code, FRAG_E_INPUT);
     assert_string_equal(error.sentence,
-                        "the file has format version 2; this fraglab reads version 1");
+                        "the file has format version 3; this fraglab reads versions 1 to 2");
     free(file);
     frag_recording_destroy(&recording);
 }
@@ -282,8 +506,15 @@ int main(void)
         cmocka_unit_test(keeps_everything_a_recording_says),
         cmocka_unit_test(keeps_what_replay_needs_without_columns),
         cmocka_unit_test(keeps_traces_of_many_chunks),
+        cmocka_unit_test(keeps_slots_that_nobody_foresees),
         cmocka_unit_test(keeps_a_trace_of_many_equal_events),
         cmocka_unit_test(keeps_an_empty_trace),
+        cmocka_unit_test(reads_tables_wherever_they_are),
+        cmocka_unit_test(reads_files_of_version_1),
+        cmocka_unit_test(every_encoding_gives_back_what_it_took),
+        cmocka_unit_test(columns_of_bytes_are_read_whole),
+        cmocka_unit_test(refuses_places_beyond_the_dictionary),
+        cmocka_unit_test(refuses_columns_that_cannot_be),
         cmocka_unit_test(skips_sections_of_newer_minor_versions),
         cmocka_unit_test(refuses_an_unknown_major_version),
         cmocka_unit_test(refuses_a_summary_that_lies),

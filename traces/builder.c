@@ -426,7 +426,7 @@ static void destroy_builder(frag_builder *builder)
 
 static bool finish_trace(frag_recording *recording, frag_trace *trace, frag_error *error)
 {
-    if (!frag_trace_accept(recording, trace, error))
+    if (!frag_trace_accept(recording, trace, NULL, error))
         return false;
     frag_trace_digest(recording, trace);
     return true;

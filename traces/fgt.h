@@ -13,7 +13,7 @@
     "\x89"                                                                                         \
     "FGT\r\n\x1a\n"
 #define FRAG_FGT_MAGIC_BYTES 8
-#define FRAG_FGT_MAJOR 1
+#define FRAG_FGT_MAJOR 2 /* what is written; files of version 1 are read too */
 #define FRAG_FGT_MINOR 0
 #define FRAG_FGT_HEADER_BYTES 16
 #define FRAG_FGT_SECTION_BYTES 24
@@ -40,24 +40,32 @@ typedef enum frag_fgt_column {
     FRAG_FGT_COLUMN_OP = 1,
     FRAG_FGT_COLUMN_FLAGS = 2,
     FRAG_FGT_COLUMN_STREAM = 3,
-    FRAG_FGT_COLUMN_SLOT = 4, /* plus one, so that none is 0 */
-    FRAG_FGT_COLUMN_BYTES_ASKED = 5,
+    FRAG_FGT_COLUMN_SLOT = 4,        /* plus one, so that none is 0; of events that take none */
+    FRAG_FGT_COLUMN_BYTES_ASKED = 5, /* of allocs */
     FRAG_FGT_COLUMN_POOL = 6,
-    FRAG_FGT_COLUMN_BLOCK_BYTES = 7,
-    FRAG_FGT_COLUMN_HELD_ADDRESS = 8, /* of INITIAL and observed events */
+    FRAG_FGT_COLUMN_BLOCK_BYTES = 7,  /* of INITIAL and observed events */
+    FRAG_FGT_COLUMN_HELD_ADDRESS = 8, /* of the same */
     FRAG_FGT_COLUMN_ADDRESS = 9,      /* of all others */
     FRAG_FGT_COLUMN_TIME = 10,
     FRAG_FGT_COLUMN_SITE = 11,
     FRAG_FGT_COLUMN_NOTE = 12,
+    FRAG_FGT_COLUMN_TAKEN_SLOT = 13,  /* plus one; of events that take one. Absent: as foreseen */
+    FRAG_FGT_COLUMN_OTHER_BYTES = 14, /* of events that are no allocs */
     FRAG_FGT_COLUMN_COUNT
 } frag_fgt_column;
 
 typedef enum frag_fgt_encoding {
-    FRAG_FGT_PLAIN = 0, /* values of width bytes */
-    FRAG_FGT_DICTIONARY =
-        1,               /* distinct values, then indices of width bytes (0: there is one value) */
+    FRAG_FGT_PLAIN = 0,      /* values of width bytes */
+    FRAG_FGT_DICTIONARY = 1, /* distinct values, then places among them of width bytes */
     FRAG_FGT_PLANES = 2, /* the lowest byte of every value, then the next one, ... width planes */
+    FRAG_FGT_BITS = 3,   /* distinct values, then places among them of width bits */
 } frag_fgt_encoding;
+
+typedef struct frag_fgt_coding {
+    uint8_t encoding;
+    uint8_t width;       /* 0: there is one distinct value, and no places */
+    uint8_t value_width; /* bytes of each distinct value; 0: 8 */
+} frag_fgt_coding;
 
 static inline uint64_t frag_fgt_get(const unsigned char *bytes, uint32_t count)
 {
@@ -73,25 +81,53 @@ static inline void frag_fgt_put(unsigned char *bytes, uint64_t value, uint32_t c
         bytes[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* Room that any column of a chunk needs, encoded. */
-#define FRAG_FGT_RAW_BYTES_MAX (4 + (size_t)FRAG_FGT_CHUNK_EVENTS * 10)
+/* Room that a column of count values needs at most, encoded. */
+#define FRAG_FGT_RAW_BYTES_MAX(count) (4 + (size_t)(count)*10)
 
-/* Encodes count (1 to FRAG_FGT_CHUNK_EVENTS) values; *width is chosen. Returns the encoded size. */
+/* Encodes count (1 to FRAG_FGT_CHUNK_EVENTS) values; the widths are chosen. Returns the size. */
 size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
-                       unsigned char *raw, uint8_t *width);
+                       unsigned char *raw, frag_fgt_coding *coding);
 
-/* The reverse; FRAG_E_INPUT when the bytes are not such a column or hold a value above value_max.
- */
-bool frag_fgt_decode(frag_fgt_encoding encoding, uint32_t width, const unsigned char *raw,
-                     size_t raw_bytes, uint64_t value_max, uint64_t *values, uint32_t count,
-                     frag_error *error);
+/* The values of one column, from the first to the last, some at a time: so that those of several
+ * columns meet while they are in the nearest cache. */
+typedef struct frag_fgt_cursor {
+    frag_fgt_coding coding;
+    const unsigned char *places; /* NULL: every value is the constant */
+    size_t places_bytes;
+    uint64_t *table; /* distinct values; NULL: the values stand for themselves */
+    uint32_t distinct;
+    uint32_t count;
+    uint32_t next;
+    uint64_t constant;
+    uint64_t value_max;
+} frag_fgt_cursor;
 
-/* Addresses and times differ little from one to the next. is_back undoes it. */
-void frag_fgt_difference(uint64_t *values, uint32_t count, bool is_back);
+/* A column of count values that is in raw, which outlives the cursor. value_max is one less than a
+ * power of two. FRAG_E_INPUT when the bytes cannot be such a column; then nothing is to be closed.
+ * A cursor that is all zero, but for its count, is a column of zeros. */
+bool frag_fgt_cursor_open(frag_fgt_cursor *cursor, frag_fgt_coding coding, const unsigned char *raw,
+                          size_t raw_bytes, uint64_t value_max, uint32_t count, frag_error *error);
 
-/* Addresses of requests: a block is freed where it was allocated. */
+/* The next count values; FRAG_E_INPUT when one is above value_max or not in the dictionary. */
+bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count,
+                          frag_error *error);
+/* Is every value 0, whatever next would say? */
+static inline bool frag_fgt_cursor_is_zero(const frag_fgt_cursor *cursor)
+{
+    return cursor->places == NULL && cursor->constant == 0;
+}
+
+/* All values of a column that was opened with a value_max of 255. */
+bool frag_fgt_cursor_bytes(frag_fgt_cursor *cursor, uint8_t *values, frag_error *error);
+void frag_fgt_cursor_close(frag_fgt_cursor *cursor);
+
+/* Times differ little from one to the next: makes values differences, the first from last, or
+ * is_back undoes it. Returns the last value. */
+uint64_t frag_fgt_difference(uint64_t *values, uint32_t count, uint64_t last, bool is_back);
+
+/* Addresses of requests: a block is freed where it was allocated. Turns an address into what is
+ * stored, or is_back the other way; guesses begin as zeros. */
 #define FRAG_FGT_GUESSES 65536u
-void frag_fgt_guess(uint64_t *addresses, const uint32_t *slots, uint32_t count, uint64_t *guesses,
-                    bool is_back);
+uint64_t frag_fgt_guess(uint64_t *guesses, uint32_t slot, uint64_t value, bool is_back);
 
 #endif

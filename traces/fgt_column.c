@@ -37,8 +37,14 @@ static uint32_t find_value(const uint64_t *sorted, uint32_t count, uint64_t valu
     return low;
 }
 
+static uint32_t place_bits_needed(uint32_t distinct)
+{
+    return distinct == 1 ? 0 : frag_bit_high(distinct - 1) + 1;
+}
+
+/* Both encodings with a dictionary begin alike: how many distinct values, then these. */
 static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned char *raw,
-                                uint8_t *width)
+                                frag_fgt_coding *coding)
 {
     uint64_t *sorted = frag_alloc(count, sizeof *sorted);
     memcpy(sorted, values, count * sizeof *sorted);
@@ -47,62 +53,47 @@ static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned
     for (uint32_t i = 1; i < count; i++)
         if (sorted[i] != sorted[distinct - 1])
             sorted[distinct++] = sorted[i];
-    *width = distinct == 1 ? 0 : distinct <= 256 ? 1 : 2;
+    bool is_bits = coding->encoding == FRAG_FGT_BITS;
+    uint32_t place_bits = place_bits_needed(distinct);
+    coding->width = (uint8_t)(is_bits ? place_bits : (place_bits + 7) / 8);
+    coding->value_width = bytes_needed(sorted[distinct - 1]);
     unsigned char *out = raw;
     frag_fgt_put(out, distinct, 4);
     out += 4;
-    for (uint32_t i = 0; i < distinct; i++, out += 8)
-        frag_fgt_put(out, sorted[i], 8);
-    for (uint32_t i = 0; *width > 0 && i < count; i++, out += *width)
-        frag_fgt_put(out, find_value(sorted, distinct, values[i]), *width);
+    for (uint32_t i = 0; i < distinct; i++, out += coding->value_width)
+        frag_fgt_put(out, sorted[i], coding->value_width);
+    uint32_t width = is_bits ? place_bits : coding->width * 8u;
+    size_t place_bytes = ((size_t)count * width + 7) / 8;
+    memset(out, 0, place_bytes);
+    for (uint32_t i = 0; width > 0 && i < count; i++) {
+        size_t bit = (size_t)i * width;
+        uint64_t place = (uint64_t)find_value(sorted, distinct, values[i]) << (bit % 8);
+        for (size_t at = bit / 8; place != 0; at++, place >>= 8)
+            out[at] = (unsigned char)(out[at] | (place & 0xff));
+    }
     free(sorted);
-    return (size_t)(out - raw);
+    return (size_t)(out - raw) + place_bytes;
 }
 
 size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
-                       unsigned char *raw, uint8_t *width)
+                       unsigned char *raw, frag_fgt_coding *coding)
 {
     FRAG_ASSERT(count > 0 && count <= FRAG_FGT_CHUNK_EVENTS);
-    if (encoding == FRAG_FGT_DICTIONARY)
-        return encode_dictionary(values, count, raw, width);
-    *width = bytes_needed(value_max_of(values, count));
+    *coding = (frag_fgt_coding){.encoding = (uint8_t)encoding};
+    if (encoding == FRAG_FGT_DICTIONARY || encoding == FRAG_FGT_BITS)
+        return encode_dictionary(values, count, raw, coding);
+    uint8_t width = bytes_needed(value_max_of(values, count));
     if (encoding == FRAG_FGT_PLAIN) {
-        *width = (uint8_t)frag_power_of_two_up(*width);
+        width = (uint8_t)frag_power_of_two_up(width);
         for (uint32_t i = 0; i < count; i++)
-            frag_fgt_put(raw + (size_t)i * *width, values[i], *width);
+            frag_fgt_put(raw + (size_t)i * width, values[i], width);
     } else {
-        for (uint32_t plane = 0; plane < *width; plane++)
+        for (uint32_t plane = 0; plane < width; plane++)
             for (uint32_t i = 0; i < count; i++)
                 raw[(size_t)plane * count + i] = (unsigned char)(values[i] >> (8 * plane));
     }
-    return (size_t)count * *width;
-}
-
-/* The width is a constant in each caller, so that each loop becomes plain loads. */
-static inline uint64_t widen(const unsigned char *raw, uint32_t width, uint64_t *values,
-                             uint32_t count)
-{
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        values[i] = frag_fgt_get(raw + (size_t)i * width, width);
-        all = values[i] > all ? values[i] : all;
-    }
-    return all;
-}
-
-static uint64_t widen_any(const unsigned char *raw, uint32_t width, uint64_t *values,
-                          uint32_t count)
-{
-    switch (width) {
-    case 1:
-        return widen(raw, 1, values, count);
-    case 2:
-        return widen(raw, 2, values, count);
-    case 4:
-        return widen(raw, 4, values, count);
-    default:
-        return widen(raw, 8, values, count);
-    }
+    coding->width = width;
+    return (size_t)count * width;
 }
 
 static bool fail_size(size_t found, size_t expected, frag_error *error)
@@ -117,79 +108,319 @@ static bool fail_value(uint64_t found, uint64_t value_max, frag_error *error)
                      (unsigned long long)found, (unsigned long long)value_max);
 }
 
-static bool decode_dictionary(uint32_t width, const unsigned char *raw, size_t raw_bytes,
-                              uint64_t value_max, uint64_t *values, uint32_t count,
-                              frag_error *error)
+/* The width is a constant in each caller, so that each loop becomes plain loads. Returns the union
+ * of all bits. */
+static inline uint64_t widen(const unsigned char *raw, uint32_t width, uint64_t *values,
+                             uint32_t count)
 {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = frag_fgt_get(raw + (size_t)i * width, width);
+        all |= values[i];
+    }
+    return all;
+}
+
+static uint64_t widen_any(const unsigned char *raw, uint32_t width, uint64_t *values,
+                          uint32_t count)
+{
+    switch (width) {
+    case 1:
+        return widen(raw, 1, values, count);
+    case 2:
+        return widen(raw, 2, values, count);
+    case 3:
+        return widen(raw, 3, values, count);
+    case 4:
+        return widen(raw, 4, values, count);
+    case 5:
+        return widen(raw, 5, values, count);
+    case 6:
+        return widen(raw, 6, values, count);
+    case 7:
+        return widen(raw, 7, values, count);
+    default:
+        return widen(raw, 8, values, count);
+    }
+}
+
+static bool fail_beyond(const frag_fgt_cursor *cursor, frag_error *error)
+{
+    return frag_fail(error, FRAG_E_INPUT,
+                     "a column has a place beyond its %u distinct values; expected one of them",
+                     cursor->distinct);
+}
+
+static bool open_dictionary(frag_fgt_cursor *cursor, const unsigned char *raw, size_t raw_bytes,
+                            frag_error *error)
+{
+    bool is_bits = cursor->coding.encoding == FRAG_FGT_BITS;
+    uint32_t width = cursor->coding.width;
+    uint32_t value_width = cursor->coding.value_width == 0 ? 8 : cursor->coding.value_width;
     uint64_t distinct = raw_bytes < 4 ? 0 : frag_fgt_get(raw, 4);
-    if (distinct == 0 || distinct > count || width > 2 || (width == 0 && distinct != 1))
+    if (width > (is_bits ? 16u : 2u) || value_width > 8)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "a column has encoding %u with widths %u and %u; expected some that are "
+                         "documented",
+                         cursor->coding.encoding, width, value_width);
+    if (distinct == 0 || distinct > cursor->count || (width == 0 && distinct != 1))
         return frag_fail(error, FRAG_E_INPUT,
                          "a column lists %llu distinct values; expected 1 to %u",
-                         (unsigned long long)distinct, width == 0 ? 1 : count);
-    size_t expected = 4 + (size_t)distinct * 8 + (size_t)width * count;
+                         (unsigned long long)distinct, width == 0 ? 1 : cursor->count);
+    cursor->places_bytes = ((size_t)cursor->count * width * (is_bits ? 1 : 8) + 7) / 8;
+    size_t expected = 4 + (size_t)distinct * value_width + cursor->places_bytes;
     if (raw_bytes != expected)
         return fail_size(raw_bytes, expected, error);
-    uint64_t *table = frag_alloc((size_t)distinct, sizeof *table);
-    uint64_t max = widen(raw + 4, 8, table, (uint32_t)distinct);
-    bool ok = max <= value_max || fail_value(max, value_max, error);
-    if (ok && width == 0) {
-        for (uint32_t i = 0; i < count; i++)
-            values[i] = table[0];
-    } else if (ok) {
-        uint64_t index_max = widen_any(raw + 4 + distinct * 8, width, values, count);
-        ok = index_max < distinct || fail_value(index_max, distinct - 1, error);
-        for (uint32_t i = 0; ok && i < count; i++)
-            values[i] = table[values[i]];
+    if (is_bits && width != place_bits_needed((uint32_t)distinct))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "a column has places of %u bits among %u distinct values; expected %u",
+                         width, (uint32_t)distinct, place_bits_needed((uint32_t)distinct));
+    cursor->distinct = (uint32_t)distinct;
+    /* Every place of so many bits is in the table, so that it may be looked up before it is judged.
+     */
+    cursor->table =
+        frag_alloc((size_t)1 << place_bits_needed((uint32_t)distinct), sizeof *cursor->table);
+    widen_any(raw + 4, value_width, cursor->table, cursor->distinct);
+    uint64_t max = value_max_of(cursor->table, cursor->distinct);
+    if (max > cursor->value_max) {
+        frag_fgt_cursor_close(cursor);
+        return fail_value(max, cursor->value_max, error);
     }
-    free(table);
-    return ok;
+    cursor->constant = cursor->table[0];
+    cursor->places = width == 0 ? NULL : raw + 4 + distinct * value_width;
+    return true;
 }
 
-bool frag_fgt_decode(frag_fgt_encoding encoding, uint32_t width, const unsigned char *raw,
-                     size_t raw_bytes, uint64_t value_max, uint64_t *values, uint32_t count,
-                     frag_error *error)
+bool frag_fgt_cursor_open(frag_fgt_cursor *cursor, frag_fgt_coding coding, const unsigned char *raw,
+                          size_t raw_bytes, uint64_t value_max, uint32_t count, frag_error *error)
 {
-    if (encoding == FRAG_FGT_DICTIONARY)
-        return decode_dictionary(width, raw, raw_bytes, value_max, values, count, error);
-    bool is_plain = encoding == FRAG_FGT_PLAIN;
-    if (width == 0 || width > 8 || (is_plain && !frag_is_power_of_two(width)) ||
-        (!is_plain && encoding != FRAG_FGT_PLANES))
+    *cursor = (frag_fgt_cursor){.coding = coding, .count = count, .value_max = value_max};
+    if (coding.encoding == FRAG_FGT_DICTIONARY || coding.encoding == FRAG_FGT_BITS)
+        return open_dictionary(cursor, raw, raw_bytes, error);
+    bool is_plain = coding.encoding == FRAG_FGT_PLAIN;
+    if (coding.width == 0 || coding.width > 8 ||
+        (is_plain && !frag_is_power_of_two(coding.width)) ||
+        (!is_plain && coding.encoding != FRAG_FGT_PLANES))
         return frag_fail(error, FRAG_E_INPUT,
                          "a column has encoding %u with width %u; expected one that is documented",
-                         (unsigned)encoding, width);
-    if (raw_bytes != (size_t)width * count)
-        return fail_size(raw_bytes, (size_t)width * count, error);
-    uint64_t max = 0;
-    if (is_plain) {
-        max = widen_any(raw, width, values, count);
-    } else {
-        memset(values, 0, count * sizeof *values);
-        for (uint32_t plane = 0; plane < width; plane++)
-            for (uint32_t i = 0; i < count; i++)
-                values[i] |= (uint64_t)raw[(size_t)plane * count + i] << (8 * plane);
-        max = value_max_of(values, count);
-    }
-    return max <= value_max || fail_value(max, value_max, error);
+                         coding.encoding, coding.width);
+    if (raw_bytes != (size_t)coding.width * count)
+        return fail_size(raw_bytes, (size_t)coding.width * count, error);
+    cursor->places = raw;
+    cursor->places_bytes = raw_bytes;
+    return true;
 }
 
-void frag_fgt_difference(uint64_t *values, uint32_t count, bool is_back)
+static uint64_t join_planes(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
 {
-    uint64_t last = 0;
+    const unsigned char *low = cursor->places + cursor->next;
+    if (cursor->coding.width == 1)
+        return widen(low, 1, values, count);
+    const unsigned char *plane = low + cursor->count;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = (uint32_t)low[i] | (uint32_t)plane[i] << 8;
+        all |= values[i];
+    }
+    for (uint32_t shift = 16; shift < cursor->coding.width * 8u; shift += 8) {
+        plane += cursor->count;
+        for (uint32_t i = 0; i < count; i++) {
+            values[i] |= (uint64_t)plane[i] << shift;
+            all |= values[i];
+        }
+    }
+    return all;
+}
+
+/* Each of these functions returns a number above 2^31 when a place is beyond the distinct values:
+ * both are below 2^17, so that only then the difference is negative. */
+static inline uint32_t look_up_bytes(const frag_fgt_cursor *cursor, uint32_t width,
+                                     uint64_t *values, uint32_t count)
+{
+    const unsigned char *places = cursor->places + (size_t)cursor->next * width;
+    const uint64_t *table = cursor->table;
+    uint32_t last = cursor->distinct - 1;
+    uint32_t beyond = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t place = (uint32_t)frag_fgt_get(places + (size_t)i * width, width);
+        beyond |= last - place;
+        values[i] = table[place <= last ? place : last];
+    }
+    return beyond;
+}
+
+/* Several whole places in each byte; the first value begins one. */
+static inline uint32_t look_up_parts(const frag_fgt_cursor *cursor, uint32_t width,
+                                     uint64_t *values, uint32_t count)
+{
+    const unsigned char *places = cursor->places + (size_t)cursor->next * width / 8;
+    const uint64_t *table = cursor->table;
+    const uint32_t parts = 8 / width;
+    const uint32_t mask = ((uint32_t)1 << width) - 1;
+    uint32_t last = cursor->distinct - 1;
+    uint32_t beyond = 0;
+    uint32_t i = 0;
+    for (; i + parts <= count; i += parts, places++)
+        for (uint32_t part = 0; part < parts; part++) {
+            uint32_t place = (uint32_t)*places >> part * width & mask;
+            beyond |= last - place;
+            values[i + part] = table[place];
+        }
+    for (uint32_t part = 0; i < count; i++, part++) {
+        uint32_t place = (uint32_t)*places >> part * width & mask;
+        beyond |= last - place;
+        values[i] = table[place];
+    }
+    return beyond;
+}
+
+/* Places of 1 to 16 bits in a row; the last ones are read without what lies behind the column. */
+static uint32_t look_up_bits(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
+{
+    const unsigned char *places = cursor->places;
+    const uint64_t *table = cursor->table;
+    const uint32_t width = cursor->coding.width;
+    const uint64_t mask = ((uint64_t)1 << width) - 1;
+    const uint32_t last = cursor->distinct - 1;
+    uint32_t beyond = 0;
+    uint32_t i = 0;
+    size_t bit = (size_t)cursor->next * width;
+    size_t end = cursor->places_bytes;
+    /* Eight bytes hold three places, wherever they begin. */
+    for (; i + 3 <= count && bit / 8 + 8 <= end; i += 3) {
+        uint64_t window = frag_fgt_get(places + bit / 8, 8) >> bit % 8;
+        for (uint32_t k = 0; k < 3; k++) {
+            uint32_t place = (uint32_t)(window & mask);
+            beyond |= last - place;
+            values[i + k] = table[place];
+            window >>= width;
+        }
+        bit += 3 * (size_t)width;
+    }
+    for (; i < count; i++, bit += width) {
+        uint32_t left = end - bit / 8 < 3 ? (uint32_t)(end - bit / 8) : 3;
+        uint32_t place = (uint32_t)(frag_fgt_get(places + bit / 8, left) >> bit % 8 & mask);
+        beyond |= last - place;
+        values[i] = table[place];
+    }
+    return beyond;
+}
+
+static uint32_t look_up(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
+{
+    uint32_t width = cursor->coding.width;
+    if (cursor->coding.encoding == FRAG_FGT_DICTIONARY)
+        return width == 1 ? look_up_bytes(cursor, 1, values, count)
+                          : look_up_bytes(cursor, 2, values, count);
+    if (cursor->next * (size_t)width % 8 != 0)
+        return look_up_bits(cursor, values, count);
+    return width == 1   ? look_up_parts(cursor, 1, values, count)
+           : width == 2 ? look_up_parts(cursor, 2, values, count)
+           : width == 4 ? look_up_parts(cursor, 4, values, count)
+           : width == 8 ? look_up_parts(cursor, 8, values, count)
+                        : look_up_bits(cursor, values, count);
+}
+
+bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count,
+                          frag_error *error)
+{
+    FRAG_ASSERT(count <= cursor->count - cursor->next);
+    uint64_t all = 0;
+    uint32_t beyond = 0;
+    if (cursor->places == NULL)
+        for (uint32_t i = 0; i < count; i++)
+            values[i] = cursor->constant;
+    else if (cursor->coding.encoding == FRAG_FGT_PLAIN)
+        all = widen_any(cursor->places + (size_t)cursor->next * cursor->coding.width,
+                        cursor->coding.width, values, count);
+    else if (cursor->coding.encoding == FRAG_FGT_PLANES)
+        all = join_planes(cursor, values, count);
+    else
+        beyond = look_up(cursor, values, count);
+    cursor->next += count;
+    if (beyond >> 31 != 0)
+        return fail_beyond(cursor, error);
+    return (all & ~cursor->value_max) == 0 ||
+           fail_value(value_max_of(values, count), cursor->value_max, error);
+}
+
+/* Places of which a byte holds several become values a byte at a time. Returns as look_up does. */
+static inline uint32_t spread_parts(const frag_fgt_cursor *cursor, uint32_t width, uint8_t *values)
+{
+    const unsigned char *places = cursor->places;
+    const uint32_t parts = 8 / width;
+    const uint32_t mask = ((uint32_t)1 << width) - 1;
+    uint64_t together[256];
+    uint32_t beyonds[256];
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        together[byte] = 0;
+        beyonds[byte] = 0;
+        for (uint32_t part = 0; part < parts; part++) {
+            uint32_t place = byte >> part * width & mask;
+            beyonds[byte] |= cursor->distinct - 1 - place;
+            together[byte] |= cursor->table[place] << (8 * part);
+        }
+    }
+    uint32_t beyond = 0;
+    uint32_t i = 0;
+    for (; i + parts <= cursor->count; i += parts, places++) {
+        beyond |= beyonds[*places];
+        frag_fgt_put(values + i, together[*places], parts);
+    }
+    for (uint32_t part = 0; i < cursor->count; i++, part++) {
+        uint32_t place = (uint32_t)*places >> part * width & mask;
+        beyond |= cursor->distinct - 1 - place;
+        values[i] = (uint8_t)cursor->table[place];
+    }
+    return beyond;
+}
+
+bool frag_fgt_cursor_bytes(frag_fgt_cursor *cursor, uint8_t *values, frag_error *error)
+{
+    FRAG_ASSERT(cursor->next == 0 && (cursor->places == NULL || cursor->value_max == UINT8_MAX));
+    if (cursor->places == NULL) {
+        memset(values, (int)cursor->constant, cursor->count);
+        return true;
+    }
+    uint32_t width = cursor->coding.encoding == FRAG_FGT_BITS ? cursor->coding.width : 0;
+    if (width == 1 || width == 2 || width == 4) {
+        uint32_t beyond = width == 1   ? spread_parts(cursor, 1, values)
+                          : width == 2 ? spread_parts(cursor, 2, values)
+                                       : spread_parts(cursor, 4, values);
+        return beyond >> 31 == 0 || fail_beyond(cursor, error);
+    }
+    uint64_t some[256];
+    while (cursor->next < cursor->count) {
+        uint32_t first = cursor->next;
+        uint32_t count = cursor->count - first < 256 ? cursor->count - first : 256;
+        if (!frag_fgt_cursor_next(cursor, some, count, error))
+            return false;
+        for (uint32_t i = 0; i < count; i++)
+            values[first + i] = (uint8_t)some[i];
+    }
+    return true;
+}
+
+void frag_fgt_cursor_close(frag_fgt_cursor *cursor)
+{
+    free(cursor->table);
+    cursor->table = NULL;
+}
+
+uint64_t frag_fgt_difference(uint64_t *values, uint32_t count, uint64_t last, bool is_back)
+{
     for (uint32_t i = 0; i < count; i++) {
         uint64_t value = values[i];
         values[i] = is_back ? value + last : value - last;
         last = is_back ? values[i] : value;
     }
+    return last;
 }
 
-void frag_fgt_guess(uint64_t *addresses, const uint32_t *slots, uint32_t count, uint64_t *guesses,
-                    bool is_back)
+uint64_t frag_fgt_guess(uint64_t *guesses, uint32_t slot, uint64_t value, bool is_back)
 {
-    memset(guesses, 0, FRAG_FGT_GUESSES * sizeof *guesses);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t *guess = &guesses[slots[i] % FRAG_FGT_GUESSES];
-        uint64_t stored = addresses[i] ^ *guess;
-        *guess = is_back ? stored : addresses[i];
-        addresses[i] = stored;
-    }
+    uint64_t *guess = &guesses[slot % FRAG_FGT_GUESSES];
+    uint64_t other = value ^ *guess;
+    *guess = is_back ? other : value;
+    return other;
 }

@@ -5,10 +5,14 @@
 #include "sim/base/digest.h"
 #include "sim/base/memory.h"
 #include "traces/fgt.h"
+#include "traces/fgt_chunk.h"
 #include "traces/load.h"
 
 #define SUMMARY_NUMBERS 13
 #define SUMMARY_BYTES (16 + 32 + SUMMARY_NUMBERS * 8 + 4)
+
+/* What the input shows at once without a copy. */
+#define WINDOW_BYTES ((size_t)1 << 20)
 
 /* How much a file that is itself inside gzip or zstd may come to; see FRAG_FGT_EVENTS_PER_BYTE. */
 #define OUTER_EVENTS_PER_BYTE 1024
@@ -20,22 +24,17 @@ typedef struct trace_state {
     uint64_t event_count;
     uint32_t slot_count;
     size_t capacity;
+    frag_fgt_slots slots;
+    frag_trace_scan *scan; /* once there are tables */
     bool has_tables;
 } trace_state;
-
-typedef struct column_place {
-    uint8_t encoding;
-    uint8_t width;
-    uint32_t raw_bytes;
-    uint32_t stored_bytes;
-    const unsigned char *stored; /* NULL: the chunk has no such column */
-} column_place;
 
 typedef struct fgt_reader {
     frag_input *input;
     const frag_load_options *options;
     frag_recording *recording;
     frag_error *error;
+    uint32_t major;
     uint32_t trace_count; /* as the header has it */
     trace_state *states;
     size_t state_capacity;
@@ -44,13 +43,11 @@ typedef struct fgt_reader {
     size_t frame_capacity;
     size_t site_capacity;
     size_t site_frame_capacity;
-    unsigned char *payload;
+    const unsigned char *payload; /* in the input's window, or what of it was read */
     size_t payload_bytes;
-    size_t payload_capacity;
-    unsigned char *raw;
-    uint64_t *values;
-    uint64_t *guesses;
-    uint32_t *slots;
+    unsigned char *copy; /* of a payload that is too large for the window */
+    size_t copy_capacity;
+    frag_fgt_chunk_reader *chunks;
     uint64_t event_total;
     bool is_at_end;
 } fgt_reader;
@@ -61,20 +58,35 @@ static bool fail(fgt_reader *reader, const char *what)
                         what);
 }
 
-/* The payload is read piece by piece: a length that the file does not keep costs no memory. */
-static bool read_payload(fgt_reader *reader, uint64_t bytes)
+/* A large payload is read piece by piece: a length that the file does not keep costs no memory. */
+static bool copy_payload(fgt_reader *reader, uint64_t bytes)
 {
-    reader->payload_bytes = 0;
     while (bytes > 0) {
-        size_t piece = bytes < ((size_t)1 << 20) ? (size_t)bytes : (size_t)1 << 20;
-        reader->payload =
-            frag_grow(reader->payload, &reader->payload_capacity, reader->payload_bytes + piece, 1);
-        if (!frag_input_read(reader->input, reader->payload + reader->payload_bytes, piece,
+        size_t piece = bytes < WINDOW_BYTES ? (size_t)bytes : WINDOW_BYTES;
+        reader->copy =
+            frag_grow(reader->copy, &reader->copy_capacity, reader->payload_bytes + piece, 1);
+        if (!frag_input_read(reader->input, reader->copy + reader->payload_bytes, piece,
                              reader->error))
             return false;
         reader->payload_bytes += piece;
         bytes -= piece;
     }
+    reader->payload = reader->copy;
+    return true;
+}
+
+static bool read_payload(fgt_reader *reader, uint64_t bytes)
+{
+    reader->payload_bytes = 0;
+    if (bytes > WINDOW_BYTES)
+        return copy_payload(reader, bytes);
+    size_t visible = 0;
+    if (!frag_input_peek(reader->input, (size_t)bytes, &reader->payload, &visible, reader->error))
+        return false;
+    if (visible < bytes)
+        return copy_payload(reader, bytes); /* which says how much is missing */
+    reader->payload_bytes = (size_t)bytes;
+    frag_input_skip(reader->input, (size_t)bytes);
     return true;
 }
 
@@ -158,7 +170,8 @@ static bool unpack_table(fgt_reader *reader, unsigned char **table, size_t *byte
     *table = frag_alloc(*bytes, 1);
     if (raw_bytes == stored)
         memcpy(*table, reader->payload + 8, stored);
-    else if (!frag_decompress(*table, *bytes, reader->payload + 8, stored, reader->error)) {
+    else if (!frag_decompress(frag_fgt_chunk_unpacker(reader->chunks), *table, *bytes,
+                              reader->payload + 8, stored, reader->error)) {
         free(*table);
         return false;
     }
@@ -253,6 +266,7 @@ static bool read_trace_tables(fgt_reader *reader, const unsigned char *in, size_
         return fail(reader, "the tables of a trace have the wrong size");
     frag_trace *trace = &reader->recording->traces[number];
     reader->states[number].has_tables = true;
+    reader->states[number].scan = frag_trace_scan_create();
     trace->stream_count = (uint32_t)streams;
     trace->pool_count = (uint32_t)pools;
     trace->stream_handles = frag_alloc((size_t)streams, sizeof *trace->stream_handles);
@@ -266,19 +280,21 @@ static bool read_trace_tables(fgt_reader *reader, const unsigned char *in, size_
 }
 
 /* ---- one chunk of events */
-static bool find_columns(fgt_reader *reader, column_place columns[FRAG_FGT_COLUMN_COUNT])
+static bool find_columns(fgt_reader *reader, uint32_t count,
+                         frag_fgt_place places[FRAG_FGT_COLUMN_COUNT])
 {
     const unsigned char *in = reader->payload + FRAG_FGT_CHUNK_BYTES;
     uint64_t column_count = frag_fgt_get(reader->payload + 8, 4);
+    uint32_t known_columns = reader->major > 1 ? FRAG_FGT_COLUMN_COUNT : FRAG_FGT_COLUMN_TAKEN_SLOT;
     size_t left = reader->payload_bytes - FRAG_FGT_CHUNK_BYTES;
     if (column_count * FRAG_FGT_COLUMN_BYTES > left)
         return fail(reader, "a chunk of events is too short for its columns");
     const unsigned char *stored = in + column_count * FRAG_FGT_COLUMN_BYTES;
     left -= (size_t)column_count * FRAG_FGT_COLUMN_BYTES;
     for (uint64_t i = 0; i < column_count; i++, in += FRAG_FGT_COLUMN_BYTES) {
-        column_place place = {
-            .encoding = in[1],
-            .width = in[2],
+        frag_fgt_place place = {
+            /* In version 1 all values of a dictionary had 8 bytes. */
+            .coding = {in[1], in[2], reader->major > 1 ? in[3] : 0},
             .raw_bytes = (uint32_t)frag_fgt_get(in + 4, 4),
             .stored_bytes = (uint32_t)frag_fgt_get(in + 8, 4),
             .stored = stored,
@@ -288,29 +304,18 @@ static bool find_columns(fgt_reader *reader, column_place columns[FRAG_FGT_COLUM
         stored += place.stored_bytes;
         left -= place.stored_bytes;
         /* Columns that a newer minor version added say nothing that this version knows of. */
-        if (in[0] == 0 || in[0] >= FRAG_FGT_COLUMN_COUNT)
+        if (in[0] == 0 || in[0] >= known_columns)
             continue;
-        if (columns[in[0]].stored != NULL)
+        if (places[in[0]].stored != NULL)
             return fail(reader, "a chunk of events has a column twice");
-        if (place.raw_bytes > FRAG_FGT_RAW_BYTES_MAX || place.raw_bytes < place.stored_bytes)
+        if (reader->major == 1 && in[1] > FRAG_FGT_PLANES)
+            return fail(reader, "a column has an encoding that version 1 does not know");
+        if (place.raw_bytes > FRAG_FGT_RAW_BYTES_MAX(count) || place.raw_bytes < place.stored_bytes)
             return fail(reader, "a column has an impossible size");
-        columns[in[0]] = place;
+        places[in[0]] = place;
     }
-    return true;
-}
-
-static bool decode_column(fgt_reader *reader, const column_place *place, uint64_t value_max,
-                          uint32_t count)
-{
-    const unsigned char *raw = place->stored;
-    if (place->raw_bytes != place->stored_bytes) {
-        if (!frag_decompress(reader->raw, place->raw_bytes, place->stored, place->stored_bytes,
-                             reader->error))
-            return false;
-        raw = reader->raw;
-    }
-    return frag_fgt_decode((frag_fgt_encoding)place->encoding, place->width, raw, place->raw_bytes,
-                           value_max, reader->values, count, reader->error);
+    return places[FRAG_FGT_COLUMN_OP].stored != NULL ||
+           fail(reader, "a chunk of events has no ops");
 }
 
 static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
@@ -339,98 +344,6 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
     trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
 }
 
-static bool decode_events(fgt_reader *reader, const column_place *columns, frag_event *events,
-                          uint32_t count)
-{
-    const uint64_t *values = reader->values;
-    if (columns[FRAG_FGT_COLUMN_OP].stored == NULL)
-        return fail(reader, "a chunk of events has no ops");
-    if (!decode_column(reader, &columns[FRAG_FGT_COLUMN_OP], UINT8_MAX, count))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        events[i] = (frag_event){.op = (uint8_t)values[i], .slot = FRAG_SLOT_NONE};
-    if (columns[FRAG_FGT_COLUMN_FLAGS].stored != NULL) {
-        if (!decode_column(reader, &columns[FRAG_FGT_COLUMN_FLAGS], UINT8_MAX, count))
-            return false;
-        for (uint32_t i = 0; i < count; i++)
-            events[i].flags = (uint8_t)values[i];
-    }
-    if (columns[FRAG_FGT_COLUMN_STREAM].stored != NULL) {
-        if (!decode_column(reader, &columns[FRAG_FGT_COLUMN_STREAM], UINT16_MAX, count))
-            return false;
-        for (uint32_t i = 0; i < count; i++)
-            events[i].stream = (uint16_t)values[i];
-    }
-    if (columns[FRAG_FGT_COLUMN_SLOT].stored != NULL) {
-        if (!decode_column(reader, &columns[FRAG_FGT_COLUMN_SLOT], UINT32_MAX, count))
-            return false;
-        for (uint32_t i = 0; i < count; i++)
-            events[i].slot = (uint32_t)values[i] - 1;
-    }
-    if (columns[FRAG_FGT_COLUMN_BYTES_ASKED].stored != NULL) {
-        if (!decode_column(reader, &columns[FRAG_FGT_COLUMN_BYTES_ASKED], UINT64_MAX, count))
-            return false;
-        for (uint32_t i = 0; i < count; i++)
-            events[i].bytes = values[i];
-    }
-    return true;
-}
-
-static bool decode_64(fgt_reader *reader, const column_place *columns, frag_fgt_column which,
-                      const trace_state *state, uint64_t first, uint32_t count, uint64_t **column)
-{
-    if (columns[which].stored == NULL)
-        return true;
-    if (!decode_column(reader, &columns[which], UINT64_MAX, count))
-        return false;
-    if (which == FRAG_FGT_COLUMN_TIME)
-        frag_fgt_difference(reader->values, count, true);
-    if (which == FRAG_FGT_COLUMN_ADDRESS)
-        frag_fgt_guess(reader->values, reader->slots, count, reader->guesses, true);
-    if (*column == NULL)
-        *column = frag_alloc(state->capacity, sizeof **column);
-    /* The two address columns share one array; each has zeros where the other has its values. */
-    for (uint32_t i = 0; i < count; i++)
-        (*column)[first + i] |= reader->values[i];
-    return true;
-}
-
-static bool decode_32(fgt_reader *reader, const column_place *columns, frag_fgt_column which,
-                      const trace_state *state, uint64_t first, uint32_t count, uint32_t **column)
-{
-    if (columns[which].stored == NULL)
-        return true;
-    if (!decode_column(reader, &columns[which], UINT32_MAX, count))
-        return false;
-    if (*column == NULL)
-        *column = frag_alloc(state->capacity, sizeof **column);
-    for (uint32_t i = 0; i < count; i++)
-        (*column)[first + i] = (uint32_t)reader->values[i];
-    return true;
-}
-
-static bool decode_optional(fgt_reader *reader, const column_place *columns, frag_trace *trace,
-                            const trace_state *state, uint64_t first, uint32_t count)
-{
-    bool ok =
-        decode_32(reader, columns, FRAG_FGT_COLUMN_POOL, state, first, count, &trace->pools) &&
-        decode_64(reader, columns, FRAG_FGT_COLUMN_BLOCK_BYTES, state, first, count,
-                  &trace->block_bytes) &&
-        decode_64(reader, columns, FRAG_FGT_COLUMN_HELD_ADDRESS, state, first, count,
-                  &trace->addresses);
-    if (ok && reader->options->with_sites)
-        ok = decode_32(reader, columns, FRAG_FGT_COLUMN_SITE, state, first, count, &trace->sites);
-    if (!ok || !keeps_columns(reader))
-        return ok;
-    for (uint32_t i = 0; i < count; i++)
-        reader->slots[i] = trace->events[first + i].slot;
-    return decode_64(reader, columns, FRAG_FGT_COLUMN_ADDRESS, state, first, count,
-                     &trace->addresses) &&
-           decode_64(reader, columns, FRAG_FGT_COLUMN_TIME, state, first, count,
-                     &trace->times_ns) &&
-           decode_32(reader, columns, FRAG_FGT_COLUMN_NOTE, state, first, count, &trace->notes);
-}
-
 static bool read_chunk(fgt_reader *reader)
 {
     if (reader->payload_bytes < FRAG_FGT_CHUNK_BYTES)
@@ -451,8 +364,8 @@ static bool read_chunk(fgt_reader *reader)
         (reader->event_total - OUTER_EVENTS_FREE) / OUTER_EVENTS_PER_BYTE >
             frag_input_raw_offset(reader->input))
         return fail(reader, "there are more events than the compressed file can hold");
-    column_place columns[FRAG_FGT_COLUMN_COUNT] = {{0}};
-    if (!find_columns(reader, columns))
+    frag_fgt_place places[FRAG_FGT_COLUMN_COUNT] = {{{0}, 0, 0, NULL}};
+    if (!find_columns(reader, count, places))
         return false;
     uint64_t first = trace->event_count;
     /* Room for the whole trace at once where the file is large enough to hold it. */
@@ -460,8 +373,20 @@ static bool read_chunk(fgt_reader *reader)
         !frag_input_is_compressed(reader->input) &&
         state->event_count / FRAG_FGT_EVENTS_PER_BYTE <= frag_input_raw_bytes(reader->input);
     grow_trace(trace, state, is_plausible ? state->event_count : first + count);
-    if (!decode_events(reader, columns, trace->events + first, count) ||
-        !decode_optional(reader, columns, trace, state, first, count))
+    const frag_fgt_chunk chunk = {
+        .major = reader->major,
+        .places = places,
+        .trace = trace,
+        .slots = &state->slots,
+        .recording = reader->recording,
+        .scan = state->scan,
+        .capacity = state->capacity,
+        .first = first,
+        .count = count,
+        .with_sites = reader->options->with_sites,
+        .with_columns = keeps_columns(reader),
+    };
+    if (!frag_fgt_chunk_read(reader->chunks, &chunk, reader->error))
         return false;
     trace->event_count += count;
     return true;
@@ -532,11 +457,11 @@ static bool read_header(fgt_reader *reader)
     if (memcmp(head, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) != 0)
         return frag_fail_at(reader->error, 0,
                             "the file does not begin like a .fgt; expected one that fraglab wrote");
-    uint32_t major = (uint32_t)frag_fgt_get(head + 8, 2);
-    if (major != FRAG_FGT_MAJOR)
+    reader->major = (uint32_t)frag_fgt_get(head + 8, 2);
+    if (reader->major == 0 || reader->major > FRAG_FGT_MAJOR)
         return frag_fail_at(reader->error, 8,
-                            "the file has format version %u; this fraglab reads version %u", major,
-                            FRAG_FGT_MAJOR);
+                            "the file has format version %u; this fraglab reads versions 1 to %u",
+                            reader->major, FRAG_FGT_MAJOR);
     reader->trace_count = (uint32_t)frag_fgt_get(head + 12, 4);
     return reader->trace_count > 0 || fail(reader, "the file holds no trace");
 }
@@ -578,7 +503,7 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
     if (trace->event_count != state->event_count)
         return fail(reader, "a trace has fewer events than its summary says");
     drop_zero_columns(trace);
-    if (!frag_trace_accept(reader->recording, trace, reader->error))
+    if (!frag_trace_accept(reader->recording, trace, state->scan, reader->error))
         return false;
     if (trace->times_ns == NULL && !keeps_columns(reader)) {
         trace->stats.time_first_ns = state->stats.time_first_ns;
@@ -620,22 +545,20 @@ bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_rec
 {
     fgt_reader reader = {
         .input = input, .options = options, .recording = recording, .error = error};
-    reader.raw = frag_alloc(FRAG_FGT_RAW_BYTES_MAX, 1);
-    reader.values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *reader.values);
-    reader.guesses = frag_alloc(FRAG_FGT_GUESSES, sizeof *reader.guesses);
-    reader.slots = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *reader.slots);
+    reader.chunks = frag_fgt_chunk_reader_create();
     *recording = (frag_recording){0};
     frag_strings_add(&recording->strings, "", 0);
     recording->sites = frag_grow(NULL, &reader.site_capacity, 1, sizeof *recording->sites);
     recording->sites[recording->site_count++] = (frag_site){0};
     recording->name = frag_copy_text(frag_input_name(input));
     bool ok = read_all(&reader);
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        frag_fgt_slots_destroy(&reader.states[i].slots);
+        frag_trace_scan_destroy(reader.states[i].scan);
+    }
     free(reader.states);
-    free(reader.payload);
-    free(reader.raw);
-    free(reader.values);
-    free(reader.guesses);
-    free(reader.slots);
+    free(reader.copy);
+    frag_fgt_chunk_reader_destroy(reader.chunks);
     if (!ok) {
         frag_recording_destroy(recording);
         frag_error_in(error, frag_input_name(input));

@@ -6,10 +6,13 @@
 #include "sim/base/digest.h"
 #include "sim/base/memory.h"
 #include "traces/fgt.h"
+#include "traces/fgt_chunk.h"
 #include "traces/load.h"
 
 /* Tables are cut into sections of about this size. */
 #define TABLE_BYTES ((size_t)1 << 20)
+
+#define RAW_BYTES_MAX FRAG_FGT_RAW_BYTES_MAX(FRAG_FGT_CHUNK_EVENTS)
 
 typedef struct fgt_writer {
     const frag_recording *recording;
@@ -148,9 +151,27 @@ static void write_trace_tables(fgt_writer *writer, uint32_t number)
     write_table(writer, FRAG_FGT_TABLES);
 }
 
-static bool is_held_event(const frag_event *event)
+/* ---- one chunk of events */
+static bool column_has(frag_fgt_column column, const frag_event *event)
 {
-    return frag_op_is_observed(event->op) || (event->flags & FRAG_EVENT_INITIAL) != 0;
+    bool is_held = frag_fgt_is_held(event->op, event->flags);
+    switch (column) {
+    case FRAG_FGT_COLUMN_SLOT:
+        return !frag_fgt_takes_slot(event->op, event->flags);
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
+        return frag_fgt_takes_slot(event->op, event->flags);
+    case FRAG_FGT_COLUMN_BYTES_ASKED:
+        return event->op == FRAG_OP_ALLOC;
+    case FRAG_FGT_COLUMN_OTHER_BYTES:
+        return event->op != FRAG_OP_ALLOC;
+    case FRAG_FGT_COLUMN_BLOCK_BYTES:
+    case FRAG_FGT_COLUMN_HELD_ADDRESS:
+        return is_held;
+    case FRAG_FGT_COLUMN_ADDRESS:
+        return !is_held;
+    default:
+        return true;
+    }
 }
 
 static uint64_t column_value(const frag_trace *trace, frag_fgt_column column, uint64_t index)
@@ -164,17 +185,18 @@ static uint64_t column_value(const frag_trace *trace, frag_fgt_column column, ui
     case FRAG_FGT_COLUMN_STREAM:
         return event->stream;
     case FRAG_FGT_COLUMN_SLOT:
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
         return (uint32_t)(event->slot + 1);
     case FRAG_FGT_COLUMN_BYTES_ASKED:
+    case FRAG_FGT_COLUMN_OTHER_BYTES:
         return event->bytes;
     case FRAG_FGT_COLUMN_POOL:
         return trace->pools == NULL ? 0 : trace->pools[index];
     case FRAG_FGT_COLUMN_BLOCK_BYTES:
         return trace->block_bytes == NULL ? 0 : trace->block_bytes[index];
     case FRAG_FGT_COLUMN_HELD_ADDRESS:
-        return trace->addresses == NULL || !is_held_event(event) ? 0 : trace->addresses[index];
     case FRAG_FGT_COLUMN_ADDRESS:
-        return trace->addresses == NULL || is_held_event(event) ? 0 : trace->addresses[index];
+        return trace->addresses == NULL ? 0 : trace->addresses[index];
     case FRAG_FGT_COLUMN_TIME:
         return trace->times_ns == NULL ? 0 : trace->times_ns[index];
     case FRAG_FGT_COLUMN_SITE:
@@ -186,19 +208,84 @@ static uint64_t column_value(const frag_trace *trace, frag_fgt_column column, ui
     }
 }
 
-static frag_fgt_encoding column_encoding(frag_fgt_column column)
+/* Takes and gives the slots of a chunk. Does every alloc have the slot that a reader foresees? */
+static bool foresee_slots(frag_fgt_slots *slots, const frag_event *events, uint32_t count)
 {
+    bool is_foreseen = true;
+    frag_fgt_slots_reserve(slots, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (frag_fgt_takes_slot(events[i].op, events[i].flags))
+            is_foreseen = slots->free[--slots->count] == events[i].slot && is_foreseen;
+        if (frag_fgt_gives_slot(events[i].op, events[i].flags))
+            slots->free[slots->count++] = events[i].slot;
+    }
+    return is_foreseen;
+}
+
+/* A way to store a column. */
+typedef struct column_form {
+    frag_fgt_coding coding;
+    bool is_packed;
+    size_t raw_bytes;
+    size_t stored_bytes;
+} column_form;
+
+/* The encodings that suit a column, the one that is fastest to read first; ends with one twice. */
+static const frag_fgt_encoding *column_encodings(frag_fgt_column column)
+{
+    static const frag_fgt_encoding few[] = {FRAG_FGT_BITS, FRAG_FGT_DICTIONARY,
+                                            FRAG_FGT_DICTIONARY};
+    static const frag_fgt_encoding many[] = {FRAG_FGT_PLANES, FRAG_FGT_PLAIN, FRAG_FGT_PLAIN};
+    static const frag_fgt_encoding wide[] = {FRAG_FGT_PLANES, FRAG_FGT_PLANES};
     switch (column) {
-    case FRAG_FGT_COLUMN_OP:
     case FRAG_FGT_COLUMN_SLOT:
-        return FRAG_FGT_PLAIN;
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
+        return many;
     case FRAG_FGT_COLUMN_HELD_ADDRESS:
     case FRAG_FGT_COLUMN_ADDRESS:
     case FRAG_FGT_COLUMN_TIME:
-        return FRAG_FGT_PLANES;
+        return wide;
     default:
-        return FRAG_FGT_DICTIONARY;
+        return few;
     }
+}
+
+static void encode(fgt_writer *writer, column_form *form, uint32_t count)
+{
+    form->raw_bytes = frag_fgt_encode((frag_fgt_encoding)form->coding.encoding, writer->values,
+                                      count, writer->raw, &form->coding);
+    form->stored_bytes = form->raw_bytes;
+    if (!form->is_packed)
+        return;
+    form->stored_bytes = frag_compress(writer->packed, frag_compress_bound(RAW_BYTES_MAX),
+                                       writer->raw, form->raw_bytes);
+    if (form->stored_bytes < form->raw_bytes)
+        return;
+    form->is_packed = false; /* stored bytes that are as many as raw ones mean that */
+    form->stored_bytes = form->raw_bytes;
+}
+
+/* What little is saved is not worth the time it takes to load: of all forms the fastest that is at
+ * most a third larger than the smallest. It is what writer->raw or packed hold afterwards. */
+static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint32_t count)
+{
+    const frag_fgt_encoding *encodings = column_encodings(column);
+    column_form forms[6];
+    uint32_t form_count = 0;
+    size_t least = SIZE_MAX;
+    for (uint32_t i = 0; i == 0 || encodings[i] != encodings[i - 1]; i++)
+        for (uint32_t packed = 0; packed < 2; packed++) {
+            column_form *form = &forms[form_count++];
+            *form = (column_form){.coding = {.encoding = (uint8_t)encodings[i]},
+                                  .is_packed = packed == 1};
+            encode(writer, form, count);
+            least = form->stored_bytes < least ? form->stored_bytes : least;
+        }
+    uint32_t chosen = 0;
+    while (forms[chosen].stored_bytes > least + least / 3)
+        chosen++;
+    encode(writer, &forms[chosen], count);
+    return forms[chosen];
 }
 
 /* Appends the column's header to heads and its bytes to data; a column of zeros is left out. */
@@ -206,44 +293,44 @@ static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t fir
                        frag_fgt_column column, frag_text *heads, frag_text *data)
 {
     uint64_t any = column == FRAG_FGT_COLUMN_OP ? 1 : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        writer->values[i] = column_value(trace, column, first + i);
-        any |= writer->values[i];
-    }
+    uint32_t value_count = 0;
+    for (uint64_t i = first; i < first + count; i++)
+        if (column_has(column, &trace->events[i])) {
+            writer->slots[value_count] = trace->events[i].slot;
+            writer->values[value_count] = column_value(trace, column, i);
+            any |= writer->values[value_count++];
+        }
     if (any == 0)
         return;
     if (column == FRAG_FGT_COLUMN_TIME)
-        frag_fgt_difference(writer->values, count, false);
+        frag_fgt_difference(writer->values, value_count, 0, false);
     if (column == FRAG_FGT_COLUMN_ADDRESS) {
-        for (uint32_t i = 0; i < count; i++)
-            writer->slots[i] = trace->events[first + i].slot;
-        frag_fgt_guess(writer->values, writer->slots, count, writer->guesses, false);
+        memset(writer->guesses, 0, FRAG_FGT_GUESSES * sizeof *writer->guesses);
+        for (uint32_t i = 0; i < value_count; i++)
+            writer->values[i] =
+                frag_fgt_guess(writer->guesses, writer->slots[i], writer->values[i], false);
     }
-    frag_fgt_encoding encoding = column_encoding(column);
-    uint8_t width = 0;
-    size_t raw_bytes = frag_fgt_encode(encoding, writer->values, count, writer->raw, &width);
-    size_t packed_bytes = frag_compress(writer->packed, frag_compress_bound(FRAG_FGT_RAW_BYTES_MAX),
-                                        writer->raw, raw_bytes);
-    /* Little saved is not worth the time it takes to load. */
-    bool is_packed = packed_bytes < raw_bytes - raw_bytes / 4;
-    size_t stored_bytes = is_packed ? packed_bytes : raw_bytes;
+    column_form form = choose_form(writer, column, value_count);
     add_number(heads, column, 1);
-    add_number(heads, encoding, 1);
-    add_number(heads, width, 1);
-    add_number(heads, 0, 1);
-    add_number(heads, raw_bytes, 4);
-    add_number(heads, stored_bytes, 4);
-    frag_text_add_bytes(data, (const char *)(is_packed ? writer->packed : writer->raw),
-                        stored_bytes);
+    add_number(heads, form.coding.encoding, 1);
+    add_number(heads, form.coding.width, 1);
+    add_number(heads, form.coding.value_width, 1);
+    add_number(heads, form.raw_bytes, 4);
+    add_number(heads, form.stored_bytes, 4);
+    frag_text_add_bytes(data, (const char *)(form.is_packed ? writer->packed : writer->raw),
+                        form.stored_bytes);
 }
 
-static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uint32_t count)
+static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uint32_t count,
+                        frag_fgt_slots *slots)
 {
+    const frag_trace *trace = &writer->recording->traces[number];
     frag_text heads = {0};
     frag_text data = {0};
+    bool is_foreseen = foresee_slots(slots, trace->events + first, count);
     for (uint32_t column = 1; column < FRAG_FGT_COLUMN_COUNT; column++)
-        add_column(writer, &writer->recording->traces[number], first, count,
-                   (frag_fgt_column)column, &heads, &data);
+        if (column != FRAG_FGT_COLUMN_TAKEN_SLOT || !is_foreseen)
+            add_column(writer, trace, first, count, (frag_fgt_column)column, &heads, &data);
     frag_text *payload = &writer->payload;
     add_number(payload, number, 4);
     add_number(payload, count, 4);
@@ -270,8 +357,8 @@ static void write_header(fgt_writer *writer)
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error)
 {
     fgt_writer writer = {.recording = recording, .stream = stream};
-    writer.raw = frag_alloc(FRAG_FGT_RAW_BYTES_MAX, 1);
-    writer.packed = frag_alloc(frag_compress_bound(FRAG_FGT_RAW_BYTES_MAX), 1);
+    writer.raw = frag_alloc(RAW_BYTES_MAX, 1);
+    writer.packed = frag_alloc(frag_compress_bound(RAW_BYTES_MAX), 1);
     writer.values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *writer.values);
     writer.guesses = frag_alloc(FRAG_FGT_GUESSES, sizeof *writer.guesses);
     writer.slots = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *writer.slots);
@@ -284,12 +371,14 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
         write_trace_tables(&writer, i);
     for (uint32_t i = 0; i < recording->trace_count; i++) {
         uint64_t left = recording->traces[i].event_count;
+        frag_fgt_slots slots = {0};
         for (uint64_t first = 0; left > 0;) {
             uint32_t count = left < FRAG_FGT_CHUNK_EVENTS ? (uint32_t)left : FRAG_FGT_CHUNK_EVENTS;
-            write_chunk(&writer, i, first, count);
+            write_chunk(&writer, i, first, count, &slots);
             first += count;
             left -= count;
         }
+        frag_fgt_slots_destroy(&slots);
     }
     write_section(&writer, FRAG_FGT_END);
     frag_text_destroy(&writer.payload);

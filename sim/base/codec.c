@@ -15,6 +15,10 @@ struct frag_decoder {
     bool is_between_frames;
 };
 
+struct frag_unpacker {
+    ZSTD_DCtx *zstd;
+};
+
 frag_codec frag_codec_detect(const unsigned char *bytes, size_t count)
 {
     if (count >= 4 && bytes[0] == 0x28 && bytes[1] == 0xb5 && bytes[2] == 0x2f && bytes[3] == 0xfd)
@@ -36,9 +40,26 @@ size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t coun
     return result;
 }
 
-bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, frag_error *error)
+frag_unpacker *frag_unpacker_create(void)
 {
-    size_t result = ZSTD_decompress(out, out_count, in, count);
+    frag_unpacker *unpacker = frag_alloc(1, sizeof *unpacker);
+    unpacker->zstd = ZSTD_createDCtx();
+    FRAG_ASSERT(unpacker->zstd != NULL);
+    return unpacker;
+}
+
+void frag_unpacker_destroy(frag_unpacker *unpacker)
+{
+    if (unpacker == NULL)
+        return;
+    ZSTD_freeDCtx(unpacker->zstd);
+    free(unpacker);
+}
+
+bool frag_decompress(frag_unpacker *unpacker, void *out, size_t out_count, const void *in,
+                     size_t count, frag_error *error)
+{
+    size_t result = ZSTD_decompressDCtx(unpacker->zstd, out, out_count, in, count);
     if (ZSTD_isError(result))
         return frag_fail(error, FRAG_E_INPUT,
                          "the compressed data is broken (zstd: %s); the file is damaged",

@@ -20,8 +20,14 @@ size_t frag_compress_bound(size_t bytes);
 /* Returns the compressed size; out must hold frag_compress_bound(count). Same bytes on every run.
  */
 size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t count);
+/* What decompressing many pieces needs once. */
+typedef struct frag_unpacker frag_unpacker;
+frag_unpacker *frag_unpacker_create(void);
+void frag_unpacker_destroy(frag_unpacker *unpacker);
+
 /* Decompresses one zstd frame of exactly out_count bytes; FRAG_E_INPUT otherwise. */
-bool frag_decompress(void *out, size_t out_count, const void *in, size_t count, frag_error *error);
+bool frag_decompress(frag_unpacker *unpacker, void *out, size_t out_count, const void *in,
+                     size_t count, frag_error *error);
 
 /* ---- whole files, zstd and gzip; the caller frees. Same bytes on every run. */
 void *frag_codec_pack(frag_codec codec, const void *in, size_t count, size_t *out_count);
