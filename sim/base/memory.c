@@ -11,6 +11,11 @@
 /* Spare memory beyond this goes back to the system. */
 #define SPARE_BYTES_MAX ((size_t)64 << 20)
 
+/* Arrays of this size grow eightfold: moving them over and over costs more than pages that may stay
+ * untouched. */
+#define GROW_FAST_FROM_BYTES ((size_t)4 << 10)
+#define GROW_FAST_TO_BYTES ((size_t)256 << 10)
+
 typedef struct page_run {
     unsigned char *start;
     size_t bytes;
@@ -219,6 +224,9 @@ void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
     if (count <= *capacity)
         return items;
     size_t wanted = *capacity < 16 ? 16 : *capacity;
+    size_t bytes = wanted * item_bytes;
+    bool is_growing = *capacity > 0 && bytes >= GROW_FAST_FROM_BYTES && bytes < GROW_FAST_TO_BYTES;
+    wanted *= is_growing ? 8 : 1;
     while (wanted < count)
         wanted *= 2;
     *capacity = wanted;
