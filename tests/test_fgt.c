@@ -231,6 +231,16 @@ static void reads_files_of_version_1(void **state)
     frag_recording_destroy(&lean);
 }
 
+static size_t encoded(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
+                      unsigned char *raw, frag_fgt_coding *coding)
+{
+    frag_fgt_encoder *encoder = frag_fgt_encoder_create();
+    frag_fgt_encoder_take(encoder, values, count);
+    size_t size = frag_fgt_encode(encoder, encoding, raw, coding);
+    frag_fgt_encoder_destroy(encoder);
+    return size;
+}
+
 static void read_back(const unsigned char *raw, size_t raw_bytes, frag_fgt_coding coding,
                       const uint64_t *values, uint32_t count, uint32_t step)
 {
@@ -268,7 +278,7 @@ static void every_encoding_gives_back_what_it_took(void **state)
                 unsigned char *raw = frag_alloc(FRAG_FGT_RAW_BYTES_MAX(count), 1);
                 frag_fgt_coding coding;
                 size_t raw_bytes =
-                    frag_fgt_encode((frag_fgt_encoding)encoding, values, count, raw, &coding);
+                    encoded((frag_fgt_encoding)encoding, values, count, raw, &coding);
                 assert_true(raw_bytes <= FRAG_FGT_RAW_BYTES_MAX(count));
                 raw = frag_realloc(raw, raw_bytes, 1);
                 read_back(raw, raw_bytes, coding, values, count, steps[(bits + c) % 4]);
@@ -290,7 +300,7 @@ static void columns_of_bytes_are_read_whole(void **state)
             frag_fgt_cursor cursor;
             for (uint32_t i = 0; i < 1001; i++)
                 values[i] = 255 - (i * 7 + i / 5) % distinct;
-            size_t size = frag_fgt_encode((frag_fgt_encoding)encoding, values, 1001, raw, &coding);
+            size_t size = encoded((frag_fgt_encoding)encoding, values, 1001, raw, &coding);
             assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 255, 1001, &error));
             assert_true(frag_fgt_cursor_bytes(&cursor, bytes, &error));
             frag_fgt_cursor_close(&cursor);
@@ -316,7 +326,7 @@ static void refuses_places_beyond_the_dictionary(void **state)
                 for (uint32_t i = 0; i < 1000; i++)
                     values[i] = i % distinct;
                 frag_fgt_encoding named = encoding == 0 ? FRAG_FGT_BITS : FRAG_FGT_DICTIONARY;
-                size_t size = frag_fgt_encode(named, values, 1000, raw, &coding);
+                size_t size = encoded(named, values, 1000, raw, &coding);
                 uint32_t width = encoding == 0 ? coding.width : coding.width * 8u;
                 unsigned char *places = raw + 4 + distinct * coding.value_width;
                 uint32_t at = positions[p] * width;
@@ -343,7 +353,7 @@ static void refuses_columns_that_cannot_be(void **state)
     frag_fgt_cursor cursor;
     for (uint32_t i = 0; i < 100; i++)
         values[i] = i % 5;
-    size_t size = frag_fgt_encode(FRAG_FGT_BITS, values, 100, raw, &coding);
+    size_t size = encoded(FRAG_FGT_BITS, values, 100, raw, &coding);
     assert_int_equal(coding.width, 3);
     assert_int_equal(coding.value_width, 1);
     assert_true(frag_fgt_cursor_open(&cursor, coding, raw, size, 7, 100, &error));

@@ -117,6 +117,100 @@ static void names_the_first_event_that_is_wrong(void **state)
     }
 }
 
+/* As a reader has them: some events at a time, and at first without the strings that marks name. */
+static void events_that_came_in_pieces_are_accepted_alike(void **state)
+{
+    (void)state;
+    for (uint32_t step = 1; step < 40; step += 3)
+        for (uint32_t is_early = 0; is_early < 2; is_early++) {
+            frag_recording recording;
+            frag_error error = {0};
+            sample_recording(&recording);
+            frag_trace *trace = &recording.traces[1];
+            const frag_trace_stats stats = trace->stats;
+            const uint32_t slot_count = trace->slot_count;
+            const uint32_t strings = recording.strings.count;
+            frag_trace_scan *scan = frag_trace_scan_create();
+            recording.strings.count = is_early == 1 ? 1 : strings;
+            for (uint64_t i = step; i < trace->event_count; i += step)
+                frag_trace_scan_to(scan, &recording, trace, i);
+            recording.strings.count = strings;
+            trace->slot_count = 0;
+            memset(&trace->stats, 0xff, sizeof trace->stats);
+            assert_true(frag_trace_accept(&recording, trace, scan, &error));
+            assert_memory_equal(&trace->stats, &stats, sizeof stats);
+            assert_int_equal(trace->slot_count, slot_count);
+            frag_trace_scan_destroy(scan);
+            frag_recording_destroy(&recording);
+        }
+}
+
+/* Allocs and frees are looked at many at a time; what is wrong with one is found all the same. */
+static void one_wrong_event_among_many_is_named(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000, SLOTS = 500 };
+    static const frag_event wrong[] = {
+        {.op = FRAG_OP_ALLOC, .slot = 1, .bytes = 7}, /* in use */
+        {.op = FRAG_OP_FREE, .slot = 0},              /* free already */
+        {.op = FRAG_OP_FREE, .slot = SLOTS},          /* never used */
+        {.op = FRAG_OP_ALLOC, .slot = SLOTS},         /* no bytes */
+        {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = (uint64_t)1 << 56},
+        {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = UINT64_MAX},
+        {.op = FRAG_OP_ALLOC, .slot = SLOTS, .bytes = 1, .stream = 1},
+        {.op = FRAG_OP_ALLOC, .slot = 70000, .bytes = 1},
+        {.op = FRAG_OP_ALLOC, .slot = FRAG_SLOT_NONE, .bytes = 1},
+    };
+    static frag_event events[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        events[i] = i < SLOTS ? (frag_event){.op = FRAG_OP_ALLOC, .slot = i, .bytes = 1 + i}
+                              : (frag_event){.op = i % 2 == 0 ? FRAG_OP_FREE : FRAG_OP_ALLOC,
+                                             .bytes = 1 + i % 9 * (uint64_t)(i % 2)};
+    for (uint32_t at = SLOTS + 1; at < COUNT; at += 171)
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            frag_event right = events[at];
+            frag_error error = {0};
+            char named[32];
+            events[at] = wrong[i];
+            if (wrong[i].op == FRAG_OP_FREE && wrong[i].slot == 0 && at % 2 == 0)
+                events[at].slot = SLOTS;
+            fixture made = make(events, COUNT);
+            snprintf(named, sizeof named, "event %u of device 0 ", at);
+            assert_false(frag_trace_check(&made.recording, made.trace, &error));
+            if (strstr(error.sentence, named) == NULL)
+                fail_msg("%zu at %u: %s", i, at, error.sentence);
+            frag_recording_destroy(&made.recording);
+            events[at] = right;
+        }
+    frag_error error = {0};
+    fixture made = make(events, COUNT);
+    assert_true(frag_trace_check(&made.recording, made.trace, &error));
+    frag_recording_destroy(&made.recording);
+}
+
+/* 2^62 bytes in all are allowed, one more is not. */
+static void the_sum_of_all_requests_has_a_bound(void **state)
+{
+    (void)state;
+    enum { COUNT = 66 };
+    frag_event events[2 * COUNT];
+    frag_error error = {0};
+    uint64_t left = (uint64_t)1 << 62;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t bytes = left < FRAG_REQUEST_BYTES_MAX ? left : FRAG_REQUEST_BYTES_MAX;
+        events[2 * i] = (frag_event){.op = FRAG_OP_ALLOC, .bytes = bytes > 0 ? bytes : 1};
+        events[2 * i + 1] = (frag_event){.op = FRAG_OP_FREE};
+        left -= bytes;
+    }
+    fixture made = make(events, 2 * COUNT - 2);
+    assert_true(frag_trace_check(&made.recording, made.trace, &error));
+    frag_recording_destroy(&made.recording);
+    made = make(events, 2 * COUNT);
+    assert_false(frag_trace_check(&made.recording, made.trace, &error));
+    assert_non_null(strstr(error.sentence, "the sum of all requests"));
+    frag_recording_destroy(&made.recording);
+}
+
 static void a_deferred_free_may_stay_without_complete(void **state)
 {
     (void)state;
@@ -304,6 +398,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_a_recording_in_which_everything_occurs),
         cmocka_unit_test(names_the_first_event_that_is_wrong),
+        cmocka_unit_test(events_that_came_in_pieces_are_accepted_alike),
+        cmocka_unit_test(one_wrong_event_among_many_is_named),
+        cmocka_unit_test(the_sum_of_all_requests_has_a_bound),
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),
         cmocka_unit_test(measures_by_hand_counted_numbers),

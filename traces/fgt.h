@@ -84,9 +84,17 @@ static inline void frag_fgt_put(unsigned char *bytes, uint64_t value, uint32_t c
 /* Room that a column of count values needs at most, encoded. */
 #define FRAG_FGT_RAW_BYTES_MAX(count) (4 + (size_t)(count)*10)
 
-/* Encodes count (1 to FRAG_FGT_CHUNK_EVENTS) values; the widths are chosen. Returns the size. */
-size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
-                       unsigned char *raw, frag_fgt_coding *coding);
+/* Memory for encoding one column at a time, and what several encodings of it share. */
+typedef struct frag_fgt_encoder frag_fgt_encoder;
+frag_fgt_encoder *frag_fgt_encoder_create(void);
+void frag_fgt_encoder_destroy(frag_fgt_encoder *encoder);
+
+/* count (1 to FRAG_FGT_CHUNK_EVENTS) values, which stay as they are until the next. */
+void frag_fgt_encoder_take(frag_fgt_encoder *encoder, const uint64_t *values, uint32_t count);
+
+/* Encodes the values that were taken; the widths are chosen. Returns the size. */
+size_t frag_fgt_encode(frag_fgt_encoder *encoder, frag_fgt_encoding encoding, unsigned char *raw,
+                       frag_fgt_coding *coding);
 
 /* The values of one column, from the first to the last, some at a time: so that those of several
  * columns meet while they are in the nearest cache. */

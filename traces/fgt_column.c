@@ -26,7 +26,38 @@ static int compare_values(const void *left, const void *right)
     return a < b ? -1 : a > b ? 1 : 0;
 }
 
-static uint32_t find_value(const uint64_t *sorted, uint32_t count, uint64_t value)
+/* ---- encoding */
+
+/* Numbers that tell distinct values apart, found through a table of twice their number. */
+struct frag_fgt_encoder {
+    const uint64_t *values;
+    uint32_t count;
+    uint32_t distinct; /* 0: not looked for yet */
+    uint64_t sorted[FRAG_FGT_CHUNK_EVENTS];
+    uint32_t numbers[FRAG_FGT_CHUNK_EVENTS];   /* of each value, in order of appearance */
+    uint32_t places[FRAG_FGT_CHUNK_EVENTS];    /* of each value, in sorted */
+    uint32_t table[FRAG_FGT_CHUNK_EVENTS * 2]; /* number plus 1 */
+};
+
+frag_fgt_encoder *frag_fgt_encoder_create(void)
+{
+    return frag_alloc(1, sizeof(frag_fgt_encoder));
+}
+
+void frag_fgt_encoder_destroy(frag_fgt_encoder *encoder)
+{
+    free(encoder);
+}
+
+void frag_fgt_encoder_take(frag_fgt_encoder *encoder, const uint64_t *values, uint32_t count)
+{
+    FRAG_ASSERT(count > 0 && count <= FRAG_FGT_CHUNK_EVENTS);
+    encoder->values = values;
+    encoder->count = count;
+    encoder->distinct = 0;
+}
+
+static uint32_t find_place(const uint64_t *sorted, uint32_t count, uint64_t value)
 {
     uint32_t low = 0;
     while (count > 1) {
@@ -37,51 +68,92 @@ static uint32_t find_value(const uint64_t *sorted, uint32_t count, uint64_t valu
     return low;
 }
 
+static void number_values(frag_fgt_encoder *encoder)
+{
+    uint64_t slots = frag_power_of_two_up(encoder->count) * 2;
+    uint32_t shift = 64 - frag_bit_high(slots);
+    uint32_t distinct = 0;
+    memset(encoder->table, 0, slots * sizeof *encoder->table);
+    for (uint32_t i = 0; i < encoder->count; i++) {
+        uint64_t value = encoder->values[i];
+        uint64_t at = value * 0x9e3779b97f4a7c15u >> shift;
+        while (encoder->table[at] != 0 && encoder->sorted[encoder->table[at] - 1] != value)
+            at = (at + 1) % slots;
+        if (encoder->table[at] == 0) {
+            encoder->sorted[distinct++] = value;
+            encoder->table[at] = distinct;
+        }
+        encoder->numbers[i] = encoder->table[at] - 1;
+    }
+    encoder->distinct = distinct;
+}
+
+/* The distinct values in order, and the place of each value among them. */
+static void make_dictionary(frag_fgt_encoder *encoder)
+{
+    if (encoder->distinct > 0)
+        return;
+    number_values(encoder);
+    uint32_t distinct = encoder->distinct;
+    uint64_t *unsorted = frag_alloc(distinct, sizeof *unsorted);
+    uint32_t *place_of = frag_alloc(distinct, sizeof *place_of);
+    memcpy(unsorted, encoder->sorted, distinct * sizeof *unsorted);
+    qsort(encoder->sorted, distinct, sizeof *encoder->sorted, compare_values);
+    for (uint32_t i = 0; i < distinct; i++)
+        place_of[i] = find_place(encoder->sorted, distinct, unsorted[i]);
+    for (uint32_t i = 0; i < encoder->count; i++)
+        encoder->places[i] = place_of[encoder->numbers[i]];
+    free(unsorted);
+    free(place_of);
+}
+
 static uint32_t place_bits_needed(uint32_t distinct)
 {
     return distinct == 1 ? 0 : frag_bit_high(distinct - 1) + 1;
 }
 
+/* Places of width bits in a row. Returns their bytes. */
+static size_t put_places(const uint32_t *places, uint32_t count, uint32_t width, unsigned char *out)
+{
+    size_t bytes = ((size_t)count * width + 7) / 8;
+    memset(out, 0, bytes);
+    for (uint32_t i = 0; width > 0 && i < count; i++) {
+        size_t bit = (size_t)i * width;
+        uint32_t place = places[i] << bit % 8;
+        for (size_t at = bit / 8; place != 0; at++, place >>= 8)
+            out[at] = (unsigned char)(out[at] | (place & 0xff));
+    }
+    return bytes;
+}
+
 /* Both encodings with a dictionary begin alike: how many distinct values, then these. */
-static size_t encode_dictionary(const uint64_t *values, uint32_t count, unsigned char *raw,
+static size_t encode_dictionary(frag_fgt_encoder *encoder, unsigned char *raw,
                                 frag_fgt_coding *coding)
 {
-    uint64_t *sorted = frag_alloc(count, sizeof *sorted);
-    memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_values);
-    uint32_t distinct = 1;
-    for (uint32_t i = 1; i < count; i++)
-        if (sorted[i] != sorted[distinct - 1])
-            sorted[distinct++] = sorted[i];
+    make_dictionary(encoder);
+    uint32_t distinct = encoder->distinct;
     bool is_bits = coding->encoding == FRAG_FGT_BITS;
     uint32_t place_bits = place_bits_needed(distinct);
     coding->width = (uint8_t)(is_bits ? place_bits : (place_bits + 7) / 8);
-    coding->value_width = bytes_needed(sorted[distinct - 1]);
+    coding->value_width = bytes_needed(encoder->sorted[distinct - 1]);
     unsigned char *out = raw;
     frag_fgt_put(out, distinct, 4);
     out += 4;
     for (uint32_t i = 0; i < distinct; i++, out += coding->value_width)
-        frag_fgt_put(out, sorted[i], coding->value_width);
-    uint32_t width = is_bits ? place_bits : coding->width * 8u;
-    size_t place_bytes = ((size_t)count * width + 7) / 8;
-    memset(out, 0, place_bytes);
-    for (uint32_t i = 0; width > 0 && i < count; i++) {
-        size_t bit = (size_t)i * width;
-        uint64_t place = (uint64_t)find_value(sorted, distinct, values[i]) << (bit % 8);
-        for (size_t at = bit / 8; place != 0; at++, place >>= 8)
-            out[at] = (unsigned char)(out[at] | (place & 0xff));
-    }
-    free(sorted);
+        frag_fgt_put(out, encoder->sorted[i], coding->value_width);
+    size_t place_bytes =
+        put_places(encoder->places, encoder->count, is_bits ? place_bits : coding->width * 8u, out);
     return (size_t)(out - raw) + place_bytes;
 }
 
-size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
-                       unsigned char *raw, frag_fgt_coding *coding)
+size_t frag_fgt_encode(frag_fgt_encoder *encoder, frag_fgt_encoding encoding, unsigned char *raw,
+                       frag_fgt_coding *coding)
 {
-    FRAG_ASSERT(count > 0 && count <= FRAG_FGT_CHUNK_EVENTS);
+    const uint64_t *values = encoder->values;
+    uint32_t count = encoder->count;
     *coding = (frag_fgt_coding){.encoding = (uint8_t)encoding};
     if (encoding == FRAG_FGT_DICTIONARY || encoding == FRAG_FGT_BITS)
-        return encode_dictionary(values, count, raw, coding);
+        return encode_dictionary(encoder, raw, coding);
     uint8_t width = bytes_needed(value_max_of(values, count));
     if (encoding == FRAG_FGT_PLAIN) {
         width = (uint8_t)frag_power_of_two_up(width);
@@ -96,6 +168,7 @@ size_t frag_fgt_encode(frag_fgt_encoding encoding, const uint64_t *values, uint3
     return (size_t)count * width;
 }
 
+/* ---- decoding */
 static bool fail_size(size_t found, size_t expected, frag_error *error)
 {
     return frag_fail(error, FRAG_E_INPUT, "a column has %zu bytes; expected %zu for its events",

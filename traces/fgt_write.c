@@ -19,6 +19,7 @@ typedef struct fgt_writer {
     FILE *stream;
     frag_text payload; /* of the section being made */
     frag_text table;
+    frag_fgt_encoder *encoder;
     unsigned char *raw;
     unsigned char *packed;
     uint64_t *values;
@@ -250,10 +251,10 @@ static const frag_fgt_encoding *column_encodings(frag_fgt_column column)
     }
 }
 
-static void encode(fgt_writer *writer, column_form *form, uint32_t count)
+static void encode(fgt_writer *writer, column_form *form)
 {
-    form->raw_bytes = frag_fgt_encode((frag_fgt_encoding)form->coding.encoding, writer->values,
-                                      count, writer->raw, &form->coding);
+    form->raw_bytes = frag_fgt_encode(writer->encoder, (frag_fgt_encoding)form->coding.encoding,
+                                      writer->raw, &form->coding);
     form->stored_bytes = form->raw_bytes;
     if (!form->is_packed)
         return;
@@ -270,6 +271,7 @@ static void encode(fgt_writer *writer, column_form *form, uint32_t count)
 static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint32_t count)
 {
     const frag_fgt_encoding *encodings = column_encodings(column);
+    frag_fgt_encoder_take(writer->encoder, writer->values, count);
     column_form forms[6];
     uint32_t form_count = 0;
     size_t least = SIZE_MAX;
@@ -278,13 +280,13 @@ static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint3
             column_form *form = &forms[form_count++];
             *form = (column_form){.coding = {.encoding = (uint8_t)encodings[i]},
                                   .is_packed = packed == 1};
-            encode(writer, form, count);
+            encode(writer, form);
             least = form->stored_bytes < least ? form->stored_bytes : least;
         }
     uint32_t chosen = 0;
     while (forms[chosen].stored_bytes > least + least / 3)
         chosen++;
-    encode(writer, &forms[chosen], count);
+    encode(writer, &forms[chosen]);
     return forms[chosen];
 }
 
@@ -357,6 +359,7 @@ static void write_header(fgt_writer *writer)
 bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error)
 {
     fgt_writer writer = {.recording = recording, .stream = stream};
+    writer.encoder = frag_fgt_encoder_create();
     writer.raw = frag_alloc(RAW_BYTES_MAX, 1);
     writer.packed = frag_alloc(frag_compress_bound(RAW_BYTES_MAX), 1);
     writer.values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *writer.values);
@@ -383,6 +386,7 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
     write_section(&writer, FRAG_FGT_END);
     frag_text_destroy(&writer.payload);
     frag_text_destroy(&writer.table);
+    frag_fgt_encoder_destroy(writer.encoder);
     free(writer.raw);
     free(writer.packed);
     free(writer.values);
