@@ -9,10 +9,9 @@
 /* Slots may be numbered as a person likes, but not so sparsely that the slot tables of a small file
  * take much memory. */
 #define SLOT_SLACK 65536
-#define SLOTS_AT_FIRST 1024
+#define SLOTS_AT_FIRST 64
 
-/* What is known of a slot while the events go by: 0, it is free; the bytes of its live block; or
- * this.
+/* What is known of a slot as events go by: 0 where it is free, the bytes of a live block, or this.
  */
 #define SLOT_WAITING ((uint64_t)1 << 63)
 
