@@ -407,7 +407,7 @@ static bool buddy_check(const frag_policy *policy, frag_error *error)
     uint64_t hole_count = 0;
     uint64_t indexed_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error) ||
-        !frag_free_index_check(&policy->store, &policy->index, NULL, NULL, error) ||
+        !frag_free_index_check(&policy->store, &policy->index, NULL, error) ||
         !check_buddies(policy, error))
         return false;
     frag_free_index_visit(&policy->store, &policy->index, count_entry, &indexed_count);

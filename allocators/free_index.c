@@ -113,8 +113,7 @@ uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_fr
 
 /* Audits one bin and adds the blocks in it to *count. */
 static bool check_bin(const frag_free_index_store *store, const frag_free_table *table,
-                      uint32_t number, frag_free_order *order, const void *context, uint64_t *count,
-                      frag_error *error)
+                      uint32_t number, frag_free_rank *rank_of, uint64_t *count, frag_error *error)
 {
     const frag_free_link *links = store->links;
     uint32_t head = table->first_head + number;
@@ -132,7 +131,7 @@ static bool check_bin(const frag_free_index_store *store, const frag_free_table 
         if (frag_free_bin_of(size) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
                              place - 1);
-        if (previous != head && !frag_free_precedes(store, previous, size, place, order, context))
+        if (previous != head && !frag_free_precedes(store, previous, size, place, rank_of))
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order",
                              place - 1);
         previous = place;
@@ -141,7 +140,7 @@ static bool check_bin(const frag_free_index_store *store, const frag_free_table 
 }
 
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
-                           frag_free_order *order, const void *context, frag_error *error)
+                           frag_free_rank *rank_of, frag_error *error)
 {
     const frag_free_table *table = index->table;
     if (store->records[1] != UINT64_MAX)
@@ -150,7 +149,7 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
         return true;
     uint64_t count = 0;
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
-        if (!check_bin(store, table, number, order, context, &count, error))
+        if (!check_bin(store, table, number, rank_of, &count, error))
             return false;
     if (table->words[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0 ||
         store->links[table->first_head + FRAG_FREE_BIN_COUNT].next != 0)

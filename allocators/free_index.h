@@ -65,8 +65,9 @@ typedef struct frag_free_index {
     frag_free_table *table; /* NULL while the index is empty */
 } frag_free_index;
 
-/* Of two blocks of one size: does a come before b? Constant while both are held. */
-typedef bool frag_free_order(const void *context, uint32_t a, uint32_t b);
+/* What orders blocks of one size before their addresses do, of a record; constant while the block
+ * is held. Asked of the record before the first, too. */
+typedef uint32_t frag_free_rank(const void *record);
 
 /* Arena bytes that count records and a store of so many indexes on them may take at most. */
 size_t frag_free_records_bytes(uint32_t count);
@@ -94,10 +95,10 @@ void frag_free_index_visit(const frag_free_index_store *store, const frag_free_i
 /* How many blocks it holds; counts them. */
 uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_free_index *index);
 
-/* Audits every invariant. order NULL: by address. false: FRAG_E_INPUT with what is broken.
+/* Audits every invariant. rank_of NULL: by address. false: FRAG_E_INPUT with what is broken.
  */
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
-                           frag_free_order *order, const void *context, frag_error *error);
+                           frag_free_rank *rank_of, frag_error *error);
 
 /* ---- the slow halves of the functions below */
 frag_free_table *frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
@@ -121,20 +122,22 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
 
 /* Does the block at a place come before another one, of so many bytes? */
 static inline bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
-                                      uint64_t bytes, uint32_t other, frag_free_order *order,
-                                      const void *context)
+                                      uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
 {
     uint64_t own = frag_free_bytes_at(store, place);
-    if (order == NULL)
-        return frag_pair_is_below(own, store->records[(size_t)place * FRAG_FREE_RECORD_WORDS],
-                                  bytes, store->records[(size_t)other * FRAG_FREE_RECORD_WORDS]);
-    return own != bytes ? own < bytes : order(context, place - 1, other - 1);
+    const uint64_t *one = &store->records[(size_t)place * FRAG_FREE_RECORD_WORDS];
+    const uint64_t *two = &store->records[(size_t)other * FRAG_FREE_RECORD_WORDS];
+    if (rank_of == NULL)
+        return frag_pair_is_below(own, one[0], bytes, two[0]);
+    __extension__ typedef unsigned __int128 wide;
+    wide x = (wide)own << 64 | rank_of(one);
+    wide y = (wide)bytes << 64 | rank_of(two);
+    return x < y + (one[0] < two[0]);
 }
 
-/* Puts a block in. order NULL: by address. */
+/* Puts a block in. rank_of NULL: by address. */
 static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, frag_free_order *order,
-                                             const void *context)
+                                             uint32_t id, frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
     frag_free_table *table = index->table;
@@ -145,7 +148,7 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
     uint32_t number = frag_free_bin_of(size);
     uint32_t previous = table->first_head + number;
     uint32_t next = links[previous].next;
-    while (frag_free_precedes(store, next, size, place, order, context)) {
+    while (frag_free_precedes(store, next, size, place, rank_of)) {
         previous = next;
         next = links[next].next;
     }
@@ -186,29 +189,28 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
 /* A block of the index has got a new size and tie in its record. One that became smaller and is
  * still behind the one before it stays where it is: what follows it was larger already. */
 static inline void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, uint64_t old_size, frag_free_order *order,
-                                             const void *context)
+                                             uint32_t id, uint64_t old_size,
+                                             frag_free_rank *rank_of)
 {
     uint64_t size = frag_free_bytes_at(store, id + 1);
     uint32_t previous = store->links[id + 1].previous;
     if (size < old_size && frag_free_bin_of(size) == frag_free_bin_of(old_size) &&
-        (previous > store->id_count ||
-         frag_free_precedes(store, previous, size, id + 1, order, context)))
+        (previous > store->id_count || frag_free_precedes(store, previous, size, id + 1, rank_of)))
         return;
     (void)frag_free_index_take_out(store, index, id);
-    frag_free_index_insert_by(store, index, id, order, context);
+    frag_free_index_insert_by(store, index, id, rank_of);
 }
 
 static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
                                           uint32_t id)
 {
-    frag_free_index_insert_by(store, index, id, NULL, NULL);
+    frag_free_index_insert_by(store, index, id, NULL);
 }
 
 static inline void frag_free_index_change(frag_free_index_store *store, frag_free_index *index,
                                           uint32_t id, uint64_t old_size)
 {
-    frag_free_index_change_by(store, index, id, old_size, NULL, NULL);
+    frag_free_index_change_by(store, index, id, old_size, NULL);
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */

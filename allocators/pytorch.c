@@ -220,7 +220,7 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
-    frag_free_index_change_by(&policy->store, &list->index, id, bytes, frag_pytorch_order, policy);
+    frag_free_index_change_by(&policy->store, &list->index, id, bytes, frag_pytorch_rank);
     return front;
 }
 
@@ -281,7 +281,7 @@ static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t s
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
         uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
-        frag_free_index_change_by(&policy->store, index, id, held, frag_pytorch_order, policy);
+        frag_free_index_change_by(&policy->store, index, id, held, frag_pytorch_rank);
         id = front;
         held = rounded;
     } else {
@@ -337,7 +337,7 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
     }
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, index, id, frag_pytorch_order, policy);
+    frag_free_index_insert_by(&policy->store, index, id, frag_pytorch_rank);
 }
 
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)

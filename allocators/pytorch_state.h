@@ -200,14 +200,10 @@ static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
     policy->spare = id;
 }
 
-/* frag_free_order of a policy. */
-static inline bool frag_pytorch_order(const void *context, uint32_t a, uint32_t b)
+/* frag_free_rank of blocks. */
+static inline uint32_t frag_pytorch_rank(const void *record)
 {
-    const frag_policy *policy = context;
-    const frag_pytorch_block *one = &policy->blocks[a];
-    const frag_pytorch_block *other = &policy->blocks[b];
-    return one->number != other->number ? one->number < other->number
-                                        : one->address < other->address;
+    return ((const frag_pytorch_block *)record)->number;
 }
 
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
@@ -215,7 +211,7 @@ static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
     frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_order, policy);
+    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_rank);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)

@@ -605,7 +605,7 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     uint64_t idle_bytes = 0;
     uint64_t partial_count = 0;
     uint64_t listed_count = 0;
-    if (!frag_free_index_check(&policy->store, &policy->kept, NULL, NULL, error) ||
+    if (!frag_free_index_check(&policy->store, &policy->kept, NULL, error) ||
         !check_partial(policy, &listed_count, error))
         return false;
     for (uint32_t id = 0; id < policy->segment_count; id++) {

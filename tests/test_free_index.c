@@ -18,19 +18,16 @@ typedef struct world {
     frag_free_index indexes[INDEXES];
     frag_block *blocks;
     uint32_t homes[IDS]; /* what a plain list says: index + 1, 0: none */
-    frag_free_order *order;
+    frag_free_rank *rank_of;
     uint64_t random;
 } world;
 
-static bool comes_before(const void *context, uint32_t a, uint32_t b)
+static uint32_t link_of(const void *record)
 {
-    const frag_block *blocks = ((const world *)context)->blocks;
-    if (blocks[a].link != blocks[b].link)
-        return blocks[a].link < blocks[b].link;
-    return blocks[a].address < blocks[b].address;
+    return ((const frag_block *)record)->link;
 }
 
-static void open_world(world *w, frag_free_order *order)
+static void open_world(world *w, frag_free_rank *rank_of)
 {
     memset(w, 0, sizeof *w);
     frag_error error = {0};
@@ -39,7 +36,7 @@ static void open_world(world *w, frag_free_order *order)
         &error));
     w->blocks = frag_free_records_take(&w->arena, IDS);
     frag_free_index_store_create(&w->store, &w->arena, w->blocks, IDS, INDEXES);
-    w->order = order;
+    w->rank_of = rank_of;
     w->random = 88172645463325252u;
 }
 
@@ -71,7 +68,9 @@ static bool is_less(const world *w, uint32_t a, uint32_t b)
 {
     if (w->blocks[a].bytes != w->blocks[b].bytes)
         return w->blocks[a].bytes < w->blocks[b].bytes;
-    return w->order != NULL ? w->order(w, a, b) : w->blocks[a].address < w->blocks[b].address;
+    if (w->rank_of != NULL && w->blocks[a].link != w->blocks[b].link)
+        return w->blocks[a].link < w->blocks[b].link;
+    return w->blocks[a].address < w->blocks[b].address;
 }
 
 static bool is_better(const world *w, question what, uint32_t a, uint32_t b)
@@ -137,7 +136,7 @@ static void change_something(world *w, uint32_t rising)
         uint32_t home = (uint32_t)draw(w, INDEXES);
         shape(w, id, draw_size(w));
         w->homes[id] = home + 1;
-        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->order, w);
+        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->rank_of);
         return;
     }
     frag_free_index *index = &w->indexes[w->homes[id] - 1];
@@ -145,24 +144,24 @@ static void change_something(world *w, uint32_t rising)
         uint64_t old = w->blocks[id].bytes;
         uint64_t cut = old > 1 ? old - 1 : old;
         shape(w, id, draw(w, 2) == 0 ? draw_size(w) : draw(w, 2) == 0 ? cut : old + 1);
-        frag_free_index_change_by(&w->store, index, id, old, w->order, w);
+        frag_free_index_change_by(&w->store, index, id, old, w->rank_of);
     } else if (draw(w, 100) >= rising) {
         frag_free_index_remove(&w->store, index, id);
         w->homes[id] = 0;
     }
 }
 
-static void compare_with_a_plain_list(frag_free_order *order)
+static void compare_with_a_plain_list(frag_free_rank *rank_of)
 {
     world w;
-    open_world(&w, order);
+    open_world(&w, rank_of);
     frag_error error = {0};
     for (uint32_t step = 0; step < 60000; step++) {
         change_something(&w, (step / 5000) % 2 == 0 ? 90 : 10);
         ask(&w, (uint32_t)draw(&w, INDEXES));
         if (step % 500 == 0)
             for (uint32_t i = 0; i < INDEXES; i++)
-                assert_true(frag_free_index_check(&w.store, &w.indexes[i], w.order, &w, &error));
+                assert_true(frag_free_index_check(&w.store, &w.indexes[i], w.rank_of, &error));
     }
     frag_arena_destroy(&w.arena);
 }
@@ -176,7 +175,7 @@ static void answers_as_a_plain_list_would(void **state)
 static void answers_as_a_plain_list_would_in_an_order_of_the_callers(void **state)
 {
     (void)state;
-    compare_with_a_plain_list(comes_before);
+    compare_with_a_plain_list(link_of);
 }
 
 static void orders_every_size_by_its_bin(void **state)
@@ -222,7 +221,7 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
         uint32_t id = 0;
         assert_true(frag_free_index_best(&w.store, index, size, &id));
         assert_int_equal(id, IDS - 1);
-        assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+        assert_true(frag_free_index_check(&w.store, index, NULL, &error));
         for (uint32_t i = 0; i < IDS; i++)
             frag_free_index_remove(&w.store, index, i);
         assert_int_equal(frag_free_index_count(&w.store, index), 0);
@@ -243,25 +242,25 @@ static void sees_what_has_been_broken(void **state)
         frag_free_index_insert(&w.store, &w.indexes[0], id);
     }
     frag_free_index *index = &w.indexes[0];
-    assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_true(frag_free_index_check(&w.store, index, NULL, &error));
     w.store.links[8].previous = 5;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     w.store.links[8].previous = index->table->first_head + frag_free_bin_of(4096);
-    assert_true(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_true(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].address = 90;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].address = 70;
     w.blocks[7].bytes = 16384;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].bytes = 4096;
     index->table->words[0] |= 1;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     index->table->words[0] = 0;
     index->table->words[FRAG_FREE_WORD_COUNT] = 0;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     index->table->words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
     w.blocks[-1].bytes = 0;
-    assert_false(frag_free_index_check(&w.store, index, NULL, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     frag_arena_destroy(&w.arena);
 }
 
