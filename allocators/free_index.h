@@ -1,18 +1,18 @@
 /* Free blocks, found by size.
  *
  * Blocks are kept in logarithmic bins of their size, 8 to an octave (exact below 16 bytes), each a
- * list linked both ways in order of (size, tie). Best fit is the first block of the wanted size's
- * bin that is large enough, or the head of the next bin that a bitmap shows. On allocation traces
- * bins are short and most searches end at the head of a list, which is what the processor guesses;
- * insertions walk half a block on average. This beats balanced trees 4 to 5 times.
+ * list linked both ways in order of (size, rank, address). Best fit is the first block of the
+ * wanted size's bin that is large enough, or the head of the next bin that a bitmap shows. On
+ * allocation traces bins are short and most searches end at the head of a list, which is what the
+ * processor guesses; insertions walk half a block on average. This beats balanced trees 4 to 5
+ * times.
  *
  * Many indexes (one per pool and stream, say) share one store, which holds the links of all blocks
  * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are records of
  * the caller's, named by ids below the store's id_count, and a block is in at most one index at a
- * time. The index reads their sizes where they are, so a block must not change its size, or what
- * its tie is made of, while it is held, but for frag_free_index_change. Ties of size break by the
- * least tie key, the address unless a function says otherwise; (size, tie) of the blocks of one
- * index must differ. */
+ * time. The index reads sizes and addresses where they are, so they must not change while the block
+ * is held, but for frag_free_index_change. Blocks of one size are in the order of their ranks,
+ * where the caller has some, and then of their addresses, which must differ in one index. */
 #ifndef FRAG_ALLOCATORS_FREE_INDEX_H
 #define FRAG_ALLOCATORS_FREE_INDEX_H
 
@@ -88,15 +88,14 @@ bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_i
 
 typedef void frag_free_index_visitor(void *context, uint32_t id);
 
-/* Every block, in order of (size, tie). The visitor must not change the index. */
+/* Every block, in that order. The visitor must not change the index. */
 void frag_free_index_visit(const frag_free_index_store *store, const frag_free_index *index,
                            frag_free_index_visitor *visit, void *context);
 
 /* How many blocks it holds; counts them. */
 uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_free_index *index);
 
-/* Audits every invariant. rank_of NULL: by address. false: FRAG_E_INPUT with what is broken.
- */
+/* Audits every invariant. rank_of NULL: by address. false: FRAG_E_INPUT with what is broken. */
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
                            frag_free_rank *rank_of, frag_error *error);
 
@@ -124,15 +123,12 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
 static inline bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
                                       uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
 {
-    uint64_t own = frag_free_bytes_at(store, place);
     const uint64_t *one = &store->records[(size_t)place * FRAG_FREE_RECORD_WORDS];
     const uint64_t *two = &store->records[(size_t)other * FRAG_FREE_RECORD_WORDS];
     if (rank_of == NULL)
-        return frag_pair_is_below(own, one[0], bytes, two[0]);
-    __extension__ typedef unsigned __int128 wide;
-    wide x = (wide)own << 64 | rank_of(one);
-    wide y = (wide)bytes << 64 | rank_of(two);
-    return x < y + (one[0] < two[0]);
+        return frag_pair_is_below(frag_free_bytes_at(store, place), one[0], bytes, two[0]);
+    return frag_triple_is_below(frag_free_bytes_at(store, place), rank_of(one), one[0], bytes,
+                                rank_of(two), two[0]);
 }
 
 /* Puts a block in. rank_of NULL: by address. */
@@ -159,8 +155,7 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
-/* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may
- * be. */
+/* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
 static inline bool frag_free_index_take_out(const frag_free_index_store *store,
                                             const frag_free_index *index, uint32_t id)
 {
@@ -186,8 +181,8 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
         frag_free_table_close_if_empty(store, index);
 }
 
-/* A block of the index has got a new size and tie in its record. One that became smaller and is
- * still behind the one before it stays where it is: what follows it was larger already. */
+/* A block of the index has got another size and address in its record. One that became smaller and
+ * is still behind the one before it stays where it is: what follows it was larger already. */
 static inline void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
                                              uint32_t id, uint64_t old_size,
                                              frag_free_rank *rank_of)
@@ -242,7 +237,7 @@ static inline uint32_t frag_free_place_best(const frag_free_index_store *store,
     return place != 0 ? place : frag_free_place_above(store, table, number);
 }
 
-/* The smallest block of at least size, of those the one with the least tie: best fit. */
+/* The smallest block of at least size, of those the first in order: best fit. */
 static inline bool frag_free_index_best(const frag_free_index_store *store,
                                         const frag_free_index *index, uint64_t size, uint32_t *id)
 {

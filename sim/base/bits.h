@@ -89,12 +89,21 @@ static inline double frag_wide_value(frag_wide sum)
     return (double)sum.high * 18446744073709551616.0 + (double)sum.low;
 }
 
-/* Is (high, low) below (other_high, other_low)? In one comparison of 128 bits. */
+/* Is (high, low) below (other_high, other_low)? Without a branch, so that a wrong guess costs once
+ * and not twice. */
 static inline bool frag_pair_is_below(uint64_t high, uint64_t low, uint64_t other_high,
                                       uint64_t other_low)
 {
     __extension__ typedef unsigned __int128 wide;
     return ((wide)high << 64 | low) < ((wide)other_high << 64 | other_low);
+}
+
+/* The same of (high, middle, low); other_middle is below 2^64 - 1. */
+static inline bool frag_triple_is_below(uint64_t high, uint64_t middle, uint64_t low,
+                                        uint64_t other_high, uint64_t other_middle,
+                                        uint64_t other_low)
+{
+    return frag_pair_is_below(high, middle, other_high, other_middle + (low < other_low ? 1 : 0));
 }
 
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
