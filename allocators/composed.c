@@ -4,6 +4,7 @@
 
 #include "allocators/index_audit.h"
 #include "sim/base/bytes.h"
+#include "sim/replay_loop.h"
 
 /* ---- creating */
 
@@ -348,7 +349,7 @@ static inline uint32_t cut_high(frag_block_space *space, uint32_t hole, uint64_t
     return id;
 }
 
-bool frag_composed_alloc(frag_composed *composed, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool serve(frag_composed *composed, const frag_request *request, frag_grant *grant)
 {
     const frag_composition *rules = &composed->rules;
     frag_block_space *space = &composed->space;
@@ -382,7 +383,12 @@ bool frag_composed_alloc(frag_composed *composed, const frag_request *request, f
     return true;
 }
 
-void frag_composed_free(frag_composed *composed, frag_handle handle, uint32_t stream)
+bool frag_composed_alloc(frag_composed *composed, const frag_request *request, frag_grant *grant)
+{
+    return serve(composed, request, grant);
+}
+
+FRAG_INLINE void take_back(frag_composed *composed, frag_handle handle, uint32_t stream)
 {
     frag_block_space *space = &composed->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
@@ -400,6 +406,27 @@ void frag_composed_free(frag_composed *composed, frag_handle handle, uint32_t st
             frag_block_space_sweep(space);
         }
     }
+}
+
+void frag_composed_free(frag_composed *composed, frag_handle handle, uint32_t stream)
+{
+    take_back(composed, handle, stream);
+}
+
+/* Such a policy begins with its allocator. */
+FRAG_INLINE bool policy_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    return serve((frag_composed *)(void *)policy, request, grant);
+}
+
+FRAG_INLINE void policy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    take_back((frag_composed *)(void *)policy, handle, stream);
+}
+
+void frag_composed_replay(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, policy_alloc, policy_free);
 }
 
 /* ---- looking */

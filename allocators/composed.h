@@ -137,6 +137,8 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
 /* As those of a policy (sim/policy.h); the handle is a record. */
 bool frag_composed_alloc(frag_composed *composed, const frag_request *request, frag_grant *grant);
 void frag_composed_free(frag_composed *composed, frag_handle handle, uint32_t stream);
+/* For policies whose state begins with a frag_composed, and whose alloc and free are these two. */
+void frag_composed_replay(frag_replay *replay, uint64_t end);
 uint64_t frag_composed_rounded(const frag_composed *composed, uint64_t bytes);
 
 /* ---- for growth rules */

@@ -6,7 +6,7 @@
 #include "allocators/composed_growth.h"
 
 struct frag_policy {
-    frag_composed core;
+    frag_composed core; /* first: see frag_composed_replay */
     frag_event_counter events;
 };
 
@@ -26,7 +26,8 @@ bool frag_composed_policy_check(const frag_policy *policy, frag_error *error);
 /* The functions of every preset; what it has of its own stands beside them. */
 #define FRAG_COMPOSED_POLICY_OPS                                                                   \
     .bound = "", .arena_bytes = frag_composed_policy_bytes, .alloc = frag_composed_policy_alloc,   \
-    .free = frag_composed_policy_free, .rounded = frag_composed_policy_rounded,                    \
-    .walk = frag_composed_policy_walk, .check = frag_composed_policy_check
+    .free = frag_composed_policy_free, .replay = frag_composed_replay,                             \
+    .rounded = frag_composed_policy_rounded, .walk = frag_composed_policy_walk,                    \
+    .check = frag_composed_policy_check
 
 #endif
