@@ -440,16 +440,6 @@ static bool use_pool(frag_cuda_probing *probing, const uint64_t *sizes, size_t c
     return ok && pool_reserved(probing, &reserved[count]);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* A pool of our own, made as the driver's default one is: with release threshold 0. */
 static bool find_pool(frag_cuda_probing *probing, frag_device_description *description)
 {
@@ -468,7 +458,7 @@ static bool find_pool(frag_cuda_probing *probing, frag_device_description *descr
     description->pool_releases_at_sync = reserved[COUNT] == 0 ? FRAG_ANSWER_YES : FRAG_ANSWER_NO;
     uint64_t step = 0;
     for (size_t i = 0; i < COUNT; i++)
-        step = common_divisor(step, reserved[i]);
+        step = frag_common_divisor(step, reserved[i]);
     description->pool_step_bytes = step;
     if (!pool_threshold(probing, UINT64_MAX) || !use_pool(probing, sizes, 1, reserved))
         return false;

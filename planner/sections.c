@@ -24,16 +24,6 @@ static int compare_moments(const void *one, const void *other)
     return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
 }
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool check_buffers(const frag_buffer *buffers, uint32_t count, frag_error *error)
 {
     uint64_t sum = 0;
@@ -63,9 +53,9 @@ static uint64_t find_step(const frag_buffer *buffers, uint32_t count)
     uint64_t of_all = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t alignment = buffers[i].alignment;
-        of_alignments = greatest_common_divisor(of_alignments, alignment);
-        of_all = greatest_common_divisor(of_all, buffers[i].size);
-        of_all = alignment > 1 ? greatest_common_divisor(of_all, alignment) : of_all;
+        of_alignments = frag_common_divisor(of_alignments, alignment);
+        of_all = frag_common_divisor(of_all, buffers[i].size);
+        of_all = alignment > 1 ? frag_common_divisor(of_all, alignment) : of_all;
     }
     uint64_t step = of_alignments > of_all ? of_alignments : of_all;
     return step > 0 ? step : 1;

@@ -46,6 +46,28 @@ static inline uint64_t frag_align_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) & ~(unit - 1);
 }
 
+/* The greatest common divisor; that of 0 and a number is the number. */
+static inline uint64_t frag_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The bits of a number as a double: exponents and leading digits without finding the highest bit,
+ * which takes longer. value is below 2^63; exact below 2^53. */
+static inline uint64_t frag_double_bits(uint64_t value)
+{
+    union {
+        double value;
+        uint64_t bits;
+    } number = {.value = (double)(int64_t)value};
+    return number.bits;
+}
+
 /* false on overflow */
 static inline bool frag_add(uint64_t a, uint64_t b, uint64_t *sum)
 {

@@ -206,16 +206,6 @@ static void add_versions(trials *all, const frag_recording *recording, const fra
     }
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Requests of 1 to 10 MiB get segments of one size, so that it is a size that comes again; what is
  * mapped for large requests are multiples of it. */
 static void add_segment_sizes(trials *all, const frag_trace *trace, const frag_policy_spec *spec)
@@ -226,7 +216,7 @@ static void add_segment_sizes(trials *all, const frag_trace *trace, const frag_p
     for (uint64_t i = 0; i < trace->event_count; i++) {
         uint64_t bytes = trace->events[i].bytes;
         if (trace->events[i].op == FRAG_OP_SEGMENT_MAP && bytes > 2 * FRAG_MIB)
-            unit = common_divisor(unit, bytes);
+            unit = frag_common_divisor(unit, bytes);
         if (trace->events[i].op != FRAG_OP_SEGMENT_ALLOC || bytes % FRAG_MIB != 0 ||
             bytes <= 10 * FRAG_MIB || bytes == 20 * FRAG_MIB)
             continue;
