@@ -104,14 +104,29 @@ frag_free_table *frag_free_table_open(frag_free_index_store *store, frag_free_in
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
 
 /* The exponent of a double and the first three bits of its fraction are the number of a bin, 8 to
- * an octave; the conversion is faster than finding the highest bit. size is 1 to 2^62. */
+ * an octave. size is 1 to 2^62. */
 static inline uint32_t frag_free_bin_of(uint64_t size)
 {
-    union {
-        double value;
-        uint64_t bits;
-    } number = {.value = (double)(int64_t)size};
-    return (uint32_t)(number.bits >> 49) - 0x1ff8u;
+    return (uint32_t)(frag_double_bits(size) >> 49) - 0x1ff8u;
+}
+
+static inline void frag_free_link_behind(frag_free_link *links, uint32_t previous, uint32_t place)
+{
+    uint32_t next = links[previous].next;
+    links[place].next = next;
+    links[place].previous = previous;
+    links[next].previous = place;
+    links[previous].next = place;
+}
+
+/* Returns what the place was linked to. */
+static inline frag_free_link frag_free_unlink(frag_free_link *links, uint32_t place)
+{
+    frag_free_link link = links[place];
+    FRAG_ASSERT(links[link.previous].next == place);
+    links[link.previous].next = link.next;
+    links[link.next].previous = link.previous;
+    return link;
 }
 
 static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, uint32_t place)
@@ -148,10 +163,7 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
         previous = next;
         next = links[next].next;
     }
-    links[place].next = next;
-    links[place].previous = previous;
-    links[next].previous = place;
-    links[previous].next = place;
+    frag_free_link_behind(links, previous, place);
     table->words[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
@@ -159,13 +171,9 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
 static inline bool frag_free_index_take_out(const frag_free_index_store *store,
                                             const frag_free_index *index, uint32_t id)
 {
-    frag_free_link *links = store->links;
-    uint32_t next = links[id + 1].next;
-    uint32_t previous = links[id + 1].previous;
-    FRAG_ASSERT(links[previous].next == id + 1);
-    links[previous].next = next;
-    links[next].previous = previous;
-    if (next != 0 || previous <= store->id_count)
+    frag_free_link link = frag_free_unlink(store->links, id + 1);
+    uint32_t previous = link.previous;
+    if (link.next != 0 || previous <= store->id_count)
         return false;
     frag_free_table *table = index->table;
     uint32_t number = previous - table->first_head;

@@ -46,19 +46,11 @@ static const frag_option vma_options[] = {
     ALIGN_OPTION("64"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("true"), {.key = NULL}};
 static const frag_option half_fit_options[] = {ALIGN_OPTION("512"), GROW_OPTION, {.key = NULL}};
 
-/* Neighbours in a list of holes. Holes are named by places, id + 1; 0 is none. Before the first
- * hole of a list lies its head, which has a place behind those of all holes, so that no link is a
- * special case. */
-typedef struct list_links {
-    uint32_t next;
-    uint32_t previous;
-} list_links;
-
 /* Classes of sizes are numbered through, 2^sli to each power of two; where that is finer than the
  * alignment some are never used. */
 struct frag_policy {
     frag_block_space space;
-    list_links *links; /* of all holes, then of the heads */
+    frag_free_link *links; /* of all holes, then of the heads: as in a free index */
     uint64_t align;
     uint32_t align_shift;
     uint32_t class_shift;
@@ -79,18 +71,15 @@ static size_t tlsf_arena_bytes(const frag_policy_limits *limits, const frag_opti
     (void)values;
     uint32_t records = frag_block_space_records(limits, FRAG_SPACE_GROWING);
     return sizeof(frag_policy) + 128 + frag_block_space_bytes(limits, FRAG_SPACE_GROWING) +
-           ((size_t)records + 1 + CLASSES_MAX) * sizeof(list_links);
+           ((size_t)records + 1 + CLASSES_MAX) * sizeof(frag_free_link);
 }
 
 /* Exponent and first sli bits of the fraction of a double: sizes are multiples of the alignment,
  * and those of holes are below 2^53 (the range has 2^43 bytes at most), so that it is exact. */
 static inline uint32_t class_at(const frag_policy *policy, uint64_t bytes, uint64_t addend)
 {
-    union {
-        double value;
-        uint64_t bits;
-    } number = {.value = (double)(int64_t)(bytes >> policy->align_shift)};
-    return (uint32_t)((number.bits + addend) >> policy->class_shift) - policy->class_base;
+    uint64_t bits = frag_double_bits(bytes >> policy->align_shift);
+    return (uint32_t)((bits + addend) >> policy->class_shift) - policy->class_base;
 }
 
 static inline uint32_t class_of(const frag_policy *policy, uint64_t bytes)
@@ -106,29 +95,18 @@ static inline uint32_t class_for(const frag_policy *policy, uint64_t bytes)
 
 static inline void insert(frag_policy *policy, uint32_t hole)
 {
-    list_links *links = policy->links;
     uint32_t number = class_of(policy, policy->space.blocks[hole].bytes);
-    uint32_t head = policy->first_head + number;
-    uint32_t place = hole + 1;
-    uint32_t next = links[head].next;
-    links[place].next = next;
-    links[place].previous = head;
-    links[next].previous = place;
-    links[head].next = place;
+    frag_free_link_behind(policy->links, policy->first_head + number, hole + 1);
     policy->words[number / 64] |= (uint64_t)1 << (number % 64);
     policy->summary |= (uint64_t)1 << (number / 64);
 }
 
 static inline void take_out(frag_policy *policy, uint32_t hole)
 {
-    list_links *links = policy->links;
-    uint32_t next = links[hole + 1].next;
-    uint32_t previous = links[hole + 1].previous;
-    links[previous].next = next;
-    links[next].previous = previous;
-    if (next != 0 || previous < policy->first_head)
+    frag_free_link link = frag_free_unlink(policy->links, hole + 1);
+    if (link.next != 0 || link.previous < policy->first_head)
         return;
-    uint32_t number = previous - policy->first_head;
+    uint32_t number = link.previous - policy->first_head;
     uint64_t word = policy->words[number / 64] & ~((uint64_t)1 << (number % 64));
     policy->words[number / 64] = word;
     if (word == 0)
