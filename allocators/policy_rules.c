@@ -23,6 +23,11 @@
 #define SLAB_TAKES                                                                                 \
     "the lowest slot of the newest slab of its class that has one; above large the smallest kept " \
     "segment with at most surplus too much"
+#define SLAB_CUTS "slabs into equal slots of one class; slots and large segments never"
+#define SLAB_JOINS "never; a slab whose slots are all free serves any class"
+#define TLSF_TAKES                                                                                 \
+    "the newest hole of the first list whose holes all are large enough; 2^sli lists to a "        \
+    "doubling"
 #define RMM_STREAMS                                                                                \
     "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
 
@@ -74,16 +79,16 @@ static const frag_policy_rules rules[] = {
     {.policy = "size-class",
      .rounding = "to the next of the classes, 4 to a doubling; above large to whole pages",
      .takes = SLAB_TAKES,
-     .cuts = "slabs into equal slots of one class; slots and large segments never",
-     .joins = "never; a slab whose slots are all free serves any class",
+     .cuts = SLAB_CUTS,
+     .joins = SLAB_JOINS,
      .grows = "device mallocs of slab bytes, above large of the request. Free ones are kept, up "
               "to keep bytes; they go back on empty_cache and before a request fails",
      .streams = IGNORED},
     {.policy = "slab",
      .rounding = "to the next of the classes, powers of two; above large to whole pages",
      .takes = SLAB_TAKES,
-     .cuts = "slabs into equal slots of one class; slots and large segments never",
-     .joins = "never; a slab whose slots are all free serves any class",
+     .cuts = SLAB_CUTS,
+     .joins = SLAB_JOINS,
      .grows = "device mallocs of slab bytes, above large of the request. Free ones above keep "
               "bytes go back at once",
      .streams = IGNORED},
@@ -97,16 +102,14 @@ static const frag_policy_rules rules[] = {
      .streams = IGNORED},
     {.policy = "tlsf",
      .rounding = TO_ALIGN,
-     .takes = "the newest hole of the first list whose holes all are large enough; 2^sli lists to "
-              "a doubling",
+     .takes = TLSF_TAKES,
      .cuts = LOW_END,
      .joins = NEIGHBOURS,
      .grows = ONE_RANGE,
      .streams = IGNORED},
     {.policy = "tlsf-conte",
      .rounding = TO_ALIGN ", 8",
-     .takes = "the newest hole of the first list whose holes all are large enough; 2^sli lists to "
-              "a doubling",
+     .takes = TLSF_TAKES,
      .cuts = LOW_END,
      .joins = NEIGHBOURS,
      .grows = ONE_RANGE,
