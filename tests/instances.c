@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tests/xorshift.h"
+
 typedef struct rectangle {
     uint64_t left;
     uint64_t right;
@@ -11,10 +13,7 @@ typedef struct rectangle {
 
 uint64_t instance_draw(instance *of, uint64_t below)
 {
-    of->chance ^= of->chance << 13;
-    of->chance ^= of->chance >> 7;
-    of->chance ^= of->chance << 17;
-    return (of->chance >> 11) % below;
+    return xorshift_next(&of->chance) % below;
 }
 
 static void begin(instance *of, uint64_t seed)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "allocators/index_audit.h"
+#include "tests/xorshift.h"
 
 /* The address space has rooms for one hole each: a walk over the rooms is the truth. */
 enum { ROOMS = 3000, INDEXES = 3, UNIT = 256 };
@@ -41,10 +42,7 @@ static void open_world(world *w)
 
 static uint64_t draw(world *w, uint64_t limit)
 {
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    return (w->random >> 11) % limit;
+    return xorshift_next(&w->random) % limit;
 }
 
 static uint64_t draw_bytes(world *w)

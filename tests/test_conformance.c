@@ -13,6 +13,7 @@
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
 #include "tests/slow_checker.h"
+#include "tests/xorshift.h"
 
 enum { STEPS = 4000, STREAMS = 3, POOLS = 3, LIVE_MAX = 700 };
 
@@ -119,10 +120,7 @@ typedef struct random_state {
 
 static uint64_t draw(random_state *random, uint64_t limit)
 {
-    random->bits ^= random->bits << 13;
-    random->bits ^= random->bits >> 7;
-    random->bits ^= random->bits << 17;
-    return (random->bits >> 11) % limit;
+    return xorshift_next(&random->bits) % limit;
 }
 
 /* 1 byte to 64 MiB, every order of size alike. */

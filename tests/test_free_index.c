@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "allocators/index_audit.h"
+#include "tests/xorshift.h"
 
 enum { IDS = 600, INDEXES = 3 };
 
@@ -42,10 +43,7 @@ static void open_world(world *w, frag_free_rank *rank_of)
 
 static uint64_t draw(world *w, uint64_t limit)
 {
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    return (w->random >> 11) % limit;
+    return xorshift_next(&w->random) % limit;
 }
 
 /* Few sizes, so that bins grow long and ties matter, and now and then any size at all. */

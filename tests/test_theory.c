@@ -13,6 +13,7 @@
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 #include "tests/adversary.h"
+#include "tests/xorshift.h"
 
 #define WORDS ":align=1,grow=1"
 #define BUDDY_WORDS "buddy:min_block=1,grow=1"
@@ -244,10 +245,7 @@ enum { MEMORY_WORDS = 32768, REQUESTS = 120000, WARM_UP = 20000, SAMPLE_EVERY = 
 
 static double draw_unit(uint64_t *bits)
 {
-    *bits ^= *bits << 13;
-    *bits ^= *bits >> 7;
-    *bits ^= *bits << 17;
-    return ((double)(*bits >> 11) + 0.5) / 9007199254740992.0;
+    return ((double)xorshift_next(bits) + 0.5) / 9007199254740992.0;
 }
 
 static uint64_t draw_words(distribution kind, uint64_t *bits)
