@@ -216,6 +216,7 @@ long_sweep() {
     for words in "other:a.zst: is not the recording that rank 0 has" "absent:a.zst: cannot be opened" "old:has another experiment"; do
         run timeout 60 mpirun --allow-run-as-root --oversubscribe -n 1 -wdir "$BATS_TEST_TMPDIR/same" "$fraglab" sweep e.yaml -o rows : \
             -n 1 -wdir "$BATS_TEST_TMPDIR/${words%%:*}" "$fraglab" sweep e.yaml -o rows
+        echo "$words: exit $status: $output"
         [ "$status" -eq 3 ]
         [ "$(grep -c '^fraglab: rank 1 on ' <<<"$output")" -eq 1 ]
         [[ "$output" == *"${words#*:}"* ]]
