@@ -203,14 +203,16 @@ long_sweep() {
     [ "$status" -eq 3 ]
     [ "$(grep -c '^fraglab: nowhere.yaml: cannot be opened' <<<"$output")" -eq 1 ]
     [ ! -e "$BATS_TEST_TMPDIR/rows" ]
-    # One of the machines has an older recording, or an older experiment.
+    # One of the machines has an older recording, or an older experiment. The other one must not be done with
+    # all the work before it is heard, however late it starts.
     fraglab=$PWD/fraglab
+    policies=$(printf 'best-fit:grow=%dMiB, ' $(seq 2 2 8000))
     for there in same other absent old; do
         mkdir -p "$BATS_TEST_TMPDIR/$there"
-        cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/$there/a.zst"
-        printf 'traces: [a.zst]\npolicies: [best-fit, direct, tlsf, pytorch]\n' >"$BATS_TEST_TMPDIR/$there/e.yaml"
+        cp "$SAMPLES/unet.pickle.zst" "$BATS_TEST_TMPDIR/$there/a.zst"
+        printf 'traces: [a.zst]\npolicies: [%s]\n' "${policies%, }" >"$BATS_TEST_TMPDIR/$there/e.yaml"
     done
-    cp "$SAMPLES/unet.pickle.zst" "$BATS_TEST_TMPDIR/other/a.zst"
+    cp "$SAMPLES/pr193400.pickle.zst" "$BATS_TEST_TMPDIR/other/a.zst"
     rm "$BATS_TEST_TMPDIR/absent/a.zst"
     echo 'on_oom: skip' >>"$BATS_TEST_TMPDIR/old/e.yaml"
     for words in "other:a.zst: is not the recording that rank 0 has" "absent:a.zst: cannot be opened" "old:has another experiment"; do
