@@ -142,7 +142,7 @@ static frag_lifetime *replay_notes(frag_replay *replay, bool uses_times, uint64_
     frag_replay_options options = {.is_oom_skipped = true, .stop_after = FRAG_UNLIMITED};
     bool ok = frag_replay_start(replay, &options, error);
     uint64_t end = notes->now;
-    for (uint64_t i = replay->event; ok && i < trace->event_count; i++) {
+    for (uint64_t i = frag_replay_event(replay); ok && i < trace->event_count; i++) {
         notes->now = uses_times ? trace->times_ns[i] : i;
         end = notes->now > end ? notes->now : end;
         ok = frag_replay_advance(replay, i + 1, error);

@@ -108,7 +108,7 @@ void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream)
 /* Bytes of the block that the event being replayed was just granted. */
 static uint64_t granted_now(const frag_replay *replay)
 {
-    const frag_event *event = &replay->trace->events[replay->event];
+    const frag_event *event = replay->now;
     bool is_held = event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE &&
                    replay->slots[event->slot].handle != FRAG_HANDLE_NONE;
     return is_held
@@ -123,7 +123,7 @@ void frag_replay_note_reserved(frag_replay *replay)
     frag_replay_result *result = &replay->result;
     uint64_t reserved = replay->device->reserved_bytes;
     frag_wide_add_product(&result->reserved_sum, replay->reserved_seen,
-                          replay->event - replay->reserved_since);
+                          frag_replay_event(replay) - replay->reserved_since);
     if (reserved > replay->reserved_seen && replay->reserved_seen > 0) {
         uint64_t in_use = replay->level.active_bytes - granted_now(replay);
         double ratio = in_use < replay->reserved_seen ? (double)(replay->reserved_seen - in_use) /
@@ -135,7 +135,7 @@ void frag_replay_note_reserved(frag_replay *replay)
     result->growth_count += reserved > replay->reserved_seen ? 1 : 0;
     replay->reserved_seen = reserved;
     replay->changes_seen = replay->device->changes;
-    replay->reserved_since = replay->event;
+    replay->reserved_since = frag_replay_event(replay);
     replay->level.reserved_bytes = reserved;
 }
 
@@ -143,7 +143,7 @@ void frag_replay_note_peak(frag_replay *replay)
 {
     if (replay->device->reserved_peak_bytes > replay->result.peak.reserved_bytes) {
         replay->result.peak.reserved_bytes = replay->device->reserved_peak_bytes;
-        replay->result.reserved_at_event = replay->event;
+        replay->result.reserved_at_event = frag_replay_event(replay);
         replay->result.at_reserved_peak = replay->level;
     }
 }
@@ -184,7 +184,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
         frag_device_look_at_memory(replay->device, &free_bytes, &total_bytes);
         result->oom = (frag_oom){
             .has_happened = true,
-            .event = replay->event,
+            .event = frag_replay_event(replay),
             .requested_bytes = request->bytes,
             .segment_bytes = replay->device->refused_bytes,
             .free_bytes = free_bytes,
@@ -198,22 +198,38 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
     replay->has_stopped = !replay->is_oom_skipped;
 }
 
-/* A request that failed when it was recorded: the program went on without it. */
-void frag_replay_attempt(frag_replay *replay, const frag_request *request)
+static frag_request request_of(const frag_replay *replay, const frag_event *event)
 {
+    const uint32_t *pools = replay->trace->pools;
+    return (frag_request){event->bytes, event->stream,
+                          pools != NULL ? pools[frag_replay_event(replay)] : 0};
+}
+
+void frag_replay_refuse(frag_replay *replay, const frag_event *event)
+{
+    frag_request request = request_of(replay, event);
+    replay->result.requests++;
+    frag_slot_lack(replay, event->slot);
+    frag_replay_run_out(replay, &request);
+}
+
+/* A request that failed when it was recorded: the program went on without it. */
+static void attempt(frag_replay *replay, const frag_event *event)
+{
+    frag_request request = request_of(replay, event);
     frag_grant grant;
     replay->result.requests++;
-    if (!replay->alloc(replay->seen_policy, request, &grant)) {
-        frag_replay_run_out(replay, request);
+    if (!replay->alloc(replay->seen_policy, &request, &grant)) {
+        frag_replay_run_out(replay, &request);
         return;
     }
     frag_replay_note_reserved(replay);
     frag_replay_note_peak(replay);
-    if (replay->is_attempt_kept && replay->event + 1 == replay->end)
-        frag_slot_fill(replay, replay->trace->slot_count, request->bytes, grant.block_bytes,
+    if (replay->is_attempt_kept && frag_replay_event(replay) + 1 == replay->end)
+        frag_slot_fill(replay, replay->trace->slot_count, request.bytes, grant.block_bytes,
                        grant.handle);
     else
-        replay->free(replay->seen_policy, grant.handle, request->stream);
+        replay->free(replay->seen_policy, grant.handle, request.stream);
 }
 
 static void change_pool(frag_replay *replay, const frag_event *event)
@@ -253,7 +269,8 @@ static bool set_limit(const frag_replay *replay, const frag_event *event)
     return true;
 }
 
-void frag_replay_handle_rare(frag_replay *replay, const frag_event *event)
+/* Neither an alloc nor a free. */
+static void handle_rare(frag_replay *replay, const frag_event *event)
 {
     const frag_policy_ops *ops = replay->ops;
     bool is_ignored = false;
@@ -316,14 +333,32 @@ void frag_replay_handle_rare(frag_replay *replay, const frag_event *event)
 }
 
 /* A free of a block whose surplus is kept apart. */
-void frag_replay_free_unusual(frag_replay *replay, uint32_t number, uint32_t stream)
+static void free_apart(frag_replay *replay, uint32_t number, uint32_t stream)
 {
+    uint64_t requested = replay->slots[number].requested_bytes;
+    frag_replay_set_level(replay, replay->level.requested_bytes - requested,
+                          replay->level.allocated_bytes - requested -
+                              frag_slot_large_surplus(replay, number));
     if (frag_use_has(replay, number)) {
         frag_use_free(replay, number, stream);
     } else {
         replay->free(replay->seen_policy, replay->slots[number].handle, stream);
         frag_slot_clear(replay, number);
     }
+}
+
+void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event)
+{
+    if (event->op == FRAG_OP_ALLOC)
+        attempt(replay, event);
+    else if (event->op != FRAG_OP_FREE)
+        handle_rare(replay, event);
+    else if (replay->slots[event->slot].handle == FRAG_HANDLE_NONE)
+        return; /* its request had failed */
+    else if ((event->flags & FRAG_EVENT_DEFERRED) != 0)
+        frag_replay_wait(replay, event->slot, event->stream);
+    else
+        free_apart(replay, event->slot, event->stream);
 }
 
 /* ---- the loop */
@@ -395,6 +430,7 @@ frag_replay *frag_replay_create_planned(const frag_recording *recording, const f
     frag_replay *replay = frag_alloc(1, sizeof *replay);
     replay->recording = recording;
     replay->trace = trace;
+    replay->now = trace->events;
     replay->ops = ops;
     replay->device = device;
     replay->slots = slots;
@@ -481,7 +517,7 @@ bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, 
     if (!frag_replay_begin(replay, error))
         return false;
     if (replay->device->has_failed)
-        return fail_with_device(replay, replay->event, error);
+        return fail_with_device(replay, frag_replay_event(replay), error);
     uint64_t end = replay->trace->event_count;
     replay->end = options->stop_after < end ? options->stop_after : end;
     return true;
@@ -495,13 +531,13 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     bool is_watched =
         options->observer != NULL || options->on_note != NULL || replay->device->log != NULL;
     step = is_watched ? 1 : step;
-    while (replay->event < end && !replay->has_stopped) {
-        uint64_t start = replay->event;
+    while (frag_replay_event(replay) < end && !replay->has_stopped) {
+        uint64_t start = frag_replay_event(replay);
         uint64_t stop = end - start < step ? end : start + step;
         replay->device->event = start;
         run_batch(replay, stop);
         if (replay->device->has_failed)
-            return fail_with_device(replay, replay->event - 1, error);
+            return fail_with_device(replay, frag_replay_event(replay) - 1, error);
         if (options->observer != NULL) {
             replay->level.reserved_bytes = replay->device->reserved_bytes;
             options->observer(options->observer_context, replay, start, &replay->level);
@@ -523,10 +559,10 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
 void frag_replay_finish(frag_replay *replay, frag_replay_result *result)
 {
     frag_wide_add_product(&replay->result.reserved_sum, replay->device->reserved_bytes,
-                          replay->event - replay->reserved_since);
+                          frag_replay_event(replay) - replay->reserved_since);
     replay->level.reserved_bytes = replay->device->reserved_bytes;
     replay->result.final = replay->level;
-    replay->result.events = replay->event;
+    replay->result.events = frag_replay_event(replay);
     *result = replay->result;
 }
 

@@ -4,14 +4,27 @@
 
 #include "sim/replay_state.h"
 
-/* Events off the fast path, and what comes of device calls; all in replay.c. */
+/* Events off the fast path, and what comes of device calls; all in replay.c. They know the level
+ * from replay->level and keep it there. */
 void frag_replay_note_reserved(frag_replay *replay);
-void frag_replay_attempt(frag_replay *replay, const frag_request *request);
-void frag_replay_handle_rare(frag_replay *replay, const frag_event *event);
-void frag_replay_free_unusual(frag_replay *replay, uint32_t number, uint32_t stream);
+void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event);
+void frag_replay_refuse(frag_replay *replay, const frag_event *event);
 
-/* Events from replay->event to end, or to where an OOM stops the run. The sums of requested and
- * allocated bytes stay in registers; whoever needs the level is given it first. */
+/* Notes peaks of allocated and active bytes. Returns the allocated bytes beyond which there will be
+ * another one, as long as as many wait. */
+static inline uint64_t frag_replay_note_allocated(frag_replay *replay, uint64_t allocated)
+{
+    frag_level *peak = &replay->result.peak;
+    uint64_t active = allocated + replay->waiting_bytes;
+    if (allocated > peak->allocated_bytes)
+        peak->allocated_bytes = allocated;
+    if (active > peak->active_bytes)
+        peak->active_bytes = active;
+    uint64_t unwaited = peak->active_bytes - replay->waiting_bytes;
+    return unwaited < peak->allocated_bytes ? unwaited : peak->allocated_bytes;
+}
+
+/* Events from replay->now to end, or to where an OOM stops the run. */
 FRAG_INLINE void
 frag_replay_loop(frag_replay *replay, uint64_t end,
                  bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant),
@@ -19,73 +32,55 @@ frag_replay_loop(frag_replay *replay, uint64_t end,
 {
     frag_policy *seen_policy = replay->seen_policy;
     const frag_device *device = replay->device;
-    const frag_event *events = replay->trace->events;
     const uint32_t *pools = replay->trace->pools;
-    frag_replay_result *result = &replay->result;
-    frag_level *peak = &result->peak;
     frag_slot *slots = replay->slots;
     uint64_t requests = 0;
     uint64_t requested_sum = 0;
     uint64_t allocated_sum = 0;
     uint64_t requested = replay->level.requested_bytes;
     uint64_t allocated = replay->level.allocated_bytes;
-    uint64_t i = replay->event;
-    while (i < end) {
-        const frag_event *event = &events[i];
-        replay->event = i;
-        i++;
-        if (event->op == FRAG_OP_ALLOC) {
-            frag_request request = {event->bytes, event->stream, pools != NULL ? pools[i - 1] : 0};
+    uint64_t allocated_mark = 0; /* up to which there is no peak */
+    const frag_event *first = replay->trace->events;
+    const frag_event *stop = first + end;
+    const frag_event *event = replay->now;
+    for (; event < stop; event++) {
+        uint32_t kind = frag_event_kind(event);
+        replay->now = event;
+        if (kind == FRAG_OP_ALLOC) {
+            frag_request request = {event->bytes, event->stream,
+                                    pools != NULL ? pools[event - first] : 0};
             frag_grant grant;
-            if (FRAG_LIKELY((event->flags & FRAG_EVENT_FAILED) == 0 &&
-                            alloc(seen_policy, &request, &grant))) {
+            if (FRAG_LIKELY(alloc(seen_policy, &request, &grant))) {
                 requests++;
                 frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                 requested += event->bytes;
                 allocated += grant.block_bytes;
-                if (requested > peak->requested_bytes) {
-                    peak->requested_bytes = requested;
-                    result->peak_requested_event = i - 1;
+                if (requested > replay->result.peak.requested_bytes) {
+                    replay->result.peak.requested_bytes = requested;
+                    replay->result.peak_requested_event = (uint64_t)(event - first);
                 }
-                if (allocated > peak->allocated_bytes)
-                    peak->allocated_bytes = allocated;
-                if (allocated + replay->waiting_bytes > peak->active_bytes)
-                    peak->active_bytes = allocated + replay->waiting_bytes;
+                if (allocated > allocated_mark)
+                    allocated_mark = frag_replay_note_allocated(replay, allocated);
             } else {
                 frag_replay_set_level(replay, requested, allocated);
-                if ((event->flags & FRAG_EVENT_FAILED) != 0) {
-                    frag_replay_attempt(replay, &request);
-                } else {
-                    requests++;
-                    slots[event->slot].handle = FRAG_HANDLE_NONE;
-                    frag_replay_run_out(replay, &request);
-                }
-                end = replay->has_stopped ? i : end;
+                frag_replay_refuse(replay, event);
+                stop = replay->has_stopped ? event + 1 : stop;
             }
-        } else if (event->op == FRAG_OP_FREE) {
-            const frag_slot *at = &slots[event->slot];
-            if (FRAG_UNLIKELY(at->handle == FRAG_HANDLE_NONE)) {
-                /* its request had failed */
-            } else if (FRAG_UNLIKELY((event->flags & FRAG_EVENT_DEFERRED) != 0)) {
-                frag_replay_set_level(replay, requested, allocated);
-                frag_replay_wait(replay, event->slot, event->stream);
-                requested = replay->level.requested_bytes;
-                allocated = replay->level.allocated_bytes;
-            } else {
-                uint64_t surplus = at->surplus_bytes;
-                requested -= at->requested_bytes;
-                allocated -= at->requested_bytes;
-                if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE)) {
-                    allocated -= surplus;
-                    give_back(seen_policy, at->handle, event->stream);
-                    slots[event->slot].handle = FRAG_HANDLE_NONE;
-                } else {
-                    allocated -= frag_slot_large_surplus(replay, event->slot);
-                    frag_replay_free_unusual(replay, event->slot, event->stream);
-                }
-            }
+        } else if (kind == FRAG_OP_FREE &&
+                   FRAG_LIKELY(slots[event->slot].surplus_bytes != FRAG_SURPLUS_ELSEWHERE)) {
+            frag_slot *at = &slots[event->slot];
+            frag_handle handle = at->handle;
+            requested -= at->requested_bytes;
+            allocated -= at->requested_bytes + at->surplus_bytes;
+            at->handle = FRAG_HANDLE_NONE;
+            give_back(seen_policy, handle, event->stream);
         } else {
-            frag_replay_handle_rare(replay, event);
+            frag_replay_set_level(replay, requested, allocated);
+            frag_replay_handle_unusual(replay, event);
+            requested = replay->level.requested_bytes;
+            allocated = replay->level.allocated_bytes;
+            allocated_mark = 0;
+            stop = replay->has_stopped ? event + 1 : stop;
         }
         requested_sum += requested;
         allocated_sum += allocated;
@@ -94,14 +89,14 @@ frag_replay_loop(frag_replay *replay, uint64_t end,
             frag_replay_note_reserved(replay);
             frag_replay_note_peak(replay);
             replay->has_stopped = replay->has_stopped || device->has_failed;
-            end = replay->has_stopped ? i : end;
+            stop = replay->has_stopped ? event + 1 : stop;
         }
     }
-    replay->event = i;
+    replay->now = event;
     frag_replay_set_level(replay, requested, allocated);
-    result->requests += requests;
-    frag_wide_add(&result->requested_sum, requested_sum);
-    frag_wide_add(&result->allocated_sum, allocated_sum);
+    replay->result.requests += requests;
+    frag_wide_add(&replay->result.requested_sum, requested_sum);
+    frag_wide_add(&replay->result.allocated_sum, allocated_sum);
 }
 
 #endif

@@ -48,7 +48,7 @@ static void tell_block(frag_replay *replay, frag_note_kind kind, uint32_t handle
     const noted_block *block = &replay->notes->blocks[handle];
     bool begins = kind == FRAG_NOTE_ALLOC || kind == FRAG_NOTE_HELD_BLOCK;
     frag_note note = {.kind = kind,
-                      .event = replay->event,
+                      .event = frag_replay_event(replay),
                       .alloc_event = block->event,
                       .address = block->address,
                       .bytes = block->bytes,
@@ -122,8 +122,8 @@ void frag_note_oom(frag_replay *replay, const frag_request *request)
                            ? replay->ops->rounded(replay->policy, request->bytes)
                            : request->bytes;
     frag_note note = {.kind = FRAG_NOTE_OOM,
-                      .event = replay->event,
-                      .alloc_event = replay->event,
+                      .event = frag_replay_event(replay),
+                      .alloc_event = frag_replay_event(replay),
                       .address = free_bytes,
                       .bytes = rounded,
                       .stream = request->stream,
@@ -135,8 +135,11 @@ static void take_call(frag_replay *replay, frag_device_call call, uint64_t addre
                       frag_device_result result)
 {
     const frag_latency_table *latency = replay->device->latency;
-    frag_call_note made = {
-        .event = replay->event, .call = call, .result = result, .address = address, .bytes = bytes};
+    frag_call_note made = {.event = frag_replay_event(replay),
+                           .call = call,
+                           .result = result,
+                           .address = address,
+                           .bytes = bytes};
     if (latency != NULL)
         made.modelled_ns = frag_latency_ns(&latency->calls[call], bytes);
     replay->notes->take_call(replay->notes->context, &made);
@@ -163,8 +166,8 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
         if (kinds[i].call != call || result != FRAG_DEVICE_OK)
             continue;
         frag_note note = {.kind = kinds[i].kind,
-                          .event = replay->event,
-                          .alloc_event = replay->event,
+                          .event = frag_replay_event(replay),
+                          .alloc_event = frag_replay_event(replay),
                           .address = address,
                           .bytes = bytes,
                           .stream = replay->device->for_stream,
@@ -187,7 +190,7 @@ static bool seen_alloc(frag_policy *policy, const frag_request *request, frag_gr
                    (noted_block){.address = grant->address,
                                  .bytes = request->bytes,
                                  .block_bytes = grant->block_bytes,
-                                 .event = replay->event,
+                                 .event = frag_replay_event(replay),
                                  .stream = request->stream,
                                  .pool = request->pool});
         tell_block(replay, FRAG_NOTE_ALLOC, grant->handle);
@@ -209,7 +212,7 @@ static void tell_held_segment(void *context, const frag_span *span)
 {
     frag_replay *replay = context;
     if (span->kind == FRAG_SPAN_SEGMENT)
-        frag_note_adopted_segment(replay, span, replay->event);
+        frag_note_adopted_segment(replay, span, frag_replay_event(replay));
 }
 
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)

@@ -120,7 +120,7 @@ static uint64_t adopt_segment(frag_replay *replay, uint64_t first, uint64_t end,
         }
     span.is_small_pool = is_small_segment(&span, block_bytes_max);
     if (!replay->ops->adopt(replay->policy, &span, blocks, count)) {
-        replay->event = first;
+        frag_replay_go_to(replay, first);
         frag_request request = {segment->bytes, segment->stream, span.pool};
         frag_replay_run_out(replay, &request);
         replay->has_stopped = true;
@@ -148,14 +148,14 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
 {
     for (uint64_t i = 0; i < end && !replay->has_stopped; i++) {
         const frag_event *event = &replay->trace->events[i];
-        replay->event = i;
+        frag_replay_go_to(replay, i);
         if (event->op == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
             frag_grant grant;
             if (replay->alloc(replay->seen_policy, &request, &grant)) {
                 hold_initial(replay, event, grant.block_bytes, grant.handle);
             } else {
-                replay->slots[event->slot].handle = FRAG_HANDLE_NONE;
+                frag_slot_lack(replay, event->slot);
                 frag_replay_run_out(replay, &request);
             }
         } else if (event->op == FRAG_OP_FREE &&
@@ -190,12 +190,12 @@ bool frag_replay_begin(frag_replay *replay, frag_error *error)
         allocate_initial(replay, end);
     }
     if (!replay->has_stopped)
-        replay->event = end;
+        frag_replay_go_to(replay, end);
     frag_replay_result *result = &replay->result;
     result->peak.requested_bytes = replay->level.requested_bytes;
     result->peak.allocated_bytes = replay->level.allocated_bytes;
     result->peak.active_bytes = replay->level.active_bytes;
-    replay->reserved_since = replay->event;
+    replay->reserved_since = frag_replay_event(replay);
     replay->reserved_seen = replay->device->reserved_bytes;
     replay->changes_seen = replay->device->changes;
     replay->level.reserved_bytes = replay->device->reserved_bytes;

@@ -12,7 +12,8 @@
 typedef struct frag_slot {
     uint64_t requested_bytes; /* and FRAG_SLOT_WAITING */
     uint32_t surplus_bytes;   /* block less requested, or FRAG_SURPLUS_ELSEWHERE */
-    uint32_t handle;          /* FRAG_HANDLE_NONE: nothing is held for this slot */
+    uint32_t handle;          /* FRAG_HANDLE_NONE: nothing is held for this slot; of a request that
+                                 failed, the surplus is elsewhere */
 } frag_slot;
 
 /* Bit of slot.requested_bytes: freed by the program, not yet safe to reuse. */
@@ -60,7 +61,7 @@ struct frag_replay {
     size_t waiting_capacity;
     uint64_t waiting_count;
     uint64_t waiting_bytes; /* of their blocks: active is allocated and these */
-    uint64_t event;
+    const frag_event *now;  /* the event being replayed */
     frag_level level;
     uint64_t changes_seen;   /* device->changes when last looked at */
     uint64_t reserved_seen;  /* device->reserved_bytes then */
@@ -74,6 +75,17 @@ struct frag_replay {
     frag_replay_options options;
     char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
 };
+
+/* The number of the event being replayed. */
+static inline uint64_t frag_replay_event(const frag_replay *replay)
+{
+    return (uint64_t)(replay->now - replay->trace->events);
+}
+
+static inline void frag_replay_go_to(frag_replay *replay, uint64_t event)
+{
+    replay->now = replay->trace->events + event;
+}
 
 /* Surpluses of 4 GiB and more, and those of blocks in use by other streams, which are kept apart.
  */
@@ -97,6 +109,12 @@ static inline void frag_slot_fill(frag_replay *replay, uint32_t number, uint64_t
     replay->slots[number] = (frag_slot){requested, (uint32_t)surplus, handle};
     if (FRAG_UNLIKELY(surplus >= FRAG_SURPLUS_ELSEWHERE))
         frag_slot_keep_large(replay, number, surplus);
+}
+
+/* The request of a slot has failed. */
+static inline void frag_slot_lack(frag_replay *replay, uint32_t number)
+{
+    replay->slots[number] = (frag_slot){0, FRAG_SURPLUS_ELSEWHERE, FRAG_HANDLE_NONE};
 }
 
 static inline void frag_slot_clear(frag_replay *replay, uint32_t number)

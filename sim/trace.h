@@ -74,6 +74,13 @@ typedef struct frag_event {
     uint64_t bytes;
 } frag_event;
 
+/* The op, and above it the flags that make an alloc or a free another one. */
+static inline uint32_t frag_event_kind(const frag_event *event)
+{
+    uint32_t flags = FRAG_EVENT_FAILED | FRAG_EVENT_DEFERRED;
+    return (event->op | (uint32_t)event->flags << 8) & (flags << 8 | 0xffu);
+}
+
 typedef struct frag_frame {
     uint32_t name; /* string ids */
     uint32_t file;
