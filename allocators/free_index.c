@@ -10,12 +10,16 @@ size_t frag_free_records_bytes(uint32_t count)
     return whole_lines(((uint64_t)count + 1) * sizeof(frag_free_record));
 }
 
-size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
+/* Tables are never needed for more indexes than there are blocks. */
+static size_t link_count(uint32_t id_count, uint64_t index_count)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
-    uint64_t heads = table_count * (FRAG_FREE_BIN_COUNT + 1);
-    return whole_lines(((uint64_t)id_count + 1 + heads) * sizeof(frag_free_link)) +
-           table_count * whole_lines(sizeof(frag_free_table)) + 64;
+    return (size_t)(id_count + 1 + table_count * FRAG_FREE_TABLE_LINKS);
+}
+
+size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
+{
+    return whole_lines(link_count(id_count, index_count) * sizeof(frag_free_link));
 }
 
 void *frag_free_records_take(frag_arena *arena, uint32_t count)
@@ -28,55 +32,54 @@ void *frag_free_records_take(frag_arena *arena, uint32_t count)
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
                                   const void *records, uint32_t id_count, uint64_t index_count)
 {
-    uint64_t table_count = index_count < id_count ? index_count : id_count;
-    uint64_t heads = table_count * (FRAG_FREE_BIN_COUNT + 1);
     *store = (frag_free_index_store){
         .records = (const uint64_t *)records - FRAG_FREE_RECORD_WORDS,
-        .links = frag_arena_take(arena, (size_t)(id_count + 1 + heads), sizeof(frag_free_link)),
-        .arena = arena,
+        .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
         .id_count = id_count,
     };
 }
 
-frag_free_table *frag_free_table_open(frag_free_index_store *store, frag_free_index *index)
+/* The head that is always empty links spare tables. */
+static frag_free_link *spare_link(const frag_free_index_store *store, uint32_t heads)
 {
-    frag_free_table *table = store->spare_tables;
-    if (table != NULL) {
-        store->spare_tables = table->next_spare;
+    return &store->links[heads + FRAG_FREE_BIN_COUNT];
+}
+
+uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index)
+{
+    uint32_t heads = store->spare_table;
+    if (heads != 0) {
+        store->spare_table = spare_link(store, heads)->previous;
     } else {
-        table = frag_arena_take(store->arena, 1, sizeof *table);
-        table->first_head = store->id_count + 1 + store->table_count * (FRAG_FREE_BIN_COUNT + 1);
-        table->words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
+        heads = store->id_count + 1 + store->table_count * FRAG_FREE_TABLE_LINKS +
+                FRAG_FREE_TABLE_WORDS;
+        frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
         store->table_count++;
     }
-    index->table = table;
-    return table;
+    index->heads = heads;
+    return heads;
 }
 
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index)
 {
-    frag_free_table *table = index->table;
-    uint64_t any = 0;
-    for (uint32_t i = 0; i < FRAG_FREE_WORD_COUNT; i++)
-        any |= table->words[i];
-    if (any != 0)
+    uint32_t heads = index->heads;
+    if (frag_free_bin_from(store, heads, 0) < FRAG_FREE_BIN_COUNT)
         return;
-    table->next_spare = store->spare_tables;
-    store->spare_tables = table;
-    index->table = NULL;
+    spare_link(store, heads)->previous = store->spare_table;
+    store->spare_table = heads;
+    index->heads = 0;
 }
 
 bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
                            uint64_t size, uint32_t *id)
 {
-    const frag_free_table *table = index->table;
-    if (table == NULL)
+    if (index->heads == 0)
         return false;
+    const uint64_t *words = frag_free_words(store, index->heads);
     uint32_t at = FRAG_FREE_WORD_COUNT - 1;
-    while (table->words[at] == 0)
+    while (words[at] == 0)
         at--;
-    uint32_t top = at * 64 + frag_bit_high(table->words[at]);
-    uint32_t worst = store->links[table->first_head + top].next;
+    uint32_t worst = store->links[index->heads + at * 64 + frag_bit_high(words[at])].next;
     for (uint32_t place = store->links[worst].next; place != 0; place = store->links[place].next)
         if (frag_free_bytes_at(store, place) > frag_free_bytes_at(store, worst))
             worst = place;
@@ -87,12 +90,12 @@ bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_i
 void frag_free_index_visit(const frag_free_index_store *store, const frag_free_index *index,
                            frag_free_index_visitor *visit, void *context)
 {
-    const frag_free_table *table = index->table;
-    if (table == NULL)
+    uint32_t heads = index->heads;
+    if (heads == 0)
         return;
-    for (uint32_t number = frag_free_bin_from(table, 0); number < FRAG_FREE_BIN_COUNT;
-         number = frag_free_bin_from(table, number + 1))
-        for (uint32_t place = store->links[table->first_head + number].next; place != 0;
+    for (uint32_t number = frag_free_bin_from(store, heads, 0); number < FRAG_FREE_BIN_COUNT;
+         number = frag_free_bin_from(store, heads, number + 1))
+        for (uint32_t place = store->links[heads + number].next; place != 0;
              place = store->links[place].next)
             visit(context, place - 1);
 }
@@ -112,12 +115,12 @@ uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_fr
 }
 
 /* Audits one bin and adds the blocks in it to *count. */
-static bool check_bin(const frag_free_index_store *store, const frag_free_table *table,
-                      uint32_t number, frag_free_rank *rank_of, uint64_t *count, frag_error *error)
+static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32_t number,
+                      frag_free_rank *rank_of, uint64_t *count, frag_error *error)
 {
     const frag_free_link *links = store->links;
-    uint32_t head = table->first_head + number;
-    bool is_marked = (table->words[number / 64] >> (number % 64) & 1) != 0;
+    uint32_t head = heads + number;
+    bool is_marked = (frag_free_words(store, heads)[number / 64] >> (number % 64) & 1) != 0;
     if (is_marked != (links[head].next != 0))
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
                          number);
@@ -142,17 +145,17 @@ static bool check_bin(const frag_free_index_store *store, const frag_free_table 
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
                            frag_free_rank *rank_of, frag_error *error)
 {
-    const frag_free_table *table = index->table;
+    uint32_t heads = index->heads;
     if (store->records[1] != UINT64_MAX)
         return frag_fail(error, FRAG_E_INPUT, "free index: no record ends the walks");
-    if (table == NULL)
+    if (heads == 0)
         return true;
     uint64_t count = 0;
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
-        if (!check_bin(store, table, number, rank_of, &count, error))
+        if (!check_bin(store, heads, number, rank_of, &count, error))
             return false;
-    if (table->words[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0 ||
-        store->links[table->first_head + FRAG_FREE_BIN_COUNT].next != 0)
+    if (frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0 ||
+        store->links[heads + FRAG_FREE_BIN_COUNT].next != 0)
         return frag_fail(error, FRAG_E_INPUT, "free index: searches would not end");
     return count > 0 || frag_fail(error, FRAG_E_INPUT, "free index: an empty index has a table");
 }

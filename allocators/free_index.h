@@ -43,26 +43,27 @@ typedef struct frag_free_link {
     uint32_t previous;
 } frag_free_link;
 
-typedef struct frag_free_table {
-    /* Bit b of the whole: bin b is not empty. A last word is full, so that searches end there. */
-    uint64_t words[FRAG_FREE_WORD_COUNT + 1];
-    struct frag_free_table *next_spare;
-    uint32_t first_head; /* the place of the first bin's head; those of the others follow, and one
-                            more, of a bin that is always empty */
-} frag_free_table;
+/* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
+ * is not empty, and a last word that is full, so that searches end there; then the heads of the
+ * bins, and one more, of a bin that is always empty. */
+enum {
+    FRAG_FREE_TABLE_WORDS = FRAG_FREE_WORD_COUNT + 1,
+    FRAG_FREE_TABLE_LINKS = FRAG_FREE_TABLE_WORDS + FRAG_FREE_BIN_COUNT + 1
+};
+
+_Static_assert(sizeof(frag_free_link) == sizeof(uint64_t), "a word lies where a link would");
 
 typedef struct frag_free_index_store {
     const uint64_t *records; /* by place: FRAG_FREE_RECORD_WORDS for each */
-    frag_free_link *links;   /* of all blocks, and FRAG_FREE_BIN_COUNT + 1 for each table */
-    frag_arena *arena;
-    frag_free_table *spare_tables;
+    frag_free_link *links;   /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
+    uint32_t spare_table; /* as frag_free_index names it; the others follow as its heads' links */
     uint32_t table_count; /* tables made */
     uint32_t id_count;
 } frag_free_index_store;
 
 /* Starts as zero. */
 typedef struct frag_free_index {
-    frag_free_table *table; /* NULL while the index is empty */
+    uint32_t heads; /* the place of the first bin's head; 0 while the index is empty */
 } frag_free_index;
 
 /* What orders blocks of one size before their addresses do, of a record; constant while the block
@@ -100,8 +101,14 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
                            frag_free_rank *rank_of, frag_error *error);
 
 /* ---- the slow halves of the functions below */
-frag_free_table *frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
+uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
+
+/* The bitmap of the table with those heads. */
+static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint32_t heads)
+{
+    return (uint64_t *)(void *)(store->links + heads) - FRAG_FREE_TABLE_WORDS;
+}
 
 /* The exponent of a double and the first three bits of its fraction are the number of a bin, 8 to
  * an octave. size is 1 to 2^62. */
@@ -151,20 +158,20 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
                                              uint32_t id, frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
-    frag_free_table *table = index->table;
-    if (FRAG_UNLIKELY(table == NULL))
-        table = frag_free_table_open(store, index);
+    uint32_t heads = index->heads;
+    if (FRAG_UNLIKELY(heads == 0))
+        heads = frag_free_table_open(store, index);
     uint32_t place = id + 1;
     uint64_t size = frag_free_bytes_at(store, place);
     uint32_t number = frag_free_bin_of(size);
-    uint32_t previous = table->first_head + number;
+    uint32_t previous = heads + number;
     uint32_t next = links[previous].next;
     while (frag_free_precedes(store, next, size, place, rank_of)) {
         previous = next;
         next = links[next].next;
     }
     frag_free_link_behind(links, previous, place);
-    table->words[number / 64] |= (uint64_t)1 << (number % 64);
+    frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
 /* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
@@ -175,11 +182,10 @@ static inline bool frag_free_index_take_out(const frag_free_index_store *store,
     uint32_t previous = link.previous;
     if (link.next != 0 || previous <= store->id_count)
         return false;
-    frag_free_table *table = index->table;
-    uint32_t number = previous - table->first_head;
-    uint64_t word = table->words[number / 64] & ~((uint64_t)1 << (number % 64));
-    table->words[number / 64] = word;
-    return word == 0;
+    uint32_t number = previous - index->heads;
+    uint64_t *word = &frag_free_words(store, index->heads)[number / 64];
+    *word &= ~((uint64_t)1 << (number % 64));
+    return *word == 0;
 }
 
 static inline void frag_free_index_remove(frag_free_index_store *store, frag_free_index *index,
@@ -217,39 +223,41 @@ static inline void frag_free_index_change(frag_free_index_store *store, frag_fre
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */
-static inline uint32_t frag_free_bin_from(const frag_free_table *table, uint32_t number)
+static inline uint32_t frag_free_bin_from(const frag_free_index_store *store, uint32_t heads,
+                                          uint32_t number)
 {
+    const uint64_t *words = frag_free_words(store, heads);
     uint32_t at = number / 64;
-    uint64_t word = table->words[at] & (~(uint64_t)0 << (number % 64));
+    uint64_t word = words[at] & (~(uint64_t)0 << (number % 64));
     while (word == 0)
-        word = table->words[++at];
+        word = words[++at];
     return at * 64 + frag_bit_low(word);
 }
 
 /* The first place of the bins behind the given one; 0: they are empty. */
-static inline uint32_t frag_free_place_above(const frag_free_index_store *store,
-                                             const frag_free_table *table, uint32_t number)
+static inline uint32_t frag_free_place_above(const frag_free_index_store *store, uint32_t heads,
+                                             uint32_t number)
 {
-    return store->links[table->first_head + frag_free_bin_from(table, number + 1)].next;
+    return store->links[heads + frag_free_bin_from(store, heads, number + 1)].next;
 }
 
 /* The place of the smallest block of at least size, of those the first in order; 0: there is none.
  */
-static inline uint32_t frag_free_place_best(const frag_free_index_store *store,
-                                            const frag_free_table *table, uint64_t size)
+static inline uint32_t frag_free_place_best(const frag_free_index_store *store, uint32_t heads,
+                                            uint64_t size)
 {
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = store->links[table->first_head + number].next;
+    uint32_t place = store->links[heads + number].next;
     while (frag_free_bytes_at(store, place) < size)
         place = store->links[place].next;
-    return place != 0 ? place : frag_free_place_above(store, table, number);
+    return place != 0 ? place : frag_free_place_above(store, heads, number);
 }
 
 /* The smallest block of at least size, of those the first in order: best fit. */
 static inline bool frag_free_index_best(const frag_free_index_store *store,
                                         const frag_free_index *index, uint64_t size, uint32_t *id)
 {
-    uint32_t place = index->table != NULL ? frag_free_place_best(store, index->table, size) : 0;
+    uint32_t place = index->heads != 0 ? frag_free_place_best(store, index->heads, size) : 0;
     *id = place != 0 ? place - 1 : *id;
     return place != 0;
 }
@@ -260,7 +268,7 @@ static inline bool frag_free_index_after(const frag_free_index_store *store,
 {
     uint32_t place = store->links[held + 1].next;
     if (place == 0)
-        place = frag_free_place_above(store, index->table,
+        place = frag_free_place_above(store, index->heads,
                                       frag_free_bin_of(frag_free_bytes_at(store, held + 1)));
     *id = place != 0 ? place - 1 : *id;
     return place != 0;

@@ -243,7 +243,7 @@ static void sees_what_has_been_broken(void **state)
     assert_true(frag_free_index_check(&w.store, index, NULL, &error));
     w.store.links[8].previous = 5;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
-    w.store.links[8].previous = index->table->first_head + frag_free_bin_of(4096);
+    w.store.links[8].previous = index->heads + frag_free_bin_of(4096);
     assert_true(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].address = 90;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
@@ -251,12 +251,13 @@ static void sees_what_has_been_broken(void **state)
     w.blocks[7].bytes = 16384;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].bytes = 4096;
-    index->table->words[0] |= 1;
+    uint64_t *words = frag_free_words(&w.store, index->heads);
+    words[0] |= 1;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
-    index->table->words[0] = 0;
-    index->table->words[FRAG_FREE_WORD_COUNT] = 0;
+    words[0] = 0;
+    words[FRAG_FREE_WORD_COUNT] = 0;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
-    index->table->words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
+    words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
     w.blocks[-1].bytes = 0;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     frag_arena_destroy(&w.arena);
