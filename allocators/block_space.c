@@ -11,7 +11,7 @@ uint32_t frag_block_space_records(const frag_policy_limits *limits, frag_space_k
 {
     uint64_t segment_count =
         kind == FRAG_SPACE_GROWING ? 1 : limits->request_count + limits->initial_segment_count;
-    uint64_t count = 2 * (uint64_t)limits->live_count_max + 2 * segment_count + 2;
+    uint64_t count = 2 * (uint64_t)limits->live_count_max + 2 * segment_count + 3;
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
 
@@ -59,6 +59,7 @@ void frag_block_space_create_bare(frag_block_space *space, const frag_policy_set
     *space = (frag_block_space){
         .device = setup->device,
         .record_max = record_max,
+        .record_count = 1,
         .unused = FRAG_BLOCK_NONE,
         .kind = FRAG_SPACE_SEGMENTS,
         .align = 1,
@@ -91,6 +92,7 @@ bool frag_block_space_create(frag_block_space *space, const frag_policy_setup *s
     *space = (frag_block_space){
         .device = setup->device,
         .record_max = frag_block_space_records(&setup->limits, shape->kind),
+        .record_count = 1,
         .unused = FRAG_BLOCK_NONE,
         .kind = shape->kind,
         .align = shape->align,
@@ -117,7 +119,7 @@ bool frag_block_space_create(frag_block_space *space, const frag_policy_setup *s
  * device has no room for a whole step. */
 static bool grow_range(frag_block_space *space, uint64_t bytes, uint32_t *hole)
 {
-    frag_block *header = &space->blocks[0];
+    frag_block *header = &space->blocks[space->first_header];
     uint32_t last = header->previous;
     bool is_last_free = space->blocks[last].state == FRAG_BLOCK_HOLE;
     uint64_t has = is_last_free ? space->blocks[last].bytes : 0;
@@ -140,14 +142,14 @@ static bool grow_range(frag_block_space *space, uint64_t bytes, uint32_t *hole)
         space->blocks[last].bytes += mapped;
         *hole = last;
     } else {
-        *hole = frag_block_space_append_hole(space, 0, end, mapped);
+        *hole = frag_block_space_append_hole(space, space->first_header, end, mapped);
     }
     return true;
 }
 
 static void trim_range(frag_block_space *space)
 {
-    frag_block *header = &space->blocks[0];
+    frag_block *header = &space->blocks[space->first_header];
     uint32_t last = header->previous;
     if (space->blocks[last].state != FRAG_BLOCK_HOLE)
         return;
@@ -314,7 +316,7 @@ static bool check_ring(const frag_block_space *space, uint32_t id, uint64_t *hol
 
 bool frag_block_space_check(const frag_block_space *space, uint64_t *hole_count, frag_error *error)
 {
-    uint64_t record_count = 0;
+    uint64_t record_count = 1; /* [0] */
     *hole_count = 0;
     for (uint32_t id = space->first_header; id != FRAG_BLOCK_NONE; id = space->blocks[id].link) {
         if (++record_count > space->record_count || space->blocks[id].state != FRAG_BLOCK_HEADER)

@@ -53,7 +53,7 @@ struct frag_block_space {
     frag_device *device;
     frag_block *blocks;
     uint32_t record_max;
-    uint32_t record_count; /* records ever used */
+    uint32_t record_count; /* records ever used, and [0], which names nothing */
     uint32_t unused;       /* list of recycled records */
     frag_space_kind kind;
     uint64_t align;
@@ -75,7 +75,7 @@ typedef struct frag_block_space_setup {
     void *context;
 } frag_block_space_setup;
 
-/* How many records a space may need; also the ids a free index over it needs. */
+/* How many records a space may need, [0] included; also the ids a free index over it needs. */
 uint32_t frag_block_space_records(const frag_policy_limits *limits, frag_space_kind kind);
 size_t frag_block_space_bytes(const frag_policy_limits *limits, frag_space_kind kind);
 

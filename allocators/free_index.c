@@ -7,14 +7,14 @@ static size_t whole_lines(uint64_t bytes)
 
 size_t frag_free_records_bytes(uint32_t count)
 {
-    return whole_lines(((uint64_t)count + 1) * sizeof(frag_free_record));
+    return whole_lines((uint64_t)count * sizeof(frag_free_record));
 }
 
 /* Tables are never needed for more indexes than there are blocks. */
 static size_t link_count(uint32_t id_count, uint64_t index_count)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
-    return (size_t)(id_count + 1 + table_count * FRAG_FREE_TABLE_LINKS);
+    return (size_t)(id_count + table_count * FRAG_FREE_TABLE_LINKS);
 }
 
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
@@ -24,16 +24,16 @@ size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
 
 void *frag_free_records_take(frag_arena *arena, uint32_t count)
 {
-    frag_free_record *records = frag_arena_take(arena, (size_t)count + 1, sizeof *records);
+    frag_free_record *records = frag_arena_take(arena, count, sizeof *records);
     records[0].bytes = UINT64_MAX;
-    return records + 1;
+    return records;
 }
 
-void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
-                                  const void *records, uint32_t id_count, uint64_t index_count)
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, void *records,
+                                  uint32_t id_count, uint64_t index_count)
 {
     *store = (frag_free_index_store){
-        .records = (const uint64_t *)records - FRAG_FREE_RECORD_WORDS,
+        .records = records,
         .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
         .id_count = id_count,
     };
@@ -51,8 +51,8 @@ uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *ind
     if (heads != 0) {
         store->spare_table = spare_link(store, heads)->previous;
     } else {
-        heads = store->id_count + 1 + store->table_count * FRAG_FREE_TABLE_LINKS +
-                FRAG_FREE_TABLE_WORDS;
+        heads =
+            store->id_count + store->table_count * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
         frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
         store->table_count++;
     }
@@ -83,7 +83,7 @@ bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_i
     for (uint32_t place = store->links[worst].next; place != 0; place = store->links[place].next)
         if (frag_free_bytes_at(store, place) > frag_free_bytes_at(store, worst))
             worst = place;
-    *id = worst - 1;
+    *id = worst;
     return frag_free_bytes_at(store, worst) >= size;
 }
 
@@ -97,7 +97,7 @@ void frag_free_index_visit(const frag_free_index_store *store, const frag_free_i
          number = frag_free_bin_from(store, heads, number + 1))
         for (uint32_t place = store->links[heads + number].next; place != 0;
              place = store->links[place].next)
-            visit(context, place - 1);
+            visit(context, place);
 }
 
 static void count_block(void *context, uint32_t id)
@@ -126,17 +126,16 @@ static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32
                          number);
     uint32_t previous = head;
     for (uint32_t place = links[head].next; place != 0; place = links[place].next) {
-        if (place > store->id_count || links[place].previous != previous ||
-            ++*count > store->id_count)
+        if (place >= store->id_count || links[place].previous != previous ||
+            ++*count >= store->id_count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
                              number);
         uint64_t size = frag_free_bytes_at(store, place);
         if (frag_free_bin_of(size) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
-                             place - 1);
+                             place);
         if (previous != head && !frag_free_precedes(store, previous, size, place, rank_of))
-            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order",
-                             place - 1);
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order", place);
         previous = place;
     }
     return true;
@@ -146,7 +145,7 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
                            frag_free_rank *rank_of, frag_error *error)
 {
     uint32_t heads = index->heads;
-    if (store->records[1] != UINT64_MAX)
+    if (frag_free_bytes_at(store, 0) != UINT64_MAX)
         return frag_fail(error, FRAG_E_INPUT, "free index: no record ends the walks");
     if (heads == 0)
         return true;

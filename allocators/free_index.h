@@ -9,10 +9,11 @@
  *
  * Many indexes (one per pool and stream, say) share one store, which holds the links of all blocks
  * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are records of
- * the caller's, named by ids below the store's id_count, and a block is in at most one index at a
- * time. The index reads sizes and addresses where they are, so they must not change while the block
- * is held, but for frag_free_index_change. Blocks of one size are in the order of their ranks,
- * where the caller has some, and then of their addresses, which must differ in one index. */
+ * the caller's, named by ids from 1 to below the store's id_count, and a block is in at most one
+ * index at a time. The index reads sizes and addresses where they are, so they must not change
+ * while the block is held, but for frag_free_index_change. Blocks of one size are in the order of
+ * their ranks, where the caller has some, and then of their addresses, which must differ in one
+ * index. */
 #ifndef FRAG_ALLOCATORS_FREE_INDEX_H
 #define FRAG_ALLOCATORS_FREE_INDEX_H
 
@@ -35,9 +36,9 @@ typedef struct frag_free_record {
 
 enum { FRAG_FREE_RECORD_WORDS = sizeof(frag_free_record) / sizeof(uint64_t) };
 
-/* Neighbours in the bin. Blocks are named by places, id + 1; place 0 is no block, and larger than
- * any, so that walks end at it. Before the first block of a bin lies its head, which has a place
- * behind those of all blocks, so that no link is a special case. */
+/* Neighbours in the bin: places. The place of a block is its id; place 0 is no block, and larger
+ * than any, so that walks end at it. Before the first block of a bin lies its head, which has a
+ * place behind those of all blocks, so that no link is a special case. */
 typedef struct frag_free_link {
     uint32_t next;
     uint32_t previous;
@@ -54,10 +55,10 @@ enum {
 _Static_assert(sizeof(frag_free_link) == sizeof(uint64_t), "a word lies where a link would");
 
 typedef struct frag_free_index_store {
-    const uint64_t *records; /* by place: FRAG_FREE_RECORD_WORDS for each */
-    frag_free_link *links;   /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
-    uint32_t spare_table; /* as frag_free_index names it; the others follow as its heads' links */
-    uint32_t table_count; /* tables made */
+    void *records;         /* by id: FRAG_FREE_RECORD_WORDS for each */
+    frag_free_link *links; /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
+    uint32_t spare_table;  /* as frag_free_index names it; the others follow as its heads' links */
+    uint32_t table_count;  /* tables made */
     uint32_t id_count;
 } frag_free_index_store;
 
@@ -74,12 +75,13 @@ typedef uint32_t frag_free_rank(const void *record);
 size_t frag_free_records_bytes(uint32_t count);
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count);
 
-/* Records as a store wants them, all zero; before the first lies one that is larger than any. */
+/* Records as a store wants them: all zero, but for [0], which stands for no block and is larger
+ * than any. */
 void *frag_free_records_take(frag_arena *arena, uint32_t count);
 
 /* records: id_count of them, from frag_free_records_take. */
-void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena,
-                                  const void *records, uint32_t id_count, uint64_t index_count);
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, void *records,
+                                  uint32_t id_count, uint64_t index_count);
 
 /* ---- searches; false: no block of the index will do */
 
@@ -138,15 +140,17 @@ static inline frag_free_link frag_free_unlink(frag_free_link *links, uint32_t pl
 
 static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, uint32_t place)
 {
-    return store->records[(size_t)place * FRAG_FREE_RECORD_WORDS + 1];
+    const uint64_t *records = store->records;
+    return records[(size_t)place * FRAG_FREE_RECORD_WORDS + 1];
 }
 
 /* Does the block at a place come before another one, of so many bytes? */
 static inline bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
                                       uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
 {
-    const uint64_t *one = &store->records[(size_t)place * FRAG_FREE_RECORD_WORDS];
-    const uint64_t *two = &store->records[(size_t)other * FRAG_FREE_RECORD_WORDS];
+    const uint64_t *records = store->records;
+    const uint64_t *one = &records[(size_t)place * FRAG_FREE_RECORD_WORDS];
+    const uint64_t *two = &records[(size_t)other * FRAG_FREE_RECORD_WORDS];
     if (rank_of == NULL)
         return frag_pair_is_below(frag_free_bytes_at(store, place), one[0], bytes, two[0]);
     return frag_triple_is_below(frag_free_bytes_at(store, place), rank_of(one), one[0], bytes,
@@ -161,16 +165,15 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
     uint32_t heads = index->heads;
     if (FRAG_UNLIKELY(heads == 0))
         heads = frag_free_table_open(store, index);
-    uint32_t place = id + 1;
-    uint64_t size = frag_free_bytes_at(store, place);
+    uint64_t size = frag_free_bytes_at(store, id);
     uint32_t number = frag_free_bin_of(size);
     uint32_t previous = heads + number;
     uint32_t next = links[previous].next;
-    while (frag_free_precedes(store, next, size, place, rank_of)) {
+    while (frag_free_precedes(store, next, size, id, rank_of)) {
         previous = next;
         next = links[next].next;
     }
-    frag_free_link_behind(links, previous, place);
+    frag_free_link_behind(links, previous, id);
     frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
@@ -178,9 +181,9 @@ static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_
 static inline bool frag_free_index_take_out(const frag_free_index_store *store,
                                             const frag_free_index *index, uint32_t id)
 {
-    frag_free_link link = frag_free_unlink(store->links, id + 1);
+    frag_free_link link = frag_free_unlink(store->links, id);
     uint32_t previous = link.previous;
-    if (link.next != 0 || previous <= store->id_count)
+    if (link.next != 0 || previous < store->id_count)
         return false;
     uint32_t number = previous - index->heads;
     uint64_t *word = &frag_free_words(store, index->heads)[number / 64];
@@ -201,10 +204,10 @@ static inline void frag_free_index_change_by(frag_free_index_store *store, frag_
                                              uint32_t id, uint64_t old_size,
                                              frag_free_rank *rank_of)
 {
-    uint64_t size = frag_free_bytes_at(store, id + 1);
-    uint32_t previous = store->links[id + 1].previous;
+    uint64_t size = frag_free_bytes_at(store, id);
+    uint32_t previous = store->links[id].previous;
     if (size < old_size && frag_free_bin_of(size) == frag_free_bin_of(old_size) &&
-        (previous > store->id_count || frag_free_precedes(store, previous, size, id + 1, rank_of)))
+        (previous >= store->id_count || frag_free_precedes(store, previous, size, id, rank_of)))
         return;
     (void)frag_free_index_take_out(store, index, id);
     frag_free_index_insert_by(store, index, id, rank_of);
@@ -258,7 +261,7 @@ static inline bool frag_free_index_best(const frag_free_index_store *store,
                                         const frag_free_index *index, uint64_t size, uint32_t *id)
 {
     uint32_t place = index->heads != 0 ? frag_free_place_best(store, index->heads, size) : 0;
-    *id = place != 0 ? place - 1 : *id;
+    *id = place != 0 ? place : *id;
     return place != 0;
 }
 
@@ -266,11 +269,11 @@ static inline bool frag_free_index_best(const frag_free_index_store *store,
 static inline bool frag_free_index_after(const frag_free_index_store *store,
                                          const frag_free_index *index, uint32_t held, uint32_t *id)
 {
-    uint32_t place = store->links[held + 1].next;
+    uint32_t place = store->links[held].next;
     if (place == 0)
         place = frag_free_place_above(store, index->heads,
-                                      frag_free_bin_of(frag_free_bytes_at(store, held + 1)));
-    *id = place != 0 ? place - 1 : *id;
+                                      frag_free_bin_of(frag_free_bytes_at(store, held)));
+    *id = place != 0 ? place : *id;
     return place != 0;
 }
 

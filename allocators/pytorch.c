@@ -15,10 +15,10 @@
 static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t bytes, uint32_t list)
 {
     uint32_t id = frag_pytorch_take_record(policy);
-    policy->blocks[id] = (frag_pytorch_block){.address = address,
-                                              .bytes = bytes,
-                                              .list = list,
-                                              .number = frag_pytorch_next_number(policy)};
+    *frag_pytorch_at(policy, id) = (frag_pytorch_block){.address = address,
+                                                        .bytes = bytes,
+                                                        .list = list,
+                                                        .number = frag_pytorch_next_number(policy)};
     policy->reserved_bytes += bytes;
     frag_pytorch_note_most(&policy->met->segment_max, bytes);
     frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, &policy->lists[list]);
@@ -71,7 +71,7 @@ uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *l
     uint32_t id = FRAG_PYTORCH_NONE;
     if (!frag_free_index_best(&policy->store, &list->index, rounded, &id))
         return FRAG_PYTORCH_NONE;
-    if (FRAG_UNLIKELY((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)) {
+    if (FRAG_UNLIKELY((frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_EXPANDABLE) != 0)) {
         id = may_grow && policy->settings.is_expandable
                  ? frag_pytorch_least_reach(policy, list, id)
                  : frag_pytorch_skip_expandable(policy, list, id);
@@ -80,7 +80,7 @@ uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *l
     }
     uint64_t limit = policy->settings.max_split_bytes;
     if (FRAG_UNLIKELY(limit != FRAG_UNLIMITED) &&
-        is_unfit(policy, rounded, policy->blocks[id].bytes))
+        is_unfit(policy, rounded, frag_pytorch_at(policy, id)->bytes))
         return FRAG_PYTORCH_NONE;
     return id;
 }
@@ -198,7 +198,7 @@ static inline bool is_split_off(const frag_policy *policy, uint64_t rounded, uin
 static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t number,
                                 uint64_t rounded, uint64_t rest)
 {
-    const frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    const frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     const frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, list);
     if (pool != NULL && pool->is_unsplit)
         return false;
@@ -211,7 +211,7 @@ static bool is_rarely_split_off(const frag_policy *policy, uint32_t id, uint32_t
 /* Cuts the front off and puts what is left (back) into its list. */
 static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded, bool is_listed)
 {
-    uint64_t bytes = policy->blocks[id].bytes;
+    uint64_t bytes = frag_pytorch_at(policy, id)->bytes;
     uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
     if (FRAG_UNLIKELY(!is_listed)) {
         frag_pytorch_insert_free(policy, id);
@@ -219,7 +219,7 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     }
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     frag_free_index_change_by(&policy->store, &list->index, id, bytes, frag_pytorch_rank);
     return front;
 }
@@ -247,8 +247,8 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
         if (id == FRAG_PYTORCH_NONE)
             return false;
     }
-    uint64_t rest = policy->blocks[id].bytes - rounded;
-    bool is_own = (policy->blocks[id].list & FRAG_PYTORCH_LIST_MASK) == number;
+    uint64_t rest = frag_pytorch_at(policy, id)->bytes - rounded;
+    bool is_own = (frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_LIST_MASK) == number;
     bool is_split =
         FRAG_UNLIKELY(pool != 0 || !is_own)
             ? is_rarely_split_off(policy, id, number, rounded, rest)
@@ -257,7 +257,7 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
         id = split(policy, id, rounded, is_listed);
     else if (is_listed)
         frag_pytorch_remove_free(policy, id);
-    frag_pytorch_block *granted = &policy->blocks[id];
+    frag_pytorch_block *granted = frag_pytorch_at(policy, id);
     granted->list |= FRAG_PYTORCH_IN_USE;
     *grant = (frag_grant){.address = granted->address, .block_bytes = granted->bytes, .handle = id};
     if (policy->stats != NULL)
@@ -277,7 +277,7 @@ static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t s
     uint32_t id = FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!frag_free_index_best(&policy->store, index, rounded, &id)))
         return false;
-    frag_pytorch_block *block = &policy->blocks[id];
+    frag_pytorch_block *block = frag_pytorch_at(policy, id);
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
         uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
@@ -287,7 +287,7 @@ static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t s
     } else {
         frag_free_index_remove(&policy->store, index, id);
     }
-    block = &policy->blocks[id];
+    block = frag_pytorch_at(policy, id);
     block->list |= FRAG_PYTORCH_IN_USE;
     grant->address = block->address;
     grant->block_bytes = held;
@@ -314,7 +314,7 @@ FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request,
  * belong to one list. */
 FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *blocks = policy->blocks;
+    frag_pytorch_block *blocks = policy->store.records;
     frag_pytorch_block *freed = &blocks[id];
     frag_free_index *index = &frag_pytorch_list_at(policy, freed)->index;
     uint32_t list = freed->list;
@@ -344,7 +344,8 @@ void frag_pytorch_complete(frag_policy *policy, uint32_t id)
 {
     if (policy->stats != NULL)
         frag_pytorch_count_complete(policy, id);
-    policy->blocks[id].list &= ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
+    frag_pytorch_at(policy, id)->list &=
+        ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
     merge_into_free(policy, id);
 }
 
@@ -352,7 +353,7 @@ void frag_pytorch_complete(frag_policy *policy, uint32_t id)
  */
 static void free_slowly(frag_policy *policy, frag_handle handle)
 {
-    const frag_pytorch_block *freed = &policy->blocks[handle];
+    const frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
     if (policy->stats != NULL && (freed->list & FRAG_PYTORCH_WAITING) == 0)
         frag_pytorch_count_free(policy, handle);
     if ((freed->list & FRAG_PYTORCH_SHARED) != 0)
@@ -364,7 +365,7 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
 FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    frag_pytorch_block *freed = &policy->blocks[handle];
+    frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
     if (FRAG_UNLIKELY((freed->list & (FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING)) != 0 ||
                       policy->stats != NULL)) {
@@ -380,7 +381,7 @@ static void pytorch_defer(frag_policy *policy, frag_handle handle)
 {
     if (policy->stats != NULL)
         frag_pytorch_count_free(policy, handle);
-    policy->blocks[handle].list |= FRAG_PYTORCH_WAITING;
+    frag_pytorch_at(policy, handle)->list |= FRAG_PYTORCH_WAITING;
 }
 
 static void pytorch_empty_cache(frag_policy *policy, uint32_t pool)
@@ -404,7 +405,7 @@ static void arm_collection(frag_policy *policy)
         /* No search was counted before collection was on. */
         policy->tracks_ages = true;
         for (uint32_t id = 1; id < policy->block_count; id++)
-            if (frag_pytorch_is_free(&policy->blocks[id]))
+            if (frag_pytorch_is_free(frag_pytorch_at(policy, id)))
                 policy->ages[id] = 0;
     }
     frag_pytorch_settle(policy);
@@ -453,10 +454,11 @@ static void pytorch_capture(frag_policy *policy, bool begins)
 /* The front of a block as a block of its own, in use or free; the whole when bytes is all of it. */
 static uint32_t carve(frag_policy *policy, uint32_t whole, uint64_t bytes, bool is_in_use)
 {
-    uint32_t id =
-        bytes < policy->blocks[whole].bytes ? frag_pytorch_cut_front(policy, whole, bytes) : whole;
+    uint32_t id = bytes < frag_pytorch_at(policy, whole)->bytes
+                      ? frag_pytorch_cut_front(policy, whole, bytes)
+                      : whole;
     if (is_in_use) {
-        policy->blocks[id].list |= FRAG_PYTORCH_IN_USE;
+        frag_pytorch_at(policy, id)->list |= FRAG_PYTORCH_IN_USE;
     } else {
         frag_pytorch_insert_free(policy, id);
         if (policy->stats != NULL)
@@ -469,7 +471,7 @@ static uint32_t carve(frag_policy *policy, uint32_t whole, uint64_t bytes, bool 
  * block that begins the second. */
 static void join_next(frag_policy *policy, uint32_t id)
 {
-    if (!frag_pytorch_is_free(&policy->blocks[policy->blocks[id].next]))
+    if (!frag_pytorch_is_free(frag_pytorch_at(policy, frag_pytorch_at(policy, id)->next)))
         return;
     frag_pytorch_remove_free(policy, id);
     merge_into_free(policy, id);
@@ -502,7 +504,7 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
         frag_pytorch_end_ranges(policy, segment->address);
         whole = add_segment(policy, segment->address, segment->bytes, list);
     }
-    uint32_t before = policy->blocks[whole].prev;
+    uint32_t before = frag_pytorch_at(policy, whole)->prev;
     uint64_t at = segment->address;
     uint64_t end = segment->address + segment->bytes;
     for (uint32_t i = 0; i < block_count; i++) {
@@ -515,7 +517,7 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
     }
     if (at < end)
         carve(policy, whole, end - at, false);
-    if (frag_pytorch_is_free(&policy->blocks[before]))
+    if (frag_pytorch_is_free(frag_pytorch_at(policy, before)))
         join_next(policy, before);
     return true;
 }
@@ -576,8 +578,10 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     policy->pool_count = limits->pool_count;
     policy->list_count = (uint32_t)list_count_of(limits);
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
-    frag_free_index_store_create(&policy->store, setup->arena, policy->blocks, policy->block_max,
-                                 policy->list_count);
+    frag_free_index_store_create(&policy->store, setup->arena,
+                                 frag_free_records_take(setup->arena, policy->block_max),
+                                 policy->block_max, policy->list_count);
+    frag_pytorch_at(policy, FRAG_PYTORCH_NONE)->list = FRAG_PYTORCH_IN_USE;
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
             .stream = i % limits->stream_count,
@@ -645,8 +649,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
                                       .over_limit_min = FRAG_UNLIMITED};
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;
-    policy->blocks = frag_free_records_take(setup->arena, policy->block_max);
-    policy->blocks[FRAG_PYTORCH_NONE].list = FRAG_PYTORCH_IN_USE;
+    create_lists(policy, setup);
     policy->ages = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->ages);
     policy->scratch = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->scratch);
     policy->requested = frag_arena_take(setup->arena, policy->block_max, sizeof(uint64_t));
@@ -660,7 +663,6 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
      */
     uint64_t filled = peak < (uint64_t)1 << 41 ? peak : (uint64_t)1 << 41;
     policy->range_bytes_max = filled > 128 * FRAG_GIB ? 4 * filled : 512 * FRAG_GIB;
-    create_lists(policy, setup);
     create_streams(policy, setup);
     create_pools(policy, setup);
     policy->limit_bytes = FRAG_UNLIMITED;

@@ -23,9 +23,9 @@ static bool is_in_use(const frag_pytorch_block *at)
 
 static void insert_unmapped(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *at = &policy->blocks[id];
+    frag_pytorch_block *at = frag_pytorch_at(policy, id);
     uint32_t *link = &frag_pytorch_list_at(policy, at)->first_unmapped;
-    while (*link != NONE && policy->blocks[*link].address < at->address)
+    while (*link != NONE && frag_pytorch_at(policy, *link)->address < at->address)
         link = &policy->ages[*link];
     policy->ages[id] = *link;
     *link = id;
@@ -33,7 +33,7 @@ static void insert_unmapped(frag_policy *policy, uint32_t id)
 
 static void remove_unmapped(frag_policy *policy, uint32_t id)
 {
-    uint32_t *link = &frag_pytorch_list_at(policy, &policy->blocks[id])->first_unmapped;
+    uint32_t *link = &frag_pytorch_list_at(policy, frag_pytorch_at(policy, id))->first_unmapped;
     while (*link != id) {
         FRAG_ASSERT(*link != NONE);
         link = &policy->ages[*link];
@@ -87,7 +87,7 @@ static uint64_t page_bytes_of(const frag_policy *policy, const frag_pytorch_list
 static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t address, uint64_t bytes)
 {
     uint32_t id = frag_pytorch_take_record(policy);
-    policy->blocks[id] = (frag_pytorch_block){
+    *frag_pytorch_at(policy, id) = (frag_pytorch_block){
         .address = address,
         .bytes = bytes,
         .list = list | FRAG_PYTORCH_EXPANDABLE | FRAG_PYTORCH_UNMAPPED,
@@ -140,8 +140,8 @@ static void absorb(frag_policy *policy, uint32_t id, uint32_t other)
 {
     if (other == NONE)
         return;
-    frag_pytorch_block *at = &policy->blocks[id];
-    const frag_pytorch_block *beside = &policy->blocks[other];
+    frag_pytorch_block *at = frag_pytorch_at(policy, id);
+    const frag_pytorch_block *beside = frag_pytorch_at(policy, other);
     if (is_in_use(beside) || is_unmapped(beside) != is_unmapped(at))
         return;
     if (is_unmapped(beside))
@@ -152,11 +152,11 @@ static void absorb(frag_policy *policy, uint32_t id, uint32_t other)
         at->address = beside->address;
         at->prev = beside->prev;
         if (at->prev != NONE)
-            policy->blocks[at->prev].next = id;
+            frag_pytorch_at(policy, at->prev)->next = id;
     } else {
         at->next = beside->next;
         if (at->next != NONE)
-            policy->blocks[at->next].prev = id;
+            frag_pytorch_at(policy, at->next)->prev = id;
     }
     at->bytes += beside->bytes;
     frag_pytorch_give_record(policy, other);
@@ -166,8 +166,8 @@ static void absorb(frag_policy *policy, uint32_t id, uint32_t other)
 static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
 {
     uint32_t behind = frag_pytorch_take_record(policy);
-    frag_pytorch_block *at = &policy->blocks[id];
-    policy->blocks[behind] = (frag_pytorch_block){
+    frag_pytorch_block *at = frag_pytorch_at(policy, id);
+    *frag_pytorch_at(policy, behind) = (frag_pytorch_block){
         .address = at->address + bytes,
         .bytes = at->bytes - bytes,
         .prev = id,
@@ -176,7 +176,7 @@ static uint32_t cut_behind(frag_policy *policy, uint32_t id, uint64_t bytes)
         .number = frag_pytorch_number_beside(policy, at),
     };
     if (at->next != NONE)
-        policy->blocks[at->next].prev = behind;
+        frag_pytorch_at(policy, at->next)->prev = behind;
     at->next = behind;
     at->bytes = bytes;
     return behind;
@@ -193,7 +193,7 @@ static uint64_t lesser(uint64_t a, uint64_t b)
  * end the program where it is another. */
 static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
 {
-    frag_pytorch_block *at = &policy->blocks[id];
+    frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     uint64_t page_bytes = range_of(policy, at)->page_bytes;
     uint64_t bytes = lesser(frag_round_up(wanted, page_bytes), at->bytes);
@@ -220,7 +220,7 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
  */
 static uint32_t find_room(const frag_policy *policy, uint32_t list, uint64_t bytes)
 {
-    const frag_pytorch_block *blocks = policy->blocks;
+    const frag_pytorch_block *blocks = policy->store.records;
     for (uint32_t at = policy->lists[list].first_unmapped; at != NONE; at = policy->ages[at]) {
         uint32_t first =
             blocks[at].prev != NONE && !is_in_use(&blocks[blocks[at].prev]) ? blocks[at].prev : at;
@@ -246,14 +246,14 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
     }
     if (id == NONE)
         return NONE;
-    if (is_unmapped(&policy->blocks[id]) &&
-        !map_front(policy, id, lesser(policy->blocks[id].bytes, bytes)))
+    if (is_unmapped(frag_pytorch_at(policy, id)) &&
+        !map_front(policy, id, lesser(frag_pytorch_at(policy, id)->bytes, bytes)))
         return NONE;
-    while (policy->blocks[id].bytes < bytes) {
-        uint32_t next = policy->blocks[id].next;
-        if (next == NONE ||
-            !map_front(policy, next,
-                       lesser(bytes - policy->blocks[id].bytes, policy->blocks[next].bytes)))
+    while (frag_pytorch_at(policy, id)->bytes < bytes) {
+        uint32_t next = frag_pytorch_at(policy, id)->next;
+        if (next == NONE || !map_front(policy, next,
+                                       lesser(bytes - frag_pytorch_at(policy, id)->bytes,
+                                              frag_pytorch_at(policy, next)->bytes)))
             return NONE;
         id = next; /* it has absorbed the block before */
     }
@@ -266,9 +266,9 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
 /* A free block's bytes, and those of the unmapped block behind it into which it could grow. */
 static uint64_t reach_of(const frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
-    bool can_grow = at->next != NONE && is_unmapped(&policy->blocks[at->next]);
-    return at->bytes + (can_grow ? policy->blocks[at->next].bytes : 0);
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
+    bool can_grow = at->next != NONE && is_unmapped(frag_pytorch_at(policy, at->next));
+    return at->bytes + (can_grow ? frag_pytorch_at(policy, at->next)->bytes : 0);
 }
 
 static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
@@ -280,10 +280,10 @@ static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *
 uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list,
                                   uint32_t id)
 {
-    while ((policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0) {
+    while ((frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_EXPANDABLE) != 0) {
         /* A block that cannot grow is the best already: what follows is at least as large. */
         uint64_t reach = reach_of(policy, id);
-        if (reach == policy->blocks[id].bytes)
+        if (reach == frag_pytorch_at(policy, id)->bytes)
             break;
         uint32_t next = next_larger(policy, list, id);
         if (next == NONE || reach_of(policy, next) >= reach)
@@ -296,7 +296,7 @@ uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_
 uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pytorch_list *list,
                                       uint32_t id)
 {
-    while (id != NONE && (policy->blocks[id].list & FRAG_PYTORCH_EXPANDABLE) != 0)
+    while (id != NONE && (frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_EXPANDABLE) != 0)
         id = next_larger(policy, list, id);
     return id;
 }
@@ -305,7 +305,7 @@ uint32_t frag_pytorch_skip_expandable(const frag_policy *policy, const frag_pyto
 
 void frag_pytorch_unmap(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_block *at = &policy->blocks[id];
+    frag_pytorch_block *at = frag_pytorch_at(policy, id);
     frag_pytorch_range *range = range_of(policy, at);
     FRAG_ASSERT(range != NULL);
     uint64_t start = range->base + frag_round_up(at->address - range->base, range->page_bytes);
@@ -346,7 +346,7 @@ static uint32_t find_tail(const frag_policy *policy, const frag_pytorch_range *r
 {
     for (uint32_t id = policy->lists[range->list].first_unmapped; id != NONE;
          id = policy->ages[id]) {
-        const frag_pytorch_block *at = &policy->blocks[id];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
         if (at->next == NONE && at->address > range->base &&
             at->address + at->bytes == range->base + range->bytes)
             return id;
@@ -359,14 +359,16 @@ void frag_pytorch_end_ranges(frag_policy *policy, uint64_t address)
     for (uint32_t i = 1; i < policy->range_count; i++) {
         frag_pytorch_range *range = &policy->ranges[i];
         uint32_t tail = find_tail(policy, range);
-        if (tail == NONE || policy->blocks[tail].address + policy->blocks[tail].bytes <= address)
+        if (tail == NONE ||
+            frag_pytorch_at(policy, tail)->address + frag_pytorch_at(policy, tail)->bytes <=
+                address)
             continue;
-        frag_pytorch_block *at = &policy->blocks[tail];
+        frag_pytorch_block *at = frag_pytorch_at(policy, tail);
         range->bytes = address - range->base;
         at->bytes = address - at->address;
         if (at->bytes == 0) {
             remove_unmapped(policy, tail);
-            policy->blocks[at->prev].next = NONE;
+            frag_pytorch_at(policy, at->prev)->next = NONE;
             frag_pytorch_give_record(policy, tail);
         }
     }
@@ -377,8 +379,9 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
 {
     uint64_t page = page_bytes_of(policy, &policy->lists[list]);
     uint32_t id = policy->lists[list].first_unmapped;
-    while (id != NONE && (address < policy->blocks[id].address ||
-                          address + bytes > policy->blocks[id].address + policy->blocks[id].bytes))
+    while (id != NONE && (address < frag_pytorch_at(policy, id)->address ||
+                          address + bytes > frag_pytorch_at(policy, id)->address +
+                                                frag_pytorch_at(policy, id)->bytes))
         id = policy->ages[id];
     if (id == NONE) {
         /* Where the range began is not recorded; the lowest mapped address is the likeliest place.
@@ -395,16 +398,17 @@ uint32_t frag_pytorch_adopt_range(frag_policy *policy, uint32_t list, uint64_t a
         frag_device_keep_clear(policy->device, address, size);
         id = add_unmapped(policy, list, address, size);
     }
-    if (policy->blocks[id].address < address) {
-        uint32_t front = frag_pytorch_cut_front(policy, id, address - policy->blocks[id].address);
+    if (frag_pytorch_at(policy, id)->address < address) {
+        uint32_t front =
+            frag_pytorch_cut_front(policy, id, address - frag_pytorch_at(policy, id)->address);
         remove_unmapped(policy, id);
         insert_unmapped(policy, front);
     } else {
         remove_unmapped(policy, id);
     }
-    if (policy->blocks[id].bytes > bytes)
+    if (frag_pytorch_at(policy, id)->bytes > bytes)
         insert_unmapped(policy, cut_behind(policy, id, bytes));
-    policy->blocks[id].list &= ~FRAG_PYTORCH_UNMAPPED;
+    frag_pytorch_at(policy, id)->list &= ~FRAG_PYTORCH_UNMAPPED;
     return id;
 }
 
@@ -413,7 +417,7 @@ bool frag_pytorch_check_ranges(const frag_policy *policy, frag_error *error)
     for (uint32_t i = 0; i < policy->list_count; i++) {
         uint64_t last = 0;
         for (uint32_t id = policy->lists[i].first_unmapped; id != NONE; id = policy->ages[id]) {
-            const frag_pytorch_block *at = &policy->blocks[id];
+            const frag_pytorch_block *at = frag_pytorch_at(policy, id);
             if (!is_unmapped(at) || at->address < last || range_of(policy, at) == NULL)
                 return frag_fail(error, FRAG_E_INPUT,
                                  "unmapped block %u is out of order or in no range", id);

@@ -56,7 +56,7 @@ static memory_sums sum_memory(const frag_policy *policy)
 {
     memory_sums sums = {0, 0};
     for (uint32_t id = 1; id < policy->block_count; id++) {
-        const frag_pytorch_block *at = &policy->blocks[id];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
         if (at->list == FRAG_PYTORCH_UNUSED)
             continue;
         const frag_pytorch_pool *pool =

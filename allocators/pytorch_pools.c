@@ -122,7 +122,7 @@ uint32_t frag_pytorch_fall_back(const frag_policy *policy, const frag_pytorch_li
 static bool is_empty(const frag_policy *policy, uint32_t pool)
 {
     for (uint32_t id = 1; id < policy->block_count; id++) {
-        const frag_pytorch_block *at = &policy->blocks[id];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
         if (at->list != FRAG_PYTORCH_UNUSED && (at->list & FRAG_PYTORCH_UNMAPPED) == 0 &&
             frag_pytorch_list_at(policy, at)->pool == pool)
             return false;

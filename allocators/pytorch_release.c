@@ -15,7 +15,7 @@ static bool is_expandable(const frag_pytorch_block *at)
 /* Gives a free whole segment back to the device. */
 static void release_segment(frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     FRAG_ASSERT(is_whole_segment(at) && (at->list & FRAG_PYTORCH_IN_USE) == 0);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     frag_pytorch_remove_free(policy, id);
@@ -63,7 +63,7 @@ static void release_whole_segments(frag_policy *policy, const frag_pytorch_list 
 {
     uint32_t count = gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++) {
-        const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[i]);
         if (!is_expandable(at) && is_whole_segment(at))
             release_segment(policy, policy->scratch[i]);
     }
@@ -73,7 +73,7 @@ static void unmap_free_blocks(frag_policy *policy, const frag_pytorch_list *list
 {
     uint32_t count = gather_free(policy, list);
     for (uint32_t i = 0; i < count; i++)
-        if (is_expandable(&policy->blocks[policy->scratch[i]]))
+        if (is_expandable(frag_pytorch_at(policy, policy->scratch[i])))
             frag_pytorch_unmap(policy, policy->scratch[i]);
 }
 
@@ -131,18 +131,18 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
     uint64_t wanted = bytes > limit ? bytes : limit;
     uint32_t id = FRAG_PYTORCH_NONE;
     if (frag_free_index_best(&policy->store, &list->index, wanted, &id) &&
-        !is_expandable(&policy->blocks[id])) {
-        if (!is_whole_segment(&policy->blocks[id]))
+        !is_expandable(frag_pytorch_at(policy, id))) {
+        if (!is_whole_segment(frag_pytorch_at(policy, id)))
             return false;
         release_segment(policy, id);
         return true;
     }
     uint32_t count = gather_free(policy, list);
-    while (count > 0 && policy->blocks[policy->scratch[count - 1]].bytes >= wanted)
+    while (count > 0 && frag_pytorch_at(policy, policy->scratch[count - 1])->bytes >= wanted)
         count--;
     uint64_t released = 0;
     while (count > 0 && released < wanted) {
-        const frag_pytorch_block *at = &policy->blocks[policy->scratch[--count]];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[--count]);
         if (at->bytes < limit)
             break;
         if (is_expandable(at))
@@ -178,7 +178,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
         uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
         for (uint32_t i = 0; i < count; i++) {
-            const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
+            const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[i]);
             if (!is_expandable(at) && is_whole_segment(at)) {
                 all.age_sum += age_of(policy, policy->scratch[i]);
                 all.count++;
@@ -192,7 +192,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
             uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
             for (uint32_t i = 0; i < count; i++) {
-                const frag_pytorch_block *at = &policy->blocks[policy->scratch[i]];
+                const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[i]);
                 if (is_expandable(at) || !is_whole_segment(at) ||
                     age_of(policy, policy->scratch[i]) < average)
                     continue;

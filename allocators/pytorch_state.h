@@ -106,8 +106,7 @@ struct frag_policy {
     uint64_t throw_bytes; /* requests beyond are refused at once; FRAG_UNLIMITED: none are */
     uint64_t reserved_bytes;
     uint64_t gc_mark_bytes;
-    uint64_t wait_count; /* blocks that wait for streams: queued or deferred */
-    frag_pytorch_block *blocks;
+    uint64_t wait_count;       /* blocks that wait for streams: queued or deferred */
     frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
     frag_pytorch_stats *stats; /* NULL: not kept */
     frag_pytorch_met *met;
@@ -165,6 +164,12 @@ struct frag_policy {
     uint64_t *requested; /* by block */
 };
 
+static inline frag_pytorch_block *frag_pytorch_at(const frag_policy *policy, uint32_t id)
+{
+    frag_pytorch_block *blocks = policy->store.records;
+    return &blocks[id];
+}
+
 static inline uint32_t frag_pytorch_list_of(const frag_policy *policy, uint32_t pool, bool is_small,
                                             uint32_t stream)
 {
@@ -186,7 +191,7 @@ static inline uint32_t frag_pytorch_take_record(frag_policy *policy)
 {
     uint32_t id = policy->spare;
     if (id != FRAG_PYTORCH_NONE) {
-        policy->spare = policy->blocks[id].next;
+        policy->spare = frag_pytorch_at(policy, id)->next;
         return id;
     }
     FRAG_ASSERT(policy->block_count < policy->block_max);
@@ -195,8 +200,8 @@ static inline uint32_t frag_pytorch_take_record(frag_policy *policy)
 
 static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
 {
-    policy->blocks[id].next = policy->spare;
-    policy->blocks[id].list = FRAG_PYTORCH_UNUSED;
+    frag_pytorch_at(policy, id)->next = policy->spare;
+    frag_pytorch_at(policy, id)->list = FRAG_PYTORCH_UNUSED;
     policy->spare = id;
 }
 
@@ -208,7 +213,7 @@ static inline uint32_t frag_pytorch_rank(const void *record)
 
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
     frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_rank);
@@ -216,7 +221,7 @@ static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[id]);
+    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     frag_free_index_remove(&policy->store, &list->index, id);
 }
 
@@ -233,8 +238,8 @@ static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
 static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
 {
     uint32_t front = frag_pytorch_take_record(policy);
-    frag_pytorch_block *rest = &policy->blocks[id];
-    policy->blocks[front] = (frag_pytorch_block){
+    frag_pytorch_block *rest = frag_pytorch_at(policy, id);
+    *frag_pytorch_at(policy, front) = (frag_pytorch_block){
         .address = rest->address,
         .bytes = bytes,
         .prev = rest->prev,
@@ -242,7 +247,7 @@ static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, 
         .list = rest->list,
         .number = frag_pytorch_number_beside(policy, rest),
     };
-    policy->blocks[rest->prev].next = front;
+    frag_pytorch_at(policy, rest->prev)->next = front;
     rest->prev = front;
     rest->address += bytes;
     rest->bytes -= bytes;

@@ -99,7 +99,7 @@ static bool is_expandable(const frag_pytorch_block *at)
 
 void frag_pytorch_count_grant(frag_policy *policy, uint32_t id, uint64_t requested)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     policy->requested[id] = requested;
     count(policy, list, ALLOCATION, 1);
@@ -113,10 +113,10 @@ void frag_pytorch_count_grant(frag_policy *policy, uint32_t id, uint64_t request
 
 void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t requested, bool is_split)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     if (is_split && !is_expandable(at)) {
-        const frag_pytorch_block *rest = &policy->blocks[at->next];
+        const frag_pytorch_block *rest = frag_pytorch_at(policy, at->next);
         bool was_cut = at->prev != FRAG_PYTORCH_NONE || rest->next != FRAG_PYTORCH_NONE;
         if (was_cut) {
             count(policy, list, INACTIVE_SPLIT_BYTES, -(int64_t)at->bytes);
@@ -133,7 +133,7 @@ void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t request
 
 void frag_pytorch_count_free(frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     count(policy, list, ALLOCATION, -1);
     count(policy, list, ALLOCATED_BYTES, -(int64_t)at->bytes);
@@ -147,7 +147,7 @@ static bool swallow(const frag_policy *policy, uint32_t id, bool is_before, int6
 {
     if (id == FRAG_PYTORCH_NONE)
         return false;
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     if (!frag_pytorch_is_free(at))
         return true;
     *blocks -= 1;
@@ -157,7 +157,7 @@ static bool swallow(const frag_policy *policy, uint32_t id, bool is_before, int6
 
 void frag_pytorch_count_complete(frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     const frag_pytorch_list *list = frag_pytorch_list_at(policy, at);
     if (!is_expandable(at)) {
         int64_t blocks = 0;
@@ -199,7 +199,7 @@ void frag_pytorch_count_device(frag_policy *policy, const frag_pytorch_list *lis
 
 void frag_pytorch_count_adopted_hole(frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     if (is_expandable(at) || !is_cut(at))
         return;
     count(policy, frag_pytorch_list_at(policy, at), INACTIVE_SPLIT, 1);

@@ -30,7 +30,7 @@ static void give_use(frag_policy *policy, uint32_t id)
 
 bool frag_pytorch_use_block(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
-    frag_pytorch_block *at = &policy->blocks[handle];
+    frag_pytorch_block *at = frag_pytorch_at(policy, handle);
     if (stream == frag_pytorch_list_at(policy, at)->stream)
         return false;
     if ((at->list & FRAG_PYTORCH_SHARED) == 0)
@@ -94,7 +94,7 @@ static void record_events(frag_policy *policy, uint32_t block, bool drops_captur
 
 void frag_pytorch_free_shared(frag_policy *policy, uint32_t id)
 {
-    policy->blocks[id].list |= FRAG_PYTORCH_WAITING;
+    frag_pytorch_at(policy, id)->list |= FRAG_PYTORCH_WAITING;
     policy->wait_count++;
     frag_pytorch_settle(policy);
     if (frag_pytorch_is_busy(policy))
@@ -152,7 +152,8 @@ static void drain_queue(frag_policy *policy, uint32_t stream, uint32_t pool)
     while (policy->queue_heads[stream] != 0) {
         uint32_t use = policy->queue_heads[stream];
         const frag_pytorch_use *at = &policy->uses[use];
-        if (pool == 0 || frag_pytorch_list_at(policy, &policy->blocks[at->block])->pool == pool) {
+        if (pool == 0 ||
+            frag_pytorch_list_at(policy, frag_pytorch_at(policy, at->block))->pool == pool) {
             frag_device_event_wait(policy->device, stream, at->event);
             finish_head(policy, stream);
             continue;

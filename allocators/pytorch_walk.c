@@ -4,18 +4,18 @@
 /* Is this the first block of a segment, or of a mapped stretch of an expandable one? */
 static bool is_head(const frag_policy *policy, uint32_t id)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
     if (at->list == FRAG_PYTORCH_UNUSED || (at->list & FRAG_PYTORCH_UNMAPPED) != 0)
         return false;
     return at->prev == FRAG_PYTORCH_NONE ||
-           (policy->blocks[at->prev].list & FRAG_PYTORCH_UNMAPPED) != 0;
+           (frag_pytorch_at(policy, at->prev)->list & FRAG_PYTORCH_UNMAPPED) != 0;
 }
 
 static uint32_t next_mapped(const frag_policy *policy, uint32_t id)
 {
-    uint32_t next = policy->blocks[id].next;
-    bool is_mapped =
-        next != FRAG_PYTORCH_NONE && (policy->blocks[next].list & FRAG_PYTORCH_UNMAPPED) == 0;
+    uint32_t next = frag_pytorch_at(policy, id)->next;
+    bool is_mapped = next != FRAG_PYTORCH_NONE &&
+                     (frag_pytorch_at(policy, next)->list & FRAG_PYTORCH_UNMAPPED) == 0;
     return is_mapped ? next : FRAG_PYTORCH_NONE;
 }
 
@@ -24,20 +24,20 @@ void frag_pytorch_walk(const frag_policy *policy, frag_span_visitor *visit, void
     for (uint32_t head = 1; head < policy->block_count; head++) {
         if (!is_head(policy, head))
             continue;
-        const frag_pytorch_list *list = frag_pytorch_list_at(policy, &policy->blocks[head]);
+        const frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, head));
         frag_span span = {
             .kind = FRAG_SPAN_SEGMENT,
-            .address = policy->blocks[head].address,
+            .address = frag_pytorch_at(policy, head)->address,
             .stream = list->stream,
             .pool = list->pool,
-            .is_growing = (policy->blocks[head].list & FRAG_PYTORCH_EXPANDABLE) != 0,
+            .is_growing = (frag_pytorch_at(policy, head)->list & FRAG_PYTORCH_EXPANDABLE) != 0,
             .is_small_pool = list->is_small,
         };
         for (uint32_t id = head; id != FRAG_PYTORCH_NONE; id = next_mapped(policy, id))
-            span.bytes += policy->blocks[id].bytes;
+            span.bytes += frag_pytorch_at(policy, id)->bytes;
         visit(context, &span);
         for (uint32_t id = head; id != FRAG_PYTORCH_NONE; id = next_mapped(policy, id)) {
-            const frag_pytorch_block *at = &policy->blocks[id];
+            const frag_pytorch_block *at = frag_pytorch_at(policy, id);
             span.kind = (at->list & FRAG_PYTORCH_IN_USE) != 0 ? FRAG_SPAN_BLOCK : FRAG_SPAN_HOLE;
             span.address = at->address;
             span.bytes = at->bytes;
@@ -49,8 +49,8 @@ void frag_pytorch_walk(const frag_policy *policy, frag_span_visitor *visit, void
 
 static bool check_neighbours(const frag_policy *policy, uint32_t id, frag_error *error)
 {
-    const frag_pytorch_block *at = &policy->blocks[id];
-    const frag_pytorch_block *after = &policy->blocks[at->next];
+    const frag_pytorch_block *at = frag_pytorch_at(policy, id);
+    const frag_pytorch_block *after = frag_pytorch_at(policy, at->next);
     if (after->prev != id || after->address != at->address + at->bytes)
         return frag_fail(error, FRAG_E_INPUT, "block %u and its next do not touch", id);
     uint32_t own = FRAG_PYTORCH_LIST_MASK | FRAG_PYTORCH_EXPANDABLE;
@@ -68,7 +68,7 @@ bool frag_pytorch_check(const frag_policy *policy, frag_error *error)
     uint64_t reserved = 0;
     uint64_t free_blocks = 0;
     for (uint32_t id = 1; id < policy->block_count; id++) {
-        const frag_pytorch_block *at = &policy->blocks[id];
+        const frag_pytorch_block *at = frag_pytorch_at(policy, id);
         if (at->list == FRAG_PYTORCH_UNUSED)
             continue;
         if (at->bytes == 0)

@@ -90,7 +90,7 @@ struct frag_policy {
     frag_device *device;
     segment *segments;
     uint32_t segment_max;
-    uint32_t segment_count;
+    uint32_t segment_count; /* [0] included, which names nothing */
     uint32_t unused_segment;
     live_block *blocks;
     uint32_t block_max;
@@ -114,14 +114,13 @@ struct frag_policy {
     uint16_t class_of_unit[SLAB_BYTES_MAX / UNIT_BYTES + 1];
     frag_free_index_store store;
     frag_free_index kept; /* free large segments */
-    frag_free_record *kept_records;
 };
 
 /* A new slab is only made while every slab holds a block, a large segment at most once per request.
  */
 static uint32_t segment_max(const frag_policy_limits *limits)
 {
-    uint64_t count = (uint64_t)limits->live_count_max + limits->request_count + 2;
+    uint64_t count = (uint64_t)limits->live_count_max + limits->request_count + 3;
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
 
@@ -245,8 +244,9 @@ static frag_policy *size_class_create(const frag_policy_setup *setup, frag_error
         setup->arena, (size_t)slab_count * policy->slots_per_slab, sizeof(uint32_t));
     for (uint32_t i = 0; i < policy->class_count; i++)
         policy->partial[i] = NONE;
-    policy->kept_records = frag_free_records_take(setup->arena, policy->segment_max);
-    frag_free_index_store_create(&policy->store, setup->arena, policy->kept_records,
+    policy->segment_count = 1;
+    frag_free_index_store_create(&policy->store, setup->arena,
+                                 frag_free_records_take(setup->arena, policy->segment_max),
                                  policy->segment_max, 1);
     return policy;
 }
@@ -308,7 +308,7 @@ static bool give_back(frag_policy *policy, uint32_t id)
 /* Everything that holds no block goes back to the device. */
 static void trim(frag_policy *policy)
 {
-    for (uint32_t id = 0; id < policy->segment_count; id++) {
+    for (uint32_t id = 1; id < policy->segment_count; id++) {
         const segment *kept = &policy->segments[id];
         uint64_t bytes = kept->bytes;
         if (kept->state == SEGMENT_KEPT && give_back(policy, id)) {
@@ -499,8 +499,8 @@ static void size_class_free(frag_policy *policy, frag_handle handle, uint32_t st
     } else if (!is_one_too_many(policy, home->bytes) || !give_back(policy, block.segment)) {
         policy->idle_bytes += home->bytes;
         home->state = SEGMENT_KEPT;
-        policy->kept_records[block.segment] =
-            (frag_free_record){.address = home->address, .bytes = home->bytes};
+        frag_free_record *records = policy->store.records;
+        records[block.segment] = (frag_free_record){.address = home->address, .bytes = home->bytes};
         frag_free_index_insert(&policy->store, &policy->kept, block.segment);
     }
     policy->blocks[handle] = (live_block){.segment = NONE, .slot = policy->unused_block};
@@ -537,7 +537,7 @@ static void walk_slots(const frag_policy *policy, const segment *slab, frag_span
 /* Slots are holes of their own, as they never merge. */
 static void size_class_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {
-    for (uint32_t id = 0; id < policy->segment_count; id++) {
+    for (uint32_t id = 1; id < policy->segment_count; id++) {
         const segment *at = &policy->segments[id];
         if (at->state == SEGMENT_UNUSED)
             continue;
@@ -608,7 +608,7 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     if (!frag_free_index_check(&policy->store, &policy->kept, NULL, error) ||
         !check_partial(policy, &listed_count, error))
         return false;
-    for (uint32_t id = 0; id < policy->segment_count; id++) {
+    for (uint32_t id = 1; id < policy->segment_count; id++) {
         const segment *at = &policy->segments[id];
         kept_count += at->state == SEGMENT_KEPT;
         idle_bytes += at->state == SEGMENT_KEPT || at->state == SEGMENT_SLAB_EMPTY ? at->bytes : 0;

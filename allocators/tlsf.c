@@ -71,7 +71,7 @@ static size_t tlsf_arena_bytes(const frag_policy_limits *limits, const frag_opti
     (void)values;
     uint32_t records = frag_block_space_records(limits, FRAG_SPACE_GROWING);
     return sizeof(frag_policy) + 128 + frag_block_space_bytes(limits, FRAG_SPACE_GROWING) +
-           ((size_t)records + 1 + CLASSES_MAX) * sizeof(frag_free_link);
+           ((size_t)records + CLASSES_MAX) * sizeof(frag_free_link);
 }
 
 /* Exponent and first sli bits of the fraction of a double: sizes are multiples of the alignment,
@@ -96,14 +96,14 @@ static inline uint32_t class_for(const frag_policy *policy, uint64_t bytes)
 static inline void insert(frag_policy *policy, uint32_t hole)
 {
     uint32_t number = class_of(policy, policy->space.blocks[hole].bytes);
-    frag_free_link_behind(policy->links, policy->first_head + number, hole + 1);
+    frag_free_link_behind(policy->links, policy->first_head + number, hole);
     policy->words[number / 64] |= (uint64_t)1 << (number % 64);
     policy->summary |= (uint64_t)1 << (number / 64);
 }
 
 static inline void take_out(frag_policy *policy, uint32_t hole)
 {
-    frag_free_link link = frag_free_unlink(policy->links, hole + 1);
+    frag_free_link link = frag_free_unlink(policy->links, hole);
     if (link.next != 0 || link.previous < policy->first_head)
         return;
     uint32_t number = link.previous - policy->first_head;
@@ -125,7 +125,7 @@ static inline bool find(const frag_policy *policy, uint64_t bytes, uint32_t *hol
         at = frag_bit_low(above);
         word = policy->words[at];
     }
-    *hole = policy->links[policy->first_head + at * 64 + frag_bit_low(word)].next - 1;
+    *hole = policy->links[policy->first_head + at * 64 + frag_bit_low(word)].next;
     return true;
 }
 
@@ -165,7 +165,7 @@ static frag_policy *create(const frag_policy_setup *setup, uint64_t sli, bool se
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    policy->first_head = policy->space.record_max + 1;
+    policy->first_head = policy->space.record_max;
     policy->links = frag_arena_take(setup->arena, (size_t)policy->first_head + class_count(sli),
                                     sizeof *policy->links);
     return policy;
@@ -186,9 +186,9 @@ static frag_policy *half_fit_create(const frag_policy_setup *setup, frag_error *
 static bool find_own(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
     uint32_t place = policy->links[policy->first_head + class_of(policy, bytes)].next;
-    while (place != 0 && policy->space.blocks[place - 1].bytes < bytes)
+    while (place != 0 && policy->space.blocks[place].bytes < bytes)
         place = policy->links[place].next;
-    *hole = place - 1;
+    *hole = place;
     return place != 0;
 }
 
@@ -259,11 +259,11 @@ static bool check_list(const frag_policy *policy, uint32_t number, uint64_t *lis
     uint32_t before = policy->first_head + number;
     for (uint32_t place = policy->links[before].next; place != 0;
          before = place, place = policy->links[place].next) {
-        const frag_block *block = &policy->space.blocks[place - 1];
-        if (place > policy->space.record_count || block->state != FRAG_BLOCK_HOLE ||
+        const frag_block *block = &policy->space.blocks[place];
+        if (place >= policy->space.record_count || block->state != FRAG_BLOCK_HOLE ||
             policy->links[place].previous != before || class_of(policy, block->bytes) != number ||
             ++*listed_count > policy->space.record_count)
-            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u", place - 1,
+            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u", place,
                              number);
     }
     bool is_marked = (policy->words[number / 64] >> (number % 64) & 1) != 0;

@@ -46,6 +46,11 @@ static uint64_t draw(world *w, uint64_t limit)
     return xorshift_next(&w->random) % limit;
 }
 
+static uint32_t draw_id(world *w)
+{
+    return 1 + (uint32_t)draw(w, IDS - 1);
+}
+
 /* Few sizes, so that bins grow long and ties matter, and now and then any size at all. */
 static uint64_t draw_size(world *w)
 {
@@ -83,7 +88,7 @@ static bool plain_answer(const world *w, uint32_t home, question what, uint64_t 
                          uint32_t after, uint32_t *id)
 {
     bool is_found = false;
-    for (uint32_t i = 0; i < IDS; i++) {
+    for (uint32_t i = 1; i < IDS; i++) {
         if (w->homes[i] != home + 1 || (what != AFTER && w->blocks[i].bytes < size) ||
             (what == AFTER && !is_less(w, after, i)))
             continue;
@@ -98,7 +103,7 @@ static void ask(world *w, uint32_t home)
 {
     const frag_free_index *index = &w->indexes[home];
     uint64_t size = draw_size(w);
-    uint32_t after = (uint32_t)draw(w, IDS);
+    uint32_t after = draw_id(w);
     for (question what = BEST; what <= AFTER; what++) {
         uint32_t wanted = UINT32_MAX;
         uint32_t got = UINT32_MAX;
@@ -127,7 +132,7 @@ static void shape(world *w, uint32_t id, uint64_t bytes)
 
 static void change_something(world *w, uint32_t rising)
 {
-    uint32_t id = (uint32_t)draw(w, IDS);
+    uint32_t id = draw_id(w);
     if (w->homes[id] == 0) {
         if (draw(w, 100) >= rising)
             return;
@@ -209,18 +214,18 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
     /* Each size in turn takes all blocks, so that they travel from bin to bin. */
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
         frag_free_index *index = &w.indexes[size % INDEXES];
-        for (uint32_t id = 0; id < IDS; id++) {
+        for (uint32_t id = 1; id < IDS; id++) {
             w.blocks[id] = (frag_block){.bytes = size, .address = IDS - id};
             frag_free_index_insert(&w.store, index, id);
         }
         sum_of sum = {&w, 0};
         frag_free_index_visit(&w.store, index, add_block, &sum);
-        assert_int_equal(sum.bytes, size * IDS);
+        assert_int_equal(sum.bytes, size * (IDS - 1));
         uint32_t id = 0;
         assert_true(frag_free_index_best(&w.store, index, size, &id));
         assert_int_equal(id, IDS - 1);
         assert_true(frag_free_index_check(&w.store, index, NULL, &error));
-        for (uint32_t i = 0; i < IDS; i++)
+        for (uint32_t i = 1; i < IDS; i++)
             frag_free_index_remove(&w.store, index, i);
         assert_int_equal(frag_free_index_count(&w.store, index), 0);
         assert_false(frag_free_index_best(&w.store, index, 1, &id));
@@ -241,9 +246,9 @@ static void sees_what_has_been_broken(void **state)
     }
     frag_free_index *index = &w.indexes[0];
     assert_true(frag_free_index_check(&w.store, index, NULL, &error));
-    w.store.links[8].previous = 5;
+    w.store.links[7].previous = 5;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
-    w.store.links[8].previous = index->heads + frag_free_bin_of(4096);
+    w.store.links[7].previous = index->heads + frag_free_bin_of(4096);
     assert_true(frag_free_index_check(&w.store, index, NULL, &error));
     w.blocks[7].address = 90;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
@@ -258,7 +263,7 @@ static void sees_what_has_been_broken(void **state)
     words[FRAG_FREE_WORD_COUNT] = 0;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
-    w.blocks[-1].bytes = 0;
+    w.blocks[0].bytes = 0;
     assert_false(frag_free_index_check(&w.store, index, NULL, &error));
     frag_arena_destroy(&w.arena);
 }
