@@ -14,6 +14,12 @@
 
 typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } search;
 
+/* A constant of each caller, so that every policy gets a path of its own. */
+typedef struct way {
+    search how;
+    bool has_limit; /* max_split may be set */
+} way;
+
 enum { OPTION_ALIGN, OPTION_SPACE, OPTION_GROW, OPTION_MIN_SPLIT, OPTION_MAX_SPLIT };
 
 static const frag_option fit_options[] = {
@@ -95,39 +101,39 @@ static size_t address_arena_bytes(const frag_policy_limits *limits, const frag_o
            frag_address_index_store_bytes(frag_block_space_records(limits, kind), 2);
 }
 
-/* ---- holes. how is a constant of each caller, so that every policy gets a path of its own. */
+/* ---- holes */
 
-static inline uint32_t index_of(const frag_policy *policy, uint64_t bytes)
+static inline uint32_t index_of(const frag_policy *policy, uint64_t bytes, way of)
 {
-    return bytes > policy->max_split;
+    return of.has_limit && bytes > policy->max_split;
 }
 
 /* The record is that of a hole, and no index holds it yet. */
-static inline void add_hole(frag_policy *policy, uint32_t hole, search how)
+FRAG_INLINE void add_hole(frag_policy *policy, uint32_t hole, way of)
 {
     const frag_block *block = &policy->space.blocks[hole];
-    uint32_t i = index_of(policy, block->bytes);
-    if (is_by_size(how))
+    uint32_t i = index_of(policy, block->bytes, of);
+    if (is_by_size(of.how))
         frag_free_index_insert(&policy->size_store, &policy->by_size[i], hole);
     else
         frag_address_index_insert(&policy->by_address[i], hole);
 }
 
 /* bytes: those the index knows. */
-static inline void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, search how)
+FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, way of)
 {
-    uint32_t i = index_of(policy, bytes);
-    if (is_by_size(how))
+    uint32_t i = index_of(policy, bytes, of);
+    if (is_by_size(of.how))
         frag_free_index_remove(&policy->size_store, &policy->by_size[i], hole);
     else
         frag_address_index_remove(&policy->by_address[i], hole);
 }
 
 /* The record of a hole has a new start and size; before: the bytes the index i knows. */
-static inline void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
-                               search how)
+FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
+                             way of)
 {
-    if (is_by_size(how))
+    if (is_by_size(of.how))
         frag_free_index_change(&policy->size_store, &policy->by_size[i], hole, before);
     else
         frag_address_index_change(&policy->by_address[i], hole);
@@ -136,13 +142,13 @@ static inline void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, u
 static void insert_hole(void *context, uint32_t hole)
 {
     frag_policy *policy = context;
-    add_hole(policy, hole, policy->how);
+    add_hole(policy, hole, (way){policy->how, true});
 }
 
 static void remove_hole(void *context, uint32_t hole)
 {
     frag_policy *policy = context;
-    take_hole(policy, hole, policy->space.blocks[hole].bytes, policy->how);
+    take_hole(policy, hole, policy->space.blocks[hole].bytes, (way){policy->how, true});
 }
 
 static const frag_block_space_hooks fit_hooks = {.insert = insert_hole, .remove = remove_hole};
@@ -223,10 +229,10 @@ static frag_policy *create_worst(const frag_policy_setup *setup, frag_error *err
     return create(setup, SEARCH_WORST, error);
 }
 
-static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, search how,
+static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, way of,
                         uint32_t *hole)
 {
-    switch (how) {
+    switch (of.how) {
     case SEARCH_BEST:
         return frag_free_index_best(&policy->size_store, &policy->by_size[i], bytes, hole);
     case SEARCH_FIRST:
@@ -239,77 +245,88 @@ static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, s
     return false;
 }
 
-FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant,
-                       search how)
+FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant, way of)
 {
     uint64_t bytes = frag_align_up(request->bytes, policy->align);
     uint32_t hole = 0;
-    uint32_t i = index_of(policy, bytes);
-    bool is_indexed = find(policy, i, bytes, how, &hole);
+    uint32_t i = index_of(policy, bytes, of);
+    bool is_indexed = find(policy, i, bytes, of, &hole);
     if (FRAG_UNLIKELY(!is_indexed) && !frag_block_space_grow(&policy->space, bytes, &hole))
         return false;
     frag_block *block = &policy->space.blocks[hole];
     uint64_t held = block->bytes;
     uint64_t rest = held - bytes;
-    bool is_split = rest >= policy->min_split && bytes <= policy->max_split;
+    bool is_split = rest >= policy->min_split && (!of.has_limit || bytes <= policy->max_split);
     uint32_t granted = hole;
     if (is_split) {
         granted = frag_block_cut(&policy->space, hole, bytes);
         if (is_indexed)
-            change_hole(policy, i, hole, held, how);
+            change_hole(policy, i, hole, held, of);
         else
-            add_hole(policy, hole, how);
+            add_hole(policy, hole, of);
         block = &policy->space.blocks[granted];
     } else {
         if (is_indexed)
-            take_hole(policy, hole, held, how);
+            take_hole(policy, hole, held, of);
         block->state = FRAG_BLOCK_BUSY;
     }
     *grant =
         (frag_grant){.address = block->address, .block_bytes = block->bytes, .handle = granted};
-    if (how == SEARCH_NEXT)
+    if (of.how == SEARCH_NEXT)
         policy->rover = block->address + block->bytes;
     return true;
 }
 
-FRAG_INLINE bool alloc_best(frag_policy *policy, const frag_request *request, frag_grant *grant)
+static bool alloc_best(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    return alloc(policy, request, grant, SEARCH_BEST);
+    return alloc(policy, request, grant, (way){SEARCH_BEST, true});
 }
 
-FRAG_INLINE bool alloc_first(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool alloc_best_plainly(frag_policy *policy, const frag_request *request,
+                                    frag_grant *grant)
 {
-    return alloc(policy, request, grant, SEARCH_FIRST);
+    return alloc(policy, request, grant, (way){SEARCH_BEST, false});
+}
+
+static bool alloc_first(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    return alloc(policy, request, grant, (way){SEARCH_FIRST, true});
+}
+
+FRAG_INLINE bool alloc_first_plainly(frag_policy *policy, const frag_request *request,
+                                     frag_grant *grant)
+{
+    return alloc(policy, request, grant, (way){SEARCH_FIRST, false});
 }
 
 static bool alloc_next(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    return alloc(policy, request, grant, SEARCH_NEXT);
+    return alloc(policy, request, grant, (way){SEARCH_NEXT, true});
 }
 
 static bool alloc_worst(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    return alloc(policy, request, grant, SEARCH_WORST);
+    return alloc(policy, request, grant, (way){SEARCH_WORST, true});
 }
 
 /* Gives a hole that an index holds a new start and size. */
 FRAG_INLINE void resize_hole(frag_policy *policy, uint32_t hole, uint64_t address, uint64_t bytes,
-                             search how)
+                             way of)
 {
     frag_block *block = &policy->space.blocks[hole];
     uint64_t before = block->bytes;
     block->address = address;
     block->bytes = bytes;
-    uint32_t i = index_of(policy, before);
-    if (i == index_of(policy, bytes)) {
-        change_hole(policy, i, hole, before, how);
+    uint32_t i = index_of(policy, before, of);
+    if (i == index_of(policy, bytes, of)) {
+        change_hole(policy, i, hole, before, of);
     } else {
-        take_hole(policy, hole, before, how);
-        add_hole(policy, hole, how);
+        take_hole(policy, hole, before, of);
+        add_hole(policy, hole, of);
     }
 }
 
-FRAG_INLINE void release(frag_policy *policy, frag_handle handle, search how)
+FRAG_INLINE void release(frag_policy *policy, frag_handle handle, way of)
 {
     frag_block_space *space = &policy->space;
     FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
@@ -326,40 +343,52 @@ FRAG_INLINE void release(frag_policy *policy, frag_handle handle, search how)
         frag_block_unlink(space, handle);
         if (next->state == FRAG_BLOCK_HOLE) {
             bytes += next->bytes;
-            take_hole(policy, after, next->bytes, how);
+            take_hole(policy, after, next->bytes, of);
             frag_block_unlink(space, after);
         }
-        resize_hole(policy, hole, address, bytes, how);
+        resize_hole(policy, hole, address, bytes, of);
     } else if (next->state == FRAG_BLOCK_HOLE) {
         uint32_t hole = block->next;
         bytes += next->bytes;
         frag_block_unlink(space, handle);
-        resize_hole(policy, hole, address, bytes, how);
+        resize_hole(policy, hole, address, bytes, of);
     } else {
         block->state = FRAG_BLOCK_HOLE;
-        add_hole(policy, handle, how);
+        add_hole(policy, handle, of);
     }
     /* A hole that swallowed the rover's place is where next fit goes on. */
-    if (how == SEARCH_NEXT && policy->rover - address < bytes)
+    if (of.how == SEARCH_NEXT && policy->rover - address < bytes)
         policy->rover = address;
 }
 
-FRAG_INLINE void free_by_size(frag_policy *policy, frag_handle handle, uint32_t stream)
+static void free_by_size(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    release(policy, handle, SEARCH_BEST);
+    release(policy, handle, (way){SEARCH_BEST, true});
 }
 
-FRAG_INLINE void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void free_by_size_plainly(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    release(policy, handle, SEARCH_FIRST);
+    release(policy, handle, (way){SEARCH_BEST, false});
+}
+
+static void free_first(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    release(policy, handle, (way){SEARCH_FIRST, true});
+}
+
+FRAG_INLINE void free_first_plainly(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    release(policy, handle, (way){SEARCH_FIRST, false});
 }
 
 static void free_next(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    release(policy, handle, SEARCH_NEXT);
+    release(policy, handle, (way){SEARCH_NEXT, true});
 }
 
 static void fit_empty_cache(frag_policy *policy, uint32_t pool)
@@ -382,7 +411,7 @@ static void fit_walk(const frag_policy *policy, frag_span_visitor *visit, void *
 static bool belongs(const void *context, uint32_t id, uint32_t number)
 {
     const frag_policy *policy = context;
-    return index_of(policy, policy->space.blocks[id].bytes) == number;
+    return index_of(policy, policy->space.blocks[id].bytes, (way){policy->how, true}) == number;
 }
 
 static bool fit_check(const frag_policy *policy, frag_error *error)
@@ -405,14 +434,21 @@ static bool fit_check(const frag_policy *policy, frag_error *error)
     return true;
 }
 
+/* Without max_split, as most are. */
 static void replay_best(frag_replay *replay, uint64_t end)
 {
-    frag_replay_loop(replay, end, alloc_best, free_by_size);
+    if (replay->policy->max_split == FRAG_UNLIMITED)
+        frag_replay_loop(replay, end, alloc_best_plainly, free_by_size_plainly);
+    else
+        frag_replay_loop(replay, end, alloc_best, free_by_size);
 }
 
 static void replay_first(frag_replay *replay, uint64_t end)
 {
-    frag_replay_loop(replay, end, alloc_first, free_first);
+    if (replay->policy->max_split == FRAG_UNLIMITED)
+        frag_replay_loop(replay, end, alloc_first_plainly, free_first_plainly);
+    else
+        frag_replay_loop(replay, end, alloc_first, free_first);
 }
 
 #define FIT_OPS                                                                                    \
