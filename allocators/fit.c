@@ -129,12 +129,13 @@ FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, w
         frag_address_index_remove(&policy->by_address[i], hole);
 }
 
-/* The record of a hole has a new start and size; before: the bytes the index i knows. */
+/* The record of a hole has a new start, and bytes; before: those the index i knows. */
 FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
-                             way of)
+                             uint64_t bytes, way of)
 {
     if (is_by_size(of.how))
-        frag_free_index_change(&policy->size_store, &policy->by_size[i], hole, before);
+        frag_free_index_change_by(&policy->size_store, &policy->by_size[i], hole, before, bytes,
+                                  NULL);
     else
         frag_address_index_change(&policy->by_address[i], hole);
 }
@@ -261,7 +262,7 @@ FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_gr
     if (is_split) {
         granted = frag_block_cut(&policy->space, hole, bytes);
         if (is_indexed)
-            change_hole(policy, i, hole, held, of);
+            change_hole(policy, i, hole, held, rest, of);
         else
             add_hole(policy, hole, of);
         block = &policy->space.blocks[granted];
@@ -319,7 +320,7 @@ FRAG_INLINE void resize_hole(frag_policy *policy, uint32_t hole, uint64_t addres
     block->bytes = bytes;
     uint32_t i = index_of(policy, before, of);
     if (i == index_of(policy, bytes, of)) {
-        change_hole(policy, i, hole, before, of);
+        change_hole(policy, i, hole, before, bytes, of);
     } else {
         take_hole(policy, hole, before, of);
         add_hole(policy, hole, of);

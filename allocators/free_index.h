@@ -157,24 +157,30 @@ static inline bool frag_free_precedes(const frag_free_index_store *store, uint32
                                 rank_of(two), two[0]);
 }
 
-/* Puts a block in. rank_of NULL: by address. */
-static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, frag_free_rank *rank_of)
+/* Puts a block of so many bytes into the bin of that number. */
+static inline void frag_free_index_put(frag_free_index_store *store, frag_free_index *index,
+                                       uint32_t id, uint64_t bytes, uint32_t number,
+                                       frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
     uint32_t heads = index->heads;
     if (FRAG_UNLIKELY(heads == 0))
         heads = frag_free_table_open(store, index);
-    uint64_t size = frag_free_bytes_at(store, id);
-    uint32_t number = frag_free_bin_of(size);
     uint32_t previous = heads + number;
     uint32_t next = links[previous].next;
-    while (frag_free_precedes(store, next, size, id, rank_of)) {
+    while (frag_free_precedes(store, next, bytes, id, rank_of)) {
         previous = next;
         next = links[next].next;
     }
     frag_free_link_behind(links, previous, id);
     frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
+}
+
+/* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
+static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
+                                             uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+{
+    frag_free_index_put(store, index, id, bytes, frag_free_bin_of(bytes), rank_of);
 }
 
 /* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
@@ -201,28 +207,28 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
 /* A block of the index has got another size and address in its record. One that became smaller and
  * is still behind the one before it stays where it is: what follows it was larger already. */
 static inline void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, uint64_t old_size,
+                                             uint32_t id, uint64_t old_bytes, uint64_t bytes,
                                              frag_free_rank *rank_of)
 {
-    uint64_t size = frag_free_bytes_at(store, id);
+    uint32_t number = frag_free_bin_of(bytes);
     uint32_t previous = store->links[id].previous;
-    if (size < old_size && frag_free_bin_of(size) == frag_free_bin_of(old_size) &&
-        (previous >= store->id_count || frag_free_precedes(store, previous, size, id, rank_of)))
+    if (bytes < old_bytes && number == frag_free_bin_of(old_bytes) &&
+        (previous >= store->id_count || frag_free_precedes(store, previous, bytes, id, rank_of)))
         return;
     (void)frag_free_index_take_out(store, index, id);
-    frag_free_index_insert_by(store, index, id, rank_of);
+    frag_free_index_put(store, index, id, bytes, number, rank_of);
 }
 
 static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
                                           uint32_t id)
 {
-    frag_free_index_insert_by(store, index, id, NULL);
+    frag_free_index_insert_by(store, index, id, frag_free_bytes_at(store, id), NULL);
 }
 
 static inline void frag_free_index_change(frag_free_index_store *store, frag_free_index *index,
-                                          uint32_t id, uint64_t old_size)
+                                          uint32_t id, uint64_t old_bytes)
 {
-    frag_free_index_change_by(store, index, id, old_size, NULL);
+    frag_free_index_change_by(store, index, id, old_bytes, frag_free_bytes_at(store, id), NULL);
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */

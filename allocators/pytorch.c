@@ -220,7 +220,8 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
-    frag_free_index_change_by(&policy->store, &list->index, id, bytes, frag_pytorch_rank);
+    frag_free_index_change_by(&policy->store, &list->index, id, bytes, bytes - rounded,
+                              frag_pytorch_rank);
     return front;
 }
 
@@ -281,7 +282,8 @@ static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t s
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
         uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
-        frag_free_index_change_by(&policy->store, index, id, held, frag_pytorch_rank);
+        frag_free_index_change_by(&policy->store, index, id, held, held - rounded,
+                                  frag_pytorch_rank);
         id = front;
         held = rounded;
     } else {
@@ -318,26 +320,28 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
     frag_pytorch_block *freed = &blocks[id];
     frag_free_index *index = &frag_pytorch_list_at(policy, freed)->index;
     uint32_t list = freed->list;
+    uint64_t bytes = freed->bytes;
     uint32_t prev = freed->prev;
+    uint32_t next = freed->next;
     if (blocks[prev].list == list) {
         (void)frag_free_index_take_out(&policy->store, index, prev);
         freed->address = blocks[prev].address;
-        freed->bytes += blocks[prev].bytes;
+        bytes += blocks[prev].bytes;
         freed->prev = blocks[prev].prev;
         blocks[freed->prev].next = id;
         frag_pytorch_give_record(policy, prev);
     }
-    uint32_t next = freed->next;
     if (blocks[next].list == list) {
         (void)frag_free_index_take_out(&policy->store, index, next);
-        freed->bytes += blocks[next].bytes;
+        bytes += blocks[next].bytes;
         freed->next = blocks[next].next;
         blocks[freed->next].prev = id;
         frag_pytorch_give_record(policy, next);
     }
+    freed->bytes = bytes;
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, index, id, frag_pytorch_rank);
+    frag_free_index_insert_by(&policy->store, index, id, bytes, frag_pytorch_rank);
 }
 
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)

@@ -216,7 +216,8 @@ static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
     frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_rank);
+    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_at(policy, id)->bytes,
+                              frag_pytorch_rank);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)

@@ -139,7 +139,8 @@ static void change_something(world *w, uint32_t rising)
         uint32_t home = (uint32_t)draw(w, INDEXES);
         shape(w, id, draw_size(w));
         w->homes[id] = home + 1;
-        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->rank_of);
+        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->blocks[id].bytes,
+                                  w->rank_of);
         return;
     }
     frag_free_index *index = &w->indexes[w->homes[id] - 1];
@@ -147,7 +148,7 @@ static void change_something(world *w, uint32_t rising)
         uint64_t old = w->blocks[id].bytes;
         uint64_t cut = old > 1 ? old - 1 : old;
         shape(w, id, draw(w, 2) == 0 ? draw_size(w) : draw(w, 2) == 0 ? cut : old + 1);
-        frag_free_index_change_by(&w->store, index, id, old, w->rank_of);
+        frag_free_index_change_by(&w->store, index, id, old, w->blocks[id].bytes, w->rank_of);
     } else if (draw(w, 100) >= rising) {
         frag_free_index_remove(&w->store, index, id);
         w->homes[id] = 0;
