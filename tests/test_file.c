@@ -141,6 +141,63 @@ static void compressed_input_reads_like_plain(void **state)
     free(packed);
 }
 
+static void assert_reads(const void *packed, size_t count, const char *content)
+{
+    char back[64] = {0};
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_input *input = frag_input_from_memory(packed, count, "memory");
+    assert_true(frag_input_read(input, back, strlen(content), &error));
+    assert_string_equal(back, content);
+    assert_int_equal(frag_input_offset(input), strlen(content));
+    assert_false(frag_input_read(input, back, 1, &error));
+    assert_int_equal(error.offset, strlen(content));
+    frag_input_close(input);
+}
+
+static void a_small_compressed_file_is_in_memory_at_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000000 };
+    unsigned char *plain = frag_alloc(COUNT, 1);
+    unsigned char *packed = frag_alloc(frag_compress_bound(COUNT), 1);
+    size_t packed_count = frag_compress(packed, frag_compress_bound(COUNT), plain, COUNT);
+    frag_input *input = frag_input_from_memory(packed, packed_count, "memory");
+    assert_int_equal(frag_input_visible_bytes(input), COUNT);
+    frag_input_close(input);
+    free(plain);
+    free(packed);
+}
+
+static void gzip_is_read_step_by_step(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    void *packed = frag_codec_pack(FRAG_CODEC_GZIP, "hello", 5, &count);
+    assert_reads(packed, count, "hello");
+    free(packed);
+    packed = frag_codec_pack(FRAG_CODEC_ZSTD, "", 0, &count);
+    assert_reads(packed, count, "");
+    free(packed);
+}
+
+static void frames_that_do_not_tell_their_size_are_read(void **state)
+{
+    (void)state;
+    /* A frame of one block that is stored as it is, twice; then one with a block of no known kind.
+     */
+    static const char frames[] = "\x28\xb5\x2f\xfd\0\0\x29\0\0hello"
+                                 "\x28\xb5\x2f\xfd\0\0\x29\0\0world"
+                                 "\x28\xb5\x2f\xfd\0\0\x2f\0\0wrong";
+    assert_reads(frames, 14, "hello");
+    assert_reads(frames, 28, "helloworld");
+    char back[16];
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_input *input = frag_input_from_memory(frames + 28, 14, "memory");
+    assert_false(frag_input_read(input, back, 5, &error));
+    assert_non_null(strstr(error.sentence, "broken"));
+    frag_input_close(input);
+}
+
 static void what_cannot_be_opened_is_named(void **state)
 {
     (void)state;
@@ -283,6 +340,9 @@ int main(void)
         cmocka_unit_test(a_window_shows_bytes_without_taking_them),
         cmocka_unit_test(an_empty_file_is_at_its_end_at_once),
         cmocka_unit_test(compressed_input_reads_like_plain),
+        cmocka_unit_test(a_small_compressed_file_is_in_memory_at_once),
+        cmocka_unit_test(gzip_is_read_step_by_step),
+        cmocka_unit_test(frames_that_do_not_tell_their_size_are_read),
         cmocka_unit_test(what_cannot_be_opened_is_named),
         cmocka_unit_test(output_appears_whole_or_not_at_all),
         cmocka_unit_test(output_on_its_way_has_no_name),

@@ -185,6 +185,27 @@ bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in
     return ok;
 }
 
+size_t frag_decoder_frame_bytes(const frag_decoder *decoder, const unsigned char *in, size_t count)
+{
+    if (decoder->codec != FRAG_CODEC_ZSTD || ZSTD_isError(ZSTD_findFrameCompressedSize(in, count)))
+        return 0;
+    unsigned long long bytes = ZSTD_getFrameContentSize(in, count);
+    return bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX; /* larger ones say "not known" */
+}
+
+bool frag_decoder_frame(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                        size_t *in_used, unsigned char *out, size_t out_capacity, size_t *out_used)
+{
+    *in_used = ZSTD_findFrameCompressedSize(in, in_count);
+    *out_used = ZSTD_decompressDCtx(decoder->zstd, out, out_capacity, in, *in_used);
+    if (!ZSTD_isError(*out_used))
+        return true;
+    ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
+    *in_used = 0;
+    *out_used = 0;
+    return false;
+}
+
 void frag_decoder_destroy(frag_decoder *decoder)
 {
     if (decoder == NULL)

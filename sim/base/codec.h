@@ -41,6 +41,13 @@ frag_decoder *frag_decoder_create(frag_codec codec);
 bool frag_decoder_step(frag_decoder *decoder, const unsigned char *in, size_t in_count,
                        size_t *in_used, unsigned char *out, size_t out_count, size_t *out_used,
                        bool *is_at_end, frag_error *error);
+/* How many bytes the first frame of in holds, if all of the frame is there: SIZE_MAX when it does
+ * not say; 0 when there is none, or it is not of zstd. */
+size_t frag_decoder_frame_bytes(const frag_decoder *decoder, const unsigned char *in, size_t count);
+/* Decodes such a frame at once, which saves the copy that pieces take, before any step. false: it
+ * is damaged or needs more than out_capacity; steps from its beginning tell. */
+bool frag_decoder_frame(frag_decoder *decoder, const unsigned char *in, size_t in_count,
+                        size_t *in_used, unsigned char *out, size_t out_capacity, size_t *out_used);
 void frag_decoder_destroy(frag_decoder *decoder);
 
 /* Of zstd or zlib, as linked. */

@@ -16,6 +16,9 @@
 
 #define RAW_BYTES ((size_t)1 << 18)
 #define WINDOW_BYTES ((size_t)1 << 20)
+/* What is decoded at once: files up to this size whose content is no larger than that. */
+#define WHOLE_RAW_BYTES_MAX ((size_t)2 << 20)
+#define WHOLE_BYTES_MAX ((size_t)16 << 20)
 
 struct frag_input {
     char *name;
@@ -26,6 +29,7 @@ struct frag_input {
     unsigned char *raw; /* compressed bytes not yet decoded */
     size_t raw_start;
     size_t raw_end;
+    size_t raw_capacity;
     bool is_raw_at_end;
     const unsigned char *memory;
     size_t memory_left;
@@ -68,10 +72,35 @@ static bool fill_raw(frag_input *input, frag_error *error)
     input->raw_end -= input->raw_start;
     input->raw_start = 0;
     size_t got = 0;
-    if (!read_raw(input, input->raw + input->raw_end, RAW_BYTES - input->raw_end, &got, error))
+    if (!read_raw(input, input->raw + input->raw_end, input->raw_capacity - input->raw_end, &got,
+                  error))
         return false;
     input->raw_end += got;
     input->is_raw_at_end = got == 0;
+    return true;
+}
+
+/* Decodes the first frame of a small file into a window of its size; what cannot be decoded so is
+ * left to steps. false: the file cannot be read. */
+static bool decode_whole(frag_input *input, frag_error *error)
+{
+    while (!input->is_raw_at_end && input->raw_end < input->raw_capacity)
+        if (!fill_raw(input, error))
+            return false;
+    size_t bytes = frag_decoder_frame_bytes(input->decoder, input->raw, input->raw_end);
+    /* Memory that stays untouched costs nothing. */
+    if (bytes == SIZE_MAX && input->raw_end <= WHOLE_BYTES_MAX / 32)
+        bytes = WHOLE_BYTES_MAX;
+    if (bytes == 0 || bytes > WHOLE_BYTES_MAX)
+        return true;
+    if (bytes > input->window_capacity) {
+        free(input->window);
+        input->window = frag_memory_large(bytes);
+        input->window_capacity = bytes;
+    }
+    input->is_decoder_done =
+        frag_decoder_frame(input->decoder, input->raw, input->raw_end, &input->raw_start,
+                           input->window, input->window_capacity, &input->window_end);
     return true;
 }
 
@@ -96,10 +125,18 @@ static frag_input *start(frag_input *input, frag_error *error)
     if (codec == FRAG_CODEC_PLAIN)
         return input;
     input->decoder = frag_decoder_create(codec);
-    input->raw = frag_realloc(NULL, RAW_BYTES, 1);
+    bool is_small = input->raw_bytes >= RAW_BYTES && input->raw_bytes < WHOLE_RAW_BYTES_MAX;
+    input->raw_capacity = is_small ? (size_t)input->raw_bytes + 1 : RAW_BYTES;
+    input->raw = frag_realloc(NULL, input->raw_capacity, 1);
     input->raw_end = input->window_end;
     memcpy(input->raw, input->window, input->raw_end);
     input->window_end = 0;
+    bool is_whole = input->raw_bytes > 0 && input->raw_bytes < input->raw_capacity;
+    if (is_whole && !decode_whole(input, error)) {
+        frag_error_in(error, input->name);
+        frag_input_close(input);
+        return NULL;
+    }
     return input;
 }
 
@@ -204,7 +241,9 @@ bool frag_input_peek(frag_input *input, size_t wanted, const unsigned char **byt
 {
     FRAG_ASSERT(wanted <= ((size_t)16 << 20));
     size_t held = input->window_end - input->window_start;
-    if (held < wanted) {
+    bool is_at_end =
+        input->is_decoder_done && input->is_raw_at_end && input->raw_start == input->raw_end;
+    if (held < wanted && !is_at_end) {
         memmove(input->window, input->window + input->window_start, held);
         input->window_start = 0;
         input->window_end = held;
@@ -255,6 +294,11 @@ bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *err
         count -= part;
     }
     return true;
+}
+
+size_t frag_input_visible_bytes(const frag_input *input)
+{
+    return input->window_end - input->window_start;
 }
 
 uint64_t frag_input_offset(const frag_input *input)

@@ -33,6 +33,9 @@ void frag_input_skip(frag_input *input, size_t count);
 /* Copies exactly count bytes; at the end of the input FRAG_E_INPUT "ends at byte N". */
 bool frag_input_read(frag_input *input, void *out, size_t count, frag_error *error);
 
+/* Unread bytes that are in memory already, after decompression: all of a small compressed file,
+ * else less than follow. Tells how large arrays may have to be. */
+size_t frag_input_visible_bytes(const frag_input *input);
 uint64_t frag_input_offset(const frag_input *input);     /* decompressed bytes read so far */
 uint64_t frag_input_raw_offset(const frag_input *input); /* bytes taken from the file itself */
 uint64_t

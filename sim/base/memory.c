@@ -16,6 +16,8 @@
 #define GROW_FAST_FROM_BYTES ((size_t)4 << 10)
 #define GROW_FAST_TO_BYTES ((size_t)256 << 10)
 
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+
 typedef struct page_run {
     unsigned char *start;
     size_t bytes;
@@ -211,12 +213,23 @@ char *frag_copy_text(const char *text)
 
 void frag_memory_will_fill(void *memory, size_t bytes)
 {
-    const uintptr_t page = (uintptr_t)2 << 20;
-    uintptr_t start = ((uintptr_t)memory + page - 1) & ~(page - 1);
-    uintptr_t end = ((uintptr_t)memory + bytes) & ~(page - 1);
+    uintptr_t start = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)memory + bytes) & ~(LARGE_PAGE - 1);
     if (end > start)
         (void)madvise((unsigned char *)memory + (start - (uintptr_t)memory), end - start,
                       MADV_HUGEPAGE);
+}
+
+void *frag_memory_large(size_t bytes)
+{
+    if (bytes < LARGE_PAGE)
+        return frag_realloc(NULL, bytes, 1);
+    size_t whole = (size_t)frag_align_up(bytes, LARGE_PAGE);
+    void *memory = aligned_alloc(LARGE_PAGE, whole);
+    if (memory == NULL)
+        out_of_host_memory(bytes, 1);
+    frag_memory_will_fill(memory, whole);
+    return memory;
 }
 
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)

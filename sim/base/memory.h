@@ -56,6 +56,10 @@ char *frag_copy_text(const char *text);
  * it, which makes the first touch several times cheaper. Does nothing where there are none. */
 void frag_memory_will_fill(void *memory, size_t bytes);
 
+/* Memory for an array that will be filled in order, perhaps not to its end; not zeroed, freed by
+ * free(). Large pages are asked for where they fit. */
+void *frag_memory_large(size_t bytes);
+
 /* Grows *items (capacity *capacity) so that it holds at least count; at least doubles. */
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
 
