@@ -1,7 +1,9 @@
 /* The digest of a trace: everything it says, in one order whatever the form it was read from. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 #include "sim/trace.h"
 
@@ -17,12 +19,16 @@ typedef struct digest_state {
     uint32_t used_count;
 } digest_state;
 
+static void flush(digest_state *digester)
+{
+    frag_digest_add(digester->digest, digester->buffer, digester->used);
+    digester->used = 0;
+}
+
 static void put(digest_state *digester, uint64_t value, size_t bytes)
 {
-    if (digester->used + bytes > sizeof digester->buffer) {
-        frag_digest_add(digester->digest, digester->buffer, digester->used);
-        digester->used = 0;
-    }
+    if (digester->used + bytes > sizeof digester->buffer)
+        flush(digester);
     unsigned char *out = digester->buffer + digester->used;
     for (size_t i = 0; i < bytes; i++)
         out[i] = (unsigned char)(value >> (8 * i));
@@ -34,8 +40,7 @@ static void put_string(digest_state *digester, const frag_strings *strings, uint
     size_t length = frag_strings_length(strings, id);
     const char *bytes = frag_strings_get(strings, id);
     put(digester, length, 8);
-    frag_digest_add(digester->digest, digester->buffer, digester->used);
-    digester->used = 0;
+    flush(digester);
     frag_digest_add(digester->digest, bytes, length);
 }
 
@@ -77,14 +82,44 @@ static void put_column_64(digest_state *digester, uint32_t tag, const uint64_t *
     if (!has_value_64(column, count))
         return;
     put(digester, tag, 4);
+    if (frag_is_little_endian()) { /* as it lies in memory */
+        flush(digester);
+        frag_digest_add(digester->digest, column, count * sizeof *column);
+        return;
+    }
     for (uint64_t i = 0; i < count; i++)
         put(digester, column[i], 8);
+}
+
+/* Are the 16 bytes of an event those that are digested, but for slots that are strings? */
+static bool is_event_digested_as_is(void)
+{
+    return frag_is_little_endian() && sizeof(frag_event) == 16 && offsetof(frag_event, op) == 0 &&
+           offsetof(frag_event, flags) == 1 && offsetof(frag_event, stream) == 2 &&
+           offsetof(frag_event, slot) == 4 && offsetof(frag_event, bytes) == 8;
+}
+
+/* Events from an index that are digested as they lie in memory, up to one whose slot is a string.
+ */
+static uint64_t put_run(digest_state *digester, const frag_trace *trace, uint64_t first)
+{
+    uint64_t end = first;
+    while (end < trace->event_count && trace->events[end].op != FRAG_OP_CONFIG &&
+           trace->events[end].op != FRAG_OP_MARK)
+        end++;
+    flush(digester);
+    frag_digest_add(digester->digest, trace->events + first, (end - first) * sizeof(frag_event));
+    return end;
 }
 
 static void put_events(digest_state *digester, const frag_recording *recording,
                        const frag_trace *trace)
 {
     for (uint64_t i = 0; i < trace->event_count; i++) {
+        if (is_event_digested_as_is())
+            i = put_run(digester, trace, i);
+        if (i == trace->event_count)
+            return;
         const frag_event *event = &trace->events[i];
         uint32_t slot = event->slot;
         if (event->op == FRAG_OP_CONFIG || event->op == FRAG_OP_MARK)

@@ -18,33 +18,25 @@ typedef struct range_place {
     size_t index;
 } range_place;
 
-/* The last range that begins at or below address; *is_found is false when all begin above it. */
+/* The last range that begins at or below address; *is_found is false when all begin above it. What
+ * the next comparison says no processor can guess, so both halvings choose without a branch. */
 static range_place find_place(const frag_held_ranges *ranges, uint64_t address, bool *is_found)
 {
-    size_t low = 0;
-    size_t high = ranges->page_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges->pages[middle]->ranges[0].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
+    range_place place = {0};
+    for (size_t count = ranges->page_count; count > 1;) {
+        size_t half = count / 2;
+        place.page += ranges->pages[place.page + half]->ranges[0].address <= address ? half : 0;
+        count -= half;
     }
-    *is_found = low > 0;
-    if (low == 0)
+    *is_found = ranges->page_count > 0 && ranges->pages[place.page]->ranges[0].address <= address;
+    if (!*is_found)
         return (range_place){0};
-    range_place place = {.page = low - 1};
     const frag_held_page *page = ranges->pages[place.page];
-    low = 0;
-    high = page->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (page->ranges[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
+    for (size_t count = page->count; count > 1;) {
+        size_t half = count / 2;
+        place.index += page->ranges[place.index + half].address <= address ? half : 0;
+        count -= half;
     }
-    place.index = low - 1;
     return place;
 }
 

@@ -128,6 +128,35 @@ static inline bool frag_triple_is_below(uint64_t high, uint64_t middle, uint64_t
     return frag_pair_is_below(high, middle, other_high, other_middle + (low < other_low ? 1 : 0));
 }
 
+/* Little-endian numbers at any address, written so that compilers see one load. */
+static inline uint64_t frag_load_16(const unsigned char *bytes)
+{
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8;
+}
+
+static inline uint64_t frag_load_32(const unsigned char *bytes)
+{
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24;
+}
+
+static inline uint64_t frag_load_64(const unsigned char *bytes)
+{
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
+           (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
+}
+
+/* Do numbers lie in memory as they do in files? Known when compiled. */
+static inline bool frag_is_little_endian(void)
+{
+    union {
+        uint16_t value;
+        unsigned char bytes[2];
+    } probe = {.value = 1};
+    return probe.bytes[0] == 1;
+}
+
 #define FRAG_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define FRAG_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define FRAG_NOINLINE __attribute__((noinline))
