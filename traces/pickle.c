@@ -5,53 +5,24 @@
 
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
+#include "traces/pickle_machine.h"
 
 enum {
     WINDOW_BYTES = 1 << 18,
     OPERATION_BYTES_MAX = 16, /* of an operation without its string */
     STRING_BYTES_MAX = 8 << 20,
-    MARKS_MAX = 512,
     /* An input may make this many objects however short it is, and one more for every so many
        bytes. */
     FREE_ITEMS = 1 << 16,
     BYTES_PER_ITEM = 8,
     STRINGS_MAX = 1 << 28,
+    BYTES_PER_NAME = 20, /* about as few as there are in a snapshot */
     /* Real snapshots compress 20 to 60 times, very regular ones more. */
     EXPANSION_MAX = 2000,
     EXPANSION_FREE_BYTES = 16 << 20
 };
 
-typedef struct machine {
-    /* ---- input: bytes at..end are visible; window is where the visible part began */
-    frag_input *input;
-    const unsigned char *window;
-    const unsigned char *at;
-    const unsigned char *end;
-    uint64_t window_offset;
-    unsigned char *tail; /* the last bytes of the input, with zeros behind them */
-    /* ---- machine */
-    frag_pickle_value *stack;
-    size_t stack_count;
-    size_t stack_capacity;
-    size_t marks[MARKS_MAX];
-    size_t mark_count;
-    frag_pickle_value *memo;
-    size_t memo_count;
-    size_t memo_capacity;
-    /* ---- what was read */
-    frag_pickle *tree;
-    bool has_last_pair; /* the last tuple of two numbers, which the next often repeats */
-    frag_pickle_value last_pair;
-    frag_pickle_value last_pair_items[2];
-    bool has_last_string;
-    frag_pickle_value last_string;
-    frag_pickle_visitor visitor;
-    void *visitor_context;
-} machine;
-
-#define MEMO_EMPTY UINT64_MAX
-
-static uint64_t offset_of(const machine *reader, const unsigned char *byte)
+static uint64_t offset_of(const frag_pickle_machine *reader, const unsigned char *byte)
 {
     return reader->window_offset + (uint64_t)(byte - reader->window);
 }
@@ -60,7 +31,7 @@ static uint64_t offset_of(const machine *reader, const unsigned char *byte)
 
 /* Called once per window: a file that is all containers, or all open ends, is no snapshot and would
  * take many times its own size. */
-static bool check_sizes(const machine *reader, frag_error *error)
+static bool check_sizes(const frag_pickle_machine *reader, frag_error *error)
 {
     uint64_t offset = offset_of(reader, reader->end);
     uint64_t raw = frag_input_raw_offset(reader->input);
@@ -71,13 +42,13 @@ static bool check_sizes(const machine *reader, frag_error *error)
                             "the compressed file grows to more than %d times its size; no "
                             "real snapshot does",
                             EXPANSION_MAX);
-    if (reader->tree->object_count > items_max || reader->stack_count > items_max)
+    uint64_t container_count = reader->tree->object_count + reader->entry_count;
+    if (container_count > items_max || reader->stack_count > items_max)
         return frag_fail_at(error, offset,
                             "has more containers or open values than a snapshot of its size "
                             "can have");
     /* One window more adds fewer values than there are bytes in it, twice over. */
-    if (reader->tree->pool_count > FRAG_PICKLE_POOL_MAX ||
-        reader->tree->object_count > UINT32_MAX / 2)
+    if (reader->tree->pool_count > FRAG_PICKLE_POOL_MAX || container_count > UINT32_MAX / 2)
         return frag_fail_at(error, offset, "is larger than a snapshot that can be read");
     if (reader->tree->strings.count > STRINGS_MAX)
         return frag_fail_at(error, offset, "has more than %d different strings", STRINGS_MAX);
@@ -86,7 +57,7 @@ static bool check_sizes(const machine *reader, frag_error *error)
 
 /* Makes wanted bytes visible behind at, or all there are, with OPERATION_BYTES_MAX zeros behind
  * those. */
-static bool refill(machine *reader, size_t wanted, frag_error *error)
+static bool refill(frag_pickle_machine *reader, size_t wanted, frag_error *error)
 {
     if (reader->tail != NULL)
         return true;
@@ -104,41 +75,34 @@ static bool refill(machine *reader, size_t wanted, frag_error *error)
             memcpy(reader->tail, bytes, count);
         bytes = reader->tail;
     }
+    count = count < asked ? count : asked;
     reader->window = bytes;
     reader->at = bytes;
     reader->end = bytes + count;
     return check_sizes(reader, error);
 }
 
-static bool fail_at_end(const machine *reader, frag_error *error)
+static bool fail_at_end(const frag_pickle_machine *reader, frag_error *error)
 {
     return frag_fail_at(error, offset_of(reader, reader->end),
                         "the file ends before the snapshot does; it was cut off, copy it again");
 }
 
-static inline uint64_t little_endian(const unsigned char *bytes, unsigned count)
-{
-    uint64_t number = 0;
-    for (unsigned i = 0; i < count; i++)
-        number |= (uint64_t)bytes[i] << (8 * i);
-    return number;
-}
-
 /* ---- operations: each gets what it needs from the stack and checks that it is there */
 
-static inline size_t stack_floor(const machine *reader)
+static inline size_t stack_floor(const frag_pickle_machine *reader)
 {
     return reader->mark_count == 0 ? 0 : reader->marks[reader->mark_count - 1];
 }
 
-static inline void push(machine *reader, frag_pickle_value value)
+static inline void push(frag_pickle_machine *reader, frag_pickle_value value)
 {
     reader->stack[reader->stack_count++] = value;
 }
 
 /* The container below the topmost count values, which must lie above the innermost mark. */
-static bool find_container(machine *reader, size_t count, frag_pickle_kind kind, uint64_t *object,
-                           const unsigned char *operation, frag_error *error)
+static bool find_container(frag_pickle_machine *reader, size_t count, frag_pickle_kind kind,
+                           uint64_t *object, const unsigned char *operation, frag_error *error)
 {
     if (reader->stack_count < stack_floor(reader) + count + 1)
         return frag_fail_at(error, offset_of(reader, operation),
@@ -153,7 +117,7 @@ static bool find_container(machine *reader, size_t count, frag_pickle_kind kind,
 }
 
 /* Adds the topmost count values to a container below them and takes them off the stack. */
-static bool add_to_container(machine *reader, size_t count, frag_pickle_kind kind,
+static bool add_to_container(frag_pickle_machine *reader, size_t count, frag_pickle_kind kind,
                              const unsigned char *operation, frag_error *error)
 {
     uint64_t object = 0;
@@ -171,6 +135,8 @@ static bool add_to_container(machine *reader, size_t count, frag_pickle_kind kin
             reader->visitor(reader->visitor_context, reader->tree, items, count / 2, &record)) {
             owner->kind = FRAG_PICKLE_RECORD;
             owner->first = record;
+            reader->has_entry_key = true;
+            reader->entry_key = items[0];
             return true;
         }
     }
@@ -178,19 +144,19 @@ static bool add_to_container(machine *reader, size_t count, frag_pickle_kind kin
     return true;
 }
 
-static bool mark(machine *reader, const unsigned char *operation, frag_error *error)
+static bool mark(frag_pickle_machine *reader, const unsigned char *operation, frag_error *error)
 {
-    if (reader->mark_count == MARKS_MAX)
+    if (reader->mark_count == FRAG_PICKLE_MARKS_MAX)
         return frag_fail_at(error, offset_of(reader, operation),
                             "values are nested more than %d deep; a "
                             "snapshot needs about 6",
-                            MARKS_MAX);
+                            FRAG_PICKLE_MARKS_MAX);
     reader->marks[reader->mark_count++] = reader->stack_count;
     return true;
 }
 
 /* Ends the innermost mark; *count values lie above it. */
-static bool unmark(machine *reader, size_t *count, const unsigned char *operation,
+static bool unmark(frag_pickle_machine *reader, size_t *count, const unsigned char *operation,
                    frag_error *error)
 {
     if (reader->mark_count == 0)
@@ -201,16 +167,15 @@ static bool unmark(machine *reader, size_t *count, const unsigned char *operatio
     return true;
 }
 
-static bool add_marked(machine *reader, frag_pickle_kind kind, const unsigned char *operation,
-                       frag_error *error)
+static bool add_marked(frag_pickle_machine *reader, frag_pickle_kind kind,
+                       const unsigned char *operation, frag_error *error)
 {
     size_t count = 0;
     return unmark(reader, &count, operation, error) &&
            add_to_container(reader, count, kind, operation, error);
 }
 
-/* Equal tuples of two numbers are one object: a trace repeats the same pool id in every entry. */
-static bool make_tuple(machine *reader, size_t count, const unsigned char *operation,
+static bool make_tuple(frag_pickle_machine *reader, size_t count, const unsigned char *operation,
                        frag_error *error)
 {
     if (reader->stack_count < stack_floor(reader) + count)
@@ -218,35 +183,29 @@ static bool make_tuple(machine *reader, size_t count, const unsigned char *opera
                             "a tuple finds too few values before it; the file is damaged");
     const frag_pickle_value *items = reader->stack + reader->stack_count - count;
     reader->stack_count -= count;
-    bool is_pair = count == 2 && frag_pickle_tag_of(items[0]) == FRAG_PICKLE_TAG_INTEGER &&
-                   frag_pickle_tag_of(items[1]) == FRAG_PICKLE_TAG_INTEGER;
-    if (is_pair && reader->has_last_pair && items[0] == reader->last_pair_items[0] &&
-        items[1] == reader->last_pair_items[1]) {
-        push(reader, reader->last_pair);
-        return true;
-    }
-    frag_pickle_value tuple = frag_pickle_add_container(reader->tree, FRAG_PICKLE_TUPLE);
-    uint64_t object = 0;
-    frag_pickle_object_of(reader->tree, tuple, &object);
-    frag_pickle_add_items(reader->tree, object, items, count);
-    if (is_pair) {
-        reader->has_last_pair = true;
-        reader->last_pair = tuple;
-        reader->last_pair_items[0] = items[0];
-        reader->last_pair_items[1] = items[1];
+    frag_pickle_value tuple = 0;
+    if (count == 2 && frag_pickle_tag_of(items[0]) == FRAG_PICKLE_TAG_INTEGER &&
+        frag_pickle_tag_of(items[1]) == FRAG_PICKLE_TAG_INTEGER) {
+        tuple = frag_pickle_add_pair(reader->tree, items[0], items[1]);
+    } else {
+        uint64_t object = 0;
+        tuple = frag_pickle_add_container(reader->tree, FRAG_PICKLE_TUPLE);
+        frag_pickle_object_of(reader->tree, tuple, &object);
+        frag_pickle_add_items(reader->tree, object, items, count);
     }
     push(reader, tuple);
     return true;
 }
 
-static bool make_marked_tuple(machine *reader, const unsigned char *operation, frag_error *error)
+static bool make_marked_tuple(frag_pickle_machine *reader, const unsigned char *operation,
+                              frag_error *error)
 {
     size_t count = 0;
     return unmark(reader, &count, operation, error) && make_tuple(reader, count, operation, error);
 }
 
 /* Names the topmost value. */
-static bool memo_put(machine *reader, uint64_t name, const unsigned char *operation,
+static bool memo_put(frag_pickle_machine *reader, uint64_t name, const unsigned char *operation,
                      frag_error *error)
 {
     if (reader->stack_count == stack_floor(reader))
@@ -262,17 +221,19 @@ static bool memo_put(machine *reader, uint64_t name, const unsigned char *operat
             reader->memo = frag_grow(reader->memo, &reader->memo_capacity, (size_t)name + 1,
                                      sizeof *reader->memo);
         while (reader->memo_count < name)
-            reader->memo[reader->memo_count++] = MEMO_EMPTY;
+            reader->memo[reader->memo_count++] = FRAG_PICKLE_UNNAMED;
         reader->memo_count = (size_t)name + 1;
+    } else {
+        reader->key_count = 0;
     }
     reader->memo[name] = reader->stack[reader->stack_count - 1];
     return true;
 }
 
-static inline bool memo_get(machine *reader, uint64_t name, const unsigned char *operation,
-                            frag_error *error)
+static inline bool memo_get(frag_pickle_machine *reader, uint64_t name,
+                            const unsigned char *operation, frag_error *error)
 {
-    if (name >= reader->memo_count || reader->memo[name] == MEMO_EMPTY)
+    if (name >= reader->memo_count || reader->memo[name] == FRAG_PICKLE_UNNAMED)
         return frag_fail_at(error, offset_of(reader, operation),
                             "refers to value %llu, which has not been "
                             "named before; the file is damaged",
@@ -281,23 +242,9 @@ static inline bool memo_get(machine *reader, uint64_t name, const unsigned char 
     return true;
 }
 
-/* Short strings come in runs: every entry may spell out the same "N/A". */
-static frag_pickle_value intern(machine *reader, const char *bytes, size_t length)
-{
-    size_t last_length = 0;
-    uint32_t last = 0;
-    if (reader->has_last_string && frag_pickle_string(reader->tree, reader->last_string, &last)) {
-        const char *text = frag_pickle_text(reader->tree, last, &last_length);
-        if (last_length == length && memcmp(text, bytes, length) == 0)
-            return reader->last_string;
-    }
-    reader->has_last_string = true;
-    reader->last_string = frag_pickle_add_string(reader->tree, bytes, length);
-    return reader->last_string;
-}
-
 /* length bytes follow at; they become a string. */
-static bool read_string(machine *reader, uint64_t length, uint64_t offset, frag_error *error)
+static bool read_string(frag_pickle_machine *reader, uint64_t length, uint64_t offset,
+                        frag_error *error)
 {
     if (length > STRING_BYTES_MAX)
         return frag_fail_at(error, offset,
@@ -310,14 +257,15 @@ static bool read_string(machine *reader, uint64_t length, uint64_t offset, frag_
         if (reader->end - reader->at < (ptrdiff_t)length)
             return fail_at_end(reader, error);
     }
-    push(reader, intern(reader, (const char *)reader->at, (size_t)length));
+    push(reader, frag_pickle_add_string(reader->tree, (const char *)reader->at, (size_t)length));
     reader->at += length;
     return true;
 }
 
 /* LONG1: a length and that many bytes in two's complement. Unsigned 64-bit numbers need a ninth, 0.
  */
-static bool read_long(machine *reader, const unsigned char *operation, frag_error *error)
+static bool read_long(frag_pickle_machine *reader, const unsigned char *operation,
+                      frag_error *error)
 {
     unsigned length = *reader->at++;
     if (length > 9 || (length == 9 && reader->at[8] != 0))
@@ -326,7 +274,7 @@ static bool read_long(machine *reader, const unsigned char *operation, frag_erro
                             "64 bits; nothing in a snapshot is as large",
                             length);
     unsigned used = length == 9 ? 8 : length;
-    uint64_t bits = little_endian(reader->at, 8); /* zeros follow the last byte of the input */
+    uint64_t bits = frag_load_64(reader->at); /* zeros follow the last byte of the input */
     if (used < 8)
         bits &= ((uint64_t)1 << (8 * used)) - 1;
     bool is_negative = length > 0 && length < 9 && (reader->at[length - 1] & 0x80) != 0;
@@ -337,7 +285,7 @@ static bool read_long(machine *reader, const unsigned char *operation, frag_erro
     return true;
 }
 
-static void read_float(machine *reader)
+static void read_float(frag_pickle_machine *reader)
 {
     uint64_t bits = 0;
     for (unsigned i = 0; i < 8; i++)
@@ -348,7 +296,8 @@ static void read_float(machine *reader)
     push(reader, frag_pickle_add_float(reader->tree, number));
 }
 
-static bool refuse(const machine *reader, const unsigned char *operation, frag_error *error)
+static bool refuse(const frag_pickle_machine *reader, const unsigned char *operation,
+                   frag_error *error)
 {
     static const struct {
         unsigned char code;
@@ -380,7 +329,7 @@ static bool refuse(const machine *reader, const unsigned char *operation, frag_e
 }
 
 /* Operations that a snapshot holds a few times at most. */
-static bool run_rare(machine *reader, const unsigned char *operation, frag_error *error)
+static bool run_rare(frag_pickle_machine *reader, const unsigned char *operation, frag_error *error)
 {
     uint64_t number = 0;
     switch (*operation) {
@@ -397,11 +346,11 @@ static bool run_rare(machine *reader, const unsigned char *operation, frag_error
     case 'a':
         return add_to_container(reader, 1, FRAG_PICKLE_LIST, operation, error);
     case 'X': /* BINUNICODE */
-        number = little_endian(reader->at, 4);
+        number = frag_load_32(reader->at);
         reader->at += 4;
         return read_string(reader, number, offset_of(reader, operation), error);
     case 0x8d: /* BINUNICODE8 */
-        number = little_endian(reader->at, 8);
+        number = frag_load_64(reader->at);
         reader->at += 8;
         return read_string(reader, number, offset_of(reader, operation), error);
     case 'G':
@@ -418,7 +367,7 @@ static bool run_rare(machine *reader, const unsigned char *operation, frag_error
 /* Runs operations until STOP. Before each there is room for one more value on the stack and for its
  * operands in the window (zeros behind the last byte: then the next round finds at past the end).
  */
-static bool run(machine *reader, frag_error *error)
+static bool run(frag_pickle_machine *reader, frag_error *error)
 {
     const unsigned char *at = reader->at; /* the reader's is set where others need it */
     for (;;) {
@@ -441,7 +390,7 @@ static bool run(machine *reader, frag_error *error)
             break;
         case 'j': /* LONG_BINGET */
             at += 4;
-            is_done = memo_get(reader, little_endian(operation + 1, 4), operation, error);
+            is_done = memo_get(reader, frag_load_32(operation + 1), operation, error);
             break;
         case 0x94: /* MEMOIZE */
             is_done = memo_put(reader, reader->memo_count, operation, error);
@@ -451,11 +400,18 @@ static bool run(machine *reader, frag_error *error)
             break;
         case 'r': /* LONG_BINPUT */
             at += 4;
-            is_done = memo_put(reader, little_endian(operation + 1, 4), operation, error);
+            is_done = memo_put(reader, frag_load_32(operation + 1), operation, error);
             break;
-        case '}':
-            push(reader, frag_pickle_add_container(reader->tree, FRAG_PICKLE_DICT));
+        case '}': {
+            const unsigned char *behind = operation;
+            frag_pickle_value dict = 0;
+            if (frag_pickle_machine_entry(reader, &behind, &dict))
+                at = behind;
+            else
+                dict = frag_pickle_add_container(reader->tree, FRAG_PICKLE_DICT);
+            push(reader, dict);
             break;
+        }
         case ']':
             push(reader, frag_pickle_add_container(reader->tree, FRAG_PICKLE_LIST));
             break;
@@ -480,11 +436,11 @@ static bool run(machine *reader, frag_error *error)
             push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, *at++));
             break;
         case 'M': /* BININT2 */
-            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, little_endian(at, 2)));
+            push(reader, frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, frag_load_16(at)));
             at += 2;
             break;
         case 'J': { /* BININT: signed */
-            uint64_t bits = little_endian(at, 4);
+            uint64_t bits = frag_load_32(at);
             bool is_negative = bits >> 31 != 0;
             push(reader,
                  frag_pickle_add_integer(reader->tree, is_negative ? bits | UINT64_MAX << 32 : bits,
@@ -517,7 +473,7 @@ static bool run(machine *reader, frag_error *error)
     }
 }
 
-static bool read_header(machine *reader, frag_error *error)
+static bool read_header(frag_pickle_machine *reader, frag_error *error)
 {
     if (!refill(reader, OPERATION_BYTES_MAX, error))
         return false;
@@ -530,7 +486,7 @@ static bool read_header(machine *reader, frag_error *error)
     return true;
 }
 
-static bool read_end(machine *reader, frag_pickle_value *root, frag_error *error)
+static bool read_end(frag_pickle_machine *reader, frag_pickle_value *root, frag_error *error)
 {
     uint64_t offset = offset_of(reader, reader->at);
     if (reader->mark_count != 0 || reader->stack_count != 1)
@@ -549,12 +505,14 @@ static bool read_end(machine *reader, frag_pickle_value *root, frag_error *error
 bool frag_pickle_read(frag_pickle *pickle, frag_input *input, frag_pickle_visitor visitor,
                       void *context, frag_pickle_value *root, frag_error *error)
 {
-    machine *reader = frag_alloc(1, sizeof *reader);
+    frag_pickle_machine *reader = frag_alloc(1, sizeof *reader);
     reader->tree = pickle;
     reader->visitor = visitor;
     reader->visitor_context = context;
     reader->input = input;
     reader->window_offset = frag_input_offset(input);
+    reader->memo_capacity = frag_input_visible_bytes(input) / BYTES_PER_NAME + 1;
+    reader->memo = frag_realloc(NULL, reader->memo_capacity, sizeof *reader->memo);
     bool is_read =
         read_header(reader, error) && run(reader, error) && read_end(reader, root, error);
     free(reader->stack);

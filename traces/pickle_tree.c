@@ -6,8 +6,6 @@
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
-enum { PART_HEADER = 2 };
-
 frag_pickle *frag_pickle_create(const char *const *names, uint32_t name_count)
 {
     frag_pickle *pickle = frag_alloc(1, sizeof *pickle);
@@ -51,10 +49,20 @@ frag_pickle_value frag_pickle_add_float(frag_pickle *pickle, double number)
     return frag_pickle_make(FRAG_PICKLE_TAG_FLOAT, pickle->float_count++);
 }
 
+/* Short strings come in runs: every entry may spell out the same "N/A". */
 frag_pickle_value frag_pickle_add_string(frag_pickle *pickle, const char *bytes, size_t length)
 {
-    return frag_pickle_make(FRAG_PICKLE_TAG_STRING,
-                            frag_strings_add(&pickle->strings, bytes, length));
+    if (!pickle->has_last_string ||
+        frag_strings_length(&pickle->strings, pickle->last_string) != length ||
+        memcmp(frag_strings_get(&pickle->strings, pickle->last_string), bytes, length) != 0) {
+        pickle->last_string = frag_strings_add(&pickle->strings, bytes, length);
+        pickle->has_last_string = true;
+        pickle->last_string_length = length;
+        pickle->last_string_bits = 0;
+        for (size_t i = 0; i < length && i < 8; i++)
+            pickle->last_string_bits |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+    }
+    return frag_pickle_make(FRAG_PICKLE_TAG_STRING, pickle->last_string);
 }
 
 frag_pickle_value frag_pickle_none(void)
@@ -82,13 +90,13 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
     if (count == 0)
         return;
     frag_pickle_object *owner = &pickle->objects[object];
-    size_t wanted = pickle->pool_count + PART_HEADER + count;
+    size_t wanted = pickle->pool_count + FRAG_PICKLE_PART_HEADER + count;
     if (wanted > pickle->pool_capacity)
         pickle->pool =
             frag_grow(pickle->pool, &pickle->pool_capacity, wanted, sizeof *pickle->pool);
     frag_pickle_value *pool = pickle->pool;
     if (owner->last != 0 &&
-        owner->last + PART_HEADER + pool[owner->last + 1] == pickle->pool_count) {
+        owner->last + FRAG_PICKLE_PART_HEADER + pool[owner->last + 1] == pickle->pool_count) {
         pool[owner->last + 1] += count;
     } else {
         uint32_t part = (uint32_t)pickle->pool_count;
@@ -99,10 +107,37 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
         owner->last = part;
         pool[part] = 0;
         pool[part + 1] = count;
-        pickle->pool_count += PART_HEADER;
+        pickle->pool_count += FRAG_PICKLE_PART_HEADER;
     }
     memcpy(pool + pickle->pool_count, items, count * sizeof *items);
     pickle->pool_count += count;
+}
+
+frag_pickle_value frag_pickle_add_pair(frag_pickle *pickle, frag_pickle_value first,
+                                       frag_pickle_value second)
+{
+    const frag_pickle_value items[2] = {first, second};
+    if (pickle->has_last_pair && first == pickle->last_pair_items[0] &&
+        second == pickle->last_pair_items[1])
+        return pickle->last_pair;
+    pickle->last_pair = frag_pickle_add_container(pickle, FRAG_PICKLE_TUPLE);
+    frag_pickle_add_items(pickle, frag_pickle_content_of(pickle->last_pair), items, 2);
+    memcpy(pickle->last_pair_items, items, sizeof items);
+    pickle->has_last_pair = true;
+    return pickle->last_pair;
+}
+
+frag_pickle_state frag_pickle_save(const frag_pickle *pickle)
+{
+    return (frag_pickle_state){pickle->object_count, pickle->pool_count};
+}
+
+void frag_pickle_restore(frag_pickle *pickle, const frag_pickle_state *state)
+{
+    pickle->object_count = state->object_count;
+    pickle->pool_count = state->pool_count;
+    if (pickle->has_last_pair && frag_pickle_content_of(pickle->last_pair) >= state->object_count)
+        pickle->has_last_pair = false;
 }
 
 frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_value value)
@@ -119,6 +154,8 @@ frag_pickle_kind frag_pickle_kind_of(const frag_pickle *pickle, frag_pickle_valu
         return FRAG_PICKLE_STRING;
     case FRAG_PICKLE_TAG_CONTAINER:
         return (frag_pickle_kind)pickle->objects[frag_pickle_content_of(value)].kind;
+    case FRAG_PICKLE_TAG_RECORD:
+        return FRAG_PICKLE_RECORD;
     case FRAG_PICKLE_TAG_NONE:
     default:
         return FRAG_PICKLE_NONE;
@@ -200,19 +237,6 @@ frag_pickle_walk frag_pickle_begin(const frag_pickle *pickle, frag_pickle_value 
         pickle->objects[frag_pickle_content_of(container)].kind == FRAG_PICKLE_RECORD)
         return (frag_pickle_walk){0};
     return (frag_pickle_walk){.part = pickle->objects[frag_pickle_content_of(container)].first};
-}
-
-bool frag_pickle_next(const frag_pickle *pickle, frag_pickle_walk *walk, frag_pickle_value *item)
-{
-    if (walk->part == 0)
-        return false;
-    if (walk->index == pickle->pool[walk->part + 1]) {
-        *walk = (frag_pickle_walk){.part = pickle->pool[walk->part]};
-        if (walk->part == 0)
-            return false;
-    }
-    *item = pickle->pool[walk->part + PART_HEADER + walk->index++];
-    return true;
 }
 
 uint64_t frag_pickle_item_count(const frag_pickle *pickle, frag_pickle_value container)

@@ -52,6 +52,10 @@ static bool read_number(const frag_pickle *pickle, frag_pickle_value value, uint
 static bool read_stream(const frag_pickle *pickle, frag_pickle_value value, uint64_t *number)
 {
     int64_t handle = 0;
+    if (frag_pickle_tag_of(value) == FRAG_PICKLE_TAG_INTEGER) {
+        *number = frag_pickle_content_of(value);
+        return true;
+    }
     if (!frag_pickle_signed(pickle, value, &handle))
         return false;
     *number = (uint64_t)handle;
@@ -61,10 +65,25 @@ static bool read_stream(const frag_pickle *pickle, frag_pickle_value value, uint
 static uint32_t read_frames(const frag_pickle *pickle, frag_pickle_value value)
 {
     uint64_t object = 0;
-    if (frag_pickle_kind_of(pickle, value) != FRAG_PICKLE_LIST ||
-        !frag_pickle_object_of(pickle, value, &object) || object >= UINT32_MAX)
+    if (!frag_pickle_object_of(pickle, value, &object) || object >= UINT32_MAX ||
+        pickle->objects[object].kind != FRAG_PICKLE_LIST)
         return 0;
     return (uint32_t)object + 1;
+}
+
+static uint64_t read_time(const frag_pickle *pickle, frag_pickle_value value)
+{
+    uint64_t time_us = 0;
+    if (!frag_pickle_unsigned(pickle, value, &time_us) || time_us > UINT64_MAX / 1000)
+        return 0; /* a clock that was set wrong harms nobody */
+    return time_us;
+}
+
+/* A note of the program counts; without one, that of the compiler. */
+static uint32_t read_note(const frag_pickle *pickle, frag_pickle_value value, uint32_t unsaid)
+{
+    uint32_t text = unsaid;
+    return frag_pickle_string(pickle, value, &text) && text != unsaid ? text : FRAG_SNAPSHOT_EMPTY;
 }
 
 /* NULL, or what is wrong with the entry. */
@@ -101,9 +120,7 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
                 return "'stream' is not an integer";
             break;
         case FRAG_SNAPSHOT_TIME_US:
-            if (!frag_pickle_unsigned(pickle, value, &entry->time_us) ||
-                entry->time_us > UINT64_MAX / 1000)
-                entry->time_us = 0; /* a clock that was set wrong harms nobody */
+            entry->time_us = read_time(pickle, value);
             break;
         case FRAG_SNAPSHOT_FRAMES:
             if (read_frames(pickle, value) != 0)
@@ -114,13 +131,13 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
                 entry->frames = read_frames(pickle, value);
             break;
         case FRAG_SNAPSHOT_USER_METADATA:
-            if (frag_pickle_string(pickle, value, &text) && text != FRAG_SNAPSHOT_EMPTY)
+            text = read_note(pickle, value, FRAG_SNAPSHOT_EMPTY);
+            if (text != FRAG_SNAPSHOT_EMPTY)
                 entry->note = text;
             break;
         case FRAG_SNAPSHOT_COMPILE_CONTEXT:
-            if (entry->note == FRAG_SNAPSHOT_EMPTY && frag_pickle_string(pickle, value, &text) &&
-                text != FRAG_SNAPSHOT_NOT_AVAILABLE)
-                entry->note = text;
+            if (entry->note == FRAG_SNAPSHOT_EMPTY)
+                entry->note = read_note(pickle, value, FRAG_SNAPSHOT_NOT_AVAILABLE);
             break;
         case FRAG_SNAPSHOT_POOL_ID:
             if (!frag_snapshot_pool_of(snapshot, pickle, value, &entry->pool))
@@ -141,31 +158,111 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
     return NULL;
 }
 
-static uint64_t add_entry(frag_snapshot *snapshot, const frag_snapshot_entry *entry, uint64_t keys)
+/* ---- entries that have the keys of the one before */
+
+/* Keeps where the keys stand, if all are there that an entry must have, and none comes twice, so
+ * that their order does not matter. */
+static void learn_shape(frag_snapshot_shape *shape, const frag_pickle *pickle,
+                        const frag_pickle_value *pairs, size_t pair_count)
+{
+    *shape = (frag_snapshot_shape){0};
+    if (pair_count > FRAG_PICKLE_KEYS_MAX)
+        return;
+    for (size_t i = 0; i < pair_count; i++) {
+        uint32_t name = 0;
+        shape->keys[i] = pairs[2 * i];
+        if (!frag_pickle_string(pickle, pairs[2 * i], &name) || name >= FRAG_SNAPSHOT_ENTRY_NAMES)
+            continue;
+        if ((shape->names >> name & 1) != 0)
+            return;
+        shape->names |= (uint64_t)1 << name;
+        shape->place[name] = (uint8_t)(2 * i + 1);
+    }
+    uint64_t addresses = shape->names & (KEY_BIT(ADDR) | KEY_BIT(DEVICE_FREE));
+    if (frag_is_power_of_two(addresses) && (shape->names & KEY_BIT(SIZE)) != 0)
+        shape->key_count = pair_count;
+}
+
+static inline bool has_key(const frag_snapshot_shape *shape, uint32_t name)
+{
+    return (shape->names >> name & 1) != 0;
+}
+
+/* false: it has other keys, or something is wrong with it. */
+static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
+                       const frag_pickle_value *pairs, size_t pair_count,
+                       frag_snapshot_entry *entry)
+{
+    const frag_snapshot_shape *shape = &snapshot->shape;
+    const uint8_t *place = shape->place;
+    if (pair_count != shape->key_count)
+        return false;
+    for (size_t i = 0; i < pair_count; i++)
+        if (pairs[2 * i] != shape->keys[i])
+            return false;
+    uint32_t number_name =
+        has_key(shape, FRAG_SNAPSHOT_ADDR) ? FRAG_SNAPSHOT_ADDR : FRAG_SNAPSHOT_DEVICE_FREE;
+    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
+    frag_pickle_value action = pairs[place[FRAG_SNAPSHOT_ACTION]];
+    entry->action = action_of(pickle, action);
+    if (entry->action == FRAG_SNAPSHOT_EMPTY ||
+        !read_number(pickle, pairs[place[number_name]], &entry->address) ||
+        !read_number(pickle, pairs[place[FRAG_SNAPSHOT_SIZE]], &entry->bytes))
+        return false;
+    if (has_key(shape, FRAG_SNAPSHOT_STREAM) &&
+        !read_stream(pickle, pairs[place[FRAG_SNAPSHOT_STREAM]], &entry->stream))
+        return false;
+    if (has_key(shape, FRAG_SNAPSHOT_TIME_US))
+        entry->time_us = read_time(pickle, pairs[place[FRAG_SNAPSHOT_TIME_US]]);
+    if (has_key(shape, FRAG_SNAPSHOT_FRAMES))
+        entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FRAMES]]);
+    if (has_key(shape, FRAG_SNAPSHOT_CPP_FRAMES) && entry->frames == 0)
+        entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_CPP_FRAMES]]);
+    if (has_key(shape, FRAG_SNAPSHOT_USER_METADATA))
+        entry->note =
+            read_note(pickle, pairs[place[FRAG_SNAPSHOT_USER_METADATA]], FRAG_SNAPSHOT_EMPTY);
+    if (has_key(shape, FRAG_SNAPSHOT_COMPILE_CONTEXT) && entry->note == FRAG_SNAPSHOT_EMPTY)
+        entry->note = read_note(pickle, pairs[place[FRAG_SNAPSHOT_COMPILE_CONTEXT]],
+                                FRAG_SNAPSHOT_NOT_AVAILABLE);
+    if (has_key(shape, FRAG_SNAPSHOT_POOL_ID)) {
+        entry->has_pool = true;
+        return frag_snapshot_pool_of(snapshot, pickle, pairs[place[FRAG_SNAPSHOT_POOL_ID]],
+                                     &entry->pool);
+    }
+    return true;
+}
+
+/* The place of one more entry, which is not counted yet. */
+static frag_snapshot_entry *next_entry(frag_snapshot *snapshot)
 {
     if (snapshot->entry_count == snapshot->entry_capacity)
         snapshot->entries = frag_grow(snapshot->entries, &snapshot->entry_capacity,
                                       snapshot->entry_count + 1, sizeof *snapshot->entries);
-    snapshot->entries[snapshot->entry_count] = *entry;
-    snapshot->entry_keys |= keys;
-    return snapshot->entry_count++;
+    return &snapshot->entries[snapshot->entry_count];
 }
 
 bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
                          size_t pair_count, uint32_t *record)
 {
     frag_snapshot *snapshot = context;
+    frag_snapshot_entry *entry = next_entry(snapshot);
+    *record = (uint32_t)snapshot->entry_count;
+    if (read_alike(snapshot, pickle, pairs, pair_count, entry)) {
+        snapshot->entry_count++;
+        return true;
+    }
     bool has_action = false;
     for (size_t i = 0; i < pair_count && !has_action; i++) {
         uint32_t name = 0;
         has_action =
             frag_pickle_string(pickle, pairs[2 * i], &name) && name == FRAG_SNAPSHOT_ACTION;
     }
-    frag_snapshot_entry entry;
     uint64_t keys = 0;
-    if (!has_action || read_entry(snapshot, pickle, pairs, pair_count, &entry, &keys) != NULL)
+    if (!has_action || read_entry(snapshot, pickle, pairs, pair_count, entry, &keys) != NULL)
         return false;
-    *record = (uint32_t)add_entry(snapshot, &entry, keys);
+    learn_shape(&snapshot->shape, pickle, pairs, pair_count);
+    snapshot->entry_keys |= keys;
+    snapshot->entry_count++;
     return true;
 }
 
@@ -184,12 +281,13 @@ bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, ui
     frag_pickle_walk walk = frag_pickle_begin(pickle, value);
     for (size_t i = 0; i < count; i++)
         frag_pickle_next(pickle, &walk, &pairs[i]);
-    frag_snapshot_entry entry;
     uint64_t keys = 0;
-    const char *problem = read_entry(snapshot, pickle, pairs, count / 2, &entry, &keys);
+    frag_snapshot_entry *entry = next_entry(snapshot);
+    const char *problem = read_entry(snapshot, pickle, pairs, count / 2, entry, &keys);
     free(pairs);
     if (problem != NULL)
         return frag_fail(error, FRAG_E_INPUT, "%s", problem);
-    *record = add_entry(snapshot, &entry, keys);
+    snapshot->entry_keys |= keys;
+    *record = snapshot->entry_count++;
     return true;
 }

@@ -14,6 +14,8 @@ static const char *const names[FRAG_SNAPSHOT_NAME_COUNT] = {
 #undef NAME_TEXT
 };
 
+enum { BYTES_PER_ENTRY = 60 }; /* about as few as there are */
+
 /* A container may be named many times in a pickle; a segment, block or trace is there once.
  * Refusing the second use keeps a small file from standing for an endless list. */
 typedef struct parser {
@@ -552,6 +554,9 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
     frag_strings_add(&snapshot->pools, (const char *)default_pool, sizeof default_pool);
     snapshot->pickle = frag_pickle_create(names, FRAG_SNAPSHOT_NAME_COUNT);
     snapshot->settings_dict = frag_pickle_none();
+    /* Arrays that are moved while they grow cost more than memory that is never touched. */
+    snapshot->entry_capacity = frag_input_visible_bytes(input) / BYTES_PER_ENTRY + 1;
+    snapshot->entries = frag_memory_large(snapshot->entry_capacity * sizeof *snapshot->entries);
     frag_pickle_value root = 0;
     bool ok =
         frag_pickle_read(snapshot->pickle, input, frag_snapshot_visit, snapshot, &root, error);

@@ -148,6 +148,16 @@ typedef struct frag_snapshot_settings {
     uint64_t divisions[16];
 } frag_snapshot_settings;
 
+enum { FRAG_SNAPSHOT_ENTRY_NAMES = FRAG_SNAPSHOT_DEVICE_FREE + 1 };
+
+/* Where the keys of an entry stand in it, for the next, which mostly has the same. */
+typedef struct frag_snapshot_shape {
+    frag_pickle_value keys[FRAG_PICKLE_KEYS_MAX];
+    size_t key_count; /* 0: the next is to be looked at key by key */
+    uint64_t names;   /* bit i: the key with name i is there */
+    uint8_t place[FRAG_SNAPSHOT_ENTRY_NAMES];
+} frag_snapshot_shape;
+
 typedef struct frag_snapshot {
     frag_pickle *pickle;
     frag_strings pools; /* 16 bytes each, a frag_pool_id; 0 is {0, 0} */
@@ -179,6 +189,7 @@ typedef struct frag_snapshot {
     /* of the last pool id read */
     frag_pickle_value last_pool_value;
     uint32_t last_pool;
+    frag_snapshot_shape shape; /* of the last entry */
 } frag_snapshot;
 
 bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error *error);

@@ -1,0 +1,226 @@
+/* Entries are read in one loop where they are plain, else operation by operation. Both must say the
+ * same: each case is read once behind an entry, which makes it a candidate, and once behind a
+ * dictionary that is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/base/memory.h"
+#include "sim/base/text.h"
+#include "traces/pickle.h"
+
+/* What was seen of a file: the pairs that the visitor took, the names given, the error. */
+typedef struct reading {
+    frag_text text;
+    uint32_t records;
+    bool is_read;
+    bool was_read_at_once; /* the case */
+} reading;
+
+static void tell_value(frag_text *text, const frag_pickle *pickle, frag_pickle_value value,
+                       int depth)
+{
+    int64_t number = 0;
+    uint32_t id = 0;
+    frag_text_add(text, " %s", frag_pickle_kind_name(frag_pickle_kind_of(pickle, value)));
+    if (frag_pickle_signed(pickle, value, &number))
+        frag_text_add(text, " %lld", (long long)number);
+    if (frag_pickle_string(pickle, value, &id))
+        frag_text_add(text, " '%s'", frag_pickle_text(pickle, id, NULL));
+    frag_pickle_walk walk = frag_pickle_begin(pickle, value);
+    frag_pickle_value item = 0;
+    while (depth > 0 && frag_pickle_next(pickle, &walk, &item))
+        tell_value(text, pickle, item, depth - 1);
+    frag_text_add(text, ";");
+}
+
+/* Takes what begins with the key "first", but for one value that it does not like. */
+static bool take(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
+                 size_t pair_count, uint32_t *record)
+{
+    reading *seen = context;
+    uint32_t id = 1;
+    int64_t number = 0;
+    if (!frag_pickle_string(pickle, pairs[0], &id) || id != 0 ||
+        (frag_pickle_signed(pickle, pairs[1], &number) && number == 13))
+        return false;
+    *record = seen->records++;
+    if (number == 12) /* the entry before the case */
+        return true;
+    frag_text_clear(&seen->text);
+    for (size_t i = 0; i < 2 * pair_count; i++)
+        tell_value(&seen->text, pickle, pairs[i], 2);
+    return true;
+}
+
+/* A tuple of "first" (name 0), "second" (1), a list (2) of two dictionaries (3 and 4), the second
+ * of them the case, and what follows the list. */
+static reading read_case(const char *bytes, size_t count, const char *follows, size_t follows_count,
+                         bool is_behind_entry)
+{
+    static const char *const names[] = {"first", "second"};
+    static const char start[] = "\x80\x04(\x8c\x05"
+                                "first\x94\x8c\x06second\x94]\x94(}\x94(h";
+    static const char end[] = "e";
+    static const char filler[] = "\x8c\x40................................"
+                                 "................................t.";
+    unsigned char file[1024];
+    size_t used = 0;
+    memcpy(file, start, sizeof start - 1);
+    used += sizeof start - 1;
+    file[used++] = is_behind_entry ? 0 : 1;
+    memcpy(file + used, "K\x0cu}\x94(", 6);
+    used += 6;
+    memcpy(file + used, bytes, count);
+    used += count;
+    memcpy(file + used, end, sizeof end - 1);
+    used += sizeof end - 1;
+    memcpy(file + used, follows, follows_count);
+    used += follows_count;
+    memcpy(file + used, filler, sizeof filler - 1);
+    used += sizeof filler - 1;
+
+    reading seen = {0};
+    frag_error error = {0};
+    frag_pickle_value root = 0;
+    frag_pickle *pickle = frag_pickle_create(names, 2);
+    frag_input *input = frag_input_from_memory(file, used, "memory");
+    frag_text_add(&seen.text, "nothing");
+    seen.is_read = frag_pickle_read(pickle, input, take, &seen, &root, &error);
+    frag_input_close(input);
+    frag_text_add(&seen.text, " | %s at %llu", error.sentence,
+                  (unsigned long long)(error.has_offset ? error.offset : 0));
+    if (seen.is_read) {
+        frag_pickle_walk walk = frag_pickle_begin(pickle, root);
+        frag_pickle_value item = 0;
+        frag_pickle_value list = 0;
+        uint64_t object = 0;
+        for (int i = 0; frag_pickle_next(pickle, &walk, &item); i++) {
+            if (i == 2)
+                list = item;
+            else
+                tell_value(&seen.text, pickle, item, 0);
+        }
+        walk = frag_pickle_begin(pickle, list);
+        frag_pickle_next(pickle, &walk, &item);
+        assert_true(frag_pickle_next(pickle, &walk, &item));
+        seen.was_read_at_once = !frag_pickle_object_of(pickle, item, &object);
+    }
+    frag_pickle_destroy(pickle);
+    return seen;
+}
+
+static void compare(const char *bytes, size_t count, const char *follows, size_t follows_count,
+                    bool is_plain, unsigned line)
+{
+    reading one = read_case(bytes, count, follows, follows_count, true);
+    reading other = read_case(bytes, count, follows, follows_count, false);
+    if (strcmp(one.text.bytes, other.text.bytes) != 0 || one.is_read != other.is_read)
+        fail_msg("line %u: behind an entry '%s', else '%s'", line, one.text.bytes,
+                 other.text.bytes);
+    if (one.was_read_at_once != is_plain || other.was_read_at_once)
+        fail_msg("line %u: is%s read at once", line, one.was_read_at_once ? "" : " not");
+    frag_text_destroy(&one.text);
+    frag_text_destroy(&other.text);
+}
+
+#define BYTES(literal) literal, sizeof(literal) - 1
+#define PLAIN(literal) compare(BYTES(literal), "", 0, true, __LINE__)
+#define OTHER(literal) compare(BYTES(literal), "", 0, false, __LINE__)
+/* And the names after it are what they are to be: one more value, by its name. */
+#define PLAIN_THEN(literal, follows) compare(BYTES(literal), BYTES(follows), true, __LINE__)
+#define OTHER_THEN(literal, follows) compare(BYTES(literal), BYTES(follows), false, __LINE__)
+
+static void plain_entries_are_read_at_once(void **state)
+{
+    (void)state;
+    PLAIN("h\0K\x07u");
+    PLAIN("h\0M\x34\x12h\x01K\xffu");
+    PLAIN("h\0J\xff\xff\xff\x7fu");
+    PLAIN("h\0\x8a\x01\x7fu");
+    PLAIN("h\0\x8a\x06\0\0\0\0\0\x20u");
+    PLAIN("h\0\x8a\x07\xff\xff\xff\xff\xff\xff\x7fu");
+    PLAIN("j\0\0\0\0Nh\x01\x88u");
+    PLAIN("h\0\x89h\x01j\x01\0\0\0u");
+    PLAIN("h\0h\x02u"); /* the list that holds it */
+    PLAIN("h\0K\1K\2\x86u");
+    PLAIN("h\0K\1K\2\x86h\x01K\1K\2\x86u");
+    PLAIN("h\0]u");
+    PLAIN("h\0](eh\x01]u");
+    PLAIN("h\0](h\0h\1h\2j\1\0\0\0eu");
+    PLAIN("h\0\x8c\3N/Ah\x01\x8c\3N/Au");
+    PLAIN("h\0\x8c\0h\x01\x8c\x09ninebytesu");
+}
+
+static void names_stay_in_step(void **state)
+{
+    (void)state;
+    PLAIN_THEN("h\0K\x07\x94u", "h\5");
+    PLAIN_THEN("h\0\x8c\3N/A\x94h\x01\x8c\2no\x94u", "h\5h\6");
+    PLAIN_THEN("h\0\x8c\3N/Aq\5h\x01\x8c\2nor\6\0\0\0u", "h\5h\6");
+    PLAIN_THEN("h\0K\1K\2\x86\x94u", "h\5");
+    PLAIN_THEN("h\0]\x94(h\0eu", "h\5");
+    PLAIN_THEN("h\0]\x94h\x01h\5u", "h\5"); /* named inside */
+    OTHER_THEN("h\0K\x07q\x09u", "h\x09");
+    OTHER_THEN("h\0K\x07q\1u", "h\1"); /* given anew */
+    OTHER_THEN("h\0\x8c\2no\x94h\x01Gabcdefghu", "h\5");
+    PLAIN_THEN("h\0]\x94(h\0eh\x01K\1K\2\x86u", "h\5");
+    OTHER_THEN("h\0K\1u", "h\5"); /* was never given, so that nothing is read */
+}
+
+static void others_are_read_operation_by_operation(void **state)
+{
+    (void)state;
+    OTHER("u");
+    OTHER("h\1K\7u");   /* begins with another key */
+    OTHER("h\0K\x0du"); /* the visitor does not want it */
+    OTHER("h\0u");
+    OTHER("h\0K\1h\1u");
+    OTHER("h\0J\xff\xff\xff\xffu");
+    OTHER("h\0\x8a\0u");
+    OTHER("h\0\x8a\1\xffu");
+    OTHER("h\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7fu");
+    OTHER("h\0\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0u");
+    OTHER("h\0\x8a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\0\0u");
+    OTHER("h\0h\4u"); /* itself */
+    OTHER("h\0h\5u");
+    OTHER("h\0h\xffu");
+    OTHER("h\0j\xff\xff\xff\xffu");
+    OTHER("h\0](K\1eu");
+    OTHER("h\0](h\0tu");
+    OTHER("h\0](h\160eu");
+    OTHER("h\0]K\1au");
+    OTHER("h\0K\1\x85u");
+    OTHER("h\0K\1K\2K\3\x87u");
+    OTHER("h\0K\1K\2u");
+    OTHER("h\0}u");
+    OTHER("h\0GABCDEFGHu");
+    OTHER("\x8c\5firstK\1u");
+    OTHER("h\0cos\nsystem\nu");
+    OTHER("h\0K\1s");
+}
+
+static void what_an_entry_cannot_hold_is_refused_after_it(void **state)
+{
+    (void)state;
+    reading seen = read_case(BYTES("h\0K\1u(h\0K\2u"), "", 0, true);
+    assert_false(seen.is_read);
+    assert_non_null(strstr(seen.text.bytes, "adds to a trace entry where a dictionary"));
+    frag_text_destroy(&seen.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_entries_are_read_at_once),
+        cmocka_unit_test(names_stay_in_step),
+        cmocka_unit_test(others_are_read_operation_by_operation),
+        cmocka_unit_test(what_an_entry_cannot_hold_is_refused_after_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

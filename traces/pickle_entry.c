@@ -1,0 +1,270 @@
+/* Entries of a trace are nearly all of a pickle, and nearly all alike: a dictionary whose keys were
+ * spelled out before, of numbers, strings, pairs and lists of such as were named before. Such a
+ * dictionary is read in one loop that looks at every operation once and needs neither a stack nor
+ * an object for it. */
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/memory.h"
+#include "traces/pickle_machine.h"
+
+enum {
+    ITEMS_MAX = 512,
+    STEP_BYTES = 32, /* what is visible before a step that is no string: more than it reads */
+    MARKS_HERE = 2,  /* open at the same time: of the pairs and of a list */
+    NAMES_MAX = FRAG_PICKLE_KEYS_MAX + 1 /* that a dictionary and its values are given */
+};
+
+/* A dictionary while it is read. The tree and the names it gives are taken back when it turns out
+ * not to be a plain one. */
+typedef struct entry_reader {
+    const unsigned char *at;
+    const unsigned char *end;
+    frag_pickle *tree;
+    frag_pickle_value *memo;
+    size_t memo_count;
+} entry_reader;
+
+/* A value that was named before: BINGET or LONG_BINGET. */
+static inline bool read_named(entry_reader *reader, frag_pickle_value *value)
+{
+    size_t name = reader->at[1];
+    if (*reader->at == 'j') {
+        name = (size_t)frag_load_32(reader->at + 1);
+        reader->at += 5;
+    } else if (*reader->at == 'h') {
+        reader->at += 2;
+    } else {
+        return false;
+    }
+    if (name >= reader->memo_count)
+        return false;
+    *value = reader->memo[name];
+    return *value != FRAG_PICKLE_UNNAMED;
+}
+
+/* Names a value if it is to be named; false: with a name that is not the next. */
+static inline bool give_name(entry_reader *reader, frag_pickle_value value)
+{
+    uint64_t name = reader->memo_count;
+    if (*reader->at == 0x94) {
+        reader->at += 1;
+    } else if (*reader->at == 'q') {
+        name = reader->at[1];
+        reader->at += 2;
+    } else if (*reader->at == 'r') {
+        name = frag_load_32(reader->at + 1);
+        reader->at += 5;
+    } else {
+        return true;
+    }
+    if (name != reader->memo_count)
+        return false;
+    reader->memo[reader->memo_count++] = value;
+    return true;
+}
+
+/* What follows an operation that makes an integer. */
+typedef struct number_shape {
+    uint8_t bytes; /* of the operand; 0 none */
+    bool is_signed;
+    bool is_long; /* a length comes first, which counts instead */
+} number_shape;
+
+static const number_shape number_shapes[256] = {
+    ['K'] = {.bytes = 1},
+    ['M'] = {.bytes = 2},
+    ['J'] = {.bytes = 4, .is_signed = true},
+    [0x8a] = {.bytes = 1, .is_signed = true, .is_long = true},
+};
+
+static inline bool is_number(const entry_reader *reader)
+{
+    return number_shapes[*reader->at].bytes != 0;
+}
+
+/* A number of 0 to 2^56 - 1. Which operation makes it is hard to foresee, so that is not asked. */
+static inline bool read_number(entry_reader *reader, frag_pickle_value *value)
+{
+    const unsigned char *at = reader->at;
+    number_shape shape = number_shapes[*at];
+    unsigned bytes = shape.is_long ? at[1] : shape.bytes;
+    at += 1 + (shape.is_long ? 1 : 0);
+    if (bytes - 1 > 6)
+        return false;
+    unsigned unused = 64 - 8 * bytes;
+    uint64_t bits = frag_load_64(at) << unused;
+    if (((bits >> 63) & (shape.is_signed ? 1 : 0)) != 0)
+        return false;
+    reader->at = at + bytes;
+    *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, bits >> unused);
+    return true;
+}
+
+/* A number, or a pair of them. */
+static inline bool read_numbers(entry_reader *reader, frag_pickle_value *value)
+{
+    frag_pickle_value second = 0;
+    if (!read_number(reader, value))
+        return false;
+    if (!is_number(reader))
+        return true;
+    if (!read_number(reader, &second) || *reader->at != 0x86)
+        return false;
+    reader->at++;
+    *value = frag_pickle_add_pair(reader->tree, *value, second);
+    return true;
+}
+
+static inline bool read_text(entry_reader *reader, frag_pickle_value *value)
+{
+    size_t length = reader->at[1];
+    if ((size_t)(reader->end - reader->at) < length + STEP_BYTES)
+        return false;
+    if (!frag_pickle_is_last_short(reader->tree, frag_load_64(reader->at + 2), length, value))
+        *value = frag_pickle_add_string(reader->tree, (const char *)reader->at + 2, length);
+    reader->at += 2 + length;
+    return true;
+}
+
+/* Values that were named before, up to APPENDS. */
+static bool read_items(entry_reader *reader, frag_pickle_value list)
+{
+    frag_pickle_value items[ITEMS_MAX];
+    size_t count = 0;
+    reader->at++;
+    while (reader->end - reader->at >= STEP_BYTES && count < ITEMS_MAX) {
+        if (*reader->at == 'e') {
+            uint64_t object = 0;
+            reader->at++;
+            frag_pickle_object_of(reader->tree, list, &object);
+            frag_pickle_add_items(reader->tree, object, items, count);
+            return true;
+        }
+        if (!read_named(reader, &items[count++]))
+            return false;
+    }
+    return false;
+}
+
+static bool read_list(entry_reader *reader, frag_pickle_value *value)
+{
+    reader->at++;
+    *value = frag_pickle_add_container(reader->tree, FRAG_PICKLE_LIST);
+    if (!give_name(reader, *value))
+        return false;
+    return *reader->at != '(' || read_items(reader, *value);
+}
+
+static bool read_rare_value(entry_reader *reader, frag_pickle_value *value)
+{
+    switch (*reader->at) {
+    case ']':
+        return read_list(reader, value);
+    case 'N':
+        *value = frag_pickle_none();
+        break;
+    case 0x88:
+    case 0x89:
+        *value = frag_pickle_truth(*reader->at == 0x88);
+        break;
+    default:
+        return false;
+    }
+    reader->at++;
+    return true;
+}
+
+static inline bool read_value(entry_reader *reader, frag_pickle_value *value)
+{
+    unsigned operation = *reader->at;
+    if (operation == 'h' || operation == 'j')
+        return read_named(reader, value);
+    if (is_number(reader))
+        return read_numbers(reader, value) && give_name(reader, *value);
+    if (operation == 0x8c)
+        return read_text(reader, value) && give_name(reader, *value);
+    return read_rare_value(reader, value);
+}
+
+/* A key that is not spelled like that of the entry before. */
+static bool read_new_key(entry_reader *reader, frag_pickle_key *key)
+{
+    const unsigned char *start = reader->at;
+    if (!read_named(reader, &key->value))
+        return false;
+    key->length = (size_t)(reader->at - start);
+    key->mask = UINT64_MAX >> (64 - 8 * key->length);
+    key->bits = frag_load_64(start) & key->mask;
+    return true;
+}
+
+/* Keys and values from behind MARK to behind SETITEMS. */
+static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, frag_pickle_value *pairs,
+                       size_t *pair_count)
+{
+    frag_pickle_key *keys = machine->keys;
+    size_t count = 0;
+    for (;; count++) {
+        if (reader->end - reader->at < STEP_BYTES)
+            return false;
+        uint64_t bits = frag_load_64(reader->at);
+        if ((bits & 0xff) == 'u')
+            break;
+        if (count == FRAG_PICKLE_KEYS_MAX)
+            return false;
+        frag_pickle_key *key = &keys[count];
+        if (count < machine->key_count && (bits & key->mask) == key->bits) {
+            reader->at += key->length;
+        } else {
+            if (!read_new_key(reader, key) || (count == 0 && key->value != machine->entry_key))
+                return false;
+            machine->key_count = count + 1;
+        }
+        pairs[2 * count] = key->value;
+        if (!read_value(reader, &pairs[2 * count + 1]))
+            return false;
+    }
+    reader->at++;
+    *pair_count = count;
+    return count > 0;
+}
+
+bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char **at,
+                               frag_pickle_value *entry)
+{
+    if (!machine->has_entry_key || machine->end - *at < STEP_BYTES ||
+        machine->mark_count + MARKS_HERE > FRAG_PICKLE_MARKS_MAX)
+        return false;
+    if (machine->memo_capacity < machine->memo_count + NAMES_MAX)
+        machine->memo = frag_grow(machine->memo, &machine->memo_capacity,
+                                  machine->memo_count + NAMES_MAX, sizeof *machine->memo);
+    frag_pickle_value pairs[2 * FRAG_PICKLE_KEYS_MAX];
+    size_t pair_count = 0;
+    uint32_t record = 0;
+    frag_pickle_state before = frag_pickle_save(machine->tree);
+    entry_reader reader = {
+        .at = *at + 1,
+        .end = machine->end,
+        .tree = machine->tree,
+        .memo = machine->memo,
+        .memo_count = machine->memo_count,
+    };
+    /* Until its record is known nothing in it may name the dictionary itself. */
+    if (!give_name(&reader, FRAG_PICKLE_UNNAMED) || *reader.at++ != '(' ||
+        !read_pairs(&reader, machine, pairs, &pair_count)) {
+        frag_pickle_restore(machine->tree, &before);
+        machine->key_count = 0;
+        return false;
+    }
+    /* A visitor may remember containers it has seen, so these stay where they are. */
+    if (!machine->visitor(machine->visitor_context, machine->tree, pairs, pair_count, &record))
+        return false;
+    *entry = frag_pickle_make(FRAG_PICKLE_TAG_RECORD, record);
+    if ((*at)[1] != '(')
+        machine->memo[machine->memo_count] = *entry;
+    machine->memo_count = reader.memo_count;
+    machine->entry_count++;
+    *at = reader.at;
+    return true;
+}

@@ -1,0 +1,56 @@
+/* The machine that runs a pickle's operations: what its two readers share. For traces/pickle.c and
+ * traces/pickle_entry.c alone. */
+#ifndef FRAG_TRACES_PICKLE_MACHINE_H
+#define FRAG_TRACES_PICKLE_MACHINE_H
+
+#include "traces/pickle.h"
+
+enum { FRAG_PICKLE_MARKS_MAX = 512 };
+
+/* A name that was given to no value; no value has these bits. */
+#define FRAG_PICKLE_UNNAMED UINT64_MAX
+
+/* A key of an entry as it stood in the file; the next entry spells it the same. */
+typedef struct frag_pickle_key {
+    uint64_t bits; /* its operation, BINGET or LONG_BINGET, with its operand */
+    uint64_t mask;
+    size_t length;
+    frag_pickle_value value;
+} frag_pickle_key;
+
+typedef struct frag_pickle_machine {
+    /* ---- input: bytes at..end are visible; window is where the visible part began */
+    frag_input *input;
+    const unsigned char *window;
+    const unsigned char *at;
+    const unsigned char *end;
+    uint64_t window_offset;
+    unsigned char *tail; /* the last bytes of the input, with zeros behind them */
+    /* ---- values in the making, and those that were given a name */
+    frag_pickle_value *stack;
+    size_t stack_count;
+    size_t stack_capacity;
+    size_t marks[FRAG_PICKLE_MARKS_MAX];
+    size_t mark_count;
+    frag_pickle_value *memo;
+    size_t memo_count;
+    size_t memo_capacity;
+    /* ---- what was read */
+    frag_pickle *tree;
+    frag_pickle_visitor visitor;
+    void *visitor_context;
+    bool has_entry_key;
+    frag_pickle_value entry_key; /* the first key of what the visitor took last */
+    uint64_t entry_count;        /* records that no container stands for */
+    frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX];
+    size_t key_count; /* 0: none are known, or names were given anew */
+} frag_pickle_machine;
+
+/* Reads a dictionary whose EMPTY_DICT stands at *at, up to its SETITEMS, if it begins like the last
+ * one that the visitor took, is of plain values and the visitor takes it. Then *entry is its record
+ * and *at is behind it. false: nothing has changed, the dictionary is to be read operation by
+ * operation, which also finds what is wrong with it. */
+bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char **at,
+                               frag_pickle_value *entry);
+
+#endif
