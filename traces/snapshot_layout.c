@@ -5,111 +5,32 @@
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 
-/* ---- free blocks: a treap, whose priorities are hashes of the blocks' numbers */
-
-static uint32_t priority_of(uint32_t block)
-{
-    uint32_t hash = block * 0x9E3779B1u;
-    hash ^= hash >> 15;
-    return hash * 0x85EBCA77u;
-}
-
-static bool is_before(const frag_free_layout_block *block, uint64_t bytes, uint64_t address)
-{
-    return block->bytes < bytes || (block->bytes == bytes && block->address < address);
-}
-
-/* Parts a tree at the key of a block, which is in neither half. */
-static void part(frag_free_layout_block *blocks, uint32_t root, const frag_free_layout_block *key,
-                 uint32_t *left, uint32_t *right)
-{
-    while (root != 0) {
-        if (is_before(&blocks[root], key->bytes, key->address)) {
-            *left = root;
-            left = &blocks[root].right;
-            root = *left;
-        } else {
-            *right = root;
-            right = &blocks[root].left;
-            root = *right;
-        }
-    }
-    *left = 0;
-    *right = 0;
-}
-
-static uint32_t join(frag_free_layout_block *blocks, uint32_t left, uint32_t right)
-{
-    uint32_t root = 0;
-    uint32_t *link = &root;
-    while (left != 0 && right != 0) {
-        if (priority_of(left) > priority_of(right)) {
-            *link = left;
-            link = &blocks[left].right;
-            left = *link;
-        } else {
-            *link = right;
-            link = &blocks[right].left;
-            right = *link;
-        }
-    }
-    *link = left != 0 ? left : right;
-    return root;
-}
+/* ---- free blocks in their lists */
 
 static void insert(frag_free_layout *layout, uint32_t id)
 {
-    frag_free_layout_block *blocks = layout->blocks;
-    frag_free_layout_block *block = &blocks[id];
-    uint32_t *link = &layout->lists[block->list].root;
-    while (*link != 0 && priority_of(*link) > priority_of(id))
-        link = is_before(&blocks[*link], block->bytes, block->address) ? &blocks[*link].right
-                                                                       : &blocks[*link].left;
-    uint32_t below = *link;
-    *link = id;
+    frag_free_layout_block *block = &layout->blocks[id];
+    frag_free_key key = {.bytes = block->bytes, .address = block->address, .block = id};
+    frag_free_order_add(&layout->lists[block->list].order, &key);
     block->is_free = true;
-    part(blocks, below, block, &block->left, &block->right);
 }
 
 static void erase(frag_free_layout *layout, uint32_t id)
 {
-    frag_free_layout_block *blocks = layout->blocks;
-    frag_free_layout_block *block = &blocks[id];
-    uint32_t *link = &layout->lists[block->list].root;
-    while (*link != id) {
-        FRAG_ASSERT(*link != 0);
-        link = is_before(&blocks[*link], block->bytes, block->address) ? &blocks[*link].right
-                                                                       : &blocks[*link].left;
-    }
-    *link = join(blocks, block->left, block->right);
+    frag_free_layout_block *block = &layout->blocks[id];
+    frag_free_order_remove(&layout->lists[block->list].order, block->bytes, block->address);
     block->is_free = false;
-}
-
-static uint32_t first_from(const frag_free_layout *layout, uint32_t list, uint64_t bytes,
-                           uint64_t address)
-{
-    uint32_t found = 0;
-    for (uint32_t at = layout->lists[list].root; at != 0;) {
-        const frag_free_layout_block *block = &layout->blocks[at];
-        if (is_before(block, bytes, address)) {
-            at = block->right;
-        } else {
-            found = at;
-            at = block->left;
-        }
-    }
-    return found;
 }
 
 uint32_t frag_free_layout_best(const frag_free_layout *layout, uint32_t list, uint64_t bytes)
 {
-    return first_from(layout, list, bytes, 0);
+    return frag_free_order_from(&layout->lists[list].order, bytes, 0);
 }
 
 uint32_t frag_free_layout_after(const frag_free_layout *layout, uint32_t block)
 {
     const frag_free_layout_block *at = &layout->blocks[block];
-    return first_from(layout, at->list, at->bytes, at->address + 1);
+    return frag_free_order_from(&layout->lists[at->list].order, at->bytes, at->address + 1);
 }
 
 /* ---- blocks in their segments */
@@ -133,7 +54,7 @@ static void drop_block(frag_free_layout *layout, uint32_t id)
     layout->spare = id;
 }
 
-/* Cuts a block that is in no tree; returns the part behind, which is in none either. */
+/* Cuts a block that is in no list; returns the part behind, which is in none either. */
 static uint32_t cut(frag_free_layout *layout, uint32_t id, uint64_t front_bytes)
 {
     uint32_t behind = new_block(layout);
@@ -207,6 +128,8 @@ void frag_free_layout_create(frag_free_layout *layout)
 void frag_free_layout_destroy(frag_free_layout *layout)
 {
     frag_held_ranges_destroy(&layout->segments);
+    for (size_t i = 0; i < layout->list_count; i++)
+        frag_free_order_destroy(&layout->lists[i].order);
     free(layout->blocks);
     free(layout->lists);
     *layout = (frag_free_layout){0};

@@ -6,6 +6,7 @@
 #ifndef FRAG_TRACES_SNAPSHOT_LAYOUT_H
 #define FRAG_TRACES_SNAPSHOT_LAYOUT_H
 
+#include "traces/snapshot_order.h"
 #include "traces/snapshot_ranges.h"
 
 typedef struct frag_free_layout_block {
@@ -14,8 +15,6 @@ typedef struct frag_free_layout_block {
     uint64_t since; /* entry that made it free as it is now */
     uint32_t prev;  /* in the segment */
     uint32_t next;
-    uint32_t left; /* in the tree of the list */
-    uint32_t right;
     uint32_t list;
     uint32_t piece; /* the segment, as its owner numbers them */
     bool is_free;
@@ -26,8 +25,8 @@ typedef struct frag_free_layout_block {
 typedef struct frag_free_layout_list {
     uint64_t stream;
     uint32_t colour; /* of the pool */
-    uint32_t root;
     bool is_small;
+    frag_free_order order;
 } frag_free_layout_list;
 
 typedef struct frag_free_layout {

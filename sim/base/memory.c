@@ -222,7 +222,7 @@ void frag_memory_will_fill(void *memory, size_t bytes)
 
 void *frag_memory_large(size_t bytes)
 {
-    if (bytes < LARGE_PAGE)
+    if (bytes < LARGE_PAGE / 2)
         return frag_realloc(NULL, bytes, 1);
     size_t whole = (size_t)frag_align_up(bytes, LARGE_PAGE);
     void *memory = aligned_alloc(LARGE_PAGE, whole);

@@ -1,0 +1,125 @@
+#include "traces/snapshot_order.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/bits.h"
+#include "sim/base/memory.h"
+
+enum { PAGE_KEYS = 64 };
+
+struct frag_free_page {
+    size_t count;
+    frag_free_key keys[PAGE_KEYS];
+};
+
+/* Where a key is, or would go: index may be one behind the last of the page. */
+typedef struct key_place {
+    size_t page;
+    size_t index;
+} key_place;
+
+/* All bits set when the key is below size and address, else none. */
+static inline size_t below_mask(const frag_free_key *key, uint64_t bytes, uint64_t address)
+{
+    return (size_t)0 - (frag_pair_is_below(key->bytes, key->address, bytes, address) ? 1 : 0);
+}
+
+/* In the last page that begins below size and address, else the first, the first key that is not
+ * below them. What the next comparison says no processor can guess, so both halvings choose without
+ * a branch. */
+static key_place find_place(const frag_free_order *order, uint64_t bytes, uint64_t address)
+{
+    key_place place = {0};
+    for (size_t count = order->page_count; count > 1;) {
+        size_t half = count / 2;
+        place.page += half & below_mask(&order->pages[place.page + half]->keys[0], bytes, address);
+        count -= half;
+    }
+    const frag_free_page *page = order->pages[place.page];
+    for (size_t count = page->count; count > 0;) {
+        size_t half = count - count / 2;
+        place.index += half & below_mask(&page->keys[place.index + half - 1], bytes, address);
+        count -= half;
+    }
+    return place;
+}
+
+static frag_free_page *insert_page(frag_free_order *order, size_t at)
+{
+    order->pages =
+        frag_grow(order->pages, &order->page_capacity, order->page_count + 1, sizeof *order->pages);
+    memmove(order->pages + at + 1, order->pages + at,
+            (order->page_count - at) * sizeof *order->pages);
+    order->pages[at] = frag_alloc(1, sizeof **order->pages);
+    order->page_count++;
+    return order->pages[at];
+}
+
+static void split_page(frag_free_order *order, size_t at)
+{
+    frag_free_page *right = insert_page(order, at + 1);
+    frag_free_page *left = order->pages[at];
+    right->count = left->count / 2;
+    left->count -= right->count;
+    memcpy(right->keys, left->keys + left->count, right->count * sizeof *right->keys);
+}
+
+void frag_free_order_add(frag_free_order *order, const frag_free_key *key)
+{
+    if (order->page_count == 0)
+        insert_page(order, 0);
+    key_place place = find_place(order, key->bytes, key->address);
+    if (order->pages[place.page]->count == PAGE_KEYS) {
+        split_page(order, place.page);
+        place = find_place(order, key->bytes, key->address);
+    }
+    frag_free_page *page = order->pages[place.page];
+    frag_free_key *at = page->keys + place.index;
+    memmove(at + 1, at, (page->count - place.index) * sizeof *at);
+    *at = *key;
+    page->count++;
+}
+
+/* A place behind the last key of a page is the first of the next. */
+static key_place step_over_end(const frag_free_order *order, key_place place)
+{
+    if (place.index < order->pages[place.page]->count)
+        return place;
+    return (key_place){.page = place.page + 1};
+}
+
+void frag_free_order_remove(frag_free_order *order, uint64_t bytes, uint64_t address)
+{
+    FRAG_ASSERT(order->page_count > 0);
+    key_place place = step_over_end(order, find_place(order, bytes, address));
+    FRAG_ASSERT(place.page < order->page_count);
+    frag_free_page *page = order->pages[place.page];
+    frag_free_key *at = page->keys + place.index;
+    FRAG_ASSERT(at->bytes == bytes && at->address == address);
+    page->count--;
+    memmove(at, at + 1, (page->count - place.index) * sizeof *at);
+    if (page->count > 0)
+        return;
+    free(page);
+    order->page_count--;
+    memmove(order->pages + place.page, order->pages + place.page + 1,
+            (order->page_count - place.page) * sizeof *order->pages);
+}
+
+uint32_t frag_free_order_from(const frag_free_order *order, uint64_t bytes, uint64_t address)
+{
+    if (order->page_count == 0)
+        return 0;
+    key_place place = step_over_end(order, find_place(order, bytes, address));
+    return place.page < order->page_count ? order->pages[place.page]->keys[place.index].block : 0;
+}
+
+void frag_free_order_destroy(frag_free_order *order)
+{
+    for (size_t i = 0; i < order->page_count; i++)
+        free(order->pages[i]);
+    free(order->pages);
+    *order = (frag_free_order){0};
+}
