@@ -42,8 +42,8 @@ void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *sn
     uint64_t most = 0;
     for (size_t i = 0; i < rewound->range_count; i++)
         reserved += rewound->ranges[i].bytes;
-    for (uint64_t i = 0; i < finder->device->entry_count; i++) {
-        const frag_snapshot_entry *entry = &finder->device->entries[i];
+    for (size_t i = 0; i < rewound->segment_entry_count; i++) {
+        const frag_snapshot_entry *entry = &finder->device->entries[rewound->segment_entries[i]];
         if (reserved > most)
             most = reserved;
         if (entry->is_dropped)

@@ -394,6 +394,8 @@ static void emit_marks(emitter *state, uint64_t until_us)
 
 static void find_last_allocs(emitter *state)
 {
+    if (state->snapshot->pools.count == 1) /* where all is the default pool's, nobody asks */
+        return;
     for (uint64_t i = 0; i < state->device->entry_count; i++) {
         const frag_snapshot_entry *entry = &state->device->entries[i];
         if (entry->action == FRAG_SNAPSHOT_ALLOC && !entry->is_dropped)

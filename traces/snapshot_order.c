@@ -7,7 +7,7 @@
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
-enum { PAGE_KEYS = 64 };
+enum { PAGE_KEYS = 32 };
 
 struct frag_free_page {
     size_t count;
@@ -90,14 +90,23 @@ static key_place step_over_end(const frag_free_order *order, key_place place)
     return (key_place){.page = place.page + 1};
 }
 
+static bool is_at(const frag_free_order *order, key_place place, uint64_t bytes, uint64_t address)
+{
+    if (place.page >= order->page_count || place.index >= order->pages[place.page]->count)
+        return false;
+    const frag_free_key *key = &order->pages[place.page]->keys[place.index];
+    return key->bytes == bytes && key->address == address;
+}
+
 void frag_free_order_remove(frag_free_order *order, uint64_t bytes, uint64_t address)
 {
     FRAG_ASSERT(order->page_count > 0);
-    key_place place = step_over_end(order, find_place(order, bytes, address));
-    FRAG_ASSERT(place.page < order->page_count);
+    key_place place = {.page = order->found_page, .index = order->found_index};
+    if (!is_at(order, place, bytes, address))
+        place = step_over_end(order, find_place(order, bytes, address));
+    FRAG_ASSERT(is_at(order, place, bytes, address));
     frag_free_page *page = order->pages[place.page];
     frag_free_key *at = page->keys + place.index;
-    FRAG_ASSERT(at->bytes == bytes && at->address == address);
     page->count--;
     memmove(at, at + 1, (page->count - place.index) * sizeof *at);
     if (page->count > 0)
@@ -108,11 +117,13 @@ void frag_free_order_remove(frag_free_order *order, uint64_t bytes, uint64_t add
             (order->page_count - place.page) * sizeof *order->pages);
 }
 
-uint32_t frag_free_order_from(const frag_free_order *order, uint64_t bytes, uint64_t address)
+uint32_t frag_free_order_from(frag_free_order *order, uint64_t bytes, uint64_t address)
 {
     if (order->page_count == 0)
         return 0;
     key_place place = step_over_end(order, find_place(order, bytes, address));
+    order->found_page = place.page;
+    order->found_index = place.index;
     return place.page < order->page_count ? order->pages[place.page]->keys[place.index].block : 0;
 }
 

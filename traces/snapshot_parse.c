@@ -293,6 +293,15 @@ typedef struct trace_place {
     uint64_t count;
 } trace_place;
 
+/* As many as there are entries, which may still become more. */
+static void grow_used(frag_snapshot *snapshot)
+{
+    size_t old = snapshot->is_used_capacity;
+    snapshot->is_used =
+        frag_grow(snapshot->is_used, &snapshot->is_used_capacity, snapshot->entry_count, 1);
+    memset(snapshot->is_used + old, 0, snapshot->is_used_capacity - old);
+}
+
 /* Marks the record of an entry as part of a trace. */
 static bool use_entry(const parser *state, frag_pickle_value item, uint64_t index, uint32_t device,
                       uint64_t *record)
@@ -304,11 +313,13 @@ static bool use_entry(const parser *state, frag_pickle_value item, uint64_t inde
         fail_in(state->error, "entry ", index);
         return fail_in(state->error, "device_traces", device);
     }
-    if (snapshot->entries[*record].is_used)
+    if (*record >= snapshot->is_used_capacity)
+        grow_used(snapshot);
+    if (snapshot->is_used[*record] != 0)
         return frag_fail(state->error, FRAG_E_INPUT,
                          "device_traces[%u] names the entry [%llu] twice; the file is damaged",
                          device, (unsigned long long)index);
-    snapshot->entries[*record].is_used = true;
+    snapshot->is_used[*record] = 1;
     return true;
 }
 
@@ -579,6 +590,7 @@ void frag_snapshot_destroy(frag_snapshot *snapshot)
     frag_pickle_destroy(snapshot->pickle);
     frag_strings_destroy(&snapshot->pools);
     free(snapshot->entries);
+    free(snapshot->is_used);
     free(snapshot->segments);
     free(snapshot->blocks);
     free(snapshot->marks);

@@ -100,7 +100,6 @@ typedef struct frag_snapshot_entry {
         action; /* FRAG_SNAPSHOT_ALLOC ... FRAG_SNAPSHOT_OOM; FRAG_SNAPSHOT_EMPTY: an unknown one */
     bool has_pool;
     bool is_dropped; /* set by the rewind: does not fit what is around it */
-    bool is_used;    /* part of a device's trace */
 } frag_snapshot_entry;
 
 typedef struct frag_snapshot_block {
@@ -164,6 +163,9 @@ typedef struct frag_snapshot {
     frag_snapshot_entry *entries;
     size_t entry_count;
     size_t entry_capacity;
+    uint8_t
+        *is_used; /* by entry: part of a device's trace; apart, so that entries are not touched */
+    size_t is_used_capacity;
     frag_snapshot_segment *segments; /* by device and address */
     size_t segment_count;
     size_t segment_capacity;

@@ -55,14 +55,15 @@ static void add_pieces(frag_pool_walker *state)
                                        .stream = rewound->ranges[i].stream,
                                        .taken = FRAG_ENTRY_NEVER},
                   rewound->ranges[i].pool);
-    for (uint64_t i = 0; i < state->device->entry_count && !state->is_lost; i++) {
-        const frag_snapshot_entry *entry = &state->device->entries[i];
+    for (size_t i = 0; i < rewound->segment_entry_count && !state->is_lost; i++) {
+        uint32_t index = rewound->segment_entries[i];
+        const frag_snapshot_entry *entry = &state->device->entries[index];
         if (entry->action == FRAG_SNAPSHOT_SEGMENT_ALLOC)
             add_piece(state,
                       &(frag_colour_piece){.address = entry->address,
                                            .bytes = entry->bytes,
                                            .stream = entry->stream,
-                                           .taken = i},
+                                           .taken = index},
                       entry->pool);
     }
 }

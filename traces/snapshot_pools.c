@@ -178,10 +178,10 @@ static history_kind kind_of(const frag_snapshot *snapshot, uint32_t ordinal,
     const frag_snapshot_device *device = &snapshot->devices[ordinal];
     bool has_segments = false;
     bool has_ranges = false;
-    for (uint64_t i = 0; i < device->entry_count; i++) {
-        const frag_snapshot_entry *entry = &device->entries[i];
-        if (entry->is_dropped || entry->has_pool || entry->action == FRAG_SNAPSHOT_EMPTY)
-            return HISTORY_NONE;
+    if (rewound->has_doubtful || rewound->has_pools)
+        return HISTORY_NONE;
+    for (size_t i = 0; i < rewound->segment_entry_count; i++) {
+        const frag_snapshot_entry *entry = &device->entries[rewound->segment_entries[i]];
         has_segments = has_segments || entry->action == FRAG_SNAPSHOT_SEGMENT_ALLOC ||
                        entry->action == FRAG_SNAPSHOT_SEGMENT_FREE;
         has_ranges = has_ranges || entry->action == FRAG_SNAPSHOT_SEGMENT_MAP ||

@@ -320,9 +320,30 @@ static void undo_unmap(rewinder *state, uint64_t index)
              "memory is unmapped whose place is still held afterwards; it was left out");
 }
 
+/* For those who look at segments alone. */
+static void list_segment_entry(frag_rewound *rewound, uint64_t index)
+{
+    rewound->segment_entries =
+        frag_grow(rewound->segment_entries, &rewound->segment_entry_capacity,
+                  rewound->segment_entry_count + 1, sizeof *rewound->segment_entries);
+    rewound->segment_entries[rewound->segment_entry_count++] = (uint32_t)index;
+}
+
+static void turn_segment_entries(frag_rewound *rewound)
+{
+    for (size_t i = 0, k = rewound->segment_entry_count; i + 1 < k; i++) {
+        uint32_t other = rewound->segment_entries[--k];
+        rewound->segment_entries[k] = rewound->segment_entries[i];
+        rewound->segment_entries[i] = other;
+    }
+}
+
 static void undo(rewinder *state, uint64_t index)
 {
-    switch (state->device->entries[index].action) {
+    uint8_t action = state->device->entries[index].action;
+    if (action >= FRAG_SNAPSHOT_SEGMENT_ALLOC && action <= FRAG_SNAPSHOT_SEGMENT_UNMAP)
+        list_segment_entry(state->rewound, index);
+    switch (action) {
     case FRAG_SNAPSHOT_ALLOC:
         undo_alloc(state, index);
         break;
@@ -462,8 +483,14 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
         .ordinal = device,
     };
     begin_at_end(&state);
-    for (uint64_t i = state.device->entry_count; i-- > 0;)
+    for (uint64_t i = state.device->entry_count; i-- > 0;) {
+        const frag_snapshot_entry *entry = &state.device->entries[i];
         undo(&state, i);
+        rewound->has_doubtful =
+            rewound->has_doubtful || entry->is_dropped || entry->action == FRAG_SNAPSHOT_EMPTY;
+        rewound->has_pools = rewound->has_pools || entry->has_pool;
+    }
+    turn_segment_entries(rewound);
     take_initial(&state);
     frag_held_ranges_destroy(&state.ranges);
     free(state.live.places);
@@ -474,5 +501,6 @@ void frag_rewound_destroy(frag_rewound *rewound)
     free(rewound->blocks);
     free(rewound->ranges);
     free(rewound->initial);
+    free(rewound->segment_entries);
     *rewound = (frag_rewound){0};
 }

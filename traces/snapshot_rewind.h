@@ -32,6 +32,11 @@ typedef struct frag_rewound {
     size_t range_count;
     uint32_t *initial; /* blocks at the start, by address, each inside a range and apart */
     size_t initial_count;
+    uint32_t *segment_entries; /* entries of segments and ranges, in the order of the history */
+    size_t segment_entry_count;
+    size_t segment_entry_capacity;
+    bool has_doubtful; /* an entry was dropped or is of no known action */
+    bool has_pools;    /* an entry names its pool */
 } frag_rewound;
 
 void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
