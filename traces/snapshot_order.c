@@ -7,10 +7,11 @@
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
 
-enum { PAGE_KEYS = 32 };
+enum { PAGE_KEYS = 32, RANK_MAX = INT32_MAX };
 
 struct frag_free_page {
     size_t count;
+    int32_t ranks[PAGE_KEYS]; /* what rank_of says of each key; behind the last, RANK_MAX */
     frag_free_key keys[PAGE_KEYS];
 };
 
@@ -20,30 +21,47 @@ typedef struct key_place {
     size_t index;
 } key_place;
 
-/* All bits set when the key is below size and address, else none. */
-static inline size_t below_mask(const frag_free_key *key, uint64_t bytes, uint64_t address)
+/* Sizes in the order of their ranks, of which many are compared at once; PyTorch's are multiples of
+ * 512, so that few different ones share a rank. */
+static int32_t rank_of(uint64_t bytes)
 {
-    return (size_t)0 - (frag_pair_is_below(key->bytes, key->address, bytes, address) ? 1 : 0);
+    uint64_t rank = bytes / 512;
+    return rank < RANK_MAX ? (int32_t)rank : RANK_MAX;
+}
+
+static inline bool is_below(const frag_free_key *key, uint64_t bytes, uint64_t address)
+{
+    return frag_pair_is_below(key->bytes, key->address, bytes, address);
 }
 
 /* In the last page that begins below size and address, else the first, the first key that is not
- * below them. What the next comparison says no processor can guess, so both halvings choose without
- * a branch. */
+ * below them. What a comparison says no processor can guess, so that none decides a branch but
+ * among equal sizes. */
 static key_place find_place(const frag_free_order *order, uint64_t bytes, uint64_t address)
 {
     key_place place = {0};
     for (size_t count = order->page_count; count > 1;) {
         size_t half = count / 2;
-        place.page += half & below_mask(&order->pages[place.page + half]->keys[0], bytes, address);
+        const frag_free_key *first = &order->pages[place.page + half]->keys[0];
+        place.page += half & ((size_t)0 - (is_below(first, bytes, address) ? 1 : 0));
         count -= half;
     }
     const frag_free_page *page = order->pages[place.page];
-    for (size_t count = page->count; count > 0;) {
-        size_t half = count - count / 2;
-        place.index += half & below_mask(&page->keys[place.index + half - 1], bytes, address);
-        count -= half;
-    }
+    int32_t rank = rank_of(bytes);
+    int32_t below = 0;
+    for (uint32_t i = 0; i < PAGE_KEYS; i++)
+        below += page->ranks[i] < rank ? 1 : 0;
+    place.index = (size_t)below;
+    while (place.index < page->count && is_below(&page->keys[place.index], bytes, address))
+        place.index++;
     return place;
+}
+
+/* Makes all of a page behind its keys what it is to be there. */
+static void clear_ranks(frag_free_page *page)
+{
+    for (size_t i = page->count; i < PAGE_KEYS; i++)
+        page->ranks[i] = RANK_MAX;
 }
 
 static frag_free_page *insert_page(frag_free_order *order, size_t at)
@@ -54,6 +72,7 @@ static frag_free_page *insert_page(frag_free_order *order, size_t at)
             (order->page_count - at) * sizeof *order->pages);
     order->pages[at] = frag_alloc(1, sizeof **order->pages);
     order->page_count++;
+    clear_ranks(order->pages[at]);
     return order->pages[at];
 }
 
@@ -64,6 +83,8 @@ static void split_page(frag_free_order *order, size_t at)
     right->count = left->count / 2;
     left->count -= right->count;
     memcpy(right->keys, left->keys + left->count, right->count * sizeof *right->keys);
+    memcpy(right->ranks, left->ranks + left->count, right->count * sizeof *right->ranks);
+    clear_ranks(left);
 }
 
 void frag_free_order_add(frag_free_order *order, const frag_free_key *key)
@@ -76,9 +97,13 @@ void frag_free_order_add(frag_free_order *order, const frag_free_key *key)
         place = find_place(order, key->bytes, key->address);
     }
     frag_free_page *page = order->pages[place.page];
+    size_t behind = page->count - place.index;
     frag_free_key *at = page->keys + place.index;
-    memmove(at + 1, at, (page->count - place.index) * sizeof *at);
+    int32_t *rank = page->ranks + place.index;
+    memmove(at + 1, at, behind * sizeof *at);
+    memmove(rank + 1, rank, behind * sizeof *rank);
     *at = *key;
+    *rank = rank_of(key->bytes);
     page->count++;
 }
 
@@ -107,8 +132,12 @@ void frag_free_order_remove(frag_free_order *order, uint64_t bytes, uint64_t add
     FRAG_ASSERT(is_at(order, place, bytes, address));
     frag_free_page *page = order->pages[place.page];
     frag_free_key *at = page->keys + place.index;
+    int32_t *rank = page->ranks + place.index;
     page->count--;
-    memmove(at, at + 1, (page->count - place.index) * sizeof *at);
+    size_t behind = page->count - place.index;
+    memmove(at, at + 1, behind * sizeof *at);
+    memmove(rank, rank + 1, behind * sizeof *rank);
+    page->ranks[page->count] = RANK_MAX;
     if (page->count > 0)
         return;
     free(page);

@@ -1,10 +1,14 @@
 #include "sim/base/memory.h"
 
+#include <features.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "sim/base/bits.h"
 
@@ -15,6 +19,9 @@
  * untouched. */
 #define GROW_FAST_FROM_BYTES ((size_t)4 << 10)
 #define GROW_FAST_TO_BYTES ((size_t)256 << 10)
+
+#define KEPT_BYTES (64 << 20)
+#define KEPT_ARRAY_BYTES (32 << 20) /* the most that glibc takes for an answer */
 
 #define LARGE_PAGE ((uintptr_t)2 << 20)
 
@@ -222,15 +229,22 @@ void frag_memory_will_fill(void *memory, size_t bytes)
 
 void *frag_memory_large(size_t bytes)
 {
-    if (bytes < LARGE_PAGE / 2)
-        return frag_realloc(NULL, bytes, 1);
-    size_t whole = (size_t)frag_align_up(bytes, LARGE_PAGE);
-    void *memory = aligned_alloc(LARGE_PAGE, whole);
-    if (memory == NULL)
-        out_of_host_memory(bytes, 1);
-    frag_memory_will_fill(memory, whole);
+    void *memory = frag_realloc(NULL, bytes, 1);
+    frag_memory_will_fill(memory, bytes);
     return memory;
 }
+
+#if defined(__GLIBC__)
+void frag_memory_keep(void)
+{
+    mallopt(M_MMAP_THRESHOLD, KEPT_ARRAY_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+#else
+void frag_memory_keep(void)
+{
+}
+#endif
 
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
 {

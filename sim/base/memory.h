@@ -60,6 +60,10 @@ void frag_memory_will_fill(void *memory, size_t bytes);
  * free(). Large pages are asked for where they fit. */
 void *frag_memory_large(size_t bytes);
 
+/* From now on the process keeps what it frees, up to 64 MiB, for what it takes next: pages that are
+ * fresh from the system cost more than reading a recording into them. For a program's main. */
+void frag_memory_keep(void);
+
 /* Grows *items (capacity *capacity) so that it holds at least count; at least doubles. */
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/base/memory.h"
 #include "sim/cli/arguments.h"
 #include "sim/cli/command.h"
 #include "sim/cli/help.h"
@@ -26,6 +27,7 @@ static int run(const frag_arguments *arguments)
 int main(int argc, char **argv)
 {
     frag_watch_signals();
+    frag_memory_keep();
     frag_arguments arguments;
     frag_error error = {.code = FRAG_E_NONE};
     if (argc <= 1) {
