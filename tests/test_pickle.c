@@ -156,8 +156,9 @@ static void joins_batches_of_one_container(void **state)
 }
 
 static bool take_first(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
-                       size_t pair_count, uint32_t *record)
+                       size_t pair_count, bool has_last_keys, uint32_t *record)
 {
+    (void)has_last_keys;
     uint32_t *count = context;
     uint32_t name = 9;
     if (pair_count != 1 || !frag_pickle_string(pickle, pairs[0], &name) || name != 0)

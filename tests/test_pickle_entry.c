@@ -17,7 +17,9 @@
 /* What was seen of a file: the pairs that the visitor took, the names given, the error. */
 typedef struct reading {
     frag_text text;
+    frag_text keys; /* of the last that was taken */
     uint32_t records;
+    uint32_t repeats; /* how often the visitor was told that keys are those of the last */
     bool is_read;
     bool was_read_at_once; /* the case */
 } reading;
@@ -41,15 +43,26 @@ static void tell_value(frag_text *text, const frag_pickle *pickle, frag_pickle_v
 
 /* Takes what begins with the key "first", but for one value that it does not like. */
 static bool take(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
-                 size_t pair_count, uint32_t *record)
+                 size_t pair_count, bool has_last_keys, uint32_t *record)
 {
     reading *seen = context;
+    frag_text keys = {0};
+    for (size_t i = 0; i < pair_count; i++)
+        tell_value(&keys, pickle, pairs[2 * i], 0);
+    if (has_last_keys)
+        assert_string_equal(keys.bytes, seen->keys.bytes);
+    seen->repeats += has_last_keys ? 1 : 0;
+
     uint32_t id = 1;
     int64_t number = 0;
     if (!frag_pickle_string(pickle, pairs[0], &id) || id != 0 ||
-        (frag_pickle_signed(pickle, pairs[1], &number) && number == 13))
+        (frag_pickle_signed(pickle, pairs[1], &number) && number == 13)) {
+        frag_text_destroy(&keys);
         return false;
+    }
     *record = seen->records++;
+    frag_text_destroy(&seen->keys);
+    seen->keys = keys;
     if (number == 12) /* the entry before the case */
         return true;
     frag_text_clear(&seen->text);
@@ -67,9 +80,7 @@ static reading read_case(const char *bytes, size_t count, const char *follows, s
     static const char start[] = "\x80\x04(\x8c\x05"
                                 "first\x94\x8c\x06second\x94]\x94(}\x94(h";
     static const char end[] = "e";
-    static const char filler[] = "\x8c\x40................................"
-                                 "................................t.";
-    unsigned char file[1024];
+    unsigned char file[4096] = {0};
     size_t used = 0;
     memcpy(file, start, sizeof start - 1);
     used += sizeof start - 1;
@@ -82,8 +93,11 @@ static reading read_case(const char *bytes, size_t count, const char *follows, s
     used += sizeof end - 1;
     memcpy(file + used, follows, follows_count);
     used += follows_count;
-    memcpy(file + used, filler, sizeof filler - 1);
-    used += sizeof filler - 1;
+    /* What is near the end of a file is not read at once. */
+    memcpy(file + used, "X\xb8\x0b\0\0", 5);
+    memset(file + used + 5, '.', 3000);
+    memcpy(file + used + 3005, "t.", 2);
+    used += 3007;
 
     reading seen = {0};
     frag_error error = {0};
@@ -112,6 +126,7 @@ static reading read_case(const char *bytes, size_t count, const char *follows, s
         seen.was_read_at_once = !frag_pickle_object_of(pickle, item, &object);
     }
     frag_pickle_destroy(pickle);
+    frag_text_destroy(&seen.keys);
     return seen;
 }
 
@@ -160,7 +175,7 @@ static void plain_entries_are_read_at_once(void **state)
 static void names_stay_in_step(void **state)
 {
     (void)state;
-    PLAIN_THEN("h\0K\x07\x94u", "h\5");
+    OTHER_THEN("h\0K\x07\x94u", "h\5"); /* Python names no numbers */
     PLAIN_THEN("h\0\x8c\3N/A\x94h\x01\x8c\2no\x94u", "h\5h\6");
     PLAIN_THEN("h\0\x8c\3N/Aq\5h\x01\x8c\2nor\6\0\0\0u", "h\5h\6");
     PLAIN_THEN("h\0K\1K\2\x86\x94u", "h\5");
@@ -214,12 +229,25 @@ static void what_an_entry_cannot_hold_is_refused_after_it(void **state)
     frag_text_destroy(&seen.text);
 }
 
+static void the_visitor_hears_when_keys_repeat(void **state)
+{
+    (void)state;
+    reading seen = read_case(BYTES("h\0K\1u}\x94(h\0K\2u}\x94(h\0K\2u}\x94(h\0K\3h\1K\4u"
+                                   "}\x94(h\0K\3u}\x94(h\0K\x0du}\x94(h\0K\3u"),
+                             "", 0, true);
+    assert_true(seen.is_read);
+    assert_int_equal(seen.records, 7);
+    assert_int_equal(seen.repeats, 4); /* the one that it refused among them */
+    frag_text_destroy(&seen.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_entries_are_read_at_once),
         cmocka_unit_test(names_stay_in_step),
         cmocka_unit_test(others_are_read_operation_by_operation),
+        cmocka_unit_test(the_visitor_hears_when_keys_repeat),
         cmocka_unit_test(what_an_entry_cannot_hold_is_refused_after_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

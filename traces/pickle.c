@@ -132,11 +132,13 @@ static bool add_to_container(frag_pickle_machine *reader, size_t count, frag_pic
         frag_pickle_object *owner = &reader->tree->objects[object];
         uint32_t record = 0;
         if (owner->first == 0 && count > 0 && reader->visitor != NULL &&
-            reader->visitor(reader->visitor_context, reader->tree, items, count / 2, &record)) {
+            reader->visitor(reader->visitor_context, reader->tree, items, count / 2, false,
+                            &record)) {
             owner->kind = FRAG_PICKLE_RECORD;
             owner->first = record;
             reader->has_entry_key = true;
             reader->entry_key = items[0];
+            reader->taken_count = 0;
             return true;
         }
     }

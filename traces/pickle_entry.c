@@ -10,8 +10,9 @@
 
 enum {
     ITEMS_MAX = 512,
-    STEP_BYTES = 32, /* what is visible before a step that is no string: more than it reads */
-    MARKS_HERE = 2,  /* open at the same time: of the pairs and of a list */
+    STEP_BYTES = 32, /* a key with its value, strings and lists aside, takes and looks at less */
+    DICTIONARY_BYTES = STEP_BYTES * (FRAG_PICKLE_KEYS_MAX + 2), /* visible before each key */
+    MARKS_HERE = 2,                      /* open at the same time: of the pairs and of a list */
     NAMES_MAX = FRAG_PICKLE_KEYS_MAX + 1 /* that a dictionary and its values are given */
 };
 
@@ -110,25 +111,26 @@ static inline bool read_number(entry_reader *reader, frag_pickle_value *value)
     return true;
 }
 
-/* A number, or a pair of them. */
+/* A number, or a pair of them, which may be named; numbers are not. */
 static inline bool read_numbers(entry_reader *reader, frag_pickle_value *value)
 {
     frag_pickle_value second = 0;
     if (!read_number(reader, value))
         return false;
-    if (!is_number(reader))
+    unsigned next = *reader->at;
+    if (next == 'h' || next == 'j' || !is_number(reader))
         return true;
     if (!read_number(reader, &second) || *reader->at != 0x86)
         return false;
     reader->at++;
     *value = frag_pickle_add_pair(reader->tree, *value, second);
-    return true;
+    return give_name(reader, *value);
 }
 
 static inline bool read_text(entry_reader *reader, frag_pickle_value *value)
 {
     size_t length = reader->at[1];
-    if ((size_t)(reader->end - reader->at) < length + STEP_BYTES)
+    if ((size_t)(reader->end - reader->at) < length + DICTIONARY_BYTES)
         return false;
     if (!frag_pickle_is_last_short(reader->tree, frag_load_64(reader->at + 2), length, value))
         *value = frag_pickle_add_string(reader->tree, (const char *)reader->at + 2, length);
@@ -142,7 +144,7 @@ static bool read_items(entry_reader *reader, frag_pickle_value list)
     frag_pickle_value items[ITEMS_MAX];
     size_t count = 0;
     reader->at++;
-    while (reader->end - reader->at >= STEP_BYTES && count < ITEMS_MAX) {
+    while (reader->end - reader->at >= DICTIONARY_BYTES && count < ITEMS_MAX) {
         if (*reader->at == 'e') {
             uint64_t object = 0;
             reader->at++;
@@ -190,7 +192,7 @@ static inline bool read_value(entry_reader *reader, frag_pickle_value *value)
     if (operation == 'h' || operation == 'j')
         return read_named(reader, value);
     if (is_number(reader))
-        return read_numbers(reader, value) && give_name(reader, *value);
+        return read_numbers(reader, value);
     if (operation == 0x8c)
         return read_text(reader, value) && give_name(reader, *value);
     return read_rare_value(reader, value);
@@ -215,8 +217,6 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, frag_
     frag_pickle_key *keys = machine->keys;
     size_t count = 0;
     for (;; count++) {
-        if (reader->end - reader->at < STEP_BYTES)
-            return false;
         uint64_t bits = frag_load_64(reader->at);
         if ((bits & 0xff) == 'u')
             break;
@@ -229,6 +229,7 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, frag_
             if (!read_new_key(reader, key) || (count == 0 && key->value != machine->entry_key))
                 return false;
             machine->key_count = count + 1;
+            machine->taken_count = 0;
         }
         pairs[2 * count] = key->value;
         if (!read_value(reader, &pairs[2 * count + 1]))
@@ -242,7 +243,7 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, frag_
 bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char **at,
                                frag_pickle_value *entry)
 {
-    if (!machine->has_entry_key || machine->end - *at < STEP_BYTES ||
+    if (!machine->has_entry_key || machine->end - *at < DICTIONARY_BYTES ||
         machine->mark_count + MARKS_HERE > FRAG_PICKLE_MARKS_MAX)
         return false;
     if (machine->memo_capacity < machine->memo_count + NAMES_MAX)
@@ -267,8 +268,10 @@ bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char
         return false;
     }
     /* A visitor may remember containers it has seen, so these stay where they are. */
-    if (!machine->visitor(machine->visitor_context, machine->tree, pairs, pair_count, &record))
+    if (!machine->visitor(machine->visitor_context, machine->tree, pairs, pair_count,
+                          pair_count == machine->taken_count, &record))
         return false;
+    machine->taken_count = pair_count;
     *entry = frag_pickle_make(FRAG_PICKLE_TAG_RECORD, record);
     if ((*at)[1] != '(')
         machine->memo[machine->memo_count] = *entry;

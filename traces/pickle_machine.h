@@ -43,7 +43,8 @@ typedef struct frag_pickle_machine {
     frag_pickle_value entry_key; /* the first key of what the visitor took last */
     uint64_t entry_count;        /* records that no container stands for */
     frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX];
-    size_t key_count; /* 0: none are known, or names were given anew */
+    size_t key_count;   /* 0: none are known, or names were given anew */
+    size_t taken_count; /* of the keys, when the visitor took last what has just these; else 0 */
 } frag_pickle_machine;
 
 /* Reads a dictionary whose EMPTY_DICT stands at *at, up to its SETITEMS, if it begins like the last

@@ -190,14 +190,14 @@ static inline bool has_key(const frag_snapshot_shape *shape, uint32_t name)
 
 /* false: it has other keys, or something is wrong with it. */
 static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
-                       const frag_pickle_value *pairs, size_t pair_count,
+                       const frag_pickle_value *pairs, size_t pair_count, bool has_last_keys,
                        frag_snapshot_entry *entry)
 {
     const frag_snapshot_shape *shape = &snapshot->shape;
     const uint8_t *place = shape->place;
     if (pair_count != shape->key_count)
         return false;
-    for (size_t i = 0; i < pair_count; i++)
+    for (size_t i = 0; i < pair_count && !has_last_keys; i++)
         if (pairs[2 * i] != shape->keys[i])
             return false;
     uint32_t number_name =
@@ -242,12 +242,12 @@ static frag_snapshot_entry *next_entry(frag_snapshot *snapshot)
 }
 
 bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
-                         size_t pair_count, uint32_t *record)
+                         size_t pair_count, bool has_last_keys, uint32_t *record)
 {
     frag_snapshot *snapshot = context;
     frag_snapshot_entry *entry = next_entry(snapshot);
     *record = (uint32_t)snapshot->entry_count;
-    if (read_alike(snapshot, pickle, pairs, pair_count, entry)) {
+    if (read_alike(snapshot, pickle, pairs, pair_count, has_last_keys, entry)) {
         snapshot->entry_count++;
         return true;
     }

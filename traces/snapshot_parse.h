@@ -207,7 +207,7 @@ bool frag_snapshot_get(const frag_pickle *pickle, frag_pickle_value dict, uint32
 
 /* Turns entries into records while the pickle is read; context is the frag_snapshot. */
 bool frag_snapshot_visit(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
-                         size_t pair_count, uint32_t *record);
+                         size_t pair_count, bool has_last_keys, uint32_t *record);
 /* The index of the record of an entry, which may be one that the visitor could not take. */
 bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, uint64_t *record,
                             frag_error *error);
