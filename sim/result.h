@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "sim/base/json.h"
+#include "sim/base/text_table.h"
 #include "sim/gpu_module.h"
 #include "sim/memory_stats.h"
 #include "sim/run.h"
@@ -88,5 +89,18 @@ void frag_result_compare_table(frag_result_format format, FILE *stream, const fr
 /* The table and Markdown views show rows of one trace and device together, and below them the
  * summaries of their statistics. */
 void frag_result_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count);
+
+/* ---- parts of that table, for tables of other commands about one trace */
+
+/* What the rows have in common, above the table: of the row only what it says of trace and device
+ * is read. capacity: what is said where the table of runs says what memory the device has. */
+void frag_result_table_head(frag_result_format format, FILE *stream, const frag_row *row,
+                            const char *capacity);
+/* The last lines: the bounds of the row's trace, bytes in the second column, over the first bound
+ * in the third. beside_bytes is added to each: what a device must have besides, in tables of
+ * capacities. */
+void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint64_t beside_bytes);
+/* "event 9,443 (needs 20.00 MiB, largest hole 12.00 MiB)" */
+void frag_result_oom_text(frag_text *text, const frag_oom *oom);
 
 #endif

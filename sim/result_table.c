@@ -10,138 +10,58 @@
 #include "sim/device_description.h"
 #include "sim/result.h"
 
-#define COLUMN_COUNT 7
-#define TIME_COLUMN 5 /* left out where no time is modelled */
-
-static const char *const headers[COLUMN_COUNT] = {
-    "policy", "peak reserved", "over bound", "utilisation", "device calls", "modelled time", "OOM",
-};
-
-typedef struct cells {
-    frag_text columns[COLUMN_COUNT];
-} cells;
-
-static void fill_cells(cells *line, const frag_row *row)
+static void add_dash(frag_text_table *table)
 {
-    const frag_replay_result *replay = &row->result->replay;
-    uint64_t bound = row->trace->stats.peak_requested_bytes;
+    frag_text_add(frag_text_table_cell(table), "–");
+}
+
+static void add_bytes(frag_text_table *table, uint64_t bytes)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(frag_text_table_cell(table), "%s", frag_bytes_text(bytes, text));
+}
+
+static void add_over(frag_text_table *table, uint64_t bytes, uint64_t bound)
+{
+    if (bound > 0)
+        frag_text_add(frag_text_table_cell(table), "%+.1f%%",
+                      ((double)bytes / (double)bound - 1) * 100);
+    else
+        add_dash(table);
+}
+
+/* ---- what is said of a trace: the parts that tables of other commands share */
+
+void frag_result_oom_text(frag_text *text, const frag_oom *oom)
+{
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
     char c[FRAG_BYTES_TEXT_MAX];
-    frag_text_add(&line->columns[0], "%s", row->label);
-    frag_text_add(&line->columns[1], "%s", frag_bytes_text(replay->peak.reserved_bytes, a));
-    /* After an OOM the run ended early: its peak says nothing about the whole trace. */
-    if (bound > 0 && !replay->oom.has_happened)
-        frag_text_add(&line->columns[2], "%+.1f%%",
-                      ((double)replay->peak.reserved_bytes / (double)bound - 1) * 100);
-    else
-        frag_text_add(&line->columns[2], "–");
-    if (replay->peak.reserved_bytes > 0)
-        frag_text_add(&line->columns[3], "%.1f%%",
-                      100 * (double)replay->peak.allocated_bytes /
-                          (double)replay->peak.reserved_bytes);
-    else
-        frag_text_add(&line->columns[3], "–");
-    frag_text_add(&line->columns[4], "%s", frag_count_text(frag_run_memory_calls(row->result), a));
-    if (row->result->is_time_modelled)
-        frag_text_add(&line->columns[TIME_COLUMN], "%.3f ms", row->result->modelled_time_ns / 1e6);
-    if (replay->oom.has_happened)
-        frag_text_add(&line->columns[6], "event %s (needs %s, largest hole %s)",
-                      frag_count_text(replay->oom.event, a),
-                      frag_bytes_text(replay->oom.requested_bytes, b),
-                      frag_bytes_text(replay->oom.largest_hole_bytes, c));
-    else
-        frag_text_add(&line->columns[6], "–");
+    frag_text_add(text, "event %s (needs %s, largest hole %s)", frag_count_text(oom->event, a),
+                  frag_bytes_text(oom->requested_bytes, b),
+                  frag_bytes_text(oom->largest_hole_bytes, c));
 }
 
-static void leave_out_time(cells *line)
+void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint64_t beside_bytes)
 {
-    frag_text_destroy(&line->columns[TIME_COLUMN]);
-    memmove(&line->columns[TIME_COLUMN], &line->columns[TIME_COLUMN + 1],
-            (COLUMN_COUNT - TIME_COLUMN - 1) * sizeof line->columns[0]);
-    line->columns[COLUMN_COUNT - 1] = (frag_text){0};
+    uint64_t bound = row->trace->stats.peak_requested_bytes + beside_bytes;
+    const char *beside = beside_bytes > 0 ? " + used by others" : "";
+    frag_text_add(frag_text_table_cell(table), "bound: peak requested%s", beside);
+    add_bytes(table, bound);
+    for (size_t i = 2; i < table->columns; i++)
+        add_dash(table);
+    if (row->packing == NULL)
+        return;
+    frag_text_add(frag_text_table_cell(table), "bound: offline packing%s%s",
+                  row->packing->is_proved ? " (optimal)" : "", beside);
+    add_bytes(table, row->packing->bytes + beside_bytes);
+    add_over(table, row->packing->bytes + beside_bytes, bound);
+    for (size_t i = 3; i < table->columns; i++)
+        add_dash(table);
 }
 
-/* The last line: what a policy needs that knows the future. */
-static void fill_packing(cells *line, const frag_row *row)
-{
-    char text[FRAG_BYTES_TEXT_MAX];
-    uint64_t bound = row->trace->stats.peak_requested_bytes;
-    frag_text_add(&line->columns[0], "bound: offline packing%s",
-                  row->packing->is_proved ? " (optimal)" : "");
-    frag_text_add(&line->columns[1], "%s", frag_bytes_text(row->packing->bytes, text));
-    if (bound > 0)
-        frag_text_add(&line->columns[2], "%+.1f%%",
-                      ((double)row->packing->bytes / (double)bound - 1) * 100);
-    for (int i = bound > 0 ? 3 : 2; i < COLUMN_COUNT; i++)
-        frag_text_add(&line->columns[i], "–");
-}
-
-/* Columns of a terminal: UTF-8 continuation bytes take none. */
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80 ? 1 : 0;
-    return width;
-}
-
-static void print_cell(FILE *stream, const char *text, int width, bool is_left, bool is_last)
-{
-    int pad = width - width_of(text);
-    if (is_left)
-        fprintf(stream, "%s%*s", text, is_last || pad < 0 ? 0 : pad, "");
-    else
-        fprintf(stream, "%*s%s", pad < 0 ? 0 : pad, "", text);
-}
-
-static void print_line(FILE *stream, const cells *line, const int *widths, int columns)
-{
-    for (int i = 0; i < columns; i++) {
-        if (i > 0)
-            fputs("   ", stream);
-        print_cell(stream, line->columns[i].bytes, widths[i], i == 0 || i == columns - 1,
-                   i == columns - 1);
-    }
-    fputc('\n', stream);
-}
-
-static void print_markdown(FILE *stream, const cells *line, int columns)
-{
-    for (int i = 0; i < columns; i++) {
-        fputs(i == 0 ? "| " : " | ", stream);
-        for (const char *at = line->columns[i].bytes; *at != '\0'; at++) {
-            if (*at == '|')
-                fputc('\\', stream);
-            fputc(*at, stream);
-        }
-    }
-    fputs(" |\n", stream);
-}
-
-/* All lines, the first of which is the header, in columns of one width each; drops them. */
-static void print_lines(frag_result_format format, FILE *stream, cells *lines, size_t count,
-                        int columns)
-{
-    int widths[COLUMN_COUNT] = {0};
-    for (size_t i = 0; i < count; i++)
-        for (int j = 0; j < columns; j++) {
-            int width = width_of(lines[i].columns[j].bytes);
-            widths[j] = width > widths[j] ? width : widths[j];
-        }
-    for (size_t i = 0; i < count; i++) {
-        if (format == FRAG_RESULT_MARKDOWN)
-            print_markdown(stream, &lines[i], columns);
-        else
-            print_line(stream, &lines[i], widths, columns);
-        for (int j = 0; i == 0 && format == FRAG_RESULT_MARKDOWN && j < columns; j++)
-            fputs(j == 0 ? "| --- |" : j == columns - 1 ? " --- |\n" : " ---: |", stream);
-        for (int j = 0; j < columns; j++)
-            frag_text_destroy(&lines[i].columns[j]);
-    }
-}
-
-static void print_head(frag_result_format format, FILE *stream, const frag_row *row)
+void frag_result_table_head(frag_result_format format, FILE *stream, const frag_row *row,
+                            const char *capacity)
 {
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
@@ -161,44 +81,66 @@ static void print_head(frag_result_format format, FILE *stream, const frag_row *
     fprintf(stream, "%s", format == FRAG_RESULT_TABLE ? "\ndevice   " : "** on ");
     if (row->gpu != NULL)
         fprintf(stream, "cuda:%" PRIu32 "%s%s%s%s by %s", row->gpu->ordinal, dot,
-                row->gpu->facts.name, dot, frag_bytes_text(row->device->capacity_bytes, a),
-                row->gpu->limit);
+                row->gpu->facts.name, dot, capacity, row->gpu->limit);
     else
         fprintf(stream, "sim%s%s%s%s", dot, row->device->gpu != NULL ? row->device->gpu->name : "",
-                row->device->gpu != NULL ? dot : "",
-                frag_bytes_text(row->device->capacity_bytes, a));
+                row->device->gpu != NULL ? dot : "", capacity);
     if (row->device->used_by_others_bytes > 0)
         fprintf(stream, "%s%s used by others", dot,
                 frag_bytes_text(row->device->used_by_others_bytes, a));
     fputs("\n\n", stream);
 }
 
+/* ---- the table of runs */
+
+static void add_headers(frag_text_table *table, bool has_time)
+{
+    static const char *const headers[] = {"policy",      "peak reserved", "over bound",
+                                          "utilisation", "device calls",  "modelled time",
+                                          "OOM"};
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        if (i != 5 || has_time)
+            frag_text_add(frag_text_table_cell(table), "%s", headers[i]);
+}
+
+static void add_line(frag_text_table *table, const frag_row *row, bool has_time)
+{
+    const frag_replay_result *replay = &row->result->replay;
+    uint64_t bound = row->trace->stats.peak_requested_bytes;
+    char count[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(frag_text_table_cell(table), "%s", row->label);
+    add_bytes(table, replay->peak.reserved_bytes);
+    /* After an OOM the run ended early: its peak says nothing about the whole trace. */
+    add_over(table, replay->peak.reserved_bytes, replay->oom.has_happened ? 0 : bound);
+    if (replay->peak.reserved_bytes > 0)
+        frag_text_add(frag_text_table_cell(table), "%.1f%%",
+                      100 * (double)replay->peak.allocated_bytes /
+                          (double)replay->peak.reserved_bytes);
+    else
+        add_dash(table);
+    frag_text_add(frag_text_table_cell(table), "%s",
+                  frag_count_text(frag_run_memory_calls(row->result), count));
+    if (has_time)
+        frag_text_add(frag_text_table_cell(table), "%.3f ms", row->result->modelled_time_ns / 1e6);
+    if (replay->oom.has_happened)
+        frag_result_oom_text(frag_text_table_cell(table), &replay->oom);
+    else
+        add_dash(table);
+}
+
 static void print_table(frag_result_format format, FILE *stream, const frag_row *rows, size_t count)
 {
-    const frag_row_packing *packing = rows[0].packing;
-    /* The header above, the bounds below. */
-    size_t line_count = count + 2 + (packing != NULL ? 1 : 0);
-    cells *lines = frag_alloc(line_count, sizeof *lines);
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        frag_text_add(&lines[0].columns[i], "%s", headers[i]);
-    for (size_t i = 0; i < count; i++)
-        fill_cells(&lines[i + 1], &rows[i]);
-    char bound[FRAG_BYTES_TEXT_MAX];
-    frag_bytes_text(rows[0].trace->stats.peak_requested_bytes, bound);
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        frag_text_add(&lines[count + 1].columns[i], "%s",
-                      i == 0   ? "bound: peak requested"
-                      : i == 1 ? bound
-                               : "–");
-    if (packing != NULL)
-        fill_packing(&lines[count + 2], &rows[0]);
     /* All rows of a table are of one device. */
-    int columns = rows[0].result->is_time_modelled ? COLUMN_COUNT : COLUMN_COUNT - 1;
-    for (size_t i = 0; columns < COLUMN_COUNT && i < line_count; i++)
-        leave_out_time(&lines[i]);
-    print_head(format, stream, &rows[0]);
-    print_lines(format, stream, lines, line_count, columns);
-    free(lines);
+    bool has_time = rows[0].result->is_time_modelled;
+    frag_text_table table = {.columns = has_time ? 7 : 6, .is_last_text = true};
+    char capacity[FRAG_BYTES_TEXT_MAX];
+    add_headers(&table, has_time);
+    for (size_t i = 0; i < count; i++)
+        add_line(&table, &rows[i], has_time);
+    frag_result_table_bounds(&table, &rows[0], 0);
+    frag_result_table_head(format, stream, &rows[0],
+                           frag_bytes_text(rows[0].device->capacity_bytes, capacity));
+    frag_text_table_print(&table, format == FRAG_RESULT_MARKDOWN, stream);
 }
 
 /* What the policy itself has counted, as PyTorch prints it. */
@@ -242,12 +184,6 @@ void frag_result_table(frag_result_format format, FILE *stream, const frag_row *
 
 /* ---- two devices beside each other */
 
-#define COMPARED_COUNT 5
-
-static const char *const compared_headers[COMPARED_COUNT] = {
-    "cuda against sim", "peak reserved", "device calls", "time in calls", "OOM",
-};
-
 static void add_difference(frag_text *text, uint64_t sim, uint64_t gpu, bool is_bytes)
 {
     char a[FRAG_BYTES_TEXT_MAX];
@@ -276,21 +212,24 @@ static void add_ooms(frag_text *text, const frag_oom *sim, const frag_oom *gpu)
 void frag_result_compare_table(frag_result_format format, FILE *stream, const frag_row *sim,
                                const frag_row *gpu, size_t count)
 {
-    cells *lines = frag_alloc(count + 1, sizeof *lines);
-    for (int i = 0; i < COMPARED_COUNT; i++)
-        frag_text_add(&lines[0].columns[i], "%s", compared_headers[i]);
+    static const char *const headers[] = {"cuda against sim", "peak reserved", "device calls",
+                                          "time in calls", "OOM"};
+    const size_t columns = sizeof headers / sizeof headers[0];
+    frag_text_table table = {.columns = columns, .is_last_text = true};
+    for (size_t i = 0; i < columns; i++)
+        frag_text_add(frag_text_table_cell(&table), "%s", headers[i]);
     for (size_t i = 0; i < count; i++) {
-        frag_text *columns = lines[i + 1].columns;
         const frag_run_result *a = sim[i].result;
         const frag_run_result *b = gpu[i].result;
-        frag_text_add(&columns[0], "%s", sim[i].label);
-        add_difference(&columns[1], a->replay.peak.reserved_bytes, b->replay.peak.reserved_bytes,
-                       true);
-        add_difference(&columns[2], frag_run_memory_calls(a), frag_run_memory_calls(b), false);
-        frag_text_add(&columns[3], "%.3f ms", (double)frag_run_measured_ns(b) / 1e6);
-        add_ooms(&columns[4], &a->replay.oom, &b->replay.oom);
+        frag_text_add(frag_text_table_cell(&table), "%s", sim[i].label);
+        add_difference(frag_text_table_cell(&table), a->replay.peak.reserved_bytes,
+                       b->replay.peak.reserved_bytes, true);
+        add_difference(frag_text_table_cell(&table), frag_run_memory_calls(a),
+                       frag_run_memory_calls(b), false);
+        frag_text_add(frag_text_table_cell(&table), "%.3f ms",
+                      (double)frag_run_measured_ns(b) / 1e6);
+        add_ooms(frag_text_table_cell(&table), &a->replay.oom, &b->replay.oom);
     }
     fputc('\n', stream);
-    print_lines(format, stream, lines, count + 1, COMPARED_COUNT);
-    free(lines);
+    frag_text_table_print(&table, format == FRAG_RESULT_MARKDOWN, stream);
 }

@@ -135,6 +135,7 @@ PYTHON
       ./fraglab run $small --policy pytorch --format jsonl --bounds --stats-at end --latency docs/latency-example.yaml; } >"$rows"
     as_described "$rows" "A row of a run"
     ./fraglab min-capacity $small docs/scenarios/*.trace --policy direct,pytorch,rmm-fixed-size --format jsonl >"$rows"
+    ./fraglab min-capacity $small --policy direct --bounds --format jsonl >>"$rows"
     as_described "$rows" "A row of min-capacity"
     ./fraglab verify $oom $small --format jsonl >"$rows"
     ./fraglab verify $oom --policy best-fit --format jsonl >>"$rows" || [ $? -eq 1 ]

@@ -351,7 +351,7 @@ sweep_rows() {
 @test "a survival curve is what single runs say, and marks what min-capacity finds" {
     ./fraglab plot survival $S/truncated.pickle.zst --policy tlsf --format csv >"$out/csv"
     least=$(csv '$c["kind"] == "least" { print $c["capacity_bytes"] }' <"$out/csv")
-    ./fraglab min-capacity $S/truncated.pickle.zst --policy tlsf | grep -qF "$least bytes"
+    ./fraglab min-capacity $S/truncated.pickle.zst --policy tlsf | grep -qF " $least "
     count=0
     while IFS=, read -r capacity event; do
         [ "$event" = "$(./fraglab run $S/truncated.pickle.zst --policy tlsf --capacity "$capacity" --format csv | csv '{ print $c["oom.event"] }')" ]

@@ -184,3 +184,37 @@ ADDS_UP='{
     [ "$(cat "$BATS_TEST_TMPDIR/failed")" -eq 1 ]
     ./fraglab trace cut $recording --events "$event".. --to text -o - | grep -v ' initial' | grep -m1 '^alloc' | grep ' failed'
 }
+
+@test "min-capacity prints a table a trace, like run, with the bounds below" {
+    run ./fraglab min-capacity traces/samples/resnet-vary.pickle.zst traces/samples/pr193400.pickle.zst --policy pytorch,best-fit,rmm-fixed-size --bounds
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "$(./fraglab run traces/samples/resnet-vary.pickle.zst --policy direct | head -n 1)" ]
+    [ "${lines[1]}" = "device   sim · any capacity" ]
+    [[ "${lines[2]}" =~ ^"policy   "\ +"least capacity   over bound     in bytes   fails again at   OOM with one page less"$ ]]
+    [[ "${lines[3]}" == "pytorch "*"8.19 GiB        +1.0%   8797552640         8.32 GiB   event 13,953 (needs 37.50 MiB, largest hole 9.38 MiB)" ]]
+    [[ "${lines[4]}" == "best-fit "*"  8755609600                –   event 4,838 ("*")" ]]
+    [[ "${lines[5]}" == "rmm-fixed-size "*"  none is enough            –            –                –   –" ]]
+    [[ "${lines[6]}" == "bound: peak requested  "*"  8.11 GiB            –            –                –   –" ]]
+    [[ "${lines[7]}" == "bound: offline packing (optimal)  "*"  8.11 GiB        +0.0%            –                –   –" ]]
+    # Where every policy survives on more too there is no column for it.
+    [[ "${lines[8]}" == "trace    pr193400.pickle.zst · "* ]]
+    [[ "${lines[10]}" != *"fails again"* ]]
+    [ "${#lines[@]}" -eq 16 ]
+    run ./fraglab min-capacity traces/samples/pr193400.pickle.zst --policy pytorch --used-by-others 100MiB --format markdown
+    [ "${lines[1]}" = "| policy | least capacity | over bound | in bytes | OOM with one page less |" ]
+    [[ "${lines[3]}" == "| pytorch | 502.00 MiB | +0.3% | 526385152 | event 466 ("* ]]
+    [ "${lines[4]}" = "| bound: peak requested + used by others | 500.50 MiB | – | – | – |" ]
+    [ "${#lines[@]}" -eq 5 ]
+}
+
+@test "a row of min-capacity tells the packing where it is asked for" {
+    small=traces/samples/pr193400.pickle.zst
+    run ./fraglab min-capacity $small --policy pytorch,tlsf --bounds --format jsonl
+    [ "$status" -eq 0 ]
+    for row in "${lines[@]}"; do
+        [[ "$row" == *'"bounds":{"peak_requested_bytes":419954688,"packing_bytes":419954688,"packing_proved":true}'* ]]
+    done
+    [ "${#lines[@]}" -eq 2 ]
+    run ./fraglab min-capacity $small --policy pytorch --format jsonl
+    [[ "$output" == *'"bounds":{"peak_requested_bytes":419954688,"packing_bytes":null,"packing_proved":null}'* ]]
+}
