@@ -6,6 +6,7 @@ if (!exists("x_max")) stats data using (strcol('kind') eq 'sample' ? (is_by_time
 if (!exists("log_max")) stats data using (log(column('size_bytes')) / log(2)) nooutput; log_min = STATS_min; log_max = STATS_max; columns = STATS_records / (log_max - log_min + 1)
 if (!exists("size_count")) size_count = 0; array sizes[1]; array size_names[1]
 if (!exists("has_oom")) has_oom = 0; oom_x = 0; oom_text = ''
+if (!exists("packing_bytes")) stats data using (strcol('kind') eq 'bound' ? column('reserved_bytes') : 0) nooutput; packing_bytes = STATS_max; packing_text = sprintf('%.2f %s', packing_bytes / unit_bytes, unit)
 
 x_unit = x_scale(is_by_time, x_max)
 x(_) = (is_by_time ? column('time_ns') / 1e9 : column('event')) / x_unit
@@ -40,10 +41,14 @@ if (is_terminal) {
     set yrange [0:*]
     set offsets 0, 0, graph 0.04, 0
     if (has_oom) { set label 1 "OOM:\n".oom_text at screen 0.845, 0.78 left textcolor '#D55E00' noenhanced; set arrow 1 from first oom_x / x_unit, graph 0 to first oom_x / x_unit, graph 1 nohead linewidth 1.2 linecolor '#D55E00' front }
+    # A curve that is not drawn leaves its title in an svg all the same.
+    packing_title = packing_bytes > 0 ? 'offline packing' : ''
     plot \
         data using (x(0)):(level(reserved(0))) with fillsteps fillstyle solid fillcolor '#F0A35C' title 'other holes', \
         data using (x(0)):(level(reserved(0) - free_bytes(0) + largest(0))) with fillsteps fillstyle solid fillcolor '#FBE3B5' title 'largest hole', \
-        data using (x(0)):(level(reserved(0) - free_bytes(0))) with fillsteps fillstyle solid fillcolor '#0072B2' title 'blocks'
+        data using (x(0)):(level(reserved(0) - free_bytes(0))) with fillsteps fillstyle solid fillcolor '#0072B2' title 'blocks', \
+        for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linestyle 92 title packing_title, \
+        for [i = 1:packing_bytes > 0] keyentry with dots linecolor '#FFFFFF' title packing_text
     unset label 1
     set title ''
 

@@ -3,6 +3,8 @@
 load scripts.'/style.gp'
 if (!exists("is_by_time")) stats data using (strlen(strcol('time_ns')) > 0) nooutput; is_by_time = STATS_min > 0
 if (!exists("over_least")) over_least = 0.1
+if (!exists("packing_bytes")) stats data using (strlen(strcol('packing_bytes')) > 0 ? column('packing_bytes') : 0) nooutput; packing_bytes = STATS_max; packing_text = sprintf('%.2f %s', packing_bytes / unit_bytes, unit)
+if (!exists("packing_over")) stats data using 'peak_requested_bytes' nooutput; packing_over = 100 * (packing_bytes / STATS_max - 1); packing_over = packing_over > over_least ? packing_over : over_least
 if (!exists("has_names")) has_apart = 1; has_others = 1; has_planned = 1; array has_names[6] = [1, 1, 1, 1, 1, 1]
 
 x_unit = is_by_time ? 1e6 : 1.0
@@ -13,12 +15,13 @@ set logscale xy
 set xlabel is_by_time ? 'modelled time of device calls (ms)' : 'device calls that move memory'
 set ylabel 'peak reserved over bound (%)'
 set xrange [x_least / x_unit:x_most / x_unit]
-set yrange [over_least:y_most]
+# The line of a packing that is no higher than the bound stands clear of the axis.
+set yrange [over_least * (packing_bytes > 0 ? 0.75 : 1):y_most]
 set ytics ('≤ 0.1' 0.1, '1' 1, '10' 10, '100' 100, '1000' 1000)
 set format x '%g'
 set mxtics 1
 set mytics 1
-unset key
+if (packing_bytes == 0) unset key
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor '#DDDDDD'
 
 is_drawn(front) = column('is_oom') == 0 && column('is_front') == front
@@ -30,14 +33,17 @@ name_y(_) = column('name_over_percent')
 apart(_) = column('is_oom') == 0 && column('is_name_apart') == 1 ? cost(0) : NaN
 ink(front) = front ? '#000000' : '#777777'
 
+# A curve that is not drawn leaves its title in an svg all the same.
+packing_title = packing_bytes > 0 ? 'offline packing, '.packing_text : ''
 # The line of the front goes on over the points between.
 set datafile missing NaN
 plot \
-    data using (x(1)):(over(0)) smooth unique with steps linewidth 1.2 linecolor '#56B4E9' dashtype 2, \
-    for [i = 1:has_apart] data using (apart(0)):(over(0)):(column('name_cost') / x_unit - cost(0)):(name_y(0) - over(0)) with vectors nohead linewidth 0.5 linecolor '#BBBBBB', \
-    for [i = 1:has_others] data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#888888', \
-    for [i = 1:has_planned] data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#888888', \
-    data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2', \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 1]] data using (name_x(front, -1)):(name_y(0)):(strcol('policy')) with labels right noenhanced textcolor rgb ink(front), \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 2]] data using (name_x(front, 0)):(name_y(0)):(strcol('policy')) with labels center noenhanced textcolor rgb ink(front), \
-    for [front = 0:1] for [i = 1:has_names[3 * front + 3]] data using (name_x(front, 1)):(name_y(0)):(strcol('policy')) with labels left noenhanced textcolor rgb ink(front)
+    data using (x(1)):(over(0)) smooth unique with steps linewidth 1.2 linecolor '#56B4E9' dashtype 2 notitle, \
+    for [i = 1:packing_bytes > 0] packing_over with lines linestyle 92 title packing_title, \
+    for [i = 1:has_apart] data using (apart(0)):(over(0)):(column('name_cost') / x_unit - cost(0)):(name_y(0) - over(0)) with vectors nohead linewidth 0.5 linecolor '#BBBBBB' notitle, \
+    for [i = 1:has_others] data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#888888' notitle, \
+    for [i = 1:has_planned] data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#888888' notitle, \
+    data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2' notitle, \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 1]] data using (name_x(front, -1)):(name_y(0)):(strcol('policy')) with labels right noenhanced textcolor rgb ink(front) notitle, \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 2]] data using (name_x(front, 0)):(name_y(0)):(strcol('policy')) with labels center noenhanced textcolor rgb ink(front) notitle, \
+    for [front = 0:1] for [i = 1:has_names[3 * front + 3]] data using (name_x(front, 1)):(name_y(0)):(strcol('policy')) with labels left noenhanced textcolor rgb ink(front) notitle

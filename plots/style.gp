@@ -32,6 +32,10 @@ dash(i) = int(i) > 16 ? 4 : int(i) > 8 ? 2 : 1
 # can be told apart in print without colours.
 thick(i, n) = n > 1 ? 1.5 + 1.4 * (n - i) / (n - 1.0) : 1.8
 
+# Bounds: what is requested at the peak is broad and grey, the packing dark dashes that show on it.
+set style line 91 linewidth 3 linecolor '#A0A0A0'
+set style line 92 linewidth 1.2 linecolor '#222222' dashtype 4
+
 set title title_text noenhanced offset 0, 0
 set border 3 linewidth 0.8 linecolor '#444444'
 set tics nomirror out scale 0.6 textcolor '#222222'

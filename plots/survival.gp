@@ -3,7 +3,8 @@
 load scripts.'/style.gp'
 if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
 if (!exists("max_bytes")) stats data using 'capacity_bytes' nooutput; max_bytes = STATS_max; first_bytes = STATS_min; bound_text = ''
-if (!exists("packing_bytes")) packing_bytes = 0; packing_text = ''
+if (!exists("packing_bytes")) stats data using (strcol('kind') eq 'bound' ? column('capacity_bytes') : 0) nooutput; packing_bytes = STATS_max; packing_text = sprintf('%.2f %s', packing_bytes / unit_bytes, unit)
+if (!exists("packing_capacity_bytes")) packing_capacity_bytes = packing_bytes
 
 is(kind, i) = strcol('kind') eq kind && column('series') == i
 capacity(_) = column('capacity_bytes') / unit_bytes
@@ -16,13 +17,13 @@ set xrange [(first_bytes - room) / unit_bytes:max_bytes / unit_bytes]
 set yrange [0:105]
 set ytics 0, 20, 100
 set key title 'policy: least capacity that survives' noenhanced
-set arrow 1 from first_bytes / unit_bytes, graph 0 to first_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 2
-if (packing_bytes > 0) { set arrow 2 from packing_bytes / unit_bytes, graph 0 to packing_bytes / unit_bytes, graph 1 nohead linewidth 1 linecolor '#222222' dashtype 4 }
+set arrow 1 from first_bytes / unit_bytes, graph 0 to first_bytes / unit_bytes, graph 1 nohead linestyle 91 back
+if (packing_bytes > 0) { set arrow 2 from packing_capacity_bytes / unit_bytes, graph 0 to packing_capacity_bytes / unit_bytes, graph 1 nohead linestyle 92 }
 if (is_terminal) unset arrow 1; unset arrow 2
 # A key that is not drawn leaves its title in an svg all the same.
-packing_title = packing_bytes > 0 ? 'offline packing'.packing_text : ''
+packing_title = packing_bytes > 0 ? 'offline packing: '.packing_text : ''
 plot \
     for [i = 1:policy_count] data using (is('curve', i) ? capacity(0) : NaN):(served('curve', i)) with steps linewidth thick(i, policy_count) linecolor rgb colour(i) dashtype dash(i) title policies[i], \
     for [i = 1:policy_count] data using (is('least', i) ? capacity(0) : NaN):(served('least', i)) with points pointtype 7 pointsize 1.1 linecolor rgb colour(i) notitle, \
-    for [i = 1:!is_terminal] keyentry with lines linewidth 1 linecolor '#222222' dashtype 2 title 'requested at the peak'.bound_text, \
-    for [i = 1:packing_bytes > 0 && !is_terminal] keyentry with lines linewidth 1 linecolor '#222222' dashtype 4 title packing_title
+    for [i = 1:!is_terminal] keyentry with lines linestyle 91 title 'requested at the peak'.bound_text, \
+    for [i = 1:packing_bytes > 0 && !is_terminal] keyentry with lines linestyle 92 title packing_title

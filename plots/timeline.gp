@@ -5,7 +5,7 @@ if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(
 if (!exists("label_lines")) array label_lines[policy_count + 1]; do for [i = 1:policy_count + 1] { label_lines[i] = i - 1 }
 if (!exists("is_by_time")) is_by_time = 0
 if (!exists("has_recorded")) has_recorded = 0
-if (!exists("packing_bytes")) packing_bytes = 0; packing_text = ''
+if (!exists("packing_bytes")) stats data using (strcol('kind') eq 'bound' ? column('reserved_bytes') : 0) nooutput; packing_bytes = STATS_max; packing_text = sprintf('%.2f %s', packing_bytes / unit_bytes, unit)
 if (!exists("capacity_bytes")) capacity_bytes = 0; capacity_text = ''
 if (!exists("x_max")) stats data using (is_by_time ? column('time_ns') / 1e9 : column('event')) nooutput; x_max = STATS_max; x_min = STATS_min
 
@@ -31,7 +31,7 @@ plot \
     for [i = 1:policy_count == 1] data using (x(0)):(level('policy', i, 'allocated_bytes')) with steps linewidth 0.7 linecolor '#56B4E9' title 'allocated', \
     for [i = 1:policy_count] data using (x(0)):(level('policy', i, 'reserved_bytes')) with steps linewidth thick(i, policy_count) linecolor rgb colour(i) dashtype dash(i) title names(i), \
     for [i = 1:has_recorded] data using (x(0)):(level('recorded', 0, 'reserved_bytes')) with steps linewidth 1.6 linecolor '#222222' dashtype 3 title 'reserved when recorded', \
-    for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 4 title packing_title, \
+    for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linestyle 92 title packing_title, \
     for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title capacity_title, \
     for [i = 1:policy_count] data using (x(0)):(level('oom', i, 'reserved_bytes')) with points pointtype 2 pointsize 1.3 linewidth 2.5 linecolor rgb colour(i) notitle, \
     for [i = 1:policy_count] data using (x(0)):(on_left(0) ? level('oom', i, 'reserved_bytes') : NaN):(strcol('label')) with labels left offset 1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle, \

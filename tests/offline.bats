@@ -182,12 +182,60 @@ judge() {
 }
 
 @test "plots draw the packing where they are asked to" {
-    for kind in timeline survival; do
-        ./fraglab plot $kind traces/samples/truncated.pickle.zst --policy best-fit --bounds -o "$out/with.svg" -f
-        ./fraglab plot $kind traces/samples/truncated.pickle.zst --policy best-fit -o "$out/without.svg" -f
+    trace=traces/samples/prefetch-streams.pickle.zst
+    packing=$(./fraglab run $trace --policy direct --bounds --format jsonl | grep -o '"packing_bytes":[0-9]*' | cut -d: -f2)
+    [ "$packing" -gt 0 ]
+    for kind in timeline survival fragmentation sites bars front; do
+        set -- $trace --policy best-fit
+        [ $kind = sites ] && set -- $trace --by size-class
+        ./fraglab plot $kind "$@" --bounds -o "$out/with.svg" --data "$out/with.csv" -f
+        ./fraglab plot $kind "$@" -o "$out/without.svg" --data "$out/without.csv" -f
         grep -q "offline packing" "$out/with.svg"
         ! grep -q "offline packing" "$out/without.svg" || false
+        drawn=$packing
+        # A device has whole pages.
+        [ $kind = survival ] && drawn=$(((packing + 2097151) / 2097152 * 2097152))
+        grep -Eq ",$drawn(,|$)" "$out/with.csv"
+        ! grep -q "^bound" "$out/without.csv" || false
+        [ $kind = bars ] && continue
+        gnuplot -e "data = '$out/with.csv'; scripts = 'plots'" plots/$kind.gp 2>/dev/null >"$out/hand.svg"
+        grep -q "offline packing" "$out/hand.svg"
     done
+    for kind in bars front; do
+        ./fraglab plot $kind $trace --policy best-fit,tlsf --bounds --format terminal >"$out/text"
+        grep -Eq "^(  bound: )?peak requested .*5.11 GiB" "$out/text"
+        grep -Eq "^(  bound: )?offline packing .*5.16 GiB" "$out/text"
+    done
+    ./fraglab plot sites $trace --by size-class --bounds | grep -qx "offline packing: 5.16 GiB"
+}
+
+@test "bars of rows have the bounds that the rows hold" {
+    trace=traces/samples/truncated.pickle.zst
+    ./fraglab run $trace --policy best-fit,tlsf --bounds --format jsonl >"$out/rows"
+    ./fraglab plot bars $trace --policy best-fit,tlsf --bounds --format csv >"$out/run.csv"
+    ./fraglab plot bars "$out/rows" --bounds --format csv | diff - "$out/run.csv"
+    [ "$(sed -n 2p "$out/run.csv" | cut -d, -f14,15)" = "$(sed -n '1s/.*"bounds":{"peak_requested_bytes":\([0-9]*\),"packing_bytes":\([0-9]*\),.*/\1,\2/p' "$out/rows")" ]
+    # Not asked for, or not there.
+    ./fraglab plot bars "$out/rows" --format csv | sed -n 2p | grep -q ',0,,,$'
+    ./fraglab run $trace --policy best-fit --format jsonl >"$out/rows"
+    run ./fraglab plot bars "$out/rows" --bounds -o "$out/a.svg"
+    [ "$status" -eq 0 ]
+    [ "$output" = "fraglab: warning: rows of truncated.pickle.zst hold no packing; have them made with --bounds too" ]
+    grep -q "peak requested" "$out/a.svg"
+    ! grep -q "offline packing" "$out/a.svg" || false
+}
+
+@test "a heat map can show how far rows are above their bounds" {
+    for capacity in 2GiB 3GiB; do
+        ./fraglab run traces/samples/truncated.pickle.zst --policy best-fit:grow=2MiB --policy best-fit:grow=64MiB --bounds --capacity $capacity --format jsonl
+    done >"$out/rows"
+    for bound in bound:peak_requested packing:packing; do
+        ./fraglab plot heat "$out/rows" --x grow --y capacity --z over_${bound%:*} --format csv >"$out/csv"
+        reserved=$(sed -n '1s/.*"peak":.*"reserved_bytes":\([0-9]*\),"reserved_at.*/\1/p' "$out/rows")
+        bytes=$(sed -n "1s/.*\"bounds\":.*\"${bound#*:}_bytes\":\([0-9]*\),.*/\1/p" "$out/rows")
+        [ "$(sed -n 2p "$out/csv" | cut -d, -f6)" = "$(awk -v a="$reserved" -v b="$bytes" 'BEGIN { printf "%.12g", a / b - 1 }')" ]
+    done
+    ./fraglab plot heat "$out/rows" --x grow --y capacity --z over_bound | grep -q "over bound in %"
 }
 
 @test "a plan can be given a time" {

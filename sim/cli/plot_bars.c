@@ -5,6 +5,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
+#include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
 #include "sim/cli/plot_rows.h"
 #include "sim/result.h"
@@ -17,6 +18,7 @@ static const frag_command_option options[] = {
      .letter = 'j',
      .argument = "N",
      .help = "threads (default: all cores); the figure is the same"},
+    FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -28,6 +30,10 @@ static const char *const part_titles[PARTS] = {
     "requested",           "rounding",  "unsplit surplus", "holes", "cached segments",
     "waiting for streams", "page slack"};
 
+#define BOUNDS 2u
+static const char *const bound_names[BOUNDS] = {"peak_requested", "packing"};
+static const char *const bound_titles[BOUNDS] = {"peak requested", "offline packing"};
+
 typedef struct bar {
     char *trace;
     char *policy;
@@ -36,6 +42,7 @@ typedef struct bar {
     uint64_t reserved_bytes;
     uint64_t oom_event;
     bool has_oom;
+    uint64_t bounds[BOUNDS]; /* FRAG_UNLIMITED: not known, or not asked for */
 } bar;
 
 typedef struct barring {
@@ -46,7 +53,9 @@ typedef struct barring {
     uint64_t threads;
     frag_recording recording; /* of the operand being worked on */
     frag_run_result *results;
-    frag_error *errors;
+    frag_row_packing *packings; /* of each trace, with --bounds */
+    frag_error *errors;         /* of the runs, then of the packings */
+    bool has_bounds;
     frag_progress *progress;
     bar *bars;
     size_t count;
@@ -57,14 +66,27 @@ static bar *add_bar(barring *state, const char *trace, uint64_t device, const ch
 {
     state->bars = frag_grow(state->bars, &state->capacity, state->count + 1, sizeof *state->bars);
     bar *added = &state->bars[state->count++];
-    *added =
-        (bar){.trace = frag_copy_text(trace), .policy = frag_copy_text(policy), .device = device};
+    *added = (bar){.trace = frag_copy_text(trace),
+                   .policy = frag_copy_text(policy),
+                   .device = device,
+                   .bounds = {FRAG_UNLIMITED, FRAG_UNLIMITED}};
     frag_text_make_plain(added->trace);
     frag_text_make_plain(added->policy);
     return added;
 }
 
 /* ---- rows of fraglab run */
+
+static void take_bounds(const barring *state, const frag_json *row, bar *into)
+{
+    for (size_t i = 0; state->has_bounds && i < BOUNDS; i++) {
+        char path[64];
+        uint64_t bytes = 0;
+        snprintf(path, sizeof path, "bounds.%s_bytes", bound_names[i]);
+        if (frag_json_find_number(row, path, &bytes) && bytes <= FRAG_REQUEST_BYTES_MAX)
+            into->bounds[i] = bytes;
+    }
+}
 
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
@@ -92,6 +114,7 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
         memcpy(added->parts, parts, sizeof parts);
         added->reserved_bytes = reserved;
         added->has_oom = frag_json_find_number(row, "oom.event", &added->oom_event);
+        take_bounds(state, row, added);
     } else {
         frag_fail(
             error, FRAG_E_INPUT,
@@ -120,34 +143,52 @@ static void run_job(void *context, uint64_t index)
     frag_progress_add(state->progress, 1);
 }
 
+static void bound_job(void *context, uint64_t index)
+{
+    barring *state = context;
+    size_t runs = state->recording.trace_count * state->policies.count;
+    if (!frag_is_interrupted())
+        (void)frag_bounds_find(&state->recording, &state->recording.traces[index],
+                               &state->packings[index], &state->errors[runs + index]);
+}
+
 static bool run_traces(barring *state, frag_error *error)
 {
-    size_t count = state->recording.trace_count * state->policies.count;
+    size_t traces = state->recording.trace_count;
+    size_t count = traces * state->policies.count;
     state->results = frag_alloc(count, sizeof *state->results);
-    state->errors = frag_alloc(count, sizeof *state->errors);
+    state->packings = frag_alloc(traces, sizeof *state->packings);
+    state->errors = frag_alloc(count + traces, sizeof *state->errors);
     state->progress = frag_progress_start(state->plot.arguments, "replaying", "runs", count);
     frag_for_each((uint32_t)state->threads, count, run_job, state);
+    if (state->has_bounds)
+        frag_for_each((uint32_t)state->threads, traces, bound_job, state);
     frag_progress_end(state->progress);
     bool ok = true;
-    for (size_t i = 0; ok && i < count && !frag_is_interrupted(); i++) {
+    for (size_t i = 0; ok && i < count + traces && !frag_is_interrupted(); i++) {
         ok = state->errors[i].code == FRAG_E_NONE;
-        if (!ok) {
+        if (!ok)
             *error = state->errors[i];
-            break;
-        }
+    }
+    for (size_t i = 0; ok && i < count && !frag_is_interrupted(); i++) {
+        const frag_trace *trace = &state->recording.traces[i / state->policies.count];
         const frag_run_result *result = &state->results[i];
         const frag_decomposition *at = &result->at_peak;
         const uint64_t parts[PARTS] = {at->requested_bytes, at->rounding_bytes, at->unsplit_bytes,
                                        at->holes_bytes,     at->cached_bytes,   at->waiting_bytes,
                                        at->page_slack_bytes};
-        bar *added = add_bar(state, state->recording.name,
-                             state->recording.traces[i / state->policies.count].device,
+        bar *added = add_bar(state, state->recording.name, trace->device,
                              state->policies.specs[i % state->policies.count].text);
         memcpy(added->parts, parts, sizeof parts);
         added->reserved_bytes = at->reserved_bytes;
         added->has_oom = result->replay.oom.has_happened;
         added->oom_event = result->replay.oom.event;
+        if (state->has_bounds) {
+            added->bounds[0] = trace->stats.peak_requested_bytes;
+            added->bounds[1] = state->packings[i / state->policies.count].bytes;
+        }
     }
+    free(state->packings);
     free(state->results);
     free(state->errors);
     return ok;
@@ -186,7 +227,10 @@ static void write_data(const barring *state)
     fputs("trace,device,policy", stream);
     for (size_t i = 0; i < PARTS; i++)
         fprintf(stream, ",%s_bytes", part_names[i]);
-    fputs(",reserved_bytes,is_oom,oom_event\n", stream);
+    fputs(",reserved_bytes,is_oom,oom_event", stream);
+    for (size_t i = 0; i < BOUNDS; i++)
+        fprintf(stream, ",%s_bytes", bound_names[i]);
+    fputc('\n', stream);
     for (size_t i = 0; i < state->count; i++) {
         const bar *at = &state->bars[i];
         frag_text_write_csv(stream, at->trace);
@@ -197,6 +241,11 @@ static void write_data(const barring *state)
         fprintf(stream, ",%" PRIu64 ",%d,", at->reserved_bytes, at->has_oom ? 1 : 0);
         if (at->has_oom)
             fprintf(stream, "%" PRIu64, at->oom_event);
+        for (size_t j = 0; j < BOUNDS; j++) {
+            fputc(',', stream);
+            if (at->bounds[j] != FRAG_UNLIMITED)
+                fprintf(stream, "%" PRIu64, at->bounds[j]);
+        }
         fputc('\n', stream);
     }
 }
@@ -228,6 +277,41 @@ static char *head_of(const barring *state, const bar *at)
     return text.bytes;
 }
 
+/* The names of the bounds in the legend, with their sizes where all bars have the same; "": no bar
+ * has it. */
+static void define_bounds(barring *state)
+{
+    frag_text names[BOUNDS] = {{0}};
+    const char *texts[BOUNDS];
+    for (size_t j = 0; j < BOUNDS; j++) {
+        char bytes[FRAG_BYTES_TEXT_MAX];
+        uint64_t first = state->bars[0].bounds[j];
+        bool has_any = false;
+        bool is_same = true;
+        for (size_t i = 0; i < state->count; i++) {
+            has_any = has_any || state->bars[i].bounds[j] != FRAG_UNLIMITED;
+            is_same = is_same && state->bars[i].bounds[j] == first;
+        }
+        frag_text_add(&names[j], "%s", has_any ? bound_titles[j] : "");
+        if (has_any && is_same)
+            frag_text_add(&names[j], ", %s", frag_bytes_text(first, bytes));
+        texts[j] = names[j].bytes;
+    }
+    frag_plot_define_texts(&state->plot, "bounds", texts, BOUNDS);
+    for (size_t j = 0; j < BOUNDS; j++)
+        frag_text_destroy(&names[j]);
+}
+
+/* The most that a bar reaches, or a bound across it. */
+static uint64_t reach_of(const bar *at)
+{
+    uint64_t most = at->reserved_bytes;
+    for (size_t j = 0; j < BOUNDS; j++)
+        if (at->bounds[j] != FRAG_UNLIMITED && at->bounds[j] > most)
+            most = at->bounds[j];
+    return most;
+}
+
 /* Bars of one trace stand together; the name of the trace stands above them when there are several.
  */
 static void define(barring *state)
@@ -248,7 +332,7 @@ static void define(barring *state)
         lines[i] = line;
         labels[i] = at->policy;
         heads[i] = is_first ? head_of(state, at) : frag_copy_text("");
-        most = at->reserved_bytes > most ? at->reserved_bytes : most;
+        most = reach_of(at) > most ? reach_of(at) : most;
         for (size_t j = 0; j < PARTS; j++)
             used[j] = used[j] || at->parts[j] > 0;
     }
@@ -262,6 +346,7 @@ static void define(barring *state)
     frag_plot_define_texts(plot, "labels", labels, count);
     frag_plot_define_texts(plot, "heads", (const char *const *)heads, count);
     frag_plot_define_numbers(plot, "lines", lines, count);
+    define_bounds(state);
     frag_plot_define_texts(plot, "parts", part_titles, PARTS);
     frag_plot_define_numbers(plot, "is_shown", shown, PARTS);
     frag_plot_define_number(plot, "bar_count", (double)count);
@@ -276,6 +361,22 @@ static void define(barring *state)
     free(labels);
 }
 
+/* With characters: how far a bar would reach that is no more than the bound. */
+static void print_bounds(FILE *stream, const bar *of, uint64_t most, size_t label_width,
+                         uint64_t room)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    for (size_t j = 0; j < BOUNDS; j++) {
+        if (of->bounds[j] == FRAG_UNLIMITED)
+            continue;
+        uint64_t end = (uint64_t)((double)of->bounds[j] / (double)most * (double)room + 0.5);
+        fprintf(stream, "%-*s ", (int)label_width, bound_titles[j]);
+        for (uint64_t column = 1; column < end; column++)
+            fputs("·", stream);
+        fprintf(stream, "│ %s\n", frag_bytes_text(of->bounds[j], text));
+    }
+}
+
 /* With characters: one line a bar. */
 static void print_characters(barring *state)
 {
@@ -287,8 +388,10 @@ static void print_characters(barring *state)
     for (size_t i = 0; i < state->count; i++) {
         size_t length = strlen(state->bars[i].policy);
         label_width = length > label_width ? length : label_width;
-        most = state->bars[i].reserved_bytes > most ? state->bars[i].reserved_bytes : most;
+        most = reach_of(&state->bars[i]) > most ? reach_of(&state->bars[i]) : most;
     }
+    if (state->has_bounds && label_width < strlen(bound_titles[BOUNDS - 1]))
+        label_width = strlen(bound_titles[BOUNDS - 1]);
     label_width = label_width > 40 ? 40 : label_width;
     uint64_t room =
         state->plot.width > label_width + 36 ? state->plot.width - label_width - 16 : 20;
@@ -310,11 +413,25 @@ static void print_characters(barring *state)
         }
         fprintf(stream, " %s%s\n", frag_bytes_text(at->reserved_bytes, text),
                 at->has_oom ? " OOM" : "");
+        if (i + 1 == state->count || !is_same_trace(at, &state->bars[i + 1]))
+            print_bounds(stream, at, most, label_width, room);
     }
     fputs("\nat the peak of reserved bytes: █ requested, r rounding, u unsplit surplus, ░ holes, c "
           "cached "
           "segments,\nw waiting for streams, p page slack\n",
           stream);
+}
+
+/* Only the recording tells it. */
+static void warn_of_no_packing(const barring *state)
+{
+    for (size_t i = 0; state->has_bounds && i < state->count; i++)
+        if (state->bars[i].bounds[BOUNDS - 1] == FRAG_UNLIMITED) {
+            frag_warn(state->plot.arguments,
+                      "rows of %s hold no packing; have them made with --bounds too",
+                      state->bars[i].trace);
+            return;
+        }
 }
 
 static bool fill(void *context, frag_error *error)
@@ -336,6 +453,7 @@ static bool fill(void *context, frag_error *error)
         is_held = is_held || state->bars[i].reserved_bytes > 0;
     if (!is_held)
         return frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
+    warn_of_no_packing(state);
     write_data(state);
     define(state);
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
@@ -346,7 +464,8 @@ static bool fill(void *context, frag_error *error)
 
 static int bars_command(const frag_arguments *arguments)
 {
-    barring state = {.threads = frag_core_count()};
+    barring state = {.threads = frag_core_count(),
+                     .has_bounds = frag_arguments_has(arguments, "bounds")};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
@@ -375,7 +494,8 @@ const frag_command frag_command_plot_bars = {
         "for a "
         "stream, page slack. Operands are traces, which are replayed, or rows that 'fraglab run "
         "--format jsonl' wrote. A run that ended in an OOM is marked: its peak is the one before "
-        "it.",
+        "it. --bounds draws the bounds of each trace across its bars; of rows, those that they "
+        "hold.",
     .examples =
         "fraglab plot bars train.pickle -o bars.pdf\n"
         "fraglab run *.pickle --policy all --format jsonl | fraglab plot bars - -o bars.svg",

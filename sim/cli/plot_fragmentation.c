@@ -6,6 +6,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_bounds.h"
 #include "sim/hole_series.h"
 
 static const frag_command_option options[] = {
@@ -33,6 +34,7 @@ static const frag_command_option options[] = {
      .argument = "N",
      .help = "look at the holes after every N events only: faster, but what comes and goes "
              "between is not seen (default: 1)"},
+    FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -58,6 +60,7 @@ typedef struct fragmenting {
     frag_progress *progress;
     frag_oom oom;
     uint64_t max_bytes;
+    frag_row_packing packing; /* with --bounds */
 } fragmenting;
 
 /* ---- sizes */
@@ -221,6 +224,20 @@ static void write_sample(fragmenting *state, const frag_hole_sample *at)
         state->max_bytes = at->level.reserved_bytes;
 }
 
+/* For the whole run, said once. */
+static void write_bound(fragmenting *state)
+{
+    FILE *stream = state->plot.data;
+    write_head(state, "bound", (double)state->holes.end,
+               state->times_ns != NULL ? (double)state->times_ns[state->holes.end] : 0);
+    fprintf(stream, ",,,%" PRIu64 ",,,,,", state->packing.bytes);
+    for (uint32_t i = 0; i < state->holes.size_count; i++)
+        fputc(',', stream);
+    fputc('\n', stream);
+    if (state->packing.bytes > state->max_bytes)
+        state->max_bytes = state->packing.bytes;
+}
+
 static void write_data(fragmenting *state)
 {
     FILE *stream = state->plot.data;
@@ -236,6 +253,8 @@ static void write_data(fragmenting *state)
         frag_hole_sample sample = frag_hole_series_sample(state->series, i);
         write_sample(state, &sample);
     }
+    if (state->packing.bytes > 0)
+        write_bound(state);
 }
 
 /* ---- the figure */
@@ -362,7 +381,8 @@ static bool fill(void *context, frag_error *error)
     state->holes.start = frag_trace_start(state->trace);
     state->holes.positions = state->times_ns;
     state->holes.column_count = COLUMNS;
-    if (!replay(state, error))
+    if (!replay(state, error) ||
+        !frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
         return false;
     write_data(state);
     define(state);

@@ -6,6 +6,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_bounds.h"
 #include "sim/cli/plot_names.h"
 
 static const frag_command_option options[] = {
@@ -18,6 +19,7 @@ static const frag_command_option options[] = {
      .choices = "calls|time",
      .help = "what memory is weighed against: calls that move memory, or their modelled time "
              "(default: time where --latency or --gpu tells it, else calls)"},
+    FRAG_BOUNDS_OPTION,
     FRAG_JOBS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
@@ -50,6 +52,7 @@ typedef struct fronting {
     point *points; /* in the order of the policies */
     frag_error *errors;
     frag_progress *progress;
+    frag_row_packing packing; /* with --bounds */
     bool is_by_time;
 } fronting;
 
@@ -127,9 +130,9 @@ static uint64_t bound_of(const fronting *state)
 /* Percent; what is nearer to the bound than the lowest one that is drawn stands there. */
 static const double over_least = 0.1;
 
-static double over_of(const fronting *state, const point *at)
+static double over_of(const fronting *state, uint64_t bytes)
 {
-    double over = ((double)at->reserved_bytes / (double)bound_of(state) - 1) * 100;
+    double over = ((double)bytes / (double)bound_of(state) - 1) * 100;
     return over > over_least ? over : over_least;
 }
 
@@ -137,23 +140,25 @@ static void write_data(const fronting *state)
 {
     FILE *stream = state->plot.data;
     fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_"
-          "front,name_cost,"
-          "name_over_percent,name_side,is_name_apart\n",
+          "front,peak_requested_bytes,packing_bytes,name_cost,name_over_percent,name_side,"
+          "is_name_apart\n",
           stream);
     for (size_t i = 0; i < state->policies.count; i++) {
         const point *at = &state->points[i];
         fprintf(stream, "%zu,", i + 1);
         frag_text_write_csv(stream, at->policy);
-        fprintf(stream, ",%" PRIu64 ",%.6f,%" PRIu64 ",", at->reserved_bytes, over_of(state, at),
-                at->calls);
+        fprintf(stream, ",%" PRIu64 ",%.6f,%" PRIu64 ",", at->reserved_bytes,
+                over_of(state, at->reserved_bytes), at->calls);
         if (at->is_time_modelled)
             fprintf(stream, "%.0f", at->time_ns);
-        fprintf(stream, ",%d,%d,%d,", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
-                at->is_front ? 1 : 0);
+        fprintf(stream, ",%d,%d,%d,%" PRIu64 ",", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
+                at->is_front ? 1 : 0, bound_of(state));
+        if (state->packing.bytes > 0)
+            fprintf(stream, "%" PRIu64, state->packing.bytes);
         if (at->has_oom)
-            fputs(",,,\n", stream);
+            fputs(",,,,\n", stream);
         else
-            fprintf(stream, "%.6g,%.6g,%d,%d\n", at->name_cost, at->name_over, at->name_side,
+            fprintf(stream, ",%.6g,%.6g,%d,%d\n", at->name_cost, at->name_over, at->name_side,
                     at->is_name_apart ? 1 : 0);
     }
 }
@@ -168,14 +173,16 @@ typedef struct axis_ends {
 
 #define MARGIN_ACROSS 105.0
 #define MARGIN_UP 95.0
+#define LEGEND_UP 25.0
 
 /* Letters of a png grow with it, those of other formats do not. */
-static void find_size(const frag_plot *plot, axis_ends *ends)
+static void find_size(const frag_plot *plot, bool has_legend, axis_ends *ends)
 {
     double scale = plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
     bool is_drawn = plot->format != FRAG_PLOT_CSV && plot->format != FRAG_PLOT_TERMINAL;
     ends->width = (is_drawn ? (double)plot->width / scale : 800) - MARGIN_ACROSS;
-    ends->height = (is_drawn ? (double)plot->height / scale : 500) - MARGIN_UP;
+    ends->height =
+        (is_drawn ? (double)plot->height / scale : 500) - MARGIN_UP - (has_legend ? LEGEND_UP : 0);
     ends->width = ends->width > 50 ? ends->width : 50;
     ends->height = ends->height > 50 ? ends->height : 50;
 }
@@ -187,9 +194,9 @@ static double x_of(const fronting *state, const axis_ends *ends, const point *at
     return ends->width * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
 }
 
-static double y_of(const fronting *state, const axis_ends *ends, const point *at)
+static double y_of(const fronting *state, const axis_ends *ends, uint64_t bytes)
 {
-    return ends->height * log(over_of(state, at) / over_least) / log(ends->y_most / over_least);
+    return ends->height * log(over_of(state, bytes) / over_least) / log(ends->y_most / over_least);
 }
 
 static int compare_tags(const void *left, const void *right)
@@ -224,7 +231,7 @@ static void place_names(fronting *state, const axis_ends *ends)
     size_t policy_count = state->policies.count;
     frag_tag *tags = frag_alloc(policy_count, sizeof *tags);
     point **named = frag_alloc(policy_count, sizeof(point *));
-    frag_tag_line *lines = frag_alloc(2 * policy_count, sizeof *lines);
+    frag_tag_line *lines = frag_alloc(2 * policy_count + 1, sizeof *lines);
     size_t count = 0;
     for (size_t i = 0; i < policy_count; i++) {
         point *at = &state->points[i];
@@ -232,11 +239,15 @@ static void place_names(fronting *state, const axis_ends *ends)
             continue;
         named[count] = at;
         tags[count++] = (frag_tag){.x = x_of(state, ends, at),
-                                   .y = y_of(state, ends, at),
+                                   .y = y_of(state, ends, at->reserved_bytes),
                                    .characters = strlen(at->policy),
                                    .is_important = at->is_front};
     }
-    frag_tag_field field = {ends->width, ends->height, lines, find_steps(tags, count, lines)};
+    size_t line_count = find_steps(tags, count, lines);
+    double packed = y_of(state, ends, state->packing.bytes);
+    if (state->packing.bytes > 0)
+        lines[line_count++] = (frag_tag_line){0, packed, ends->width, packed};
+    frag_tag_field field = {ends->width, ends->height, lines, line_count};
     frag_plot_place_names(tags, count, &field);
     double across = log(ends->x_most) - log(ends->x_least);
     double up = log(ends->y_most / over_least);
@@ -289,6 +300,7 @@ static void define(fronting *state, const axis_ends *ends)
     frag_plot_define_number(plot, "x_least", ends->x_least);
     frag_plot_define_number(plot, "x_most", ends->x_most);
     frag_plot_define_number(plot, "y_most", ends->y_most);
+    frag_plot_define_number(plot, "packing_over", over_of(state, state->packing.bytes));
     define_kinds(state);
 }
 
@@ -303,12 +315,21 @@ static int compare_points(const void *left, const void *right)
     return strcmp(a->policy, b->policy);
 }
 
+static void print_bound(FILE *stream, size_t width, const char *name, uint64_t bytes,
+                        uint64_t bound)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    fprintf(stream, "  %-*s  %13s  %+9.1f%%\n", (int)width, name, frag_bytes_text(bytes, text),
+            ((double)bytes / (double)bound - 1) * 100);
+}
+
 /* With characters: from the least memory to the most. */
 static void print_characters(fronting *state)
 {
     FILE *stream = frag_output_stream(state->plot.output);
     size_t count = state->policies.count;
-    size_t width = 6;
+    static const char packing[] = "bound: offline packing";
+    size_t width = state->packing.bytes > 0 ? strlen(packing) : 6;
     char reserved[FRAG_BYTES_TEXT_MAX];
     char calls[FRAG_BYTES_TEXT_MAX];
     for (size_t i = 0; i < count; i++) {
@@ -333,6 +354,10 @@ static void print_characters(fronting *state)
             fprintf(stream, "  %10.3f ms", at->time_ns / 1e6);
         fputc('\n', stream);
     }
+    if (state->packing.bytes > 0) {
+        print_bound(stream, width, "bound: peak requested", bound_of(state), bound_of(state));
+        print_bound(stream, width, packing, state->packing.bytes, bound_of(state));
+    }
     fputs("\n* none beats it, but for policies that see the trace first\n", stream);
 }
 
@@ -346,7 +371,8 @@ static bool fill(void *context, frag_error *error)
                          "--by time needs what calls cost; --latency FILE or --gpu NAME tell it");
     if (bound_of(state) == 0)
         return frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is no front");
-    if (!run_policies(state, error))
+    if (!run_policies(state, error) ||
+        !frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
         return false;
     if (frag_is_interrupted())
         return true;
@@ -359,15 +385,18 @@ static bool fill(void *context, frag_error *error)
             continue;
         ends.x_least = cost < ends.x_least ? cost : ends.x_least;
         ends.x_most = cost > ends.x_most ? cost : ends.x_most;
-        ends.y_most = over_of(state, at) > ends.y_most ? over_of(state, at) : ends.y_most;
+        double over = over_of(state, at->reserved_bytes);
+        ends.y_most = over > ends.y_most ? over : ends.y_most;
     }
     if (ends.x_most == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "every policy runs out of memory on this device; there is no front");
+    if (over_of(state, state->packing.bytes) > ends.y_most)
+        ends.y_most = over_of(state, state->packing.bytes);
     ends.x_least /= 1.5;
     ends.x_most *= 3; /* for the names on the right */
     ends.y_most *= 1.5;
-    find_size(&state->plot, &ends);
+    find_size(&state->plot, state->packing.bytes > 0, &ends);
     place_names(state, &ends);
     write_data(state);
     define(state, &ends);
@@ -404,7 +433,8 @@ const frag_command frag_command_plot_front = {
         "peak of requested bytes, and what it cost in device calls, or in their modelled time. A "
         "policy is on the front when no other is at least as good in both and better in one. "
         "Policies that see the trace first, such as offline, are drawn hollow and count for no "
-        "front; those that run out of memory are not drawn.",
+        "front; those that run out of memory are not drawn. "
+        "--bounds draws how low a policy could come that knew the future.",
     .examples = "fraglab plot front train.pickle -o front.svg\n"
                 "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
                 "docs/latency-example.yaml -o front.pdf",

@@ -17,7 +17,8 @@ static const frag_command_option options[] = {
     {.name = "y", .argument = "FIELD", .help = "what runs up, such as capacity"},
     {.name = "z",
      .argument = "FIELD",
-     .help = "what the colour says (default: peak.reserved_bytes)"},
+     .help = "what the colour says (default: peak.reserved_bytes): a field, or over_bound or "
+             "over_packing, how far peak reserved is above that bound of the row"},
     {.name = "where",
      .argument = "FIELD=VALUE",
      .help = "only rows with that value; repeat it for several fields"},
@@ -68,6 +69,24 @@ typedef struct heating {
 
 /* ---- rows */
 
+/* How far reserved bytes are above each bound, as fields of the row: a row says both, and who looks
+ * at it wants the one over the other. */
+static void add_distances(frag_json *row)
+{
+    static const struct {
+        const char *bound;
+        const char *distance;
+    } distances[] = {{"bounds.peak_requested_bytes", "over.bound_ratio"},
+                     {"bounds.packing_bytes", "over.packing_ratio"}};
+    frag_field reserved = frag_plot_field(row, "peak.reserved_bytes");
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+        frag_field bound = frag_plot_field(row, distances[i].bound);
+        if (reserved.kind == FRAG_FIELD_NUMBER && bound.kind == FRAG_FIELD_NUMBER &&
+            bound.number > 0)
+            frag_json_ratio(row, distances[i].distance, reserved.number / bound.number - 1);
+    }
+}
+
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
     heating *state = context;
@@ -82,6 +101,7 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
     state->numbers = frag_grow(state->numbers, &state->number_capacity, state->row_count + 1,
                                sizeof *state->numbers);
     state->rows[state->row_count] = row;
+    add_distances(row);
     state->numbers[state->row_count++] = state->read_count;
     return true;
 }

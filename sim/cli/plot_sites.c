@@ -7,6 +7,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_bounds.h"
 #include "sim/cli/plot_groups.h"
 #include "sim/demand.h"
 #include "sim/series.h"
@@ -29,6 +30,7 @@ static const frag_command_option options[] = {
     {.name = "samples",
      .argument = "N",
      .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
+    FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -70,6 +72,7 @@ typedef struct stacking {
     size_t layer_count;  /* of its own: at most top */
     uint32_t *figure_of; /* by key: of the row; the last layer's where it has none */
     bool has_rest;
+    frag_row_packing packing; /* with --bounds */
     char *names[LAYERS_MAX];
     frag_series *all;        /* loses no peak of what is held in all: the shape */
     frag_series *layers_too; /* nor of any layer, with fewer buckets */
@@ -267,6 +270,13 @@ static void write_data(const stacking *state)
             fputc(',', stream);
         fputc('\n', stream);
     }
+    if (state->packing.bytes > 0) {
+        write_head(state, "bound", state->peak_event, state->packing.bytes);
+        fprintf(stream, ",%s", FRAG_PLOT_PACKING_NAME);
+        for (size_t j = 0; j < shown; j++)
+            fputc(',', stream);
+        fputc('\n', stream);
+    }
     for (size_t at = 0; at < state->row_count; at++) {
         const uint64_t *figures = state->rows[at].figures;
         write_head(state, "sample", state->rows[at].event, figures[0]);
@@ -392,6 +402,9 @@ static void print_characters(const stacking *state)
                     100.0 * (double)held / (double)state->peak_bytes, frag_bytes_text(held, text),
                     state->names[i]);
     }
+    if (state->packing.bytes > 0)
+        fprintf(stream, "%s: %s\n", FRAG_PLOT_PACKING_NAME,
+                frag_bytes_text(state->packing.bytes, text));
     free(at);
 }
 
@@ -426,6 +439,8 @@ static bool fill(void *context, frag_error *error)
     find_layers(state);
     follow(state);
     name_layers(state);
+    if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
+        return false;
     write_data(state);
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
     if (state->plot.is_written)

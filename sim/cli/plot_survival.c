@@ -4,8 +4,8 @@
 #include "sim/base/bits.h"
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
-#include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_bounds.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -228,22 +228,17 @@ static bool fill(void *context, frag_error *error)
     if (frag_is_interrupted())
         return true;
     frag_row_packing packing = {0};
-    if (frag_arguments_has(state->plot.arguments, "bounds") &&
-        !frag_bounds_find(&state->recording, state->trace, &packing, error))
+    if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &packing, error))
         return false;
-    uint64_t marked = packing.bytes + state->device.used_by_others_bytes;
-    frag_plot_define_number(&state->plot, "packing_bytes",
-                            packing.bytes > 0 ? (double)frag_round_up(marked, state->page_bytes)
-                                              : 0);
-    char bytes[FRAG_BYTES_TEXT_MAX];
-    frag_text packed = {0};
-    frag_text_add(&packed, ": %s", frag_bytes_text(packing.bytes, bytes));
-    frag_plot_define_text(&state->plot, "packing_text", packed.bytes);
-    frag_text_destroy(&packed);
+    uint64_t marked =
+        frag_round_up(packing.bytes + state->device.used_by_others_bytes, state->page_bytes);
+    frag_plot_define_number(&state->plot, "packing_capacity_bytes", (double)marked);
     fputs("kind,series,policy,capacity_bytes,same_below_bytes,oom_event,served_requests,served_"
           "ratio\n",
           state->plot.data);
-    uint64_t last = state->first;
+    if (packing.bytes > 0)
+        fprintf(state->plot.data, "bound,0,%s,%" PRIu64 ",,,,\n", FRAG_PLOT_PACKING_NAME, marked);
+    uint64_t last = packing.bytes > 0 && marked > state->first ? marked : state->first;
     for (size_t i = 0; i < state->policies.count; i++) {
         const curve *line = &state->curves[i];
         if (!line->is_ok) {

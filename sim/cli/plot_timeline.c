@@ -4,8 +4,8 @@
 
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
-#include "sim/cli/bounds.h"
 #include "sim/cli/plot.h"
+#include "sim/cli/plot_bounds.h"
 #include "sim/demand.h"
 #include "sim/timeline.h"
 
@@ -156,6 +156,14 @@ static void write_oom(drawing *state, size_t series, const char *label, const fr
             oom->level.reserved_bytes, frag_bytes_text(oom->requested_bytes, asked));
 }
 
+/* For the whole run, said once. */
+static void write_bound(drawing *state)
+{
+    write_head(state, "bound", 0, "", state->trace->event_count - 1);
+    fprintf(state->plot.data, ",,,%" PRIu64 ",%s\n", state->packing.bytes, FRAG_PLOT_PACKING_NAME);
+    note_max(state, state->packing.bytes);
+}
+
 static bool write_policy(drawing *state, size_t series, frag_error *error)
 {
     const frag_policy_spec *spec = &state->policies.specs[series - 1];
@@ -224,9 +232,6 @@ static void define(drawing *state)
                           is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");
     frag_plot_define_number(plot, "capacity_bytes",
                             is_capacity_drawn ? (double)state->device.capacity_bytes : 0);
-    char packing[FRAG_BYTES_TEXT_MAX];
-    frag_plot_define_number(plot, "packing_bytes", (double)state->packing.bytes);
-    frag_plot_define_text(plot, "packing_text", frag_bytes_text(state->packing.bytes, packing));
     frag_plot_define_number(plot, "policy_count", (double)state->policies.count);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
@@ -265,8 +270,10 @@ static bool fill(void *context, frag_error *error)
         frag_progress_add(progress, 1);
     }
     frag_progress_end(progress);
-    if (ok && frag_arguments_has(state->plot.arguments, "bounds"))
-        ok = frag_bounds_find(&state->recording, state->trace, &state->packing, error);
+    ok = ok &&
+         frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error);
+    if (ok && state->packing.bytes > 0)
+        write_bound(state);
     if (ok)
         define(state);
     return ok;
