@@ -94,6 +94,29 @@ END
     [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" -eq $((2 * 12 * 2)) ]
 }
 
+@test "rows tell the packing of their trace where the experiment asks for it" {
+    sed -i 's/, 300MiB.*/, 4GiB]/' "$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/without"
+    echo 'bounds: true' >>"$EXPERIMENT"
+    ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    ./fraglab run "$SAMPLES/unet.pickle.zst" --policy best-fit --capacity 4GiB --bounds --format jsonl >"$BATS_TEST_TMPDIR/one"
+    grep -qxF -f "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/rows"
+    [ "$(grep -c '"packing_bytes":[0-9]' "$BATS_TEST_TMPDIR/rows")" -eq "$(wc -l <"$BATS_TEST_TMPDIR/without")" ]
+    sed -E 's/("packing_bytes":)[0-9]+(,"packing_proved":)true/\1null\2null/' "$BATS_TEST_TMPDIR/rows" | cmp - "$BATS_TEST_TMPDIR/without"
+    # Cut and gone on, on any number of threads.
+    head -c 5000 "$BATS_TEST_TMPDIR/rows" >"$BATS_TEST_TMPDIR/cut"
+    ./fraglab sweep "$EXPERIMENT" -j 5 -o "$BATS_TEST_TMPDIR/cut"
+    cmp "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/cut"
+    # But not behind rows of another kind.
+    run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/without"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"without:1: was written without 'bounds: true' in the experiment; write it so again, or start anew with -f" ]]
+    sed -i 's/bounds: true/bounds: false/' "$EXPERIMENT"
+    run ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/rows"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"rows:1: was written with 'bounds: true' in the experiment; "* ]]
+}
+
 @test "two sweeps do not write one file" {
     exec 9>>"$BATS_TEST_TMPDIR/rows"
     flock -x 9
@@ -135,6 +158,7 @@ refused() {
     refused 3:13 "does not ascend" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 2GiB, to: 1GiB, step: 1MiB}'
     refused 3:13 "more than 100000 values" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 1, to: 1TiB, step: 1}'
     refused 3:13 "needs from, to, and either step or factor" <<<$'traces: [a]\npolicies: [direct]\ncapacities: {from: 1, to: 2}'
+    refused 3:9 "neither true nor false" <<<$'traces: [a]\npolicies: [direct]\nbounds: maybe'
     refused 3:9 "expected stop or skip" <<<$'traces: [a]\npolicies: [direct]\non_oom: go'
 }
 
@@ -153,6 +177,7 @@ ranks() { # COUNT ARGUMENT...
 
 @test "ranks write the bytes that one process writes" {
     needs_mpi
+    echo 'bounds: true' >>"$EXPERIMENT"
     ./fraglab sweep "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/one"
     ranks 4 "$EXPERIMENT" -o "$BATS_TEST_TMPDIR/four"
     cmp "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/four"

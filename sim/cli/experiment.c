@@ -392,13 +392,15 @@ static bool read_traces(const char *path, const frag_yaml_node *node, frag_exper
 static bool read_root(const char *path, const frag_yaml_node *root, frag_experiment *into,
                       frag_error *error)
 {
-    static const char *const keys[] = {"name", "traces", "policies", "capacities", "on_oom", NULL};
+    static const char *const keys[] = {"name",   "traces", "policies", "capacities",
+                                       "on_oom", "bounds", NULL};
     if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "an experiment", error) ||
         !frag_yaml_check_keys(root, keys, error))
         return false;
     const frag_yaml_node *traces = frag_yaml_find(root, "traces");
     const frag_yaml_node *policies = frag_yaml_find(root, "policies");
     const frag_yaml_node *on_oom = frag_yaml_find(root, "on_oom");
+    const frag_yaml_node *bounds = frag_yaml_find(root, "bounds");
     const char *what = "stop";
     if (traces == NULL || policies == NULL)
         return frag_fail_line(error, root->line, root->column,
@@ -406,7 +408,8 @@ static bool read_root(const char *path, const frag_yaml_node *root, frag_experim
                               traces == NULL ? "traces" : "policies");
     if (!read_traces(path, traces, into, error) || !read_policies(policies, into, error) ||
         !read_capacities(frag_yaml_find(root, "capacities"), into, error) ||
-        (on_oom != NULL && !frag_yaml_text(on_oom, &what, error)))
+        (on_oom != NULL && !frag_yaml_text(on_oom, &what, error)) ||
+        (bounds != NULL && !frag_yaml_flag(bounds, &into->has_bounds, error)))
         return false;
     if (strcmp(what, "stop") != 0 && strcmp(what, "skip") != 0)
         return frag_fail_line(error, on_oom->line, on_oom->column,

@@ -13,6 +13,7 @@ typedef struct frag_experiment {
     uint64_t *capacities; /* FRAG_UNLIMITED: without limit; ascending order is the file's affair */
     size_t capacity_count;
     bool is_oom_skipped;
+    bool has_bounds; /* rows tell the packing of their trace */
 } frag_experiment;
 
 /* false: FRAG_E_INPUT with file, line and column. The caller destroys, either way. */

@@ -46,11 +46,11 @@ static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ran
                           frag_error *error)
 {
     const frag_experiment *experiment = &job->experiment;
-    frag_sweep_file file = {0};
+    frag_sweep_file file = {.has_layout = !job->has_counts_only,
+                            .has_bounds = experiment->has_bounds};
     frag_sweep_totals totals = {0};
     bool ok = frag_sweep_file_open(frag_arguments_value(arguments, "output"),
-                                   frag_arguments_has(arguments, "force"), !job->has_counts_only,
-                                   &file, error);
+                                   frag_arguments_has(arguments, "force"), &file, error);
     if (ok) {
         job->progress = frag_progress_start(arguments, "sweeping", "runs",
                                             experiment->trace_count * experiment->policy_count *

@@ -25,10 +25,11 @@ void frag_sweep_row_name(frag_text *text, const char *commit, const char *trace,
     frag_text_add(text, " by %s", commit);
 }
 
-static bool name_row(const char *line, size_t length, bool has_layout, frag_text *name,
+static bool name_row(const char *line, size_t length, const frag_sweep_file *file, frag_text *name,
                      frag_error *error)
 {
     uint64_t holes = 0;
+    uint64_t packing = 0;
     uint64_t events = 0;
     const char *commit = NULL;
     const char *trace = NULL;
@@ -50,11 +51,18 @@ static bool name_row(const char *line, size_t length, bool has_layout, frag_text
     else
         frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
     if (ok && frag_json_find_number(json, "replay.events", &events) &&
-        frag_json_find_number(json, "decomposition_at_peak.holes_bytes", &holes) != has_layout)
+        frag_json_find_number(json, "decomposition_at_peak.holes_bytes", &holes) !=
+            file->has_layout)
         ok = frag_fail(error, FRAG_E_INPUT,
                        "was written %s --counts-only; do the same again, or "
                        "start anew with -f",
-                       has_layout ? "with" : "without");
+                       file->has_layout ? "with" : "without");
+    else if (ok && frag_json_find_number(json, "replay.events", &events) &&
+             frag_json_find_number(json, "bounds.packing_bytes", &packing) != file->has_bounds)
+        ok = frag_fail(error, FRAG_E_INPUT,
+                       "was written %s 'bounds: true' in the experiment; write it so again, or "
+                       "start anew with -f",
+                       file->has_bounds ? "without" : "with");
     frag_json_destroy(json);
     return ok;
 }
@@ -89,7 +97,7 @@ static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
     while (ok && (length = getline(&line, &line_capacity, file->stream)) > 0 &&
            line[length - 1] == '\n') {
         frag_text name = {0};
-        ok = name_row(line, (size_t)length, file->has_layout, &name, error);
+        ok = name_row(line, (size_t)length, file, &name, error);
         error->line = ok ? 0 : file->count + 1;
         file->names = frag_grow(file->names, &capacity, file->count + 1, sizeof *file->names);
         file->names[file->count] = name.bytes;
@@ -110,10 +118,9 @@ static bool fail_system(const char *path, const char *what, frag_error *error)
     return frag_error_in(error, path);
 }
 
-bool frag_sweep_file_open(const char *path, bool is_fresh, bool has_layout, frag_sweep_file *file,
-                          frag_error *error)
+bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file, frag_error *error)
 {
-    *file = (frag_sweep_file){.stream = stdout, .has_layout = has_layout};
+    file->stream = stdout;
     if (path == NULL || strcmp(path, "-") == 0)
         return true;
     file->stream = NULL;

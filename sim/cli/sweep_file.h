@@ -19,14 +19,15 @@ typedef struct frag_sweep_file {
     char *path;      /* NULL: stdout */
     char **names;    /* of the rows found, as frag_sweep_row_name */
     bool has_layout; /* the rows that have counts have the layout at the peak too, or none has */
+    bool has_bounds; /* likewise the packing of their trace */
     size_t count;
     size_t next; /* the first that was not asked for yet */
 } frag_sweep_file;
 
-/* path NULL or "-": stdout, nothing is found there. is_fresh: what is there is thrown away. Rows
- * with the layout at the peak must not stand beside rows without. No other process may have the
- * file open for a sweep. */
-bool frag_sweep_file_open(const char *path, bool is_fresh, bool has_layout, frag_sweep_file *file,
+/* path NULL or "-": stdout, nothing is found there. is_fresh: what is there is thrown away. The
+ * file comes with has_layout and has_bounds of the rows that will be written: they must not stand
+ * beside rows that differ in that. No other process may have the file open for a sweep. */
+bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file,
                           frag_error *error);
 
 /* Is the next row of the sweep there already? false with an error filled: another row is. */

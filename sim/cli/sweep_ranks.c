@@ -62,6 +62,8 @@ static void work_in_order(void *context, uint64_t index)
         frag_sweep_rows rows;
         frag_sweep_unit_run(all->job, &unit, &rows);
         frag_sweep_let_go(all->job, unit.file);
+        if (rows.error.code != FRAG_E_NONE)
+            frag_sweep_order_fail(all->order, &rows.error);
         frag_sweep_order_give(all->order, unit.number, &rows);
     }
 }
@@ -337,6 +339,10 @@ static void run_unit(following *state, finished *one, const char *digest)
         frag_fail(&one->what.error, FRAG_E_SYSTEM,
                   "the rows of one policy are more than a message can hold; give it fewer "
                   "capacities in one experiment");
+    }
+    if (rows.error.code != FRAG_E_NONE) {
+        one->what.kind = PROBLEM;
+        one->what.error = rows.error;
     }
 }
 

@@ -30,6 +30,7 @@ typedef struct working {
     frag_sweep_known *known;
     frag_sweep_key key;
     cell *cells;
+    frag_row_packing packing;
 } working;
 
 static void run_cell(const working *state, size_t index)
@@ -89,6 +90,7 @@ static void write_cell(const working *state, size_t index, FILE *stream)
         .label = state->spec->text,
         .device = &device,
         .result = &from->result,
+        .packing = state->of->bounds != NULL ? &state->packing : NULL,
     };
     frag_result_write(FRAG_RESULT_JSONL, stream, &row);
 }
@@ -109,6 +111,25 @@ static void run_cells(const working *state, const frag_error *refused)
         into->is_done = !into->is_ok || !into->result.replay.is_interrupted;
         frag_progress_add(state->job->progress, 1);
     }
+}
+
+/* false: an interrupt, or the error. */
+static bool find_bound(working *state, frag_error *error)
+{
+    if (state->of->bounds == NULL)
+        return true;
+    frag_sweep_bound *bound = &state->of->bounds[state->unit->trace];
+    pthread_mutex_lock(&bound->lock);
+    if (!bound->is_found && !frag_is_interrupted())
+        bound->is_found =
+            frag_bounds_find(&state->of->recording, state->trace, &bound->packing, error) &&
+            !frag_is_interrupted();
+    bool ok = bound->is_found;
+    state->packing = bound->packing;
+    pthread_mutex_unlock(&bound->lock);
+    if (error->code != FRAG_E_NONE)
+        frag_error_in(error, state->of->recording.name);
+    return ok;
 }
 
 /* An interrupt ends the rows at a row's end, like every other end. */
@@ -149,7 +170,8 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
         frag_sweep_key_make(state.known, unit->policy, state.resolved.ops, state.resolved.values,
                             is_own ? state.spec->values : NULL, &state.key);
     run_cells(&state, &refused);
-    write_cells(&state, rows, stream);
+    if (find_bound(&state, &rows->error))
+        write_cells(&state, rows, stream);
     FRAG_ASSERT(fclose(stream) == 0);
     if (is_resolved)
         frag_policy_spec_destroy(&state.resolved);
@@ -180,8 +202,8 @@ void frag_sweep_job_digest(const frag_sweep_job *job, char text[33])
     const frag_experiment *experiment = &job->experiment;
     frag_digest *digest = frag_digest_create();
     frag_text all = {0};
-    frag_text_add(&all, "%s %s %d %d\n", frag_version(), frag_commit(), job->has_counts_only,
-                  experiment->is_oom_skipped);
+    frag_text_add(&all, "%s %s %d %d %d\n", frag_version(), frag_commit(), job->has_counts_only,
+                  experiment->is_oom_skipped, experiment->has_bounds);
     for (size_t i = 0; i < experiment->trace_count; i++)
         frag_text_add(&all, "%s\n", experiment->traces[i]);
     for (size_t i = 0; i < experiment->policy_count; i++)
@@ -203,6 +225,10 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
         of->known = frag_alloc(of->recording.trace_count, sizeof *of->known);
         for (uint32_t i = 0; i < of->recording.trace_count; i++)
             of->known[i] = frag_sweep_known_create(&of->recording, &of->recording.traces[i]);
+        if (job->experiment.has_bounds)
+            of->bounds = frag_alloc(of->recording.trace_count, sizeof *of->bounds);
+        for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
+            pthread_mutex_init(&of->bounds[i].lock, NULL);
         of->is_recorder_known = frag_inputs_recorded_by(&of->recording, of->recorded_by) != NULL;
     }
     bool ok = of->is_loaded;
@@ -219,6 +245,10 @@ void frag_sweep_let_go(frag_sweep_job *job, uint32_t file)
     if (of->users == 0) {
         for (uint32_t i = 0; i < of->recording.trace_count; i++)
             frag_sweep_known_destroy(of->known[i]);
+        for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
+            pthread_mutex_destroy(&of->bounds[i].lock);
+        free(of->bounds);
+        of->bounds = NULL;
         free(of->known);
         frag_recording_destroy(&of->recording);
         of->is_loaded = false;

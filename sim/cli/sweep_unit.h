@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "sim/base/text.h"
+#include "sim/cli/bounds.h"
 #include "sim/cli/experiment.h"
 #include "sim/cli/inputs.h"
 #include "sim/cli/sweep_known.h"
@@ -22,8 +23,16 @@ typedef struct frag_sweep_rows {
     frag_text text;
     uint64_t count;
     uint64_t replayed;
-    bool is_whole; /* false: an interrupt came between */
+    bool is_whole;    /* false: an interrupt came between, or the error */
+    frag_error error; /* the trace cannot be packed, and the experiment asks for bounds */
 } frag_sweep_rows;
+
+/* The packing of a trace: the first unit that needs it finds it, the others wait for that. */
+typedef struct frag_sweep_bound {
+    pthread_mutex_t lock;
+    frag_row_packing packing;
+    bool is_found;
+} frag_sweep_bound;
 
 /* A recording that is worked on. */
 typedef struct frag_sweep_recording {
@@ -31,6 +40,7 @@ typedef struct frag_sweep_recording {
     char recorded_by[64];
     bool is_recorder_known;
     frag_sweep_known **known; /* of each trace */
+    frag_sweep_bound *bounds; /* of each trace; NULL: the experiment asks for none */
     bool is_loaded;
     uint32_t users;
 } frag_sweep_recording;
