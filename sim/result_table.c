@@ -137,7 +137,11 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
     add_headers(&table, has_time);
     for (size_t i = 0; i < count; i++)
         add_line(&table, &rows[i], has_time);
-    frag_result_table_bounds(&table, &rows[0], 0);
+    /* Rows that were stored may have been made with and without --bounds. */
+    const frag_row *bounded = rows;
+    while (bounded + 1 < rows + count && bounded->packing == NULL)
+        bounded++;
+    frag_result_table_bounds(&table, bounded, 0);
     frag_result_table_head(format, stream, &rows[0],
                            frag_bytes_text(rows[0].device->capacity_bytes, capacity));
     frag_text_table_print(&table, format == FRAG_RESULT_MARKDOWN, stream);

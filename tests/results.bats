@@ -218,3 +218,11 @@ ADDS_UP='{
     run ./fraglab min-capacity $small --policy pytorch --format jsonl
     [[ "$output" == *'"bounds":{"peak_requested_bytes":419954688,"packing_bytes":null,"packing_proved":null}'* ]]
 }
+
+@test "a table of stored rows has the packing when any of them tells it" {
+    small=traces/samples/pr193400.pickle.zst
+    { ./fraglab run $small --policy tlsf --format jsonl
+      ./fraglab run $small --policy best-fit --bounds --format jsonl; } >"$BATS_TEST_TMPDIR/rows"
+    ./fraglab report "$BATS_TEST_TMPDIR/rows" --format table >"$BATS_TEST_TMPDIR/stored"
+    ./fraglab run $small --policy tlsf,best-fit --bounds | cmp - "$BATS_TEST_TMPDIR/stored"
+}

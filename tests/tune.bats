@@ -110,6 +110,25 @@ END
     grep -q '^gpt-varlen.pickle.zst ' "$out/table"
 }
 
+@test "tables say how far settings are above the bounds" {
+    run ./fraglab tune $S/prefetch-streams.pickle.zst --bounds --runs 12
+    [ "$status" -eq 0 ]
+    grep -Eq '^trace .* peak requested   tuned over it   offline packing   tuned over it$' <<<"$output"
+    grep -Eq '^prefetch-streams.pickle.zst .* 5.11 GiB +\+[0-9.]+% +5.16 GiB +\+[0-9.]+%$' <<<"$output"
+    grep -Eq '^options   over bound   over packing   device calls   setting$' <<<"$output"
+    grep -Eq '^0 +\+70.9% +\+69.3% +101   \(default\)$' <<<"$output"
+    grep -Fq "to draw it: fraglab plot front $S/prefetch-streams.pickle.zst --bounds -p " <<<"$output"
+    packing=$(./fraglab run $S/prefetch-streams.pickle.zst --policy direct --bounds --format jsonl | value packing_bytes)
+    ./fraglab tune $S/prefetch-streams.pickle.zst --bounds --runs 2 --format jsonl >"$out/row"
+    [ "$(value packing_bytes <"$out/row")" = "$packing" ]
+    over=$(sed 's/.*"front":\[{[^}]*"over_packing":\([0-9.]*\),.*/\1/' "$out/row")
+    reserved=$(sed 's/.*"default":{[^}]*"bytes":\([0-9]*\)}.*/\1/' "$out/row")
+    [ "$over" = "$(awk -v a="$reserved" -v b="$packing" 'BEGIN { printf "%.12g", a / b }')" ]
+    # Bounds decide nothing.
+    ./fraglab tune $S/prefetch-streams.pickle.zst --runs 2 --format jsonl >"$out/without"
+    sed -E 's/"(packing_bytes|packing_proved|over_packing)":[0-9a-z.]+/"\1":null/g' "$out/row" | cmp - "$out/without"
+}
+
 @test "the least capacity can be what is searched for" {
     ./fraglab tune $S/pr193400.pickle.zst --for min-capacity --runs 12 --format jsonl >"$out/row"
     capacity=$(./fraglab min-capacity $S/pr193400.pickle.zst --policy pytorch --format jsonl | value capacity_bytes)

@@ -7,7 +7,7 @@
 
 #include "sim/base/text.h"
 
-#define FRAG_TEXT_TABLE_COLUMNS_MAX 8
+#define FRAG_TEXT_TABLE_COLUMNS_MAX 10
 
 /* Starts as {.columns = N, .is_last_text = ...}. */
 typedef struct frag_text_table {

@@ -35,6 +35,7 @@ static const frag_command_option options[] = {
      .argument = "FORMAT",
      .choices = "table|jsonl",
      .help = "for a person, or one JSON object for each policy (default: table)"},
+    FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,
     {.name = NULL},
@@ -54,6 +55,8 @@ typedef struct tuning {
     frag_tune_subject *subjects; /* those that are searched on come first */
     size_t subject_count;
     size_t searched_count;
+    bool has_bounds;
+    frag_error *bound_errors; /* of each subject */
     frag_progress *progress;
     /* of the policy being tuned */
     frag_tune_space space;
@@ -156,9 +159,8 @@ static void run_one(void *context, uint64_t index)
 
 /* The peak of the requests is a bound for every setting, so that a large trace does not drown the
  * others. */
-static double relative_size(const frag_tune_subject *subject, uint64_t bytes)
+static double relative_size(uint64_t bytes, uint64_t bound)
 {
-    uint64_t bound = subject->trace->stats.peak_requested_bytes;
     return bound == 0 ? 0 : (double)bytes / (double)bound;
 }
 
@@ -178,11 +180,14 @@ static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
             score->unreached +=
                 1 - (double)outcomes[i].oom_event / (double)(trace->event_count + 1);
         } else {
-            score->size += relative_size(&state->subjects[i], outcomes[i].bytes);
+            score->size += relative_size(outcomes[i].bytes, trace->stats.peak_requested_bytes);
+            score->over_packing +=
+                relative_size(outcomes[i].bytes, state->subjects[i].packing.bytes);
             served++;
         }
     }
     score->size = served > 0 ? score->size / served : 0;
+    score->over_packing = served > 0 ? score->over_packing / served : 0;
 }
 
 /* Jobs are started in order, so what the time was enough for comes first. */
@@ -278,6 +283,7 @@ static bool tune_policy(tuning *state, const frag_arguments *arguments,
                             .capacity_bytes = state->device.capacity_bytes,
                             .seed = state->seed,
                             .has_latency = state->device.latency != NULL,
+                            .has_bounds = state->has_bounds,
                             .is_timed = state->is_timed,
                             .space = &state->space,
                             .found = &found,
@@ -333,6 +339,32 @@ static bool load_traces(tuning *state, const frag_arguments *arguments, frag_err
            frag_fail(error, FRAG_E_INPUT, "the recordings hold no trace to search on");
 }
 
+static void bound_one(void *context, uint64_t index)
+{
+    tuning *state = context;
+    frag_tune_subject *subject = &state->subjects[index];
+    if (!frag_is_interrupted())
+        (void)frag_bounds_find(subject->recording, subject->trace, &subject->packing,
+                               &state->bound_errors[index]);
+}
+
+/* Before the search, whose scores are told over them too. */
+static bool find_bounds(tuning *state, frag_error *error)
+{
+    if (!state->has_bounds)
+        return true;
+    state->bound_errors = frag_alloc(state->subject_count, sizeof *state->bound_errors);
+    frag_for_each((uint32_t)state->threads, state->subject_count, bound_one, state);
+    bool ok = true;
+    for (size_t i = 0; ok && i < state->subject_count; i++)
+        if (state->bound_errors[i].code != FRAG_E_NONE) {
+            *error = state->bound_errors[i];
+            ok = frag_error_in(error, state->subjects[i].recording->name);
+        }
+    free(state->bound_errors);
+    return ok;
+}
+
 static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_error *error)
 {
     state->goal = frag_arguments_is(arguments, "for", "min-capacity") ? FRAG_TUNE_MIN_CAPACITY
@@ -361,11 +393,14 @@ static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_
 
 static int tune_command(const frag_arguments *arguments)
 {
-    tuning state = {.runs = 400, .threads = frag_core_count()};
+    tuning state = {.runs = 400,
+                    .threads = frag_core_count(),
+                    .has_bounds = frag_arguments_has(arguments, "bounds")};
     frag_error error = {0};
     frag_output *output = NULL;
     bool ok = read_arguments(&state, arguments, &error) && load_traces(&state, arguments, &error) &&
-              (output = frag_inputs_output(arguments, &error)) != NULL;
+              (output = frag_inputs_output(arguments, &error)) != NULL &&
+              find_bounds(&state, &error);
     if (ok) {
         bool is_json = frag_arguments_is(arguments, "format", "jsonl");
         FILE *stream = frag_output_stream(output);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "sim/cli/bounds.h"
 #include "sim/cli/command.h"
 #include "sim/cli/tune_space.h"
 #include "sim/run.h"
@@ -37,7 +38,8 @@ typedef enum frag_tune_role {
 typedef struct frag_tune_subject {
     const frag_recording *recording; /* borrowed, like trace */
     const frag_trace *trace;
-    bool is_held_out; /* the search did not see it */
+    bool is_held_out;         /* the search did not see it */
+    frag_row_packing packing; /* with --bounds */
     frag_tune_outcome outcomes[FRAG_TUNE_ROLE_COUNT];
 } frag_tune_subject;
 
@@ -47,6 +49,7 @@ typedef struct frag_tuned {
     uint64_t capacity_bytes;
     uint64_t seed;
     bool has_latency; /* time is modelled */
+    bool has_bounds;  /* the packings of the traces are known */
     bool is_timed;    /* --seconds ended the search: another machine can find another setting */
     const frag_tune_space *space;
     const frag_tune_found *found;

@@ -74,6 +74,8 @@ void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *con
             frag_text_add(command, " --%s ", repeated[i]);
             frag_text_add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
         }
+    if (tuned->has_bounds)
+        frag_text_add(command, " --bounds");
     /* The ends of the front and some between; and the default, which the gain is over. */
     size_t drawn = count < DRAWN_MAX ? count : DRAWN_MAX;
     bool has_default = false;

@@ -7,52 +7,15 @@
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
+#include "sim/base/text_table.h"
 #include "sim/version.h"
 
-#define COLUMNS_MAX 7
-
-/* ---- tables: the first column to the left, the others to the right, the last to the left where it
- * is text */
-
-typedef struct grid {
-    char **cells;
-    size_t count;
-    size_t capacity;
-    size_t columns;
-    bool is_last_text;
-} grid;
-
-static void add_cell(grid *table, const char *text)
-{
-    table->cells =
-        frag_grow(table->cells, &table->capacity, table->count + 1, sizeof *table->cells);
-    table->cells[table->count++] = frag_copy_text(text);
-}
-
-static void print_grid(FILE *stream, grid *table)
-{
-    size_t widths[COLUMNS_MAX] = {0};
-    for (size_t i = 0; i < table->count; i++) {
-        size_t width = strlen(table->cells[i]);
-        if (width > widths[i % table->columns])
-            widths[i % table->columns] = width;
-    }
-    for (size_t i = 0; i < table->count; i++) {
-        size_t column = i % table->columns;
-        bool is_last = column + 1 == table->columns;
-        if (is_last && table->is_last_text)
-            fprintf(stream, "   %s\n", table->cells[i]);
-        else if (column == 0)
-            fprintf(stream, "%-*s", (int)widths[0], table->cells[i]);
-        else
-            fprintf(stream, "   %*s%s", (int)widths[column], table->cells[i], is_last ? "\n" : "");
-    }
-    for (size_t i = 0; i < table->count; i++)
-        free(table->cells[i]);
-    free(table->cells);
-}
-
 /* ---- cells */
+
+static void add_cell(frag_text_table *table, const char *text)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", text);
+}
 
 static const char *change_text(double before, double after, char text[FRAG_BYTES_TEXT_MAX])
 {
@@ -96,8 +59,8 @@ static void subject_name(const frag_tune_subject *subject, frag_text *name)
 
 /* ---- the table of traces */
 
-static void add_compared(grid *table, const frag_tuned *tuned, const frag_tune_subject *subject,
-                         frag_tune_role role)
+static void add_compared(frag_text_table *table, const frag_tuned *tuned,
+                         const frag_tune_subject *subject, frag_tune_role role)
 {
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
@@ -108,10 +71,21 @@ static void add_compared(grid *table, const frag_tuned *tuned, const frag_tune_s
                         : "-");
 }
 
+/* How far the tuned setting is above what no setting, or none that does not know the future, can go
+ * under. */
+static void add_bound(frag_text_table *table, const frag_tune_subject *subject, uint64_t bytes)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
+    add_cell(table, frag_bytes_text(bytes, text));
+    add_cell(table, has_bytes(best) ? change_text((double)bytes, (double)best->bytes, text) : "-");
+}
+
 static void print_traces(FILE *stream, const frag_tuned *tuned)
 {
     bool has_advised = tuned->space->has_advised;
-    grid table = {.columns = has_advised ? 7 : 5};
+    frag_text_table table = {.columns =
+                                 5 + (has_advised ? 2u : 0u) + (tuned->has_bounds ? 3u : 0u)};
     frag_text name = {0};
     char text[FRAG_BYTES_TEXT_MAX];
     add_cell(&table, "trace");
@@ -123,6 +97,11 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         add_cell(&table, "change");
     }
     add_cell(&table, "peak requested");
+    if (tuned->has_bounds) {
+        add_cell(&table, "tuned over it");
+        add_cell(&table, "offline packing");
+        add_cell(&table, "tuned over it");
+    }
     for (size_t i = 0; i < tuned->subject_count; i++) {
         const frag_tune_subject *subject = &tuned->subjects[i];
         subject_name(subject, &name);
@@ -131,10 +110,15 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         add_compared(&table, tuned, subject, FRAG_TUNE_BEST);
         if (has_advised)
             add_compared(&table, tuned, subject, FRAG_TUNE_ADVISED);
-        add_cell(&table, frag_bytes_text(subject->trace->stats.peak_requested_bytes, text));
+        if (tuned->has_bounds) {
+            add_bound(&table, subject, subject->trace->stats.peak_requested_bytes);
+            add_bound(&table, subject, subject->packing.bytes);
+        } else {
+            add_cell(&table, frag_bytes_text(subject->trace->stats.peak_requested_bytes, text));
+        }
     }
     frag_text_destroy(&name);
-    print_grid(stream, &table);
+    frag_text_table_print(&table, false, stream);
 }
 
 /* ---- what each further option gains */
@@ -167,11 +151,14 @@ static void setting_with_fraction(const frag_tuned *tuned, const frag_tune_point
 static void print_front(FILE *stream, const frag_tuned *tuned)
 {
     bool has_calls = tuned->goal == FRAG_TUNE_PEAK;
-    grid table = {.columns = has_calls ? 4 : 3, .is_last_text = true};
+    frag_text_table table = {.columns = 3 + (has_calls ? 1u : 0u) + (tuned->has_bounds ? 1u : 0u),
+                             .is_last_text = true};
     frag_text setting = {0};
     char text[FRAG_BYTES_TEXT_MAX];
     add_cell(&table, "options");
     add_cell(&table, "over bound");
+    if (tuned->has_bounds)
+        add_cell(&table, "over packing");
     if (has_calls)
         add_cell(&table, "device calls");
     add_cell(&table, "setting");
@@ -186,13 +173,17 @@ static void print_front(FILE *stream, const frag_tuned *tuned)
         else
             change_text(1, point->score.size, text);
         add_cell(&table, text);
+        if (tuned->has_bounds)
+            add_cell(&table, point->score.failed > 0
+                                 ? "-"
+                                 : change_text(1, point->score.over_packing, text));
         if (has_calls)
             add_cell(&table, frag_count_text(point->score.calls, text));
         setting_with_fraction(tuned, point, &setting);
         add_cell(&table, setting.bytes);
     }
     frag_text_destroy(&setting);
-    print_grid(stream, &table);
+    frag_text_table_print(&table, false, stream);
 }
 
 /* ---- memory against its cost */
@@ -211,7 +202,7 @@ static void print_costs(FILE *stream, const frag_tuned *tuned)
 {
     const frag_tune_point **points;
     size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
-    grid table = {.columns = 3, .is_last_text = true};
+    frag_text_table table = {.columns = tuned->has_bounds ? 4 : 3, .is_last_text = true};
     frag_text text = {0};
     char cell[FRAG_BYTES_TEXT_MAX];
     if (count > 1) {
@@ -219,15 +210,19 @@ static void print_costs(FILE *stream, const frag_tuned *tuned)
                 "\nless memory costs more %s: nothing that was tried is better in both than\n\n",
                 tuned->has_latency ? "time" : "device calls");
         add_cell(&table, "over bound");
+        if (tuned->has_bounds)
+            add_cell(&table, "over packing");
         add_cell(&table, tuned->has_latency ? "modelled time" : "device calls");
         add_cell(&table, "setting");
         for (size_t i = 0; i < count; i++) {
             add_cell(&table, change_text(1, points[i]->score.size, cell));
+            if (tuned->has_bounds)
+                add_cell(&table, change_text(1, points[i]->score.over_packing, cell));
             add_cell(&table, cost_text(tuned, points[i], cell));
             setting_with_fraction(tuned, points[i], &text);
             add_cell(&table, text.bytes);
         }
-        print_grid(stream, &table);
+        frag_text_table_print(&table, false, stream);
         frag_tune_front_command(tuned, points, count, &text);
         fprintf(stream, "\nto draw it: %s\n", text.bytes);
     }
@@ -380,6 +375,13 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
         frag_json_number(item, "device", subject->trace->device);
         frag_json_flag(item, "is_held_out", subject->is_held_out);
         frag_json_number(item, "peak_requested_bytes", subject->trace->stats.peak_requested_bytes);
+        if (tuned->has_bounds) {
+            frag_json_number(item, "packing_bytes", subject->packing.bytes);
+            frag_json_flag(item, "packing_proved", subject->packing.is_proved);
+        } else {
+            frag_json_null(item, "packing_bytes");
+            frag_json_null(item, "packing_proved");
+        }
         add_outcome(item, "default", &subject->outcomes[FRAG_TUNE_DEFAULT]);
         add_outcome(item, "tuned", &subject->outcomes[FRAG_TUNE_BEST]);
         if (tuned->space->has_advised)
@@ -388,6 +390,14 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
             frag_json_null(item, "advised");
         frag_json_append(json, "traces", item);
     }
+}
+
+static void add_over_packing(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
+{
+    if (tuned->has_bounds)
+        frag_json_ratio(json, "over_packing", point->score.over_packing);
+    else
+        frag_json_null(json, "over_packing");
 }
 
 static void add_front(frag_json *json, const frag_tuned *tuned)
@@ -403,6 +413,7 @@ static void add_front(frag_json *json, const frag_tuned *tuned)
         add_point(item, tuned, point);
         frag_json_number(item, "failed_traces", point->score.failed);
         frag_json_ratio(item, "over_bound", point->score.size);
+        add_over_packing(item, tuned, point);
         if (is_comparable)
             frag_json_ratio(item, "over_default", point->score.size / before->size);
         else
@@ -422,6 +433,7 @@ static void add_costs(frag_json *json, const frag_tuned *tuned)
         frag_json *item = frag_json_create();
         add_point(item, tuned, points[i]);
         frag_json_ratio(item, "over_bound", points[i]->score.size);
+        add_over_packing(item, tuned, points[i]);
         frag_json_number(item, "device_calls", points[i]->score.calls);
         if (tuned->has_latency)
             frag_json_number(item, "modelled_time_ns", (uint64_t)(points[i]->score.time_ns + 0.5));

@@ -16,13 +16,14 @@
 
 /* How good a point is; the first member that differs decides, and less is better in each. */
 typedef struct frag_tune_score {
-    bool is_refused;  /* no setting at all */
-    uint32_t failed;  /* traces that ran out of memory */
-    double unreached; /* of those, the shares of events left, added up */
-    double size;      /* bytes over the peak requested, mean of the traces that did not */
-    uint64_t calls;   /* of the device; after the number of axes that differ from the default */
-    double time_ns;   /* of these calls, where it is modelled; decides nothing */
-    bool is_given_up; /* of size only a bound is known: it is over what was of use */
+    bool is_refused;     /* no setting at all */
+    uint32_t failed;     /* traces that ran out of memory */
+    double unreached;    /* of those, the shares of events left, added up */
+    double size;         /* bytes over the peak requested, mean of the traces that did not */
+    uint64_t calls;      /* of the device; after the number of axes that differ from the default */
+    double time_ns;      /* of these calls, where it is modelled; decides nothing */
+    double over_packing; /* bytes over the packing, mean as of size; decides nothing */
+    bool is_given_up;    /* of size only a bound is known: it is over what was of use */
 } frag_tune_score;
 
 typedef struct frag_tune_point {
