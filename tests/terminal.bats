@@ -38,6 +38,35 @@ on_terminal() {
     [[ "$output" != *"next:"* ]]
 }
 
+# binary_refused WORDS COMMAND...: on a terminal the command says so, and nothing else; into a pipe it writes.
+binary_refused() {
+    on_terminal "TERM=dumb ./fraglab $2"
+    echo "$output"
+    [ "$status" -eq 2 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "${lines[0]}" == "fraglab: $1"* ]]
+    bytes=$(eval "./fraglab $2" 2>/dev/null | head -c 100000 | wc -c)
+    [ "$bytes" -gt 100 ]
+}
+
+@test "what is no text is not written to a terminal" {
+    trace=docs/scenarios/live-tensors.trace
+    binary_refused "a terminal cannot show a .fgt file; redirect stdout, name a file, or add --to text" "trace convert $trace -"
+    binary_refused "a terminal cannot show a .fgt file; " "trace convert $trace -f -o /dev/stdout"
+    binary_refused "a terminal cannot show a .fgt file; " "trace cut $trace --events 0.. -o -"
+    binary_refused "a terminal cannot show a png; redirect stdout, name a file with -o, or leave --format out" "plot timeline $trace --format png"
+    binary_refused "a terminal cannot show a pdf; " "plot timeline $trace --format pdf -o -"
+    binary_refused "--snapshot: a terminal cannot show a snapshot; name a file" "run $trace --policy pytorch -o /dev/null --snapshot -"
+    # The terminal by another name; what is text is written.
+    on_terminal "./fraglab trace convert $trace /dev/tty"
+    [ "$status" -eq 2 ]
+    on_terminal "./fraglab trace convert --to text $trace -"
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "# fraglab trace 1"* ]]
+    on_terminal "./fraglab plot timeline $trace --format svg"
+    [ "$status" -eq 0 ]
+}
+
 @test "no progress with -q, on a dumb terminal, or into a pipe" {
     on_terminal "TERM=xterm ./fraglab run $BIG $BIG --policy all -q"
     [[ "$output" != *$'\x1b'* ]]

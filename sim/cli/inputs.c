@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "allocators/pytorch_settings.h"
 #include "sim/base/bytes.h"
@@ -265,6 +266,13 @@ frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *err
         return NULL;
     return frag_output_open(path != NULL ? path : "-", frag_arguments_has(arguments, "force"),
                             error);
+}
+
+bool frag_inputs_spare_terminal(frag_output *output, const char *what, const char *otherwise,
+                                frag_error *error)
+{
+    return isatty(fileno(frag_output_stream(output))) != 1 ||
+           frag_fail(error, FRAG_E_USAGE, "a terminal cannot show %s; %s", what, otherwise);
 }
 
 uint64_t frag_clock_ns(void)

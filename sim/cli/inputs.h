@@ -110,6 +110,11 @@ bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_e
 /* Opens -o (default stdout), honouring -f. An input is never overwritten. */
 struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error);
 
+/* false: the output is a terminal, which bytes that are no text would garble. what: "a .fgt file";
+ * otherwise: what to do instead. */
+bool frag_inputs_spare_terminal(struct frag_output *output, const char *what, const char *otherwise,
+                                frag_error *error);
+
 /* Monotonic nanoseconds. */
 uint64_t frag_clock_ns(void);
 

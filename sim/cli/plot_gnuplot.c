@@ -160,8 +160,13 @@ static bool open_outputs(frag_plot *plot, frag_error *error)
     bool may_overwrite = frag_arguments_has(plot->arguments, "force");
     const char *kept = frag_arguments_value(plot->arguments, "data");
     const char *script = frag_arguments_value(plot->arguments, "script");
+    bool is_text = plot->format != FRAG_PLOT_PNG && plot->format != FRAG_PLOT_PDF;
     return (!plot->has_figure ||
-            (plot->output = frag_inputs_output(plot->arguments, error)) != NULL) &&
+            ((plot->output = frag_inputs_output(plot->arguments, error)) != NULL &&
+             (is_text ||
+              frag_inputs_spare_terminal(
+                  plot->output, plot->format == FRAG_PLOT_PNG ? "a png" : "a pdf",
+                  "redirect stdout, name a file with -o, or leave --format out", error)))) &&
            (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL) &&
            (script == NULL ||
             (plot->script = frag_output_open(script, may_overwrite, error)) != NULL);

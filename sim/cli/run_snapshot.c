@@ -70,6 +70,10 @@ bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_l
     frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), error);
     if (output == NULL)
         return false;
+    if (!frag_inputs_spare_terminal(output, "a snapshot", "name a file", error)) {
+        frag_output_abandon(output);
+        return frag_error_in(error, "--snapshot");
+    }
     *snapshot = frag_alloc(1, sizeof **snapshot);
     (*snapshot)->point = point;
     (*snapshot)->output = output;

@@ -115,7 +115,8 @@ static int run_cut(const frag_arguments *arguments)
     frag_output *output = frag_inputs_output(arguments, &error);
     if (output == NULL)
         return frag_report(&error);
-    bool ok = frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
+    bool ok = frag_trace_tools_check(arguments, output, &error) &&
+              frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
                                     &findings, &error) &&
               cut(arguments, &recording, &output, &error);
     frag_output_abandon(output);

@@ -68,6 +68,14 @@ static bool write_problem(const frag_recording *recording, FILE *stream, frag_er
     return ok;
 }
 
+bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output, frag_error *error)
+{
+    return frag_arguments_is(arguments, "to", "text") ||
+           frag_arguments_is(arguments, "to", "minimalloc") ||
+           frag_inputs_spare_terminal(output, "a .fgt file",
+                                      "redirect stdout, name a file, or add --to text", error);
+}
+
 bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
                             frag_output *output, frag_error *error)
 {
@@ -107,7 +115,8 @@ static int run_convert(const frag_arguments *arguments)
         output = frag_output_open(path, frag_arguments_has(arguments, "force"), &error);
     if (output == NULL)
         return frag_report(&error);
-    if (!frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
+    if (!frag_trace_tools_check(arguments, output, &error) ||
+        !frag_trace_tools_load(arguments, frag_arguments_operand(arguments, 0), &recording,
                                &findings, &error)) {
         frag_output_abandon(output);
         return frag_report(&error);

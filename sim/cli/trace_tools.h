@@ -25,6 +25,10 @@ extern const frag_command frag_command_trace_cut;
 bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
                            frag_recording *recording, frag_findings *findings, frag_error *error);
 
+/* false: the output is a terminal and the format of --to is no text. */
+bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output,
+                            frag_error *error);
+
 /* Writes to an opened output in the format of --to and puts it in place; the output is used up. */
 bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
                             frag_output *output, frag_error *error);
