@@ -115,12 +115,15 @@ static const frag_policy_rules rules[] = {
      .grows = ONE_RANGE,
      .streams = IGNORED},
     {.policy = "tlsf-vma",
-     .rounding = TO_ALIGN ", 64",
-     .takes = "the newest hole of the first list whose holes all are large enough, then one of "
-              "the list of the request's own size that is; 2^sli lists to a doubling",
+     .rounding = TO_ALIGN "; with round=false only offsets are, and what is left out before one "
+                          "is a hole",
+     .takes = "the newest hole of the first list above the request's own, where all are large "
+              "enough; else the end of memory; else one of its own list, even if that fits "
+              "exactly. min_memory: own list, end, lists above; min_offset: the lowest. Lists "
+              "are 8 bytes apart up to 256, then 32 to a doubling",
      .cuts = LOW_END,
-     .joins = NEIGHBOURS,
-     .grows = ONE_RANGE,
+     .joins = "with free neighbours, at once; what touches the end of memory is in no list",
+     .grows = "with size, one device malloc at the start, and no more. Without, " ONE_RANGE,
      .streams = IGNORED},
     {.policy = "half-fit",
      .rounding = TO_ALIGN,
@@ -220,6 +223,20 @@ static const frag_policy_rules rules[] = {
      .joins = OF_ITS_SEGMENT,
      .grows = "chunks of the request, at least chunk_size; idle ones go back on empty_cache, when "
               "the device refuses, and with free_idle_chunk at once",
+     .streams = IGNORED},
+    {.policy = "vma",
+     .rounding = TO_ALIGN ", as the driver does for buffers",
+     .takes = "in the first memory block that has room, as tlsf-vma does, with lists 64 bytes "
+              "apart up to 256. Blocks come in the order of their free bytes, the fewest first, "
+              "with min_time the most; but each call swaps only the first pair that is out of "
+              "order",
+     .cuts = LOW_END,
+     .joins = OF_ITS_SEGMENT,
+     .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones of "
+              "an eighth, a quarter, a half of it, if that is twice the request. Above half of "
+              "it a device malloc of the request alone, and also when a block is refused or would "
+              "use more than 80 % of the heap. Of empty blocks one is kept, the one that a "
+              "free made last goes back, and none while more than that share is used",
      .streams = IGNORED},
     {.policy = "mxnet-naive",
      .rounding = "not at all, but to at least page_size",

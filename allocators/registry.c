@@ -32,6 +32,7 @@ extern const frag_policy_ops frag_policy_rmm_fixed_size;
 extern const frag_policy_ops frag_policy_rmm_arena;
 extern const frag_policy_ops frag_policy_cupy;
 extern const frag_policy_ops frag_policy_paddle;
+extern const frag_policy_ops frag_policy_vma;
 extern const frag_policy_ops frag_policy_mxnet_naive;
 extern const frag_policy_ops frag_policy_mxnet_round;
 extern const frag_policy_ops frag_policy_cuda_async;
@@ -39,16 +40,37 @@ extern const frag_policy_ops frag_policy_gmlake;
 extern const frag_policy_ops frag_policy_frugal;
 
 const frag_policy_ops *const frag_policy_table[] = {
-    &frag_policy_pytorch,        &frag_policy_best_fit,    &frag_policy_first_fit,
-    &frag_policy_next_fit,       &frag_policy_worst_fit,   &frag_policy_size_class,
-    &frag_policy_slab,           &frag_policy_buddy,       &frag_policy_tlsf,
-    &frag_policy_tlsf_conte,     &frag_policy_tlsf_vma,    &frag_policy_half_fit,
-    &frag_policy_direct,         &frag_policy_composed,    &frag_policy_tf_bfc,
-    &frag_policy_ort_arena,      &frag_policy_rmm_pool,    &frag_policy_rmm_binning,
-    &frag_policy_rmm_fixed_size, &frag_policy_rmm_arena,   &frag_policy_cupy,
-    &frag_policy_paddle,         &frag_policy_mxnet_naive, &frag_policy_mxnet_round,
-    &frag_policy_cuda_async,     &frag_policy_gmlake,      &frag_policy_frugal,
-    &frag_policy_offline,        &frag_policy_planned,     NULL,
+    &frag_policy_pytorch,
+    &frag_policy_best_fit,
+    &frag_policy_first_fit,
+    &frag_policy_next_fit,
+    &frag_policy_worst_fit,
+    &frag_policy_size_class,
+    &frag_policy_slab,
+    &frag_policy_buddy,
+    &frag_policy_tlsf,
+    &frag_policy_tlsf_conte,
+    &frag_policy_tlsf_vma,
+    &frag_policy_half_fit,
+    &frag_policy_direct,
+    &frag_policy_composed,
+    &frag_policy_tf_bfc,
+    &frag_policy_ort_arena,
+    &frag_policy_rmm_pool,
+    &frag_policy_rmm_binning,
+    &frag_policy_rmm_fixed_size,
+    &frag_policy_rmm_arena,
+    &frag_policy_cupy,
+    &frag_policy_paddle,
+    &frag_policy_vma,
+    &frag_policy_mxnet_naive,
+    &frag_policy_mxnet_round,
+    &frag_policy_cuda_async,
+    &frag_policy_gmlake,
+    &frag_policy_frugal,
+    &frag_policy_offline,
+    &frag_policy_planned,
+    NULL,
 };
 
 const frag_policy_ops *frag_policy_find(const char *name)

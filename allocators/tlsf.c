@@ -31,19 +31,17 @@ enum { SLI_MAX = 6, CLASSES_MAX = 64 << SLI_MAX, WORDS = CLASSES_MAX / 64 };
         .help = "second-level index: each power of two has 2^sli lists"                            \
     }
 
-#define SEARCH_OPTION(text)                                                                        \
+#define SEARCH_OPTION                                                                              \
     {                                                                                              \
-        .key = "search_own", .type = FRAG_OPTION_FLAG, .default_text = (text),                     \
+        .key = "search_own", .type = FRAG_OPTION_FLAG, .default_text = "false",                    \
         .help = "before the range grows, the list that holes of the request's own size are in is " \
                 "searched for one that fits"                                                       \
     }
 
 static const frag_option tlsf_options[] = {
-    ALIGN_OPTION("512"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("false"), {.key = NULL}};
+    ALIGN_OPTION("512"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION, {.key = NULL}};
 static const frag_option conte_options[] = {
-    ALIGN_OPTION("8"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("false"), {.key = NULL}};
-static const frag_option vma_options[] = {
-    ALIGN_OPTION("64"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION("true"), {.key = NULL}};
+    ALIGN_OPTION("8"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION, {.key = NULL}};
 static const frag_option half_fit_options[] = {ALIGN_OPTION("512"), GROW_OPTION, {.key = NULL}};
 
 /* Classes of sizes are numbered through, 2^sli to each power of two; where that is finer than the
@@ -313,17 +311,6 @@ const frag_policy_ops frag_policy_tlsf_conte = {
     .source = "M. Conte, github.com/mattconte/tlsf, tlsf.c 3.1",
     .bound = "as that of tlsf",
     .options = conte_options,
-    .create = tlsf_create,
-    TLSF_OPS,
-};
-
-const frag_policy_ops frag_policy_tlsf_vma = {
-    .name = "tlsf-vma",
-    .summary = "TLSF with the lists of the Vulkan Memory Allocator, which searches one list before "
-               "memory grows; in one range, not in its blocks",
-    .source = "GPUOpen Vulkan Memory Allocator 3, VmaBlockMetadata_TLSF",
-    .bound = "as that of tlsf",
-    .options = vma_options,
     .create = tlsf_create,
     TLSF_OPS,
 };

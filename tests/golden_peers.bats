@@ -25,7 +25,7 @@ LOG
 @test "every log of the real libraries is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
-    [ "$(ls $D/*.zst | wc -l)" -ge 56 ]
+    [ "$(ls $D/*.zst | wc -l)" -ge 73 ]
     [[ "${lines[0]}" =~ ^"identical: "[0-9,]+" requests, "[0-9,]+" device events, "[0-9,]+" OOM in $(ls $D/*.zst | wc -l) logs"$ ]]
     [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
 }
@@ -120,8 +120,34 @@ LOG
     [[ "$output" == *"must be multiples of 256"* ]]
 }
 
+@test "another strategy, size or budget of the Vulkan Memory Allocator is seen" {
+    differs() { # log, options in place of those of the log
+        policy=$(./fraglab trace info $D/$1.jsonl.zst | sed -n 's/.*golden.policy = //p')
+        run ./fraglab verify --against golden --policy "$policy,$2" $D/$1.jsonl.zst
+        [ "$status" -eq 1 ]
+    }
+    for other in default min_time min_offset; do
+        differs vma-buffers-power-min-memory strategy=$other
+        differs vma-virtual-bound-min-memory strategy=$other
+    done
+    differs vma-buffers-power-min-time strategy=default
+    differs vma-virtual-power-min-time strategy=default
+    differs vma-virtual-aligned align=2MiB
+    differs vma-virtual-train align=128
+    differs vma-virtual-power-min-time round=true
+    differs vma-buffers-budget memory_budget=false
+    differs vma-buffers-limit heap_size_limit=unlimited
+    differs vma-buffers-count max_memory_allocation_count=25
+    differs vma-buffers-pool max_block_count=7
+    differs vma-buffers-pool min_block_count=2
+    differs vma-buffers-oom heap_size=3GB
+    differs vma-buffers-small-heap heap_size=1GB
+    differs vma-buffers-train preferred_block_size=255MiB
+    differs vma-buffers-train align=512
+}
+
 @test "such a log is a recording like others" {
-    for log in rmm-pool-streams4 cupy-limit paddle-trim rmm-arena-oom; do
+    for log in rmm-pool-streams4 cupy-limit paddle-trim rmm-arena-oom vma-buffers-oom; do
         ./fraglab trace check $D/$log.jsonl.zst
         ./fraglab trace convert $D/$log.jsonl.zst "$out/a.fgt" -f
         ./fraglab trace convert "$out/a.fgt" "$out/a.txt" --to text -f
@@ -146,7 +172,7 @@ LOG
 }
 
 @test "a policy's page says what it is checked against, and from which version" {
-    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth; do
+    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth vma tlsf-vma; do
         run ./fraglab policies "$policy"
         [[ "$output" =~ source\ \ [A-Za-z\ ]+[0-9]+\.[0-9]+ ]]
         [[ "$output" == *$'\n'"checked against the library's own logs, request by request"* ]]

@@ -39,6 +39,18 @@ static const variant variants[] = {
     {"tlsf:align=1,grow=1", 1, 1},
     {"tlsf:sli=0,search_own=true", 512, 0},
     {"half-fit:align=1,grow=1", 1, 1},
+    {"tlsf-vma:align=1,grow=1", 1, 1},
+    {"tlsf-vma:align=4KiB,round=false,strategy=min_memory", 4096, 0},
+    {"tlsf-vma:align=256,round=false,strategy=min_time", 256, 0},
+    {"tlsf-vma:size=150MiB,strategy=min_time", 64, 0},
+    {"tlsf-vma:strategy=min_offset,grow=64MiB", 64, 0},
+    {"vma:strategy=min_memory,heap_size=500MiB", 256, 0},
+    {"vma:strategy=min_time,preferred_block_size=10MB,align=16", 16, 0},
+    {"vma:strategy=min_offset,memory_budget=true", 256, 0},
+    {"vma:dedicated=always", 256, 0},
+    {"vma:dedicated=preferred,max_memory_allocation_count=30", 256, 0},
+    {"vma:heap_size_limit=300MiB,align=1", 1, 1},
+    {"vma:pool_block_size=30MiB,min_block_count=2,max_block_count=5", 256, 0},
     {"buddy:min_block=1,grow=1", 1, 1},
     {"buddy:min_block=4MiB", 4 * FRAG_MIB, 0},
     {"buddy:grow=50MiB", 512, 0},
@@ -210,17 +222,18 @@ static void step(slow_checker *checker, random_state *random)
 }
 
 /* Libraries that give their memory back only when they end, or all but the first segment. */
-static bool keeps_memory(const frag_policy_ops *ops)
+static bool keeps_memory(const char *text)
 {
-    static const char *const names[] = {"tf-bfc",      "ort-arena",      "rmm-pool",
-                                        "rmm-binning", "rmm-fixed-size", "rmm-arena"};
+    static const char *const names[] = {"tf-bfc",        "ort-arena",      "rmm-pool",
+                                        "rmm-binning",   "rmm-fixed-size", "rmm-arena",
+                                        "tlsf-vma:size="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], ops->name) == 0)
+        if (strncmp(names[i], text, strlen(names[i])) == 0)
             return true;
     return false;
 }
 
-static void empty(slow_checker *checker, random_state *random)
+static void empty(slow_checker *checker, random_state *random, const char *text)
 {
     const frag_policy_ops *ops = checker->ops;
     for (uint32_t pool = 1; pool < POOLS && ops->pool_change != NULL; pool++) {
@@ -238,7 +251,7 @@ static void empty(slow_checker *checker, random_state *random)
     if (checker->block_count != 0 && checker->problem[0] == '\0')
         snprintf(checker->problem, sizeof checker->problem,
                  "%zu blocks wait when all streams are done", checker->block_count);
-    if (ops->empty_cache != NULL && !keeps_memory(ops) && checker->device.policy_bytes != 0 &&
+    if (ops->empty_cache != NULL && !keeps_memory(text) && checker->device.policy_bytes != 0 &&
         checker->problem[0] == '\0')
         snprintf(checker->problem, sizeof checker->problem,
                  "%llu bytes are held when nothing is live",
@@ -291,7 +304,7 @@ static void run_plan(const frag_policy_spec *spec, const variant *what, const pl
             slow_checker_audit(&checker);
     }
     slow_checker_audit(&checker);
-    empty(&checker, &random);
+    empty(&checker, &random, what->text);
     slow_checker_audit(&checker);
     if (checker.problem[0] != '\0')
         fail_msg("%s, seed %llu, step %u: %s", what->text, (unsigned long long)how->seed, at,

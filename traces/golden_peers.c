@@ -1,4 +1,5 @@
-/* Golden logs of the pools of other frameworks: RMM, TensorFlow, ONNX Runtime, CuPy, Paddle.
+/* Golden logs of the pools of other frameworks: RMM, TensorFlow, ONNX Runtime, CuPy, Paddle, and
+ * of the Vulkan Memory Allocator.
  *
  * Their head has the parameters of the pool, which become the options of the policy that models it,
  * and the rules of the device (docs/trace-format.md, "golden logs"). Streams are the script's
@@ -74,6 +75,22 @@ static const peer_library libraries[] = {
       {"small_pool_size_in_mb", "small_pool_size_in_mb"},
       {"small_pool_auto_growth_chunk_size_in_mb", "small_pool_auto_growth_chunk_size_in_mb"},
       {"large_pool_auto_growth_chunk_size_in_mb", "large_pool_auto_growth_chunk_size_in_mb"}}},
+    {"vma-virtual",
+     "tlsf-vma",
+     {{"size", "size"}, {"align", "align"}, {"round", "round"}, {"strategy", "strategy"}}},
+    {"vma",
+     "vma",
+     {{"heap_size", "heap_size"},
+      {"heap_size_limit", "heap_size_limit"},
+      {"preferred_block_size", "preferred_block_size"},
+      {"pool_block_size", "pool_block_size"},
+      {"min_block_count", "min_block_count"},
+      {"max_block_count", "max_block_count"},
+      {"strategy", "strategy"},
+      {"dedicated", "dedicated"},
+      {"align", "align"},
+      {"max_memory_allocation_count", "max_memory_allocation_count"},
+      {"memory_budget", "memory_budget"}}},
 };
 
 static const peer_library *find_library(const char *name)
@@ -284,11 +301,12 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
         return false;
     const peer_library *library = find_library(name);
     if (library == NULL)
-        return frag_fail_line(reader->error, 1, 0,
-                              "this is a log of '%.40s', for which there is no policy; expected "
-                              "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
-                              "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy or paddle-auto-growth",
-                              name);
+        return frag_fail_line(
+            reader->error, 1, 0,
+            "this is a log of '%.40s', for which there is no policy; expected "
+            "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
+            "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy, paddle-auto-growth, vma-virtual or vma",
+            name);
     if (!read_device_rules(reader) || !read_parameters(reader, library) ||
         !read_calls(reader, &log->start_calls))
         return false;

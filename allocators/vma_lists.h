@@ -1,0 +1,195 @@
+/* The free lists of the Vulkan Memory Allocator over the blocks of one segment (block_space.h).
+ *
+ * Two-level segregated fit with three rules of its own. The hole at the end of the segment is in no
+ * list: it is taken when no hole of the lists above the request's own will do. A hole of the
+ * request's own list is looked for last, even where it fits exactly. And offsets may be aligned: a
+ * hole is then taken only if it is large enough behind the aligned place, and what lies before that
+ * place becomes a hole of its own. Lists hold sizes of 64 bytes each up to 256 (of 8 where the
+ * block is virtual, which is one that the library has no memory of), then 32 to a power of two;
+ * within a list the newest comes first. Source: Vulkan Memory Allocator 3.4.0,
+ * VmaBlockMetadata_TLSF. */
+#ifndef FRAG_ALLOCATORS_VMA_LISTS_H
+#define FRAG_ALLOCATORS_VMA_LISTS_H
+
+#include "allocators/block_space.h"
+
+enum { FRAG_VMA_LIST_MAX = 1216, FRAG_VMA_WORDS = FRAG_VMA_LIST_MAX / 64 };
+
+/* In the order of the choices below. */
+typedef enum frag_vma_strategy {
+    FRAG_VMA_DEFAULT,
+    FRAG_VMA_MIN_MEMORY, /* the own list first */
+    FRAG_VMA_MIN_TIME,   /* one hole of the lists above, then the end; the rest if neither fits */
+    FRAG_VMA_MIN_OFFSET  /* the lowest hole that fits, found by a walk over all */
+} frag_vma_strategy;
+
+#define FRAG_VMA_STRATEGIES "default|min_memory|min_time|min_offset"
+
+/* Of one segment. */
+typedef struct frag_vma_lists {
+    frag_block_space *space; /* borrowed, as links */
+    frag_free_link *links;   /* of all holes by place, and the heads of these lists */
+    uint32_t first_head;     /* the place of the first list's head */
+    uint32_t header;         /* of the segment, in space */
+    uint32_t small_shift;    /* 6, or 3 */
+    uint32_t small_lists;    /* 4, or 32: how many there are for up to 256 bytes */
+    uint64_t summary;        /* bit w: words[w] is not 0 */
+    uint64_t words[FRAG_VMA_WORDS];
+} frag_vma_lists;
+
+/* What is asked of one segment. */
+typedef struct frag_vma_want {
+    uint64_t bytes;
+    uint64_t align; /* of the offset in the segment; a power of two */
+    frag_vma_strategy strategy;
+} frag_vma_want;
+
+/* How many lists a segment of so many bytes has. */
+uint32_t frag_vma_list_count(uint64_t bytes, bool is_virtual);
+
+/* Lists of the segment of a header, which has one hole or none. Zeroes the heads. */
+void frag_vma_lists_create(frag_vma_lists *lists, frag_block_space *space, frag_free_link *links,
+                           uint32_t first_head, uint32_t header, bool is_virtual);
+
+/* A search in two parts, for all that frag_vma_find does not decide at once: the lists that come
+ * before the hole at the end, and that hole; then the lists that come after it. */
+bool frag_vma_search_to_end(const frag_vma_lists *lists, const frag_vma_want *want, uint32_t *hole);
+bool frag_vma_search_after_end(const frag_vma_lists *lists, const frag_vma_want *want,
+                               uint32_t *hole);
+
+/* Audits lists and bits; adds to *listed_count the holes in lists. */
+bool frag_vma_lists_check(const frag_vma_lists *lists, uint64_t *listed_count, frag_error *error);
+
+static inline uint32_t frag_vma_list_of(const frag_vma_lists *lists, uint64_t bytes)
+{
+    if (bytes <= 256)
+        return (uint32_t)((bytes - 1) >> lists->small_shift);
+    uint32_t high = frag_bit_high(bytes);
+    return lists->small_lists + (high - 8) * 32 + ((uint32_t)(bytes >> (high - 5)) & 31);
+}
+
+/* The first list from a number on that has a hole; false: there is none. */
+static inline bool frag_vma_list_from(const frag_vma_lists *lists, uint32_t number, uint32_t *found)
+{
+    uint32_t at = number / 64;
+    uint64_t word = lists->words[at] & (~(uint64_t)0 << (number % 64));
+    if (word == 0) {
+        uint64_t above = lists->summary & (~(uint64_t)1 << at);
+        if (above == 0)
+            return false;
+        at = frag_bit_low(above);
+        word = lists->words[at];
+    }
+    *found = at * 64 + frag_bit_low(word);
+    return true;
+}
+
+static inline uint32_t frag_vma_newest_of(const frag_vma_lists *lists, uint32_t number)
+{
+    return lists->links[lists->first_head + number].next - 1;
+}
+
+/* The hole at the end of the segment, which is in no list; FRAG_BLOCK_NONE: there is none. */
+static inline uint32_t frag_vma_end_of(const frag_vma_lists *lists)
+{
+    uint32_t last = lists->space->blocks[lists->header].previous;
+    return lists->space->blocks[last].state == FRAG_BLOCK_HOLE ? last : FRAG_BLOCK_NONE;
+}
+
+/* Bytes from the start of a hole to the first aligned offset. */
+static inline uint64_t frag_vma_gap(const frag_vma_lists *lists, uint64_t address, uint64_t align)
+{
+    uint64_t offset = address - lists->space->blocks[lists->header].address;
+    return frag_align_up(offset, align) - offset;
+}
+
+static inline bool frag_vma_fits(const frag_vma_lists *lists, uint32_t hole,
+                                 const frag_vma_want *want)
+{
+    const frag_block *block = &lists->space->blocks[hole];
+    return block->bytes >= want->bytes + frag_vma_gap(lists, block->address, want->align);
+}
+
+/* The hole that is taken, if that at the end or one that comes before it in the search fits. */
+static inline bool frag_vma_find(const frag_vma_lists *lists, const frag_vma_want *want,
+                                 uint32_t *hole)
+{
+    uint32_t number = 0;
+    if (want->strategy != FRAG_VMA_MIN_OFFSET && want->strategy != FRAG_VMA_MIN_MEMORY &&
+        frag_vma_list_from(lists, frag_vma_list_of(lists, want->bytes) + 1, &number)) {
+        *hole = frag_vma_newest_of(lists, number);
+        if (FRAG_LIKELY(frag_vma_fits(lists, *hole, want)))
+            return true;
+    }
+    return frag_vma_search_to_end(lists, want, hole);
+}
+
+static inline void frag_vma_insert(frag_vma_lists *lists, uint32_t hole)
+{
+    uint32_t number = frag_vma_list_of(lists, lists->space->blocks[hole].bytes);
+    frag_free_link_behind(lists->links, lists->first_head + number, hole + 1);
+    lists->words[number / 64] |= (uint64_t)1 << (number % 64);
+    lists->summary |= (uint64_t)1 << (number / 64);
+}
+
+static inline void frag_vma_take_out(frag_vma_lists *lists, uint32_t hole)
+{
+    frag_free_link link = frag_free_unlink(lists->links, hole + 1);
+    if (link.next != 0 || link.previous < lists->first_head)
+        return;
+    uint32_t number = link.previous - lists->first_head;
+    uint64_t word = lists->words[number / 64] & ~((uint64_t)1 << (number % 64));
+    lists->words[number / 64] = word;
+    if (word == 0)
+        lists->summary &= ~((uint64_t)1 << (number / 64));
+}
+
+/* Makes a block of a hole that fits; returns it. */
+static inline uint32_t frag_vma_take(frag_vma_lists *lists, uint32_t hole,
+                                     const frag_vma_want *want)
+{
+    frag_block_space *space = lists->space;
+    bool is_end = space->blocks[hole].next == lists->header;
+    if (!is_end)
+        frag_vma_take_out(lists, hole);
+    uint64_t gap = frag_vma_gap(lists, space->blocks[hole].address, want->align);
+    if (gap != 0) {
+        uint32_t before = frag_block_cut(space, hole, gap);
+        space->blocks[before].state = FRAG_BLOCK_HOLE;
+        frag_vma_insert(lists, before);
+    }
+    if (space->blocks[hole].bytes == want->bytes) {
+        space->blocks[hole].state = FRAG_BLOCK_BUSY;
+        return hole;
+    }
+    uint32_t granted = frag_block_cut(space, hole, want->bytes);
+    if (!is_end)
+        frag_vma_insert(lists, hole);
+    return granted;
+}
+
+static inline void frag_vma_give(frag_vma_lists *lists, uint32_t block)
+{
+    frag_block_space *space = lists->space;
+    frag_block *blocks = space->blocks;
+    uint32_t hole = block;
+    uint32_t previous = blocks[block].previous;
+    if (blocks[previous].state == FRAG_BLOCK_HOLE) {
+        frag_vma_take_out(lists, previous);
+        blocks[previous].bytes += blocks[block].bytes;
+        frag_block_unlink(space, block);
+        hole = previous;
+    }
+    uint32_t next = blocks[hole].next;
+    if (blocks[next].state == FRAG_BLOCK_HOLE) {
+        if (blocks[next].next != lists->header)
+            frag_vma_take_out(lists, next);
+        blocks[hole].bytes += blocks[next].bytes;
+        frag_block_unlink(space, next);
+    }
+    blocks[hole].state = FRAG_BLOCK_HOLE;
+    if (blocks[hole].next != lists->header)
+        frag_vma_insert(lists, hole);
+}
+
+#endif
