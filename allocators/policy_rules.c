@@ -108,11 +108,13 @@ static const frag_policy_rules rules[] = {
      .grows = ONE_RANGE,
      .streams = IGNORED},
     {.policy = "tlsf-conte",
-     .rounding = TO_ALIGN ", 8",
-     .takes = TLSF_TAKES,
-     .cuts = LOW_END,
+     .rounding = "to multiples of 8, at least 24, and 8 for the record of the next block",
+     .takes = "the newest hole of the first list whose holes all are large enough; lists are 8 "
+              "bytes apart up to 256, then 32 to a doubling. With align above 8 one that is "
+              "larger by align and 32 bytes, of which what lies before the aligned place goes back",
+     .cuts = "the low end, when at least 32 bytes are left, a record among them",
      .joins = NEIGHBOURS,
-     .grows = ONE_RANGE,
+     .grows = "with size, one device malloc at the start, and no more. Without, " ONE_RANGE,
      .streams = IGNORED},
     {.policy = "tlsf-vma",
      .rounding = TO_ALIGN "; with round=false only offsets are, and what is left out before one "

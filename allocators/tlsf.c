@@ -5,13 +5,13 @@
  * Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1; Ogasawara, RTCSA 1995. Bound: that of
  * best fit; of half fit 2 M (1 + ceil(log2 n)). Ours differs in that memory is a range that grows
  * at its end; a hole there is extended, not skipped. */
-#include "allocators/block_space.h"
+#include "allocators/bit_lists.h"
 #include "sim/base/bytes.h"
 #include "sim/replay_loop.h"
 
 enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI, OPTION_SEARCH_OWN };
 
-enum { SLI_MAX = 6, CLASSES_MAX = 64 << SLI_MAX, WORDS = CLASSES_MAX / 64 };
+_Static_assert(FRAG_BIT_LIST_MAX >= 64 << 6, "a list for each step of each power of two");
 
 #define ALIGN_OPTION(text)                                                                         \
     {                                                                                              \
@@ -40,23 +40,18 @@ enum { SLI_MAX = 6, CLASSES_MAX = 64 << SLI_MAX, WORDS = CLASSES_MAX / 64 };
 
 static const frag_option tlsf_options[] = {
     ALIGN_OPTION("512"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION, {.key = NULL}};
-static const frag_option conte_options[] = {
-    ALIGN_OPTION("8"), GROW_OPTION, SLI_OPTION, SEARCH_OPTION, {.key = NULL}};
 static const frag_option half_fit_options[] = {ALIGN_OPTION("512"), GROW_OPTION, {.key = NULL}};
 
 /* Classes of sizes are numbered through, 2^sli to each power of two; where that is finer than the
  * alignment some are never used. */
 struct frag_policy {
     frag_block_space space;
-    frag_free_link *links; /* of all holes, then of the heads: as in a free index */
     uint64_t align;
     uint32_t align_shift;
     uint32_t class_shift;
     uint32_t class_base;
-    uint32_t first_head;
     bool searches_own;
-    uint64_t summary;      /* bit w: words[w] is not 0 */
-    uint64_t words[WORDS]; /* bit c of the whole: class c has a hole */
+    frag_bit_lists lists; /* one for each class */
 };
 
 static uint32_t class_count(uint64_t sli)
@@ -69,7 +64,7 @@ static size_t tlsf_arena_bytes(const frag_policy_limits *limits, const frag_opti
     (void)values;
     uint32_t records = frag_block_space_records(limits, FRAG_SPACE_GROWING);
     return sizeof(frag_policy) + 128 + frag_block_space_bytes(limits, FRAG_SPACE_GROWING) +
-           ((size_t)records + CLASSES_MAX) * sizeof(frag_free_link);
+           ((size_t)records + FRAG_BIT_LIST_MAX) * sizeof(frag_free_link);
 }
 
 /* Exponent and first sli bits of the fraction of a double: sizes are multiples of the alignment,
@@ -93,37 +88,20 @@ static inline uint32_t class_for(const frag_policy *policy, uint64_t bytes)
 
 static inline void insert(frag_policy *policy, uint32_t hole)
 {
-    uint32_t number = class_of(policy, policy->space.blocks[hole].bytes);
-    frag_free_link_behind(policy->links, policy->first_head + number, hole);
-    policy->words[number / 64] |= (uint64_t)1 << (number % 64);
-    policy->summary |= (uint64_t)1 << (number / 64);
+    frag_bit_list_insert(&policy->lists, class_of(policy, policy->space.blocks[hole].bytes), hole);
 }
 
 static inline void take_out(frag_policy *policy, uint32_t hole)
 {
-    frag_free_link link = frag_free_unlink(policy->links, hole);
-    if (link.next != 0 || link.previous < policy->first_head)
-        return;
-    uint32_t number = link.previous - policy->first_head;
-    uint64_t word = policy->words[number / 64] & ~((uint64_t)1 << (number % 64));
-    policy->words[number / 64] = word;
-    if (word == 0)
-        policy->summary &= ~((uint64_t)1 << (number / 64));
+    frag_bit_list_take_out(&policy->lists, hole);
 }
 
 static inline bool find(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
-    uint32_t number = class_for(policy, bytes);
-    uint32_t at = number / 64;
-    uint64_t word = policy->words[at] & (~(uint64_t)0 << (number % 64));
-    if (word == 0) {
-        uint64_t above = policy->summary & (~(uint64_t)1 << at);
-        if (above == 0)
-            return false;
-        at = frag_bit_low(above);
-        word = policy->words[at];
-    }
-    *hole = policy->links[policy->first_head + at * 64 + frag_bit_low(word)].next;
+    uint32_t number = 0;
+    if (!frag_bit_list_from(&policy->lists, class_for(policy, bytes), &number))
+        return false;
+    *hole = frag_bit_list_first(&policy->lists, number);
     return true;
 }
 
@@ -163,9 +141,10 @@ static frag_policy *create(const frag_policy_setup *setup, uint64_t sli, bool se
                                     .context = policy};
     if (!frag_block_space_create(&policy->space, setup, &shape, error))
         return NULL;
-    policy->first_head = policy->space.record_max;
-    policy->links = frag_arena_take(setup->arena, (size_t)policy->first_head + class_count(sli),
-                                    sizeof *policy->links);
+    uint32_t first_head = policy->space.record_max;
+    policy->lists.first_head = first_head;
+    policy->lists.links = frag_arena_take(setup->arena, (size_t)first_head + class_count(sli),
+                                          sizeof *policy->lists.links);
     return policy;
 }
 
@@ -183,9 +162,9 @@ static frag_policy *half_fit_create(const frag_policy_setup *setup, frag_error *
 /* The newest hole of the request's own list that fits. */
 static bool find_own(const frag_policy *policy, uint64_t bytes, uint32_t *hole)
 {
-    uint32_t place = policy->links[policy->first_head + class_of(policy, bytes)].next;
+    uint32_t place = frag_bit_list_first(&policy->lists, class_of(policy, bytes));
     while (place != 0 && policy->space.blocks[place].bytes < bytes)
-        place = policy->links[place].next;
+        place = policy->lists.links[place].next;
     *hole = place;
     return place != 0;
 }
@@ -251,36 +230,19 @@ static void tlsf_walk(const frag_policy *policy, frag_span_visitor *visit, void 
     frag_block_space_walk(&policy->space, visit, context);
 }
 
-static bool check_list(const frag_policy *policy, uint32_t number, uint64_t *listed_count,
-                       frag_error *error)
+static uint32_t number_of(const void *context, uint64_t bytes)
 {
-    uint32_t before = policy->first_head + number;
-    for (uint32_t place = policy->links[before].next; place != 0;
-         before = place, place = policy->links[place].next) {
-        const frag_block *block = &policy->space.blocks[place];
-        if (place >= policy->space.record_count || block->state != FRAG_BLOCK_HOLE ||
-            policy->links[place].previous != before || class_of(policy, block->bytes) != number ||
-            ++*listed_count > policy->space.record_count)
-            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u", place,
-                             number);
-    }
-    bool is_marked = (policy->words[number / 64] >> (number % 64) & 1) != 0;
-    return is_marked == (before != policy->first_head + number) ||
-           frag_fail(error, FRAG_E_INPUT, "the bit of list %u is wrong", number);
+    return class_of(context, bytes);
 }
 
 static bool tlsf_check(const frag_policy *policy, frag_error *error)
 {
     uint64_t hole_count = 0;
     uint64_t listed_count = 0;
-    if (!frag_block_space_check(&policy->space, &hole_count, error))
+    if (!frag_block_space_check(&policy->space, &hole_count, error) ||
+        !frag_bit_lists_check(&policy->lists, &policy->space, number_of, policy, &listed_count,
+                              error))
         return false;
-    for (uint32_t number = 0; number < class_count(52 - policy->class_shift); number++)
-        if (!check_list(policy, number, &listed_count, error))
-            return false;
-    for (uint32_t i = 0; i < WORDS; i++)
-        if ((policy->words[i] != 0) != ((policy->summary >> i & 1) != 0))
-            return frag_fail(error, FRAG_E_INPUT, "the bit of word %u is wrong", i);
     return listed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a hole is in no list");
 }
 
@@ -300,17 +262,6 @@ const frag_policy_ops frag_policy_tlsf = {
     .source = "Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004; tlsf.c 3.1",
     .bound = "quoted as that of best fit, about M n in the worst case",
     .options = tlsf_options,
-    .create = tlsf_create,
-    TLSF_OPS,
-};
-
-const frag_policy_ops frag_policy_tlsf_conte = {
-    .name = "tlsf-conte",
-    .summary = "TLSF with the lists of the common implementation for hosts: steps of 8 bytes up to "
-               "256, then 32 to a power of two",
-    .source = "M. Conte, github.com/mattconte/tlsf, tlsf.c 3.1",
-    .bound = "as that of tlsf",
-    .options = conte_options,
     .create = tlsf_create,
     TLSF_OPS,
 };

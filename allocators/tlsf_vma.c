@@ -121,7 +121,7 @@ static frag_policy *tlsf_vma_create(const frag_policy_setup *setup, frag_error *
         return NULL;
     uint32_t first_head = policy->space.record_max + 1;
     frag_free_link *links = frag_arena_take(setup->arena, (size_t)first_head + FRAG_VMA_LIST_MAX,
-                                            sizeof *policy->lists.links);
+                                            sizeof *policy->lists.holes.links);
     frag_vma_lists_create(&policy->lists, &policy->space, links, first_head,
                           policy->space.first_header, true);
     return policy;
@@ -208,7 +208,6 @@ static bool tlsf_vma_check(const frag_policy *policy, frag_error *error)
     if (!frag_block_space_check(&policy->space, &hole_count, error) ||
         !frag_vma_lists_check(&policy->lists, &listed_count, error))
         return false;
-    listed_count += frag_vma_end_of(&policy->lists) != FRAG_BLOCK_NONE;
     return listed_count == hole_count || frag_fail(error, FRAG_E_INPUT, "a hole is in no list");
 }
 

@@ -177,7 +177,7 @@ static uint32_t block_count_max(const frag_policy_limits *limits, const frag_opt
 /* Of all segments: busy blocks, holes below them and at ends, headers. */
 static uint32_t record_count_max(const frag_policy_limits *limits, const frag_option_value *values)
 {
-    uint64_t count = 3 * (uint64_t)limits->live_count_max + 2;
+    uint64_t count = 3 * (uint64_t)limits->live_count_max + 3;
     count += 2 * (uint64_t)block_count_max(limits, values);
     return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX - 1;
 }
@@ -188,7 +188,7 @@ static size_t vma_arena_bytes(const frag_policy_limits *limits, const frag_optio
     size_t records = record_count_max(limits, values);
     return sizeof(frag_policy) + 512 + frag_free_records_bytes((uint32_t)records) +
            blocks * (sizeof(memory_block) + sizeof(ordered_block)) +
-           (records + 1 + blocks * list_count_max(values)) * sizeof(frag_free_link);
+           (records + blocks * list_count_max(values)) * sizeof(frag_free_link);
 }
 
 /* ---- the heap */
@@ -482,7 +482,7 @@ static frag_policy *vma_create(const frag_policy_setup *setup, frag_error *error
     policy->order = frag_arena_take(setup->arena, policy->block_max, sizeof *policy->order);
     policy->unused = UINT32_MAX;
     policy->list_count = list_count_max(values);
-    policy->first_head = policy->space.record_max + 1;
+    policy->first_head = policy->space.record_max;
     policy->links = frag_arena_take(
         setup->arena, policy->first_head + (size_t)policy->block_max * policy->list_count,
         sizeof *policy->links);
@@ -572,7 +572,6 @@ static bool check_block(const frag_policy *policy, uint32_t place, uint64_t *lis
     if (!block->is_held || block->at != place || block->bytes != blocks[header].bytes ||
         policy->order[place].free_bytes != free_bytes)
         return frag_fail(error, FRAG_E_INPUT, "memory block %u has other bytes", id);
-    *listed_count += frag_vma_end_of(&block->lists) != FRAG_BLOCK_NONE;
     return frag_vma_lists_check(&block->lists, listed_count, error);
 }
 

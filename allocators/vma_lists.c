@@ -11,20 +11,19 @@ void frag_vma_lists_create(frag_vma_lists *lists, frag_block_space *space, frag_
                            uint32_t first_head, uint32_t header, bool is_virtual)
 {
     *lists = (frag_vma_lists){.space = space,
-                              .links = links,
-                              .first_head = first_head,
                               .header = header,
                               .small_shift = is_virtual ? 3 : 6,
-                              .small_lists = is_virtual ? 32 : 4};
+                              .small_lists = is_virtual ? 32 : 4,
+                              .holes = {.links = links, .first_head = first_head}};
 }
 
 static bool search_list(const frag_vma_lists *lists, const frag_vma_want *want, uint32_t number,
                         uint32_t *hole)
 {
-    uint32_t place = lists->links[lists->first_head + number].next;
-    while (place != 0 && !frag_vma_fits(lists, place - 1, want))
-        place = lists->links[place].next;
-    *hole = place - 1;
+    uint32_t place = frag_bit_list_first(&lists->holes, number);
+    while (place != 0 && !frag_vma_fits(lists, place, want))
+        place = lists->holes.links[place].next;
+    *hole = place;
     return place != 0;
 }
 
@@ -38,7 +37,7 @@ static bool try_end(const frag_vma_lists *lists, const frag_vma_want *want, uint
 static bool search_own(const frag_vma_lists *lists, const frag_vma_want *want, uint32_t *hole)
 {
     uint32_t number = 0;
-    return frag_vma_list_from(lists, frag_vma_list_of(lists, want->bytes), &number) &&
+    return frag_bit_list_from(&lists->holes, frag_vma_list_of(lists, want->bytes), &number) &&
            search_list(lists, want, number, hole);
 }
 
@@ -46,7 +45,7 @@ static bool search_own(const frag_vma_lists *lists, const frag_vma_want *want, u
 static bool search_above(const frag_vma_lists *lists, const frag_vma_want *want, uint32_t *hole)
 {
     uint32_t number = 0;
-    return frag_vma_list_from(lists, frag_vma_list_of(lists, want->bytes) + 1, &number) &&
+    return frag_bit_list_from(&lists->holes, frag_vma_list_of(lists, want->bytes) + 1, &number) &&
            search_list(lists, want, number, hole);
 }
 
@@ -55,9 +54,9 @@ static bool search_above(const frag_vma_lists *lists, const frag_vma_want *want,
 static bool search_rest(const frag_vma_lists *lists, const frag_vma_want *want, uint32_t *hole)
 {
     uint32_t number = 0;
-    if (!frag_vma_list_from(lists, frag_vma_list_of(lists, want->bytes) + 1, &number))
+    if (!frag_bit_list_from(&lists->holes, frag_vma_list_of(lists, want->bytes) + 1, &number))
         return false;
-    while (frag_vma_list_from(lists, number + 1, &number))
+    while (frag_bit_list_from(&lists->holes, number + 1, &number))
         if (search_list(lists, want, number, hole))
             return true;
     return false;
@@ -106,36 +105,15 @@ bool frag_vma_search_after_end(const frag_vma_lists *lists, const frag_vma_want 
     return false;
 }
 
-static bool check_list(const frag_vma_lists *lists, uint32_t number, uint64_t *listed_count,
-                       frag_error *error)
+static uint32_t list_of(const void *context, uint64_t bytes)
 {
-    const frag_block_space *space = lists->space;
-    uint32_t before = lists->first_head + number;
-    for (uint32_t place = lists->links[before].next; place != 0;
-         before = place, place = lists->links[place].next) {
-        const frag_block *block = &space->blocks[place - 1];
-        if (place > space->record_count || block->state != FRAG_BLOCK_HOLE ||
-            lists->links[place].previous != before || block->next == lists->header ||
-            frag_vma_list_of(lists, block->bytes) != number ||
-            ++*listed_count > space->record_count)
-            return frag_fail(error, FRAG_E_INPUT, "hole %u does not belong in list %u", place - 1,
-                             number);
-    }
-    return true;
+    return frag_vma_list_of(context, bytes);
 }
 
 bool frag_vma_lists_check(const frag_vma_lists *lists, uint64_t *listed_count, frag_error *error)
 {
-    for (uint32_t at = 0; at < FRAG_VMA_WORDS; at++) {
-        if ((lists->words[at] != 0) != ((lists->summary >> at & 1) != 0))
-            return frag_fail(error, FRAG_E_INPUT, "the bit of word %u is wrong", at);
-        for (uint64_t left = lists->words[at]; left != 0; left &= left - 1) {
-            uint32_t number = at * 64 + frag_bit_low(left);
-            if (lists->links[lists->first_head + number].next == 0)
-                return frag_fail(error, FRAG_E_INPUT, "the bit of list %u is wrong", number);
-            if (!check_list(lists, number, listed_count, error))
-                return false;
-        }
-    }
-    return true;
+    uint32_t end = frag_vma_end_of(lists);
+    if (end != FRAG_BLOCK_NONE)
+        ++*listed_count;
+    return frag_bit_lists_check(&lists->holes, lists->space, list_of, lists, listed_count, error);
 }

@@ -11,9 +11,9 @@
 #ifndef FRAG_ALLOCATORS_VMA_LISTS_H
 #define FRAG_ALLOCATORS_VMA_LISTS_H
 
-#include "allocators/block_space.h"
+#include "allocators/bit_lists.h"
 
-enum { FRAG_VMA_LIST_MAX = 1216, FRAG_VMA_WORDS = FRAG_VMA_LIST_MAX / 64 };
+enum { FRAG_VMA_LIST_MAX = 1216 }; /* of a segment of 8 TiB */
 
 /* In the order of the choices below. */
 typedef enum frag_vma_strategy {
@@ -27,14 +27,11 @@ typedef enum frag_vma_strategy {
 
 /* Of one segment. */
 typedef struct frag_vma_lists {
-    frag_block_space *space; /* borrowed, as links */
-    frag_free_link *links;   /* of all holes by place, and the heads of these lists */
-    uint32_t first_head;     /* the place of the first list's head */
+    frag_block_space *space; /* borrowed */
     uint32_t header;         /* of the segment, in space */
     uint32_t small_shift;    /* 6, or 3 */
     uint32_t small_lists;    /* 4, or 32: how many there are for up to 256 bytes */
-    uint64_t summary;        /* bit w: words[w] is not 0 */
-    uint64_t words[FRAG_VMA_WORDS];
+    frag_bit_lists holes;    /* all but the one at the end */
 } frag_vma_lists;
 
 /* What is asked of one segment. */
@@ -57,7 +54,7 @@ bool frag_vma_search_to_end(const frag_vma_lists *lists, const frag_vma_want *wa
 bool frag_vma_search_after_end(const frag_vma_lists *lists, const frag_vma_want *want,
                                uint32_t *hole);
 
-/* Audits lists and bits; adds to *listed_count the holes in lists. */
+/* Audits lists and bits; adds to *listed_count the holes in lists and the one at the end. */
 bool frag_vma_lists_check(const frag_vma_lists *lists, uint64_t *listed_count, frag_error *error);
 
 static inline uint32_t frag_vma_list_of(const frag_vma_lists *lists, uint64_t bytes)
@@ -66,27 +63,6 @@ static inline uint32_t frag_vma_list_of(const frag_vma_lists *lists, uint64_t by
         return (uint32_t)((bytes - 1) >> lists->small_shift);
     uint32_t high = frag_bit_high(bytes);
     return lists->small_lists + (high - 8) * 32 + ((uint32_t)(bytes >> (high - 5)) & 31);
-}
-
-/* The first list from a number on that has a hole; false: there is none. */
-static inline bool frag_vma_list_from(const frag_vma_lists *lists, uint32_t number, uint32_t *found)
-{
-    uint32_t at = number / 64;
-    uint64_t word = lists->words[at] & (~(uint64_t)0 << (number % 64));
-    if (word == 0) {
-        uint64_t above = lists->summary & (~(uint64_t)1 << at);
-        if (above == 0)
-            return false;
-        at = frag_bit_low(above);
-        word = lists->words[at];
-    }
-    *found = at * 64 + frag_bit_low(word);
-    return true;
-}
-
-static inline uint32_t frag_vma_newest_of(const frag_vma_lists *lists, uint32_t number)
-{
-    return lists->links[lists->first_head + number].next - 1;
 }
 
 /* The hole at the end of the segment, which is in no list; FRAG_BLOCK_NONE: there is none. */
@@ -116,8 +92,8 @@ static inline bool frag_vma_find(const frag_vma_lists *lists, const frag_vma_wan
 {
     uint32_t number = 0;
     if (want->strategy != FRAG_VMA_MIN_OFFSET && want->strategy != FRAG_VMA_MIN_MEMORY &&
-        frag_vma_list_from(lists, frag_vma_list_of(lists, want->bytes) + 1, &number)) {
-        *hole = frag_vma_newest_of(lists, number);
+        frag_bit_list_from(&lists->holes, frag_vma_list_of(lists, want->bytes) + 1, &number)) {
+        *hole = frag_bit_list_first(&lists->holes, number) - 1;
         if (FRAG_LIKELY(frag_vma_fits(lists, *hole, want)))
             return true;
     }
@@ -127,21 +103,7 @@ static inline bool frag_vma_find(const frag_vma_lists *lists, const frag_vma_wan
 static inline void frag_vma_insert(frag_vma_lists *lists, uint32_t hole)
 {
     uint32_t number = frag_vma_list_of(lists, lists->space->blocks[hole].bytes);
-    frag_free_link_behind(lists->links, lists->first_head + number, hole + 1);
-    lists->words[number / 64] |= (uint64_t)1 << (number % 64);
-    lists->summary |= (uint64_t)1 << (number / 64);
-}
-
-static inline void frag_vma_take_out(frag_vma_lists *lists, uint32_t hole)
-{
-    frag_free_link link = frag_free_unlink(lists->links, hole + 1);
-    if (link.next != 0 || link.previous < lists->first_head)
-        return;
-    uint32_t number = link.previous - lists->first_head;
-    uint64_t word = lists->words[number / 64] & ~((uint64_t)1 << (number % 64));
-    lists->words[number / 64] = word;
-    if (word == 0)
-        lists->summary &= ~((uint64_t)1 << (number / 64));
+    frag_bit_list_insert(&lists->holes, number, hole);
 }
 
 /* Makes a block of a hole that fits; returns it. */
@@ -151,7 +113,7 @@ static inline uint32_t frag_vma_take(frag_vma_lists *lists, uint32_t hole,
     frag_block_space *space = lists->space;
     bool is_end = space->blocks[hole].next == lists->header;
     if (!is_end)
-        frag_vma_take_out(lists, hole);
+        frag_bit_list_take_out(&lists->holes, hole);
     uint64_t gap = frag_vma_gap(lists, space->blocks[hole].address, want->align);
     if (gap != 0) {
         uint32_t before = frag_block_cut(space, hole, gap);
@@ -175,7 +137,7 @@ static inline void frag_vma_give(frag_vma_lists *lists, uint32_t block)
     uint32_t hole = block;
     uint32_t previous = blocks[block].previous;
     if (blocks[previous].state == FRAG_BLOCK_HOLE) {
-        frag_vma_take_out(lists, previous);
+        frag_bit_list_take_out(&lists->holes, previous);
         blocks[previous].bytes += blocks[block].bytes;
         frag_block_unlink(space, block);
         hole = previous;
@@ -183,7 +145,7 @@ static inline void frag_vma_give(frag_vma_lists *lists, uint32_t block)
     uint32_t next = blocks[hole].next;
     if (blocks[next].state == FRAG_BLOCK_HOLE) {
         if (blocks[next].next != lists->header)
-            frag_vma_take_out(lists, next);
+            frag_bit_list_take_out(&lists->holes, next);
         blocks[hole].bytes += blocks[next].bytes;
         frag_block_unlink(space, next);
     }

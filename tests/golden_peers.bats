@@ -25,7 +25,7 @@ LOG
 @test "every log of the real libraries is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
-    [ "$(ls $D/*.zst | wc -l)" -ge 73 ]
+    [ "$(ls $D/*.zst | wc -l)" -ge 78 ]
     [[ "${lines[0]}" =~ ^"identical: "[0-9,]+" requests, "[0-9,]+" device events, "[0-9,]+" OOM in $(ls $D/*.zst | wc -l) logs"$ ]]
     [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
 }
@@ -141,9 +141,17 @@ LOG
     differs vma-buffers-pool max_block_count=7
     differs vma-buffers-pool min_block_count=2
     differs vma-buffers-oom heap_size=3GB
-    differs vma-buffers-small-heap heap_size=1GB
     differs vma-buffers-train preferred_block_size=255MiB
     differs vma-buffers-train align=512
+}
+
+@test "another alignment or pool of tlsf.c is seen" {
+    for other in align=16 size=1GB; do
+        run ./fraglab verify --against golden --policy tlsf-conte:size=1GiB,$other $D/tlsf-conte-train.jsonl.zst
+        [ "$status" -eq 1 ]
+    done
+    run ./fraglab verify --against golden --policy tlsf:align=8 $D/tlsf-conte-train.jsonl.zst
+    [ "$status" -eq 1 ]
 }
 
 @test "such a log is a recording like others" {
@@ -172,7 +180,7 @@ LOG
 }
 
 @test "a policy's page says what it is checked against, and from which version" {
-    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth vma tlsf-vma; do
+    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth vma tlsf-vma tlsf-conte; do
         run ./fraglab policies "$policy"
         [[ "$output" =~ source\ \ [A-Za-z\ ]+[0-9]+\.[0-9]+ ]]
         [[ "$output" == *$'\n'"checked against the library's own logs, request by request"* ]]

@@ -39,6 +39,10 @@ static const variant variants[] = {
     {"tlsf:align=1,grow=1", 1, 1},
     {"tlsf:sli=0,search_own=true", 512, 0},
     {"half-fit:align=1,grow=1", 1, 1},
+    {"tlsf-conte:align=1KiB,grow=30MiB", 1024, 0},
+    {"tlsf-conte:align=16,grow=1", 16, 0},
+    {"tlsf-conte:size=150000001", 8, 0},
+    {"tlsf-conte:size=150MiB,align=4KiB", 4096, 0},
     {"tlsf-vma:align=1,grow=1", 1, 1},
     {"tlsf-vma:align=4KiB,round=false,strategy=min_memory", 4096, 0},
     {"tlsf-vma:align=256,round=false,strategy=min_time", 256, 0},
@@ -224,9 +228,9 @@ static void step(slow_checker *checker, random_state *random)
 /* Libraries that give their memory back only when they end, or all but the first segment. */
 static bool keeps_memory(const char *text)
 {
-    static const char *const names[] = {"tf-bfc",        "ort-arena",      "rmm-pool",
-                                        "rmm-binning",   "rmm-fixed-size", "rmm-arena",
-                                        "tlsf-vma:size="};
+    static const char *const names[] = {"tf-bfc",         "ort-arena",       "rmm-pool",
+                                        "rmm-binning",    "rmm-fixed-size",  "rmm-arena",
+                                        "tlsf-vma:size=", "tlsf-conte:size="};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(names[i], text, strlen(names[i])) == 0)
             return true;

@@ -92,13 +92,45 @@ static void small_lists_of_the_host_version_are_8_bytes_apart(void **state)
     small_world world;
     small_world_open(&world, "tlsf-conte", FRAG_UNLIMITED);
     frag_grant first = small_world_alloc(&world, 200);
-    small_world_alloc(&world, 512);
+    frag_grant between = small_world_alloc(&world, 512);
     frag_grant second = small_world_alloc(&world, 208);
-    small_world_alloc(&world, MIB(2) - 920);
+    assert_int_equal(between.address, first.address + 208);
+    assert_int_equal(second.address, between.address + 520);
+    (void)small_world_alloc(&world, MIB(2) - 952);
     small_world_free(&world, second);
     small_world_free(&world, first);
-    assert_int_equal(small_world_alloc(&world, 193).block_bytes, 200);
+    assert_int_equal(small_world_alloc(&world, 193).address, first.address);
     assert_int_equal(small_world_alloc(&world, 201).address, second.address);
+    small_world_close(&world);
+}
+
+static void the_host_version_keeps_records_in_its_memory(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "tlsf-conte:size=1KiB", FRAG_UNLIMITED);
+    assert_int_equal(world.device->reserved_bytes, KIB(1));
+    frag_grant first = small_world_alloc(&world, 1);
+    assert_int_equal(first.block_bytes, 32);
+    assert_int_equal(first.address % 4096, 8);
+    /* What is left would be smaller than a hole may be. */
+    frag_grant rest = small_world_alloc(&world, 1024 - 16 - 32 - 24);
+    assert_int_equal(rest.block_bytes, 1024 - 8 - 32);
+    assert_false(small_world_has_room(&world, 1));
+    small_world_free(&world, first);
+    assert_true(small_world_has_room(&world, 24));
+    small_world_close(&world);
+}
+
+static void an_aligned_block_of_the_host_version_leaves_room_for_a_hole_before_it(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "tlsf-conte:align=16,size=1MiB", FRAG_UNLIMITED);
+    frag_grant first = small_world_alloc(&world, 24);
+    /* The pool begins 8 bytes behind an aligned place; the next one is too near. */
+    assert_int_equal(first.address % 4096, 48);
+    assert_int_equal(small_world_hole_count(&world), 3);
     small_world_close(&world);
 }
 
@@ -157,6 +189,8 @@ static void refuses_options_out_of_range(void **state)
     (void)state;
     assert_true(small_world_refuses("tlsf:sli=7", "7"));
     assert_true(small_world_refuses("tlsf:align=3", "not a power of two"));
+    assert_true(small_world_refuses("tlsf-conte:align=24", "not a power of two"));
+    assert_true(small_world_refuses("tlsf-conte:size=5GiB", "more than 4 GiB"));
 }
 
 int main(void)
@@ -167,6 +201,8 @@ int main(void)
         cmocka_unit_test(looks_into_the_list_of_its_own_size_before_memory_grows_if_told_to),
         cmocka_unit_test(half_fit_takes_the_newest_hole_of_the_first_list_above_the_request),
         cmocka_unit_test(small_lists_of_the_host_version_are_8_bytes_apart),
+        cmocka_unit_test(the_host_version_keeps_records_in_its_memory),
+        cmocka_unit_test(an_aligned_block_of_the_host_version_leaves_room_for_a_hole_before_it),
         cmocka_unit_test(does_not_look_for_a_fit_in_the_list_of_its_own_size),
         cmocka_unit_test(uses_a_last_hole_that_no_search_finds),
         cmocka_unit_test(merges_on_both_sides_and_gives_the_end_back),

@@ -75,6 +75,7 @@ static const peer_library libraries[] = {
       {"small_pool_size_in_mb", "small_pool_size_in_mb"},
       {"small_pool_auto_growth_chunk_size_in_mb", "small_pool_auto_growth_chunk_size_in_mb"},
       {"large_pool_auto_growth_chunk_size_in_mb", "large_pool_auto_growth_chunk_size_in_mb"}}},
+    {"tlsf-conte", "tlsf-conte", {{"size", "size"}, {"align", "align"}}},
     {"vma-virtual",
      "tlsf-vma",
      {{"size", "size"}, {"align", "align"}, {"round", "round"}, {"strategy", "strategy"}}},
@@ -301,12 +302,12 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
         return false;
     const peer_library *library = find_library(name);
     if (library == NULL)
-        return frag_fail_line(
-            reader->error, 1, 0,
-            "this is a log of '%.40s', for which there is no policy; expected "
-            "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
-            "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy, paddle-auto-growth, vma-virtual or vma",
-            name);
+        return frag_fail_line(reader->error, 1, 0,
+                              "this is a log of '%.40s', for which there is no policy; expected "
+                              "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
+                              "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy, paddle-auto-growth, "
+                              "tlsf-conte, vma-virtual or vma",
+                              name);
     if (!read_device_rules(reader) || !read_parameters(reader, library) ||
         !read_calls(reader, &log->start_calls))
         return false;
