@@ -8,6 +8,7 @@
 #include "sim/replay_loop.h"
 
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
+#define BLOCK_BYTES_MAX (512 * FRAG_GIB) /* the library's bitmap has 32 powers of two */
 
 enum { OPTION_SIZE, OPTION_ALIGN, OPTION_ROUND, OPTION_STRATEGY, OPTION_GROW };
 
@@ -112,8 +113,8 @@ static frag_policy *tlsf_vma_create(const frag_policy_setup *setup, frag_error *
         frag_fail(error, FRAG_E_USAGE, "align=%s is not a power of two", values[OPTION_ALIGN].text);
         return NULL;
     }
-    if (!policy->is_growing && size > RANGE_BYTES_MAX) {
-        frag_fail(error, FRAG_E_USAGE, "size=%s is more than 8 TiB", values[OPTION_SIZE].text);
+    if (!policy->is_growing && size > BLOCK_BYTES_MAX) {
+        frag_fail(error, FRAG_E_USAGE, "size=%s is more than 512 GiB", values[OPTION_SIZE].text);
         return NULL;
     }
     if (!(policy->is_growing ? add_range(policy, setup, error)

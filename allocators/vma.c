@@ -26,6 +26,7 @@ enum {
     OPTION_HEAP,
     OPTION_LIMIT,
     OPTION_BUDGET,
+    OPTION_WITHIN_BUDGET,
     OPTION_COUNT,
     OPTION_POOL,
     OPTION_MIN_BLOCKS,
@@ -75,6 +76,11 @@ static const frag_option vma_options[] = {
      .type = FRAG_OPTION_FLAG,
      .default_text = "false",
      .help = "VK_EXT_memory_budget: the driver says how much may be used; else 80 % of the heap"},
+    {.key = "within_budget",
+     .type = FRAG_OPTION_FLAG,
+     .default_text = "false",
+     .help = "VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT: with dedicated=always what exceeds the "
+             "budget fails; the library does not heed it elsewhere"},
     {.key = "max_memory_allocation_count",
      .type = FRAG_OPTION_COUNT,
      .default_text = "4096",
@@ -147,6 +153,7 @@ struct frag_policy {
     bool has_limit;
     bool has_own_size; /* that of a custom pool */
     bool asks_budget;
+    bool stays_within_budget;
     heap_budget budget;
 };
 
@@ -420,7 +427,8 @@ static bool wants_own(const frag_policy *policy, uint64_t bytes)
 static bool serve(frag_policy *policy, uint64_t bytes, uint32_t *granted)
 {
     if (policy->dedicated == DEDICATED_ALWAYS)
-        return take_own(policy, bytes, granted);
+        return (!policy->stays_within_budget || bytes <= bytes_left(policy)) &&
+               take_own(policy, bytes, granted);
     if (policy->has_own_size)
         return take_from_blocks(policy, bytes, granted);
     bool comes_first = wants_own(policy, bytes);
@@ -474,6 +482,7 @@ static frag_policy *vma_create(const frag_policy_setup *setup, frag_error *error
     policy->held_max = values[OPTION_MAX_BLOCKS].number;
     policy->segment_max = values[OPTION_COUNT].number;
     policy->asks_budget = values[OPTION_BUDGET].number != 0;
+    policy->stays_within_budget = values[OPTION_WITHIN_BUDGET].number != 0;
     find_sizes(policy, setup);
     frag_block_space_create_bare(&policy->space, setup, record_count_max(&setup->limits, values));
     policy->space.may_adjoin = false;

@@ -4,9 +4,9 @@
  * list: it is taken when no hole of the lists above the request's own will do. A hole of the
  * request's own list is looked for last, even where it fits exactly. And offsets may be aligned: a
  * hole is then taken only if it is large enough behind the aligned place, and what lies before that
- * place becomes a hole of its own. Lists hold sizes of 64 bytes each up to 256 (of 8 where the
- * block is virtual, which is one that the library has no memory of), then 32 to a power of two;
- * within a list the newest comes first. Source: Vulkan Memory Allocator 3.4.0,
+ * place becomes a hole of its own. Lists are 64 bytes apart up to 256 (8 in virtual blocks, whose
+ * memory is the program's affair), then there are 32 to a power of two; within a list the newest
+ * comes first. Source: Vulkan Memory Allocator 3.4.0,
  * VmaBlockMetadata_TLSF. */
 #ifndef FRAG_ALLOCATORS_VMA_LISTS_H
 #define FRAG_ALLOCATORS_VMA_LISTS_H
@@ -15,7 +15,7 @@
 
 enum { FRAG_VMA_LIST_MAX = 1216 }; /* of a segment of 8 TiB */
 
-/* In the order of the choices below. */
+/* In the order of FRAG_VMA_STRATEGIES. */
 typedef enum frag_vma_strategy {
     FRAG_VMA_DEFAULT,
     FRAG_VMA_MIN_MEMORY, /* the own list first */
@@ -44,7 +44,8 @@ typedef struct frag_vma_want {
 /* How many lists a segment of so many bytes has. */
 uint32_t frag_vma_list_count(uint64_t bytes, bool is_virtual);
 
-/* Lists of the segment of a header, which has one hole or none. Zeroes the heads. */
+/* Empty lists of the segment of a header, which has one hole or none. The heads, as many as the
+ * segment has lists, are zero. */
 void frag_vma_lists_create(frag_vma_lists *lists, frag_block_space *space, frag_free_link *links,
                            uint32_t first_head, uint32_t header, bool is_virtual);
 

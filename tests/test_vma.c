@@ -198,6 +198,20 @@ static void above_the_budget_requests_get_memory_of_their_own(void **state)
     small_world_close(&world);
 }
 
+static void what_exceeds_the_budget_fails_when_told_to(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "vma:heap_size=100MiB,dedicated=always,within_budget=true",
+                     FRAG_UNLIMITED);
+    (void)small_world_alloc(&world, MIB(50));
+    assert_false(small_world_has_room(&world, MIB(30) + 1));
+    (void)small_world_alloc(&world, MIB(30));
+    assert_false(small_world_has_room(&world, 1));
+    assert_int_equal(calls(&world, FRAG_DEVICE_MALLOC), 2);
+    small_world_close(&world);
+}
+
 static void near_the_most_segments_large_requests_go_to_blocks(void **state)
 {
     (void)state;
@@ -216,7 +230,7 @@ static void refuses_options_that_do_not_fit(void **state)
 {
     (void)state;
     assert_true(small_world_refuses("tlsf-vma:align=3", "not a power of two"));
-    assert_true(small_world_refuses("tlsf-vma:size=9TiB", "more than 8 TiB"));
+    assert_true(small_world_refuses("tlsf-vma:size=513GiB", "more than 512 GiB"));
     assert_true(small_world_refuses("tlsf-vma:strategy=best", "not one of"));
     assert_true(small_world_refuses("vma:align=100", "not a power of two"));
     assert_true(small_world_refuses("vma:min_block_count=3,max_block_count=2", "more than"));
@@ -235,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_small_heap_has_blocks_of_an_eighth),
         cmocka_unit_test(of_two_empty_blocks_one_goes_back),
         cmocka_unit_test(above_the_budget_requests_get_memory_of_their_own),
+        cmocka_unit_test(what_exceeds_the_budget_fails_when_told_to),
         cmocka_unit_test(near_the_most_segments_large_requests_go_to_blocks),
         cmocka_unit_test(refuses_options_that_do_not_fit),
     };

@@ -27,7 +27,7 @@ typedef struct peer_parameter {
 typedef struct peer_library {
     const char *name; /* in the log */
     const char *policy;
-    peer_parameter parameters[12]; /* ends with name NULL */
+    peer_parameter parameters[16]; /* ends with name NULL */
 } peer_library;
 
 static const peer_library libraries[] = {
@@ -91,7 +91,8 @@ static const peer_library libraries[] = {
       {"dedicated", "dedicated"},
       {"align", "align"},
       {"max_memory_allocation_count", "max_memory_allocation_count"},
-      {"memory_budget", "memory_budget"}}},
+      {"memory_budget", "memory_budget"},
+      {"within_budget", "within_budget"}}},
 };
 
 static const peer_library *find_library(const char *name)

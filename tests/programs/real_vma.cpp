@@ -246,6 +246,8 @@ struct Buffers : Library {
         flags = strategy_bits(settings.text("strategy", "default"));
         if (dedicated == "always")
             flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
+        if (settings.text("within_budget", "false") == "true")
+            flags |= VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT;
         VmaVulkanFunctions table = functions();
         uint64_t limit = settings.number("heap_size_limit", 0);
         VmaAllocatorCreateInfo info = {};
@@ -314,6 +316,6 @@ int main(int argc, char **argv)
         play(run, new Buffers(run.settings), "vma", version,
              {"heap_size", "heap_size_limit", "preferred_block_size", "pool_block_size",
               "min_block_count", "max_block_count", "strategy", "dedicated", "align",
-              "max_memory_allocation_count", "memory_budget"});
+              "max_memory_allocation_count", "memory_budget", "within_budget"});
     stop("the kinds are buffers and virtual");
 }
