@@ -103,7 +103,7 @@ static void remove_hole(void *context, uint32_t hole)
 
 static const frag_block_space_hooks conte_hooks = {.insert = insert_hole, .remove = remove_hole};
 
-/* The pool's first record belongs to no block, and its last 8 to 15 bytes are the library's. */
+/* The pool's first record belongs to no block, and up to 7 bytes behind its last one to nobody. */
 static bool add_pool(frag_policy *policy, const frag_policy_setup *setup, uint64_t size,
                      frag_error *error)
 {
