@@ -94,7 +94,7 @@ static inline bool frag_vma_find(const frag_vma_lists *lists, const frag_vma_wan
     uint32_t number = 0;
     if (want->strategy != FRAG_VMA_MIN_OFFSET && want->strategy != FRAG_VMA_MIN_MEMORY &&
         frag_bit_list_from(&lists->holes, frag_vma_list_of(lists, want->bytes) + 1, &number)) {
-        *hole = frag_bit_list_first(&lists->holes, number) - 1;
+        *hole = frag_bit_list_first(&lists->holes, number);
         if (FRAG_LIKELY(frag_vma_fits(lists, *hole, want)))
             return true;
     }
