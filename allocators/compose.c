@@ -26,8 +26,9 @@ static const frag_option compose_options[] = {
     {.key = "rounding",
      .type = FRAG_OPTION_ENUM,
      .default_text = "multiple",
-     .choices = "multiple|least|power",
-     .help = "requests become multiples of unit, at least unit, or powers of two of at least unit"},
+     .choices = "multiple|least|power|stepped",
+     .help = "requests become multiples of unit, at least unit, powers of two of at least unit, or "
+             "multiples of unit as far as linear"},
     {.key = "unit",
      .type = FRAG_OPTION_BYTES,
      .default_text = "256",
@@ -39,7 +40,7 @@ static const frag_option compose_options[] = {
      .default_text = "16MiB",
      .min = 1,
      .max = 1024 * FRAG_GIB,
-     .help = "rounding=power: larger requests become multiples of this power of two"},
+     .help = "rounding=power and stepped: larger requests become multiples of this power of two"},
     {.key = "lists",
      .type = FRAG_OPTION_ENUM,
      .default_text = "one",
@@ -146,7 +147,7 @@ static frag_policy *compose_create(const frag_policy_setup *setup, frag_error *e
         .linear = values[OPTION_LINEAR].number,
         .small_bytes = values[OPTION_SMALL].number,
         .surplus_max = values[OPTION_SURPLUS].number,
-        .gives_back_by_address = true,
+        .gives_back = FRAG_GIVE_BACK_BY_ADDRESS,
         .gives_back_at_once = values[OPTION_GIVE_BACK].number == 2,
     };
     frag_growth_state growth = {
@@ -154,6 +155,7 @@ static frag_policy *compose_create(const frag_policy_setup *setup, frag_error *e
         .step_bytes = is_region ? grow_bytes : 0,
         .chunk_bytes = {grow_bytes, grow_bytes},
         .reserve_percent = 5,
+        .segment_max = FRAG_UNLIMITED,
         .collects = true,
         .empties_first = values[OPTION_GIVE_BACK].number == 1,
     };

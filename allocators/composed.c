@@ -52,6 +52,7 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
     composed->lists = frag_arena_take(setup->arena, lists, sizeof *composed->lists);
     frag_free_index_store_create(&composed->store, setup->arena, composed->space.blocks, records,
                                  lists);
+    FRAG_ASSERT(rules->pick == FRAG_PICK_EXACT || rules->gives_back <= FRAG_GIVE_BACK_BY_ADDRESS);
     if (rules->pick == FRAG_PICK_EXACT) {
         FRAG_ASSERT(rules->lists == FRAG_LISTS_ONE && rules->split == FRAG_SPLIT_NEVER &&
                     rules->merge == FRAG_MERGE_NEVER);
@@ -64,6 +65,11 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
 
 /* ---- choices */
 
+static inline uint64_t up_to_multiple(uint64_t bytes, uint64_t unit)
+{
+    return frag_is_power_of_two(unit) ? frag_align_up(bytes, unit) : frag_round_up(bytes, unit);
+}
+
 static inline uint64_t round_request(const frag_composition *rules, uint64_t bytes)
 {
     switch (rules->rounding) {
@@ -71,6 +77,9 @@ static inline uint64_t round_request(const frag_composition *rules, uint64_t byt
         return frag_align_up(bytes, rules->unit);
     case FRAG_ROUND_LEAST:
         return bytes < rules->unit ? rules->unit : bytes;
+    case FRAG_ROUND_STEPPED:
+        bytes = up_to_multiple(bytes, rules->unit);
+        return bytes > rules->linear ? up_to_multiple(bytes, rules->linear) : bytes;
     case FRAG_ROUND_POWER:
         if (bytes > rules->linear)
             return frag_align_up(bytes, rules->linear);
@@ -206,7 +215,12 @@ uint32_t frag_composed_add(frag_composed *composed, uint32_t list, uint64_t addr
         composed->first_segment = header;
     composed->held_bytes += asked;
     uint32_t hole = frag_block_space_append_hole(space, header, address, usable);
-    return put(composed, hole, list);
+    if (composed->rules.pick != FRAG_PICK_EXACT)
+        return put(composed, hole, list);
+    space->blocks[hole].state = FRAG_BLOCK_HOLE;
+    space->blocks[hole].link = list;
+    frag_exact_insert_fresh(&composed->exact, hole, usable);
+    return hole;
 }
 
 /* Has a segment no busy block? Its free ones are one, or lie side by side where not all join. */
@@ -250,20 +264,44 @@ static void release(frag_composed *composed, uint32_t header)
     segment->state = FRAG_BLOCK_UNUSED;
 }
 
-void frag_composed_give_back(frag_composed *composed)
+static void add_idle(frag_composed *composed, uint32_t header)
 {
-    frag_block_space *space = &composed->space;
-    size_t count = 0;
+    const frag_block *segment = &composed->space.blocks[header];
+    composed->idle[composed->idle_count++] = (frag_idle_segment){segment->address, header};
+}
+
+/* A free block that is never cut is all of its segment. */
+static void add_idle_block(void *context, uint32_t block)
+{
+    frag_composed *composed = context;
+    add_idle(composed, composed->space.blocks[block].next);
+}
+
+static void find_idle(frag_composed *composed)
+{
+    const frag_block_space *space = &composed->space;
+    frag_give_back_order order = composed->rules.gives_back;
+    composed->idle_count = 0;
+    if (order == FRAG_GIVE_BACK_BY_SIZE || order == FRAG_GIVE_BACK_BY_TABLE) {
+        frag_exact_visit_all(&composed->exact, order == FRAG_GIVE_BACK_BY_SIZE, add_idle_block,
+                             composed);
+        return;
+    }
     for (uint32_t id = space->first_header; id != FRAG_BLOCK_NONE; id = space->blocks[id].link)
         if (is_idle(composed, id))
-            composed->idle[count++] = (frag_idle_segment){space->blocks[id].address, id};
-    if (count == 0)
+            add_idle(composed, id);
+    if (order == FRAG_GIVE_BACK_BY_ADDRESS && composed->idle_count > 1)
+        qsort(composed->idle, composed->idle_count, sizeof *composed->idle, compare_addresses);
+}
+
+void frag_composed_give_back(frag_composed *composed)
+{
+    find_idle(composed);
+    if (composed->idle_count == 0)
         return;
-    if (composed->rules.gives_back_by_address)
-        qsort(composed->idle, count, sizeof *composed->idle, compare_addresses);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < composed->idle_count; i++)
         release(composed, composed->idle[i].header);
-    frag_block_space_sweep(space);
+    frag_block_space_sweep(&composed->space);
 }
 
 /* ---- requests */

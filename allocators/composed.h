@@ -25,7 +25,8 @@
 typedef enum frag_rounding {
     FRAG_ROUND_MULTIPLE, /* up to a multiple of unit, a power of two */
     FRAG_ROUND_LEAST,    /* to unit when below it */
-    FRAG_ROUND_POWER     /* to a power of two, at least unit; above linear to multiples of linear */
+    FRAG_ROUND_POWER,    /* to a power of two, at least unit; above linear to multiples of linear */
+    FRAG_ROUND_STEPPED   /* up to a multiple of unit; above linear of linear. Any two numbers */
 } frag_rounding;
 
 typedef enum frag_lists {
@@ -54,6 +55,14 @@ typedef enum frag_merge {
     FRAG_MERGE_NEVER
 } frag_merge;
 
+/* The order in which idle segments go back. The last two need PICK_EXACT. */
+typedef enum frag_give_back_order {
+    FRAG_GIVE_BACK_BY_CREATION,
+    FRAG_GIVE_BACK_BY_ADDRESS,
+    FRAG_GIVE_BACK_BY_SIZE, /* ascending, of one size the longest free first */
+    FRAG_GIVE_BACK_BY_TABLE /* sizes as a std::unordered_map walks them (walk_order.h), likewise */
+} frag_give_back_order;
+
 typedef struct frag_composed frag_composed;
 
 /* A request that no free block will do for. */
@@ -73,13 +82,13 @@ typedef struct frag_composition {
     frag_split split;
     frag_merge merge;
     frag_growth *grow;
-    uint64_t unit;              /* bytes; of rounding */
-    uint64_t linear;            /* bytes; a power of two, ROUND_POWER */
-    uint64_t small_bytes;       /* LISTS_BY_SIZE */
-    uint64_t surplus_max;       /* bytes; SPLIT_TWICE */
-    bool gives_back_by_address; /* idle segments go back by address, not in order of creation */
-    bool gives_back_at_once;    /* a segment goes back when its last block is freed */
-    bool keeps_first;           /* the first segment ever made never goes back */
+    uint64_t unit;        /* bytes; of rounding */
+    uint64_t linear;      /* bytes; a power of two, ROUND_POWER; any number, ROUND_STEPPED */
+    uint64_t small_bytes; /* LISTS_BY_SIZE */
+    uint64_t surplus_max; /* bytes; SPLIT_TWICE */
+    frag_give_back_order gives_back;
+    bool gives_back_at_once; /* a segment goes back when its last block is freed */
+    bool keeps_first;        /* the first segment ever made never goes back */
 } frag_composition;
 
 /* What the growth rules know and remember (composed_growth.h). */
@@ -91,6 +100,8 @@ typedef struct frag_growth_state {
     uint64_t ask_unit;        /* the device is asked for multiples of it */
     uint64_t chunk_bytes[2];  /* by list: least size of a segment */
     uint64_t reserve_percent; /* of the device's capacity */
+    uint64_t segment_max;     /* reserve: larger requests fail */
+    bool spares_a_byte;       /* reserve: the request may not take all that is free */
     uint64_t give_up_below;   /* bfc: smaller segments are not worth asking for */
     bool is_exact;            /* bfc: segments have the size of the request */
     bool steps_early;         /* bfc: the step grows before the device answers */
@@ -115,7 +126,8 @@ struct frag_composed {
     frag_exact_lists exact;    /* PICK_EXACT: instead of lists */
     frag_stream_lists streams; /* LISTS_SHARED */
     frag_growth_state growth;
-    frag_idle_segment *idle;
+    frag_idle_segment *idle; /* while segments are given back */
+    size_t idle_count;
     bool has_failed; /* what was needed at construction was refused: nothing is ever served */
 };
 

@@ -171,17 +171,31 @@ bool frag_grow_chunk(frag_composed *composed, const frag_shortage *shortage, uin
 
 /* ---- MXNet */
 
-bool frag_grow_with_reserve(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole)
+/* The two releases differ where the request takes exactly what is free, with nothing in reserve. */
+static bool leaves_reserve(const frag_composed *composed, uint64_t bytes)
 {
+    const frag_growth_state *growth = &composed->growth;
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
-    bool is_known = frag_device_memory_info(composed->space.device, &free_bytes, &total_bytes) ==
-                        FRAG_DEVICE_OK &&
-                    total_bytes != FRAG_UNLIMITED;
-    uint64_t reserve = is_known ? total_bytes / 100 * composed->growth.reserve_percent +
-                                      total_bytes % 100 * composed->growth.reserve_percent / 100
-                                : 0;
-    if (is_known && (free_bytes <= reserve || shortage->bytes > free_bytes - reserve))
+    if (frag_device_memory_info(composed->space.device, &free_bytes, &total_bytes) !=
+            FRAG_DEVICE_OK ||
+        total_bytes == FRAG_UNLIMITED)
+        return true;
+    uint64_t reserve = total_bytes / 100 * growth->reserve_percent +
+                       total_bytes % 100 * growth->reserve_percent / 100;
+    bool may_take_all = !growth->spares_a_byte;
+    return free_bytes > reserve && bytes <= free_bytes - reserve &&
+           (may_take_all || free_bytes > bytes);
+}
+
+bool frag_grow_with_reserve(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole)
+{
+    if (shortage->bytes > composed->growth.segment_max)
+        return false;
+    if (!leaves_reserve(composed, shortage->bytes))
         frag_composed_give_back(composed);
+    if (ask(composed, shortage->list, shortage->bytes, hole))
+        return true;
+    frag_composed_give_back(composed);
     return ask(composed, shortage->list, shortage->bytes, hole);
 }

@@ -29,7 +29,8 @@ bool frag_grow_within_limit(frag_composed *composed, const frag_shortage *shorta
 bool frag_grow_chunk(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole);
 
 /* A segment of exactly the request; all idle ones go back before, when a share of the device would
- * not stay free otherwise. Source: MXNet. */
+ * not stay free otherwise, and when the device refuses, which is then asked once more.
+ * Requests above segment_max fail. Source: MXNet. */
 bool frag_grow_with_reserve(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole);
 
 #endif

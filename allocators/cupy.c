@@ -26,7 +26,7 @@ static frag_policy *cupy_create(const frag_policy_setup *setup, frag_error *erro
         .unit = 512,
         .lists = FRAG_LISTS_BY_STREAM,
         .grow = frag_grow_within_limit,
-        .gives_back_by_address = true,
+        .gives_back = FRAG_GIVE_BACK_BY_ADDRESS,
     };
     frag_growth_state growth = {.limit_bytes = limit == 0 ? FRAG_UNLIMITED : limit};
     return frag_composed_policy_create(setup, &rules, &growth);

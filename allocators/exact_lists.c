@@ -9,7 +9,8 @@
 size_t frag_exact_lists_bytes(uint32_t id_count)
 {
     return ((size_t)id_count * 8 + 2 * FIRST_SLOTS) * sizeof(frag_exact_slot) +
-           (size_t)id_count * sizeof(frag_exact_link) + (size_t)34 * 64;
+           (size_t)id_count * sizeof(frag_exact_link) + frag_walk_order_bytes(id_count) +
+           (size_t)34 * 64;
 }
 
 void frag_exact_lists_create(frag_exact_lists *lists, frag_arena *arena, uint32_t id_count)
@@ -18,8 +19,10 @@ void frag_exact_lists_create(frag_exact_lists *lists, frag_arena *arena, uint32_
         .arena = arena,
         .slots = frag_arena_take(arena, FIRST_SLOTS, sizeof *lists->slots),
         .slot_count = FIRST_SLOTS,
+        .round = 1,
         .links = frag_arena_take(arena, id_count, sizeof *lists->links),
     };
+    frag_walk_order_create(&lists->order, arena, id_count);
 }
 
 /* The slot of a size, or the empty one where it would be. */
@@ -52,17 +55,31 @@ static frag_exact_slot *make_slot(frag_exact_lists *lists, uint64_t size)
         slot = find_slot(lists, size);
     }
     lists->size_count++;
-    *slot = (frag_exact_slot){size, NONE};
+    *slot = (frag_exact_slot){.size = size, .first = NONE};
     return slot;
+}
+
+static void link_first(frag_exact_lists *lists, frag_exact_slot *slot, uint32_t id)
+{
+    lists->links[id] = (frag_exact_link){slot->first, NONE};
+    if (slot->first != NONE)
+        lists->links[slot->first].previous = id;
+    slot->first = id;
+}
+
+void frag_exact_insert_fresh(frag_exact_lists *lists, uint32_t id, uint64_t size)
+{
+    link_first(lists, make_slot(lists, size), id);
 }
 
 void frag_exact_insert(frag_exact_lists *lists, uint32_t id, uint64_t size)
 {
     frag_exact_slot *slot = make_slot(lists, size);
-    lists->links[id] = (frag_exact_link){slot->first, NONE};
-    if (slot->first != NONE)
-        lists->links[slot->first].previous = id;
-    slot->first = id;
+    if (slot->round != lists->round) {
+        slot->round = lists->round;
+        frag_walk_order_add(&lists->order, size);
+    }
+    link_first(lists, slot, id);
 }
 
 void frag_exact_remove(frag_exact_lists *lists, uint32_t id, uint64_t size)
@@ -81,6 +98,28 @@ bool frag_exact_newest(const frag_exact_lists *lists, uint64_t size, uint32_t *i
     const frag_exact_slot *slot = find_slot(lists, size);
     *id = slot->first;
     return slot->size == size && slot->first != NONE;
+}
+
+/* From the oldest to the newest; visiting may change nothing. */
+static void visit_list(const frag_exact_lists *lists, uint32_t newest,
+                       void (*visit)(void *context, uint32_t id), void *context)
+{
+    uint32_t id = newest;
+    while (id != NONE && lists->links[id].next != NONE)
+        id = lists->links[id].next;
+    for (; id != NONE; id = lists->links[id].previous)
+        visit(context, id);
+}
+
+void frag_exact_visit_all(frag_exact_lists *lists, bool is_ascending,
+                          void (*visit)(void *context, uint32_t id), void *context)
+{
+    uint32_t count = 0;
+    const uint64_t *sizes = is_ascending ? frag_walk_order_take_sorted(&lists->order, &count)
+                                         : frag_walk_order_take(&lists->order, &count);
+    lists->round++;
+    for (uint32_t i = 0; i < count; i++)
+        visit_list(lists, find_slot(lists, sizes[i])->first, visit, context);
 }
 
 void frag_exact_visit(const frag_exact_lists *lists,

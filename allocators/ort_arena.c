@@ -70,7 +70,7 @@ static frag_policy *ort_arena_create(const frag_policy_setup *setup, frag_error 
         .split = FRAG_SPLIT_TWICE,
         .surplus_max = values[OPTION_DEAD].number,
         .grow = frag_grow_region,
-        .gives_back_by_address = true,
+        .gives_back = FRAG_GIVE_BACK_BY_ADDRESS,
         .keeps_first = !is_exact,
     };
     frag_growth_state growth = {

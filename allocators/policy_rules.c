@@ -28,6 +28,13 @@
 #define TLSF_TAKES                                                                                 \
     "the newest hole of the first list whose holes all are large enough; 2^sli lists to a "        \
     "doubling"
+#define NEWEST_OF_SIZE "the newest of exactly the rounded size"
+#define MXNET_GROWS                                                                                \
+    "device mallocs of exactly the rounded request. Everything cached goes back before, where "    \
+    "less "                                                                                        \
+    "than reserve percent of the device would stay free, or nothing (version=2.0), and again "     \
+    "when "                                                                                        \
+    "the device refuses, which is then asked once more; of one size the longest free first"
 #define RMM_STREAMS                                                                                \
     "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
 
@@ -241,20 +248,22 @@ static const frag_policy_rules rules[] = {
               "free made last goes back, and none while more than that share is used",
      .streams = IGNORED},
     {.policy = "mxnet-naive",
-     .rounding = "not at all, but to at least page_size",
-     .takes = "the newest of exactly the size",
+     .rounding = "to multiples of page_size; what is then above large_alloc_round_size to "
+                 "multiples of that",
+     .takes = NEWEST_OF_SIZE,
      .cuts = NEVER,
      .joins = NEVER,
-     .grows = "device mallocs of exactly the request; everything cached goes back before, where "
-              "less than reserve percent of the device would stay free",
+     .grows = MXNET_GROWS ", size by size in the order of a hash table (std::unordered_map as GCC "
+                          "has it)",
      .streams = IGNORED},
     {.policy = "mxnet-round",
-     .rounding = "to powers of two; above 2^round_linear_cutoff to multiples of that",
-     .takes = "the newest of exactly the size",
+     .rounding =
+         "to powers of two; above 2^round_linear_cutoff to multiples of that. Requests above "
+         "16 GiB fail: the library crashes on them",
+     .takes = NEWEST_OF_SIZE,
      .cuts = NEVER,
      .joins = NEVER,
-     .grows = "device mallocs of exactly the rounded request; everything cached goes back before, "
-              "where less than reserve percent of the device would stay free",
+     .grows = MXNET_GROWS ", the smallest sizes first",
      .streams = IGNORED},
     {.policy = "cuda-async",
      .rounding = "to multiples of 512",

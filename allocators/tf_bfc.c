@@ -76,7 +76,7 @@ static frag_policy *tf_bfc_create(const frag_policy_setup *setup, frag_error *er
         .surplus_max = fraction > 0 ? (uint64_t)(fraction * (double)limit) : SURPLUS_MAX,
         .merge = values[OPTION_COALESCES].number != 0 ? FRAG_MERGE_TOUCHING : FRAG_MERGE_SEGMENT,
         .grow = frag_grow_region,
-        .gives_back_by_address = true,
+        .gives_back = FRAG_GIVE_BACK_BY_ADDRESS,
     };
     uint64_t first = grows && limit > FIRST_REGION_BYTES ? FIRST_REGION_BYTES : limit;
     frag_growth_state growth = {

@@ -25,7 +25,7 @@ LOG
 @test "every log of the real libraries is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
-    [ "$(ls $D/*.zst | wc -l)" -ge 78 ]
+    [ "$(ls $D/*.zst | wc -l)" -ge 93 ]
     [[ "${lines[0]}" =~ ^"identical: "[0-9,]+" requests, "[0-9,]+" device events, "[0-9,]+" OOM in $(ls $D/*.zst | wc -l) logs"$ ]]
     [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
 }
@@ -73,6 +73,17 @@ LOG
     [[ "${lines[1]}" == *": different in device calls, after 0 identical requests" ]]
     run ./fraglab verify --against golden --policy rmm-pool:event_order=down $D/rmm-pool-streams3-train.jsonl.zst
     [ "$status" -eq 1 ]
+}
+
+@test "releases of MXNet part where a request takes all that is free" {
+    for pool in naive round; do
+        log=$D/mxnet-$pool-2.0-edge-r0.jsonl.zst
+        run ./fraglab verify --against golden --policy mxnet-$pool:reserve=0,version=2.0 "$log"
+        [ "$status" -eq 0 ]
+        run ./fraglab verify --against golden --policy mxnet-$pool:reserve=0,version=1.9 "$log"
+        [ "$status" -eq 1 ]
+        [[ "${lines[1]}" == *": different in device calls, after "* ]]
+    done
 }
 
 @test "a log that ends where the library did not return is followed up to there" {
@@ -180,7 +191,7 @@ LOG
 }
 
 @test "a policy's page says what it is checked against, and from which version" {
-    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth vma tlsf-vma tlsf-conte; do
+    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth mxnet-naive mxnet-round vma tlsf-vma tlsf-conte; do
         run ./fraglab policies "$policy"
         [[ "$output" =~ source\ \ [A-Za-z\ ]+[0-9]+\.[0-9]+ ]]
         [[ "$output" == *$'\n'"checked against the library's own logs, request by request"* ]]
@@ -188,6 +199,6 @@ LOG
         [ -n "$folder" ]
         ls "$folder"*.zst >/dev/null
     done
-    run ./fraglab policies mxnet-naive
+    run ./fraglab policies cuda-async
     [[ "$output" == *$'\n'"checked not against a real library"* ]]
 }

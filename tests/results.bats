@@ -136,7 +136,7 @@ ADDS_UP='{
     composed paddle-auto-growth:chunk_size=8MiB split=high,grow=chunk,grow_bytes=8MiB,lists=by-size,small=0
     composed rmm-pool lists=shared,grow=double
     composed tf-bfc:garbage_collection=true split=twice,grow=region
-    composed mxnet-naive rounding=least,unit=4KiB,pick=exact,split=never,merge=never,grow=reserve
+    composed mxnet-naive rounding=stepped,unit=4KiB,linear=2MiB,pick=exact,split=never,merge=never,grow=reserve
     composed mxnet-round rounding=power,unit=4KiB,pick=exact,split=never,merge=never,grow=reserve
 }
 

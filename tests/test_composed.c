@@ -32,12 +32,15 @@ static void a_block_has_the_size_that_the_rounding_says(void **state)
         {"tf-bfc", 1, 256},
         {"paddle-auto-growth:alignment=4KiB", 4097, 8192},
         {"mxnet-naive", 1, 4096},
-        {"mxnet-naive", 4097, 4097},
+        {"mxnet-naive", 4097, 8192},
+        {"mxnet-naive", MIB(2), MIB(2)},
+        {"mxnet-naive", MIB(2) + 1, MIB(4)},
+        {"mxnet-naive:page_size=1000,large_alloc_round_size=7777", 7001, 15554},
         {"mxnet-round", 4097, 8192},
         {"mxnet-round", MIB(16) - 1, MIB(16)},
         {"mxnet-round", MIB(16) + 1, MIB(32)},
         {"mxnet-round", MIB(33), MIB(48)},
-        {"mxnet-round:round_linear_cutoff=12", 10000, 12288},
+        {"mxnet-round:round_linear_cutoff=20", MIB(2) + 1, MIB(3)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         small_world world;
@@ -86,7 +89,7 @@ static void mxnet_uses_the_newest_block_of_exactly_the_size(void **state)
     small_world_free(&world, old);
     small_world_free(&world, new);
     assert_int_equal(small_world_alloc(&world, KIB(8)).address, new.address);
-    small_world_alloc(&world, KIB(8) - 1); /* a block of 8 KiB will not do */
+    small_world_alloc(&world, KIB(4)); /* a block of 8 KiB will not do */
     assert_int_equal(small_world_segment_count(&world), 3);
     small_world_close(&world);
 }
@@ -314,8 +317,44 @@ static void mxnet_keeps_a_share_of_the_device_free(void **state)
     small_world world;
     small_world_open(&world, "mxnet-naive:reserve=50", MIB(64));
     small_world_free(&world, small_world_alloc(&world, MIB(16)));
-    small_world_alloc(&world, MIB(17)); /* 48 less 32 MiB would not do */
-    assert_int_equal(world.device->reserved_bytes, MIB(17));
+    small_world_alloc(&world, MIB(18)); /* 48 less 32 MiB would not do */
+    assert_int_equal(world.device->reserved_bytes, MIB(18));
+    small_world_close(&world);
+}
+
+static void mxnet_asks_twice_when_the_device_refuses(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "mxnet-naive", MIB(64));
+    assert_false(small_world_has_room(&world, MIB(80)));
+    assert_int_equal(calls(&world, FRAG_DEVICE_MALLOC), 2);
+    small_world_close(&world);
+}
+
+static void mxnet_2_gives_back_before_a_request_takes_all_that_is_free(void **state)
+{
+    (void)state;
+    for (int release = 0; release < 2; release++) {
+        small_world world;
+        small_world_open(
+            &world, release == 0 ? "mxnet-naive:reserve=0" : "mxnet-naive:reserve=0,version=2.0",
+            MIB(64));
+        small_world_free(&world, small_world_alloc(&world, MIB(16)));
+        small_world_alloc(&world, MIB(48));
+        assert_int_equal(world.device->reserved_bytes, release == 0 ? MIB(64) : MIB(48));
+        small_world_close(&world);
+    }
+}
+
+static void mxnet_round_has_no_list_above_16_gib(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "mxnet-round", FRAG_UNLIMITED);
+    small_world_alloc(&world, 16 * FRAG_GIB);
+    assert_false(small_world_has_room(&world, 16 * FRAG_GIB + 1));
+    assert_int_equal(calls(&world, FRAG_DEVICE_MALLOC), 1);
     small_world_close(&world);
 }
 
@@ -350,8 +389,9 @@ static void option_values_that_do_not_fit_together_are_refused(void **state)
     assert_true(small_world_refuses("composed:pick=exact", "needs lists=one, split=never"));
     assert_true(small_world_refuses("composed:unit=3", "must be powers of two"));
     assert_true(small_world_refuses("composed:unit=32MiB", "is above linear"));
-    assert_true(small_world_refuses("mxnet-round:round_linear_cutoff=12,page_size=8KiB",
+    assert_true(small_world_refuses("mxnet-round:round_linear_cutoff=20,page_size=2MiB",
                                     "is above two to the"));
+    assert_true(small_world_refuses("mxnet-round:page_size=5000", "not a power of two"));
 }
 
 int main(void)
@@ -375,6 +415,9 @@ int main(void)
         cmocka_unit_test(shrinking_keeps_the_first_region_where_they_double),
         cmocka_unit_test(cupy_gives_idle_segments_back_at_its_limit),
         cmocka_unit_test(mxnet_keeps_a_share_of_the_device_free),
+        cmocka_unit_test(mxnet_asks_twice_when_the_device_refuses),
+        cmocka_unit_test(mxnet_2_gives_back_before_a_request_takes_all_that_is_free),
+        cmocka_unit_test(mxnet_round_has_no_list_above_16_gib),
         cmocka_unit_test(a_chunk_goes_back_with_its_last_block),
         cmocka_unit_test(option_values_that_do_not_fit_together_are_refused),
     };

@@ -83,12 +83,67 @@ static void as_many_sizes_as_blocks_fit_into_its_arena(void **state)
     frag_arena_destroy(&arena);
 }
 
+static void note_block(void *context, uint32_t id)
+{
+    uint32_t **next = context;
+    *(*next)++ = id;
+}
+
+static void expect_all(frag_exact_lists *lists, bool is_ascending, const uint32_t *ids,
+                       size_t count)
+{
+    uint32_t seen[16] = {0};
+    uint32_t *next = seen;
+    frag_exact_visit_all(lists, is_ascending, note_block, &next);
+    assert_int_equal(next - seen, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(seen[i], ids[i]);
+}
+
+static void all_are_visited_by_size_or_as_the_modelled_table_has_them(void **state)
+{
+    (void)state;
+    frag_arena arena;
+    frag_exact_lists lists;
+    uint32_t ascending[] = {2, 0, 3, 1};
+    uint32_t latest_first[] = {2, 1, 0, 3};
+    open_lists(&lists, &arena);
+    expect_all(&lists, true, NULL, 0);
+    for (int round = 0; round < 2; round++) {
+        frag_exact_insert(&lists, 0, 8192);
+        frag_exact_insert(&lists, 1, 12288);
+        frag_exact_insert(&lists, 2, 4096);
+        frag_exact_insert(&lists, 3, 8192);
+        expect_all(&lists, round == 0, round == 0 ? ascending : latest_first, 4);
+        for (uint32_t id = 0; id < 4; id++)
+            frag_exact_remove(&lists, id, id == 1 ? 12288 : id == 2 ? 4096 : 8192);
+    }
+    frag_arena_destroy(&arena);
+}
+
+static void a_size_takes_its_place_in_that_table_when_a_used_block_is_freed(void **state)
+{
+    (void)state;
+    frag_arena arena;
+    frag_exact_lists lists;
+    uint32_t ids[] = {0, 1};
+    open_lists(&lists, &arena);
+    frag_exact_insert_fresh(&lists, 0, 4096);
+    frag_exact_remove(&lists, 0, 4096);
+    frag_exact_insert(&lists, 1, 8192);
+    frag_exact_insert(&lists, 0, 4096); /* later than the other size */
+    expect_all(&lists, false, ids, 2);
+    frag_arena_destroy(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_of_a_size_comes_first),
         cmocka_unit_test(finds_every_size_when_there_are_many),
         cmocka_unit_test(as_many_sizes_as_blocks_fit_into_its_arena),
+        cmocka_unit_test(all_are_visited_by_size_or_as_the_modelled_table_has_them),
+        cmocka_unit_test(a_size_takes_its_place_in_that_table_when_a_used_block_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

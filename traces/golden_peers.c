@@ -1,5 +1,5 @@
-/* Golden logs of the pools of other frameworks: RMM, TensorFlow, ONNX Runtime, CuPy, Paddle, and
- * of the Vulkan Memory Allocator.
+/* Golden logs of the pools of other frameworks: RMM, TensorFlow, ONNX Runtime, CuPy, Paddle, MXNet,
+ * and of the Vulkan Memory Allocator and tlsf.c.
  *
  * Their head has the parameters of the pool, which become the options of the policy that models it,
  * and the rules of the device (docs/trace-format.md, "golden logs"). Streams are the script's
@@ -75,6 +75,18 @@ static const peer_library libraries[] = {
       {"small_pool_size_in_mb", "small_pool_size_in_mb"},
       {"small_pool_auto_growth_chunk_size_in_mb", "small_pool_auto_growth_chunk_size_in_mb"},
       {"large_pool_auto_growth_chunk_size_in_mb", "large_pool_auto_growth_chunk_size_in_mb"}}},
+    {"mxnet-naive",
+     "mxnet-naive",
+     {{"version", "version"},
+      {"page_size", "page_size"},
+      {"large_alloc_round_size", "large_alloc_round_size"},
+      {"reserve", "reserve"}}},
+    {"mxnet-round",
+     "mxnet-round",
+     {{"version", "version"},
+      {"page_size", "page_size"},
+      {"round_linear_cutoff", "round_linear_cutoff"},
+      {"reserve", "reserve"}}},
     {"tlsf-conte", "tlsf-conte", {{"size", "size"}, {"align", "align"}}},
     {"vma-virtual",
      "tlsf-vma",
@@ -307,7 +319,7 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
                               "this is a log of '%.40s', for which there is no policy; expected "
                               "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
                               "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy, paddle-auto-growth, "
-                              "tlsf-conte, vma-virtual or vma",
+                              "mxnet-naive, mxnet-round, tlsf-conte, vma-virtual or vma",
                               name);
     if (!read_device_rules(reader) || !read_parameters(reader, library) ||
         !read_calls(reader, &log->start_calls))
