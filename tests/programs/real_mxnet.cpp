@@ -7,13 +7,14 @@
 //   mkdir -p stubs && : >stubs/cuda_runtime.h
 //   sed -n '/XINLINE int ilog2ul/,/^}/p' $M/src/common/utils.h >stubs/ilog2ul.h
 //   sed -n '/^const std::string env_var_name/,/^}/p' $P/storage.cc >stubs/env_var_name.h
-//   O="-std=c++17 -O1 -DMXNET_USE_CUDA=1 -Istubs -I$M/include -I$P"
+//   O="-std=c++17 -O1 -DMXNET_USE_CUDA=1 -I. -Istubs -I$M/include -I$P"
 //   g++ $O -DVERSION="\"$V\"" tests/programs/real_mxnet.cpp -o real_mxnet
 //   ./real_mxnet pool=naive profile=train seed=1 capacity=2000000000 > mxnet-naive-train.jsonl
 //   ./fraglab verify --against golden --check 1 mxnet-naive-train.jsonl
 //
 // The arguments are listed at Settings; 0 stands for the library's default. The order in which
 // naive gives memory back is that of std::unordered_map, so that logs are made with libstdc++.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -32,6 +33,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "tests/programs/golden_script.hpp"
 
 // ---- the device: a malloc is charged in multiples of gran, and no address is given twice
 
@@ -61,7 +64,7 @@ struct Device {
     uint64_t refusals = 0;
     uint64_t frees = 0;
     std::unordered_map<uint64_t, uint64_t> sizes;
-    std::string calls; // of the request being served, as JSON
+    std::string *calls = nullptr; // the pool's
 };
 
 static Settings settings;
@@ -75,9 +78,9 @@ static uint64_t charge_of(uint64_t bytes)
 static void note_call(const char *name, uint64_t address, uint64_t bytes, int code)
 {
     std::ostringstream call;
-    call << (device.calls.empty() ? "" : ",") << "[\"" << name << "\"," << address << "," << bytes
+    call << (device.calls->empty() ? "" : ",") << "[\"" << name << "\"," << address << "," << bytes
          << "," << code << "]";
-    device.calls += call.str();
+    *device.calls += call.str();
 }
 
 using cudaError_t = int;
@@ -325,152 +328,49 @@ static auto call_alloc(Manager &manager, Storage::Handle *handle, long)
     manager.Alloc(handle);
 }
 
-// Storage::Alloc of 2.0 keeps requests for nothing from its pools, those of 1.9 do so themselves.
-static bool pool_alloc(StorageManager &pool, Storage::Handle *handle)
-{
-    if (handle->size == 0) {
-        handle->dptr = nullptr;
-        return true;
-    }
-    try {
-        call_alloc(pool, handle, 0);
-    } catch (const std::runtime_error &) {
-        return false;
-    }
-    return true;
-}
+struct MxnetPool : golden::Pool {
+    std::unique_ptr<StorageManager> manager;
 
-// ---- scripts
-
-struct Chance {
-    uint64_t state;
-    uint64_t next()
-    {
-        state += 0x9e3779b97f4a7c15;
-        uint64_t z = state;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
-    }
-    // From low to high, both included.
-    uint64_t between(uint64_t low, uint64_t high)
-    {
-        return low + next() % (high - low + 1);
-    }
-    bool happens(unsigned percent)
-    {
-        return next() % 100 < percent;
-    }
-};
-
-struct Script {
-    StorageManager &pool;
-    Chance chance;
-    std::vector<std::pair<uint64_t, Storage::Handle>> live;
-    uint64_t live_bytes = 0;
-    uint64_t id = 0;
-    uint64_t requests = 0;
-    uint64_t allocs = 0;
-    uint64_t frees = 0;
-    uint64_t ooms = 0;
-    unsigned streams = 1;
-
-    bool is_over() const
-    {
-        return requests >= settings.count;
-    }
-
-    void end_line()
-    {
-        if (!device.calls.empty())
-            std::cout << ",\"drv\":[" << device.calls << "]";
-        std::cout << "}\n";
-        device.calls.clear();
-        requests++;
-    }
-
-    // Returns whether it was served; then it is the last of live.
-    bool alloc(uint64_t bytes)
+    static Storage::Handle handle_of(uint64_t address, uint64_t bytes)
     {
         Storage::Handle handle;
+        handle.dptr = reinterpret_cast<void *>(address);
         handle.size = bytes;
         handle.ctx.dev_type = Context::kGPU;
-        bool is_served = pool_alloc(pool, &handle);
-        allocs++;
-        std::cout << "{\"op\":\"alloc\",\"id\":" << id << ",\"size\":" << bytes
-                  << ",\"stream\":" << chance.between(0, streams - 1);
-        if (is_served) {
-            std::cout << ",\"addr\":" << reinterpret_cast<uint64_t>(handle.dptr);
-            live.emplace_back(id, handle);
-            live_bytes += bytes;
-        } else {
-            std::cout << ",\"oom\":true";
-            ooms++;
+        return handle;
+    }
+
+    // Storage::Alloc of 2.0 keeps requests for nothing from its pools, those of 1.9 do so
+    // themselves; all do nothing where such a request is freed.
+    bool alloc(uint64_t bytes, uint64_t *address) override
+    {
+        Storage::Handle handle = handle_of(0, bytes);
+        if (bytes == 0)
+            return true;
+        try {
+            call_alloc(*manager, &handle, 0);
+        } catch (const std::runtime_error &) {
+            return false;
         }
-        id++;
-        end_line();
-        return is_served;
+        *address = reinterpret_cast<uint64_t>(handle.dptr);
+        return true;
     }
 
-    void free(size_t index)
+    void free(const golden::Block &block) override
     {
-        auto [freed, handle] = live[index];
-        live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
-        live_bytes -= handle.size;
-        if (handle.dptr != nullptr)
-            pool.Free(handle);
-        frees++;
-        std::cout << "{\"op\":\"free\",\"id\":" << freed
-                  << ",\"stream\":" << chance.between(0, streams - 1);
-        end_line();
+        if (block.address != 0)
+            manager->Free(handle_of(block.address, block.bytes));
     }
 
-    void free_any()
+    void trim() override
     {
-        if (!live.empty())
-            free(chance.between(0, live.size() - 1));
-    }
-
-    void trim()
-    {
-        pool.ReleaseAll();
-        std::cout << "{\"op\":\"trim\"";
-        end_line();
+        manager->ReleaseAll();
     }
 };
 
-// A network with weights that stay, and batches whose length varies: activations up, gradients
-// down.
-static void play_train(Script &script, bool is_varying)
-{
-    std::vector<uint64_t> layers;
-    for (int i = 0; i < 24; i++)
-        layers.push_back(script.chance.between(1000, 400000) * 16);
-    for (uint64_t layer : layers)
-        if (!script.is_over())
-            script.alloc(layer / 2 + 256);
-    size_t kept = script.live.size();
-    while (!script.is_over()) {
-        uint64_t length = is_varying ? script.chance.between(20, 256) : 128;
-        for (uint64_t layer : layers) {
-            script.alloc(layer * length / 128);
-            if (script.chance.happens(40) && script.alloc(layer * length / 16))
-                script.free(script.live.size() - 1);
-        }
-        while (script.live.size() > kept && !script.is_over()) {
-            script.alloc(script.chance.between(1, 64) * 1024);
-            script.free(script.live.size() - 1);
-            if (script.live.size() > kept)
-                script.free(script.live.size() - 1);
-        }
-    }
-}
+// ---- sizes of the profiles
 
-static uint64_t power_size(Script &script)
-{
-    uint64_t top = script.chance.between(6, 27);
-    return script.chance.between(uint64_t{1} << (top - 1), uint64_t{1} << top);
-}
+using golden::Script;
 
 // Sizes at every place where rounding changes, and a byte beside it.
 static uint64_t bound_size(Script &script)
@@ -520,7 +420,7 @@ static uint64_t profile_size(Script &script)
         return edge_size(script);
     if (profile == "churn") // many sizes, so that the table of free lists grows
         return script.chance.between(1, 3000) * 4096;
-    return power_size(script);
+    return golden::power_size(script.chance, 27);
 }
 
 // Round has lists for requests of up to 16 GiB, and writes behind them for larger ones.
@@ -531,25 +431,6 @@ static uint64_t random_size(Script &script)
     return settings.pool == "round" && bytes > round_max ? round_max : bytes;
 }
 
-static void play_random(Script &script)
-{
-    uint64_t target = settings.capacity / 2;
-    uint64_t count_max = script.chance.between(20, 400);
-    bool has_trims = settings.profile == "trim";
-    while (!script.is_over()) {
-        // Waves: the live set is let grow, then shrinks.
-        bool grows = script.live_bytes < target && script.live.size() < count_max;
-        if (has_trims && script.chance.happens(2))
-            script.trim();
-        else if (script.live.empty() || script.chance.happens(grows ? 60 : 35))
-            script.alloc(random_size(script));
-        else
-            script.free_any();
-        if (script.chance.happens(1))
-            target = script.chance.between(1, 100) * (settings.capacity / 80);
-    }
-}
-
 static void play(Script &script)
 {
     const std::string &profile = settings.profile;
@@ -557,9 +438,10 @@ static void play(Script &script)
     if (profile == "streams" || profile == "trim")
         script.streams = 4;
     if (profile == "train" || profile == "fixed")
-        play_train(script, profile == "train");
+        golden::play_train(script, profile == "train");
     else
-        play_random(script);
+        golden::play_waves(script, settings.capacity, profile == "trim",
+                           [&script] { return random_size(script); });
 }
 
 // ---- the log
@@ -615,14 +497,17 @@ static void write_head()
 
 static void write_summary(const Script &script)
 {
-    std::cout << "{\"summary\":{\"requests\":" << script.requests << ",\"allocs\":" << script.allocs
-              << ",\"frees\":" << script.frees << ",\"ooms\":" << script.ooms
-              << ",\"driver_mallocs\":" << device.mallocs
+    std::cout << "{\"summary\":{";
+    script.write_counts();
+    std::cout << ",\"driver_mallocs\":" << device.mallocs
               << ",\"driver_refusals\":" << device.refusals << ",\"driver_frees\":" << device.frees
               << ",\"reserved_end\":" << device.reserved
               << ",\"peak_reserved\":" << device.reserved_peak
               << ",\"event_records\":0,\"stream_waits\":0,\"syncs\":0}}\n";
 }
+
+static const std::initializer_list<const char *> profiles = {
+    "train", "fixed", "power", "bound", "tiny", "churn", "edge", "trim", "streams"};
 
 static bool take_argument(const std::string &argument)
 {
@@ -634,7 +519,7 @@ static bool take_argument(const std::string &argument)
     uint64_t number = std::strtoull(text.c_str(), nullptr, 10);
     if (key == "pool" && (text == "naive" || text == "round"))
         settings.pool = text;
-    else if (key == "profile")
+    else if (key == "profile" && golden::is_one_of(text, profiles))
         settings.profile = text;
     else if (key == "va")
         settings.is_down = text == "down";
@@ -672,12 +557,14 @@ int main(int count, char **arguments)
     set_variables();
     Context context;
     context.dev_type = Context::kGPU;
-    std::unique_ptr<StorageManager> pool(
-        settings.pool == "naive"
-            ? make_pool<mxnet::storage::GPUPooledStorageManager>(context)
-            : make_pool<mxnet::storage::GPUPooledRoundedStorageManager>(context));
+    MxnetPool pool;
+    device.calls = &pool.calls;
+    if (settings.pool == "naive")
+        pool.manager.reset(make_pool<mxnet::storage::GPUPooledStorageManager>(context));
+    else
+        pool.manager.reset(make_pool<mxnet::storage::GPUPooledRoundedStorageManager>(context));
     write_head();
-    Script script{*pool, Chance{settings.seed}, {}};
+    Script script(pool, settings.seed, settings.count);
     play(script);
     write_summary(script);
     return std::cout.flush() ? 0 : 1;
