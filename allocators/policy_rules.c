@@ -31,10 +31,9 @@
 #define NEWEST_OF_SIZE "the newest of exactly the rounded size"
 #define MXNET_GROWS                                                                                \
     "device mallocs of exactly the rounded request. Everything cached goes back before, where "    \
-    "less "                                                                                        \
-    "than reserve percent of the device would stay free, or nothing (version=2.0), and again "     \
-    "when "                                                                                        \
-    "the device refuses, which is then asked once more; of one size the longest free first"
+    "less than reserve percent of the device would stay free, or nothing (version=2.0), and "      \
+    "again when the device refuses, which is then asked once more; of one size the longest free "  \
+    "first"
 #define RMM_STREAMS                                                                                \
     "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
 

@@ -13,7 +13,7 @@ static const uint32_t bucket_counts[] = {
     351061,   712697,    1447153,   2938679,   5967347,   12117689,   24607243,
     49969847, 101473717, 206062531, 418451333, 849749479, 1725587117, 3504151727};
 
-/* The least of them that holds more than so many numbers; a bucket for each number at most. */
+/* The least of them with a bucket for each of so many numbers. */
 static uint32_t buckets_for(uint32_t number_count)
 {
     size_t at = 0;
