@@ -294,6 +294,17 @@ static frag_device_result wait_for_all(cuda_device *cuda)
     return result;
 }
 
+/* Unmaps what lies in one place of the table. Work that still writes there would fault. */
+static frag_device_result unmap_piece(cuda_device *cuda, size_t at, uint64_t address,
+                                      uint64_t bytes)
+{
+    if (cuda->has_unwaited && wait_for_all(cuda) != FRAG_DEVICE_OK)
+        return FRAG_DEVICE_FAILED;
+    frag_cuda_place *range = &cuda->places.items[at];
+    int code = frag_cuda_mapper_unmap(&cuda->mapper, range, address, bytes);
+    return must(cuda, cuda->mapper.call, code);
+}
+
 static frag_device_result cuda_unmap(frag_device *device, uint64_t address, uint64_t bytes)
 {
     cuda_device *cuda = from_base(device);
@@ -305,14 +316,10 @@ static frag_device_result cuda_unmap(frag_device *device, uint64_t address, uint
     for (uint64_t end = address + bytes; address < end;) {
         at = frag_cuda_places_find(&cuda->places, address);
         FRAG_ASSERT(at < cuda->places.count);
-        frag_cuda_place *range = &cuda->places.items[at];
+        const frag_cuda_place *range = &cuda->places.items[at];
         uint64_t range_end = range->address + range->bytes;
         uint64_t piece = (range_end < end ? range_end : end) - address;
-        /* Work that still writes there would fault. */
-        if (cuda->has_unwaited && wait_for_all(cuda) != FRAG_DEVICE_OK)
-            return FRAG_DEVICE_FAILED;
-        int code = frag_cuda_mapper_unmap(&cuda->mapper, range, address, piece);
-        frag_device_result result = must(cuda, cuda->mapper.call, code);
+        frag_device_result result = unmap_piece(cuda, at, address, piece);
         if (result == FRAG_DEVICE_OK && range->kind == FRAG_CUDA_PLACE_LOOSE &&
             range->mapped_bytes == 0)
             result = drop_range(cuda, at);
@@ -322,6 +329,33 @@ static frag_device_result cuda_unmap(frag_device *device, uint64_t address, uint
         address += piece;
     }
     return FRAG_DEVICE_OK;
+}
+
+/* Nothing of this is in the book: no memory is got or given back. */
+static frag_device_result cuda_map_again(frag_device *device, uint64_t address, uint64_t bytes,
+                                         uint64_t source)
+{
+    cuda_device *cuda = from_base(device);
+    frag_device_result result = need_virtual_memory(device);
+    if (result != FRAG_DEVICE_OK)
+        return result;
+    size_t at = frag_cuda_places_find(&cuda->places, address);
+    FRAG_ASSERT(at < cuda->places.count);
+    uint64_t unit = device->map_unit_bytes == 0 ? device->page_bytes : device->map_unit_bytes;
+    frag_cuda_place place = {.address = address, .bytes = bytes};
+    int code =
+        frag_cuda_mapper_map_again(&cuda->mapper, &cuda->places.items[at], place, source, unit);
+    return judge(cuda, cuda->mapper.call, code);
+}
+
+static frag_device_result cuda_unmap_again(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    cuda_device *cuda = from_base(device);
+    if (device->has_failed)
+        return FRAG_DEVICE_FAILED;
+    size_t at = frag_cuda_places_find(&cuda->places, address);
+    FRAG_ASSERT(at < cuda->places.count);
+    return unmap_piece(cuda, at, address, bytes);
 }
 
 /* ---- the rest */
@@ -556,6 +590,8 @@ static const frag_device_ops cuda_ops = {
     .unreserve = cuda_unreserve,
     .map = cuda_map,
     .unmap = cuda_unmap,
+    .map_again = cuda_map_again,
+    .unmap_again = cuda_unmap_again,
     .malloc_async = cuda_malloc_async,
     .free_async = cuda_free_async,
     .memory_info = cuda_memory_info,

@@ -56,30 +56,65 @@ static int allow_access(frag_cuda_mapper *mapper, uint64_t bytes)
     return mapper->cuda->cuMemSetAccess(mapper->pieces[0].real, (size_t)bytes, &access, 1);
 }
 
-int frag_cuda_mapper_map(frag_cuda_mapper *mapper, frag_cuda_place *range, uint64_t address,
-                         uint64_t bytes, uint64_t unit_bytes)
+/* Maps the pieces, which have handles, and keeps them; or nothing. */
+static int map_pieces(frag_cuda_mapper *mapper, frag_cuda_place *range, size_t count,
+                      uint64_t bytes)
 {
-    size_t count = cut(mapper, range, address, bytes, unit_bytes);
-    size_t created = 0;
     size_t mapped = 0;
-    if (count == 0)
-        return FRAG_CUDA_OK;
-    int code = create_all(mapper, count, &created);
-    if (code == FRAG_CUDA_OK)
-        code = map_all(mapper, count, &mapped);
+    int code = map_all(mapper, count, &mapped);
     if (code == FRAG_CUDA_OK)
         code = allow_access(mapper, bytes);
     if (code != FRAG_CUDA_OK) {
         for (size_t i = 0; i < mapped; i++)
             mapper->cuda->cuMemUnmap(mapper->pieces[i].real, (size_t)mapper->pieces[i].bytes);
-        for (size_t i = 0; i < created; i++)
-            mapper->cuda->cuMemRelease(mapper->pieces[i].handle);
         return code;
     }
     for (size_t i = 0; i < count; i++)
         frag_cuda_places_add(&mapper->mappings, &mapper->pieces[i]);
     range->mapped_bytes += bytes;
     return FRAG_CUDA_OK;
+}
+
+int frag_cuda_mapper_map(frag_cuda_mapper *mapper, frag_cuda_place *range, uint64_t address,
+                         uint64_t bytes, uint64_t unit_bytes)
+{
+    size_t count = cut(mapper, range, address, bytes, unit_bytes);
+    size_t created = 0;
+    if (count == 0)
+        return FRAG_CUDA_OK;
+    int code = create_all(mapper, count, &created);
+    if (code == FRAG_CUDA_OK)
+        code = map_pieces(mapper, range, count, bytes);
+    for (size_t i = 0; code != FRAG_CUDA_OK && i < created; i++)
+        mapper->cuda->cuMemRelease(mapper->pieces[i].handle);
+    return code;
+}
+
+/* Each piece gets the handle of the one that lies as far behind the source as it behind the first.
+ */
+static bool share_handles(frag_cuda_mapper *mapper, size_t count, uint64_t source)
+{
+    for (size_t i = 0; i < count; i++) {
+        frag_cuda_place *piece = &mapper->pieces[i];
+        uint64_t address = source + (piece->address - mapper->pieces[0].address);
+        size_t at = frag_cuda_places_find(&mapper->mappings, address);
+        if (at == mapper->mappings.count || mapper->mappings.items[at].address != address ||
+            mapper->mappings.items[at].bytes != piece->bytes)
+            return false;
+        piece->handle = mapper->mappings.items[at].handle;
+        piece->is_second = true;
+    }
+    return true;
+}
+
+int frag_cuda_mapper_map_again(frag_cuda_mapper *mapper, frag_cuda_place *range,
+                               frag_cuda_place place, uint64_t source, uint64_t unit_bytes)
+{
+    size_t count = cut(mapper, range, place.address, place.bytes, unit_bytes);
+    mapper->call = "cuMemMap";
+    if (count == 0 || !share_handles(mapper, count, source))
+        return count == 0 ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_VALUE;
+    return map_pieces(mapper, range, count, place.bytes);
 }
 
 /* How many mappings from first on make up this place; 0: its borders are not theirs. */
@@ -101,7 +136,7 @@ static int take_off(frag_cuda_mapper *mapper, const frag_cuda_place *mapping)
 {
     mapper->call = "cuMemUnmap";
     int code = mapper->cuda->cuMemUnmap(mapping->real, (size_t)mapping->bytes);
-    if (code != FRAG_CUDA_OK)
+    if (code != FRAG_CUDA_OK || mapping->is_second)
         return code;
     mapper->call = "cuMemRelease";
     return mapper->cuda->cuMemRelease(mapping->handle);
@@ -132,7 +167,8 @@ void frag_cuda_mapper_empty(frag_cuda_mapper *mapper)
     for (size_t i = 0; i < mapper->mappings.count; i++) {
         const frag_cuda_place *mapping = &mapper->mappings.items[i];
         mapper->cuda->cuMemUnmap(mapping->real, (size_t)mapping->bytes);
-        mapper->cuda->cuMemRelease(mapping->handle);
+        if (!mapping->is_second)
+            mapper->cuda->cuMemRelease(mapping->handle);
     }
     mapper->mappings.count = 0;
 }

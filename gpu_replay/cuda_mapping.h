@@ -21,8 +21,12 @@ typedef struct frag_cuda_mapper {
  * that failed; nothing is mapped then. */
 int frag_cuda_mapper_map(frag_cuda_mapper *mapper, frag_cuda_place *range, uint64_t address,
                          uint64_t bytes, uint64_t unit_bytes);
-/* Not 0: the code of the call that failed; FRAG_CUDA_INVALID_VALUE too when the place is not made
- * of whole pieces. */
+/* Maps what is mapped at source at a second place. Not 0: as above; FRAG_CUDA_INVALID_VALUE too
+ * when the pieces there are others than the cuts here. */
+int frag_cuda_mapper_map_again(frag_cuda_mapper *mapper, frag_cuda_place *range,
+                               frag_cuda_place place, uint64_t source, uint64_t unit_bytes);
+/* Second mappings too. Not 0: the code of the call that failed; FRAG_CUDA_INVALID_VALUE too when
+ * the place is not made of whole pieces. */
 int frag_cuda_mapper_unmap(frag_cuda_mapper *mapper, frag_cuda_place *range, uint64_t address,
                            uint64_t bytes);
 /* Gives back all mappings, whatever fails. */

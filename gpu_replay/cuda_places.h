@@ -22,6 +22,7 @@ typedef struct frag_cuda_place {
     uint64_t real;             /* on the card */
     uint64_t mapped_bytes;     /* ranges */
     unsigned long long handle; /* mappings */
+    bool is_second;            /* mappings: the handle belongs to another one */
     frag_cuda_place_kind kind;
 } frag_cuda_place;
 

@@ -152,6 +152,35 @@ frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint
     return account(device, FRAG_DEVICE_UNMAP, address, bytes, result);
 }
 
+static frag_device_result account_second(frag_device *device, frag_device_call call,
+                                         uint64_t address, uint64_t bytes,
+                                         frag_device_result result)
+{
+    device->is_second_map = true;
+    account(device, call, address, bytes, result);
+    device->is_second_map = false;
+    return result;
+}
+
+frag_device_result frag_device_map_again(frag_device *device, uint64_t address, uint64_t bytes,
+                                         uint64_t source)
+{
+    start(device);
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->map_again != NULL)
+        result = device->ops->map_again(device, address, bytes, source);
+    return account_second(device, FRAG_DEVICE_MAP, address, bytes, result);
+}
+
+frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    start(device);
+    frag_device_result result = FRAG_DEVICE_OK;
+    if (device->ops->unmap_again != NULL)
+        result = device->ops->unmap_again(device, address, bytes);
+    return account_second(device, FRAG_DEVICE_UNMAP, address, bytes, result);
+}
+
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {

@@ -56,6 +56,10 @@ typedef struct frag_device_ops {
     frag_device_result (*unreserve)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*map)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*unmap)(frag_device *device, uint64_t address, uint64_t bytes);
+    /* NULL: nothing is behind addresses, and the same memory may be at two of them. */
+    frag_device_result (*map_again)(frag_device *device, uint64_t address, uint64_t bytes,
+                                    uint64_t source);
+    frag_device_result (*unmap_again)(frag_device *device, uint64_t address, uint64_t bytes);
     frag_device_result (*malloc_async)(frag_device *device, uint64_t bytes, uint32_t stream,
                                        uint64_t *address);
     frag_device_result (*free_async)(frag_device *device, uint64_t address, uint32_t stream);
@@ -117,6 +121,9 @@ struct frag_device {
      * this size, the last perhaps smaller, each of which is unmapped as a whole; 0: of pages. */
     uint64_t map_unit_bytes;
     bool has_clock; /* streams do work of their own: the device tells which events are done */
+    /* The call that is over is a map or unmap of memory that is mapped elsewhere, too: it holds and
+     * gives back nothing. For those who watch. */
+    bool is_second_map;
     /* ---- kept by the functions below for every device */
     uint64_t changes;        /* counts up whenever reserved_bytes changes */
     uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
@@ -169,6 +176,12 @@ frag_device_result frag_device_reserve(frag_device *device, uint64_t bytes, uint
 frag_device_result frag_device_unreserve(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes);
+/* Maps memory that is mapped at source at a second place, and takes it away from there again. They
+ * count as map and unmap, though no memory is got or given back; source stays as it is. The second
+ * place must be taken away before the first. */
+frag_device_result frag_device_map_again(frag_device *device, uint64_t address, uint64_t bytes,
+                                         uint64_t source);
+frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address, uint64_t bytes);
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes);
 /* For those who look on: neither counted nor a sign that the policy reads the capacity. */

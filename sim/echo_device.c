@@ -119,6 +119,19 @@ static frag_device_result echo_unmap(frag_device *device, uint64_t address, uint
     return drop(device, bytes, change(device, FRAG_ANSWER_CALL, FRAG_DEVICE_UNMAP, address, bytes));
 }
 
+/* Nothing is held by a second mapping. */
+static frag_device_result echo_map_again(frag_device *device, uint64_t address, uint64_t bytes,
+                                         uint64_t source)
+{
+    (void)source;
+    return change(device, FRAG_ANSWER_CALL, FRAG_DEVICE_MAP, address, bytes);
+}
+
+static frag_device_result echo_unmap_again(frag_device *device, uint64_t address, uint64_t bytes)
+{
+    return change(device, FRAG_ANSWER_CALL, FRAG_DEVICE_UNMAP, address, bytes);
+}
+
 static frag_device_result echo_malloc_async(frag_device *device, uint64_t bytes, uint32_t stream,
                                             uint64_t *address)
 {
@@ -220,6 +233,8 @@ static const frag_device_ops echo_ops = {
     .unreserve = echo_unreserve,
     .map = echo_map,
     .unmap = echo_unmap,
+    .map_again = echo_map_again,
+    .unmap_again = echo_unmap_again,
     .malloc_async = echo_malloc_async,
     .free_async = echo_free_async,
     .memory_info = echo_memory_info,

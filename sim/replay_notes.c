@@ -163,7 +163,7 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
     if (replay->notes->take_call != NULL)
         take_call(replay, call, address, bytes, result);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (kinds[i].call != call || result != FRAG_DEVICE_OK)
+        if (kinds[i].call != call || result != FRAG_DEVICE_OK || replay->device->is_second_map)
             continue;
         frag_note note = {.kind = kinds[i].kind,
                           .event = frag_replay_event(replay),

@@ -123,12 +123,61 @@ static frag_device_result slow_map(frag_device *base, uint64_t address, uint64_t
     return FRAG_DEVICE_OK;
 }
 
+static bool do_overlap(slow_range one, slow_range other)
+{
+    return one.address < other.address + other.bytes && other.address < one.address + one.bytes;
+}
+
 static frag_device_result slow_unmap(frag_device *base, uint64_t address, uint64_t bytes)
 {
     slow_device *device = from_base(base);
+    for (size_t i = 0; i < device->alias_count; i++) {
+        slow_range source = {device->aliases[i].source, device->aliases[i].range.bytes};
+        FRAG_ASSERT(!do_overlap(device->aliases[i].range, (slow_range){address, bytes}) &&
+                    !do_overlap(source, (slow_range){address, bytes}));
+    }
     turn_pages(device, address, bytes, 1);
     device->held_bytes -= bytes;
     device->policy_bytes -= bytes;
+    return FRAG_DEVICE_OK;
+}
+
+/* Is mapped, and not for a second time. */
+static void require_source(slow_device *device, uint64_t address, uint64_t bytes)
+{
+    for (size_t i = 0; i < device->alias_count; i++)
+        FRAG_ASSERT(!do_overlap(device->aliases[i].range, (slow_range){address, bytes}));
+    turn_pages(device, address, bytes, 1);
+    turn_pages(device, address, bytes, 0);
+}
+
+static frag_device_result slow_map_again(frag_device *base, uint64_t address, uint64_t bytes,
+                                         uint64_t source)
+{
+    slow_device *device = from_base(base);
+    require_source(device, source, bytes);
+    turn_pages(device, address, bytes, 0);
+    device->aliases = frag_grow(device->aliases, &device->alias_capacity, device->alias_count + 1,
+                                sizeof *device->aliases);
+    device->aliases[device->alias_count++] = (slow_alias){{address, bytes}, source};
+    return FRAG_DEVICE_OK;
+}
+
+static frag_device_result slow_unmap_again(frag_device *base, uint64_t address, uint64_t bytes)
+{
+    slow_device *device = from_base(base);
+    uint64_t found = 0;
+    turn_pages(device, address, bytes, 1);
+    for (size_t i = 0; i < device->alias_count;) {
+        slow_range range = device->aliases[i].range;
+        if (!do_overlap(range, (slow_range){address, bytes})) {
+            i++;
+            continue;
+        }
+        found += range.bytes;
+        device->aliases[i] = device->aliases[--device->alias_count];
+    }
+    FRAG_ASSERT(found == bytes);
     return FRAG_DEVICE_OK;
 }
 
@@ -154,6 +203,8 @@ static const frag_device_ops slow_ops = {
     .unreserve = slow_unreserve,
     .map = slow_map,
     .unmap = slow_unmap,
+    .map_again = slow_map_again,
+    .unmap_again = slow_unmap_again,
     .memory_info = slow_memory_info,
     .synchronize = slow_synchronize,
 };
@@ -175,6 +226,7 @@ void slow_checker_destroy(slow_checker *checker)
         free(checker->device.reservations[i].is_mapped);
     free(checker->device.reservations);
     free(checker->device.segments);
+    free(checker->device.aliases);
     free(checker->device.base.clocks);
     free(checker->blocks);
 }
@@ -210,6 +262,37 @@ static bool is_held(const slow_checker *checker, uint64_t address, uint64_t byte
     return false;
 }
 
+/* The next part of a range that is mapped in one piece, once or for a second time, and where its
+ * memory is mapped first. The range becomes the rest. */
+static slow_range next_memory(const slow_device *device, slow_range *range)
+{
+    slow_range memory = *range;
+    for (size_t i = 0; i < device->alias_count; i++) {
+        const slow_alias *alias = &device->aliases[i];
+        if (range->address < alias->range.address ||
+            range->address >= alias->range.address + alias->range.bytes)
+            continue;
+        uint64_t skipped = range->address - alias->range.address;
+        uint64_t left = alias->range.bytes - skipped;
+        memory.address = alias->source + skipped;
+        memory.bytes = left < range->bytes ? left : range->bytes;
+    }
+    range->address += memory.bytes;
+    range->bytes -= memory.bytes;
+    return memory;
+}
+
+static bool do_share_memory(const slow_device *device, slow_range one, slow_range other)
+{
+    while (one.bytes > 0) {
+        slow_range memory = next_memory(device, &one);
+        for (slow_range left = other; left.bytes > 0;)
+            if (do_overlap(memory, next_memory(device, &left)))
+                return true;
+    }
+    return false;
+}
+
 bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
 {
     frag_grant grant = {0};
@@ -234,6 +317,11 @@ bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
         if (grant.address < other->address + other->bytes &&
             other->address < grant.address + grant.block_bytes)
             return problem(checker, "a block lies over another", grant.address, grant.block_bytes);
+        if (checker->device.alias_count > 0 &&
+            do_share_memory(&checker->device, (slow_range){grant.address, grant.block_bytes},
+                            (slow_range){other->address, other->bytes}))
+            return problem(checker, "a block has memory of another", grant.address,
+                           grant.block_bytes);
         if (grant.handle == other->handle)
             return problem(checker, "two blocks have one handle", grant.address, grant.block_bytes);
     }

@@ -17,6 +17,12 @@ typedef struct slow_range {
 } slow_range;
 
 /* A reserved range; one byte a page tells whether it is mapped. */
+/* Memory that is mapped for a second time. */
+typedef struct slow_alias {
+    slow_range range;
+    uint64_t source;
+} slow_alias;
+
 typedef struct slow_reservation {
     slow_range range;
     unsigned char *is_mapped;
@@ -45,6 +51,9 @@ typedef struct slow_device {
     slow_reservation *reservations;
     size_t reservation_count;
     size_t reservation_capacity;
+    slow_alias *aliases;
+    size_t alias_count;
+    size_t alias_capacity;
 } slow_device;
 
 typedef struct slow_checker {

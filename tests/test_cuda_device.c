@@ -180,6 +180,43 @@ static void a_map_is_made_of_pieces_that_are_unmapped_whole(void **state)
     close_device(device);
 }
 
+/* Two pieces of one range side by side in another, in the other order. */
+static void memory_is_mapped_for_a_second_time_and_released_once(void **state)
+{
+    (void)state;
+    frag_gpu_device_options options = plain();
+    frag_device *device = open_device("", &options);
+    frag_software_held held;
+    uint64_t home = 0;
+    uint64_t range = 0;
+    device->map_unit_bytes = PAGE;
+    assert_int_equal(frag_device_reserve(device, 8 * PAGE, &home), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_map(device, home, 8 * PAGE), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_reserve(device, 4 * PAGE, &range), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_map_again(device, range, PAGE, home + 6 * PAGE), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_map_again(device, range + PAGE, 3 * PAGE, home + PAGE),
+                     FRAG_DEVICE_OK);
+    assert_int_equal(device->reserved_bytes, 8 * PAGE);
+    assert_int_equal(device->calls[FRAG_DEVICE_MAP], 3);
+    software.held(&held);
+    assert_int_equal(held.handle_count, 8);
+    assert_int_equal(held.mapping_count, 12);
+    assert_int_equal(frag_device_unmap_again(device, range, 4 * PAGE), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_unreserve(device, range, 4 * PAGE), FRAG_DEVICE_OK);
+    software.held(&held);
+    assert_int_equal(held.handle_count, 8);
+    assert_int_equal(held.mapping_count, 8);
+    /* What is still mapped twice at the end is given back as well. */
+    assert_int_equal(frag_device_reserve(device, 4 * PAGE, &range), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_map_again(device, range, 4 * PAGE, home), FRAG_DEVICE_OK);
+    /* Half a piece is none. */
+    device->map_unit_bytes = 2 * PAGE;
+    uint64_t other = 0;
+    assert_int_equal(frag_device_reserve(device, 4 * PAGE, &other), FRAG_DEVICE_OK);
+    assert_int_equal(frag_device_map_again(device, other, 4 * PAGE, home), FRAG_DEVICE_FAILED);
+    close_device(device);
+}
+
 static void a_map_that_fails_halfway_leaves_nothing(void **state)
 {
     (void)state;
@@ -348,6 +385,7 @@ int main(void)
         cmocka_unit_test(all_that_is_held_is_given_back_at_the_end),
         cmocka_unit_test(memory_of_the_pool_comes_and_goes_in_stream_order),
         cmocka_unit_test(a_map_is_made_of_pieces_that_are_unmapped_whole),
+        cmocka_unit_test(memory_is_mapped_for_a_second_time_and_released_once),
         cmocka_unit_test(a_map_that_fails_halfway_leaves_nothing),
         cmocka_unit_test(what_was_held_before_a_trace_is_got_anew),
         cmocka_unit_test(events_are_as_recorded_and_waited_for),

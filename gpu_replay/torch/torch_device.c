@@ -52,7 +52,7 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
     if (call == FRAG_DEVICE_STREAM_WAIT || call == FRAG_DEVICE_SYNCHRONIZE)
         device->has_waited = true;
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
-        if (moves[i].call != call || result != FRAG_DEVICE_OK)
+        if (moves[i].call != call || result != FRAG_DEVICE_OK || device->device->is_second_map)
             continue;
         frag_torch_counts *counts = &device->counts;
         (moves[i].is_gain ? frag_torch_count_add : frag_torch_count_remove)(&counts->reserved_bytes,
@@ -69,13 +69,25 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
 
 /* Pages that go must not be written to any more. Policies that know streams have waited for the
  * right one; for the others the whole card is. */
-static frag_device_result unmap_idle(frag_device *base, uint64_t address, uint64_t bytes)
+static void wait_for_work(frag_torch_device *device)
 {
-    frag_torch_device *device = base->on_call_context;
     if (!device->has_waited)
         device->gpu->cuda.cudaDeviceSynchronize();
     device->has_waited = false;
+}
+
+static frag_device_result unmap_idle(frag_device *base, uint64_t address, uint64_t bytes)
+{
+    frag_torch_device *device = base->on_call_context;
+    wait_for_work(device);
     return device->card_ops->unmap(base, address, bytes);
+}
+
+static frag_device_result unmap_again_idle(frag_device *base, uint64_t address, uint64_t bytes)
+{
+    frag_torch_device *device = base->on_call_context;
+    wait_for_work(device);
+    return device->card_ops->unmap_again(base, address, bytes);
 }
 
 static void deliver_all(void *context)
@@ -105,6 +117,7 @@ static bool open_card(frag_torch_device *device, const frag_torch_settings *sett
     device->card_ops = device->device->ops;
     device->ops = *device->card_ops;
     device->ops.unmap = unmap_idle;
+    device->ops.unmap_again = unmap_again_idle;
     device->device->ops = &device->ops;
     device->device->ordinal = device->ordinal;
     device->device->on_call = note_call;
