@@ -70,16 +70,34 @@ void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_inde
     index->heads = 0;
 }
 
+/* The first place of the highest bin. */
+static uint32_t first_of_top(const frag_free_index_store *store, uint32_t heads)
+{
+    const uint64_t *words = frag_free_words(store, heads);
+    uint32_t at = FRAG_FREE_WORD_COUNT - 1;
+    while (words[at] == 0)
+        at--;
+    return store->links[heads + at * 64 + frag_bit_high(words[at])].next;
+}
+
+bool frag_free_index_last(const frag_free_index_store *store, const frag_free_index *index,
+                          uint32_t *id)
+{
+    if (index->heads == 0)
+        return false;
+    uint32_t last = first_of_top(store, index->heads);
+    while (store->links[last].next != 0)
+        last = store->links[last].next;
+    *id = last;
+    return true;
+}
+
 bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
                            uint64_t size, uint32_t *id)
 {
     if (index->heads == 0)
         return false;
-    const uint64_t *words = frag_free_words(store, index->heads);
-    uint32_t at = FRAG_FREE_WORD_COUNT - 1;
-    while (words[at] == 0)
-        at--;
-    uint32_t worst = store->links[index->heads + at * 64 + frag_bit_high(words[at])].next;
+    uint32_t worst = first_of_top(store, index->heads);
     for (uint32_t place = store->links[worst].next; place != 0; place = store->links[place].next)
         if (frag_free_bytes_at(store, place) > frag_free_bytes_at(store, worst))
             worst = place;

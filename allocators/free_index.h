@@ -89,6 +89,10 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
 bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
                            uint64_t size, uint32_t *id);
 
+/* The last block in order: the largest, and the last of those of its size. */
+bool frag_free_index_last(const frag_free_index_store *store, const frag_free_index *index,
+                          uint32_t *id);
+
 typedef void frag_free_index_visitor(void *context, uint32_t id);
 
 /* Every block, in that order. The visitor must not change the index. */

@@ -3,91 +3,39 @@
 
 #define NONE FRAG_LAKE_NONE
 
-/* ---- walking: where the chunks are, not where they belong */
+/* ---- walking: chunks are told once, in the stitched range where that is granted */
 
-/* A part of a home, in address order. */
-typedef struct home_part {
-    uint64_t address;
-    uint64_t bytes;
-    uint32_t id;   /* the block it lies in */
-    bool is_there; /* its chunks are at home */
-} home_part;
-
-/* The run that is away and reaches beyond this address first. */
-static const frag_lake_run *next_away(const frag_policy *policy, uint32_t header, uint64_t address)
+static bool is_here(const frag_policy *policy, uint32_t id)
 {
-    const frag_lake_run *first = NULL;
-    for (uint32_t at = policy->sides[header].runs; at != NONE; at = policy->runs[at].next_of_home) {
-        const frag_lake_run *run = &policy->runs[at];
-        if (run->is_here && run->address + run->bytes > address &&
-            (first == NULL || run->address < first->address))
-            first = run;
-    }
-    return first;
+    return policy->space.blocks[id].state == FRAG_BLOCK_HOLE || !policy->sides[id].is_lent;
 }
 
-/* The part of a home that begins at this address, inside this block. */
-static home_part part_at(const frag_policy *policy, uint32_t header, uint64_t address, uint32_t id)
-{
-    const frag_block *block = &policy->space.blocks[id];
-    uint64_t end = block->address + block->bytes;
-    home_part part = {address, end - address, id, block->state == FRAG_BLOCK_HOLE};
-    if (block->state == FRAG_BLOCK_BUSY) {
-        part.is_there = policy->sides[id].use == FRAG_LAKE_GRANTED;
-        return part;
-    }
-    const frag_lake_run *away = next_away(policy, header, address);
-    if (away == NULL || away->address >= end)
-        return part;
-    part.is_there = away->address > address;
-    part.bytes = part.is_there ? away->address - address : away->address + away->bytes - address;
-    return part;
-}
-
-static bool next_part(const frag_policy *policy, uint32_t header, home_part *part)
-{
-    const frag_block *block = &policy->space.blocks[part->id];
-    uint64_t address = part->address + part->bytes;
-    uint32_t id = address < block->address + block->bytes ? part->id : block->next;
-    if (id == header)
-        return false;
-    *part = part_at(policy, header, address, id);
-    return true;
-}
-
-static uint64_t stretch_bytes(const frag_policy *policy, uint32_t header, home_part part)
-{
-    uint64_t bytes = part.bytes;
-    while (next_part(policy, header, &part) && part.is_there)
-        bytes += part.bytes;
-    return bytes;
-}
-
+/* A home without the pieces that are lent: each stretch between them is told as a segment. */
 static void walk_home(const frag_policy *policy, uint32_t header, frag_span_visitor *visit,
                       void *context)
 {
     const frag_block *blocks = policy->space.blocks;
-    home_part part = part_at(policy, header, blocks[header].address, blocks[header].next);
-    bool was_there = false;
-    do {
-        bool is_hole = blocks[part.id].state == FRAG_BLOCK_HOLE;
+    bool was_here = false;
+    for (uint32_t id = blocks[header].next; id != header; id = blocks[id].next) {
         frag_span span = {.kind = FRAG_SPAN_SEGMENT,
-                          .address = part.address,
+                          .address = blocks[id].address,
                           .stream = policy->sides[header].stream,
                           .is_growing = true};
-        if (part.is_there && !was_there) {
-            span.bytes = stretch_bytes(policy, header, part);
+        if (is_here(policy, id) && !was_here) {
+            for (uint32_t at = id; at != header && is_here(policy, at); at = blocks[at].next)
+                span.bytes += blocks[at].bytes;
             visit(context, &span);
         }
-        was_there = part.is_there;
-        if (!part.is_there)
+        was_here = is_here(policy, id);
+        if (!was_here)
             continue;
+        bool is_hole = blocks[id].state == FRAG_BLOCK_HOLE;
         span.kind = is_hole ? FRAG_SPAN_HOLE : FRAG_SPAN_BLOCK;
-        span.bytes = part.bytes;
-        span.handle = is_hole ? 0 : part.id;
+        span.bytes = blocks[id].bytes;
+        span.handle = is_hole ? 0 : id;
         span.is_growing = false;
         visit(context, &span);
-    } while (next_part(policy, header, &part));
+    }
 }
 
 static void show(const frag_policy *policy, uint32_t header, frag_span span,
@@ -97,36 +45,23 @@ static void show(const frag_policy *policy, uint32_t header, frag_span span,
     visit(context, &span);
 }
 
-/* Granted ranges are a segment with one block; of others, each run that is there is a segment. */
+/* What is granted of it is a segment with one block; the rest is at home. */
 static void walk_stitched(const frag_policy *policy, uint32_t header, frag_span_visitor *visit,
                           void *context)
 {
     const frag_block *whole = &policy->space.blocks[header];
-    if (policy->space.blocks[whole->next].state == FRAG_BLOCK_BUSY) {
-        frag_span span = {.kind = FRAG_SPAN_SEGMENT,
-                          .address = whole->address,
-                          .bytes = whole->bytes,
-                          .is_growing = true};
-        show(policy, header, span, visit, context);
-        span.kind = FRAG_SPAN_BLOCK;
-        span.handle = whole->next;
-        span.is_growing = false;
-        show(policy, header, span, visit, context);
+    uint64_t lent_bytes = policy->sides[header].lent_bytes;
+    if (lent_bytes == 0)
         return;
-    }
-    for (uint32_t at = policy->sides[header].runs; at != NONE;
-         at = policy->runs[at].next_of_range) {
-        if (!policy->runs[at].is_here)
-            continue;
-        frag_span span = {.kind = FRAG_SPAN_SEGMENT,
-                          .address = policy->runs[at].place,
-                          .bytes = policy->runs[at].bytes,
-                          .is_growing = true};
-        show(policy, header, span, visit, context);
-        span.kind = FRAG_SPAN_HOLE;
-        span.is_growing = false;
-        show(policy, header, span, visit, context);
-    }
+    frag_span span = {.kind = FRAG_SPAN_SEGMENT,
+                      .address = whole->address,
+                      .bytes = lent_bytes,
+                      .is_growing = true};
+    show(policy, header, span, visit, context);
+    span.kind = FRAG_SPAN_BLOCK;
+    span.handle = whole->next;
+    span.is_growing = false;
+    show(policy, header, span, visit, context);
 }
 
 static void walk_small(const frag_policy *policy, uint32_t header, frag_span_visitor *visit,
@@ -180,33 +115,32 @@ static uint64_t busy_bytes(const frag_policy *policy, const frag_lake_run *run)
 static bool check_stitched(const frag_policy *policy, uint32_t header, frag_error *error)
 {
     const frag_block *blocks = policy->space.blocks;
+    const frag_lake_side *range = &policy->sides[header];
     uint32_t whole = blocks[header].next;
-    bool is_granted = blocks[whole].state == FRAG_BLOCK_BUSY;
-    uint64_t place = blocks[header].address;
+    uint64_t mapped = 0;
+    uint64_t lent = 0;
     uint64_t busy = 0;
-    if (blocks[whole].bytes != blocks[header].bytes)
+    if (blocks[whole].bytes != blocks[header].bytes ||
+        (blocks[whole].state == FRAG_BLOCK_BUSY) != (range->lent_bytes > 0))
         return frag_fail(error, FRAG_E_INPUT, "the stitched range %u was cut", header);
-    for (uint32_t at = policy->sides[header].runs; at != NONE;
-         at = policy->runs[at].next_of_range) {
+    for (uint32_t at = range->runs; at != NONE; at = policy->runs[at].next_of_range) {
         const frag_lake_run *run = &policy->runs[at];
-        if (run->stitched != header || run->place != place ||
-            policy->sides[run->home].stream != policy->sides[header].stream)
-            return frag_fail(error, FRAG_E_INPUT, "run %u is not where its range has it", at);
-        if (is_granted &&
-            (!run->is_here || policy->sides[run->piece].use != FRAG_LAKE_LENT ||
-             blocks[run->piece].address != run->address || blocks[run->piece].bytes != run->bytes))
+        if (run->stitched != header || policy->sides[run->home].stream != range->stream)
+            return frag_fail(error, FRAG_E_INPUT, "run %u is not of its range", at);
+        if (run->piece != NONE &&
+            (blocks[run->piece].state != FRAG_BLOCK_BUSY || !policy->sides[run->piece].is_lent ||
+             blocks[run->piece].address != run->address || lent != mapped))
             return frag_fail(error, FRAG_E_INPUT, "run %u was granted and is not lent", at);
-        if (!is_granted && run->is_here && busy_bytes(policy, run) != 0)
-            return frag_fail(error, FRAG_E_INPUT, "run %u is away while its home is in use", at);
-        place += run->bytes;
+        lent += run->piece != NONE ? blocks[run->piece].bytes : 0;
+        mapped += run->bytes;
         busy += busy_bytes(policy, run);
     }
-    return (place == blocks[header].address + blocks[header].bytes &&
-            busy == policy->sides[header].busy_bytes) ||
+    return (mapped == blocks[header].bytes && lent == range->lent_bytes &&
+            busy == range->busy_bytes) ||
            frag_fail(error, FRAG_E_INPUT, "the stitched range %u does not know its runs", header);
 }
 
-static bool check_home(const frag_policy *policy, uint32_t header, uint64_t *held,
+static bool check_home(const frag_policy *policy, uint32_t header, uint64_t *held, uint64_t *lent,
                        frag_error *error)
 {
     const frag_block *blocks = policy->space.blocks;
@@ -219,15 +153,8 @@ static bool check_home(const frag_policy *policy, uint32_t header, uint64_t *hel
         if (policy->sides[header].kind == FRAG_LAKE_HOME &&
             blocks[id].bytes % policy->chunk_bytes != 0)
             return frag_fail(error, FRAG_E_INPUT, "block %u is not made of chunks", id);
-        if (is_hole || policy->sides[id].use != FRAG_LAKE_LOST)
-            *held += blocks[id].bytes;
-    }
-    uint64_t end = 0;
-    for (const frag_lake_run *run = next_away(policy, header, 0); run != NULL;
-         run = next_away(policy, header, end)) {
-        if (run->address < end)
-            return frag_fail(error, FRAG_E_INPUT, "a chunk of segment %u is in two places", header);
-        end = run->address + run->bytes;
+        *held += blocks[id].bytes;
+        *lent += is_here(policy, id) ? 0 : blocks[id].bytes;
     }
     return true;
 }
@@ -244,6 +171,8 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
     uint64_t usable_count = 0;
     uint64_t held = 0;
     uint64_t stitched = 0;
+    uint64_t lent = 0;
+    uint64_t granted = 0;
     frag_index_audit audit = {
         .blocks = blocks, .state = FRAG_BLOCK_HOLE, .belongs = is_of_index, .context = policy};
     if (!frag_block_space_check(&policy->space, &usable_count, error))
@@ -252,9 +181,10 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
     for (uint32_t id = policy->space.first_header; id != NONE; id = blocks[id].link) {
         bool is_stitched = policy->sides[id].kind == FRAG_LAKE_STITCHED;
         if (is_stitched ? !check_stitched(policy, id, error)
-                        : !check_home(policy, id, &held, error))
+                        : !check_home(policy, id, &held, &lent, error))
             return false;
         stitched += is_stitched ? blocks[id].bytes : 0;
+        granted += is_stitched ? policy->sides[id].lent_bytes : 0;
         for (uint32_t at = blocks[id].next; at != id; at = blocks[at].next)
             usable_count +=
                 blocks[at].state == FRAG_BLOCK_HOLE && frag_lake_is_usable(policy, id) ? 1 : 0;
@@ -265,6 +195,9 @@ bool frag_lake_check(const frag_policy *policy, frag_error *error)
     if (audit.is_wrong || audit.count != usable_count)
         return frag_fail(error, FRAG_E_INPUT, "the indexes and the %llu usable blocks differ",
                          (unsigned long long)usable_count);
+    if (lent != granted)
+        return frag_fail(error, FRAG_E_INPUT, "%llu bytes are lent to nobody",
+                         (unsigned long long)(lent - granted));
     return (held == policy->held_bytes && stitched == policy->stitched_bytes) ||
            frag_fail(error, FRAG_E_INPUT, "held or stitched bytes are counted wrongly");
 }

@@ -1,11 +1,10 @@
 /* The state of gmlake, and its two halves: chunks in segments and stitched ranges
  * (gmlake_chunks.c), and which of them a request gets (gmlake.c).
  *
- * A *home* is a range that was made with its own chunks of 2 MiB; its pieces are free, granted,
- * lent to a stitched range, or lost. A *stitched* range is made of runs of chunks of several homes
- * and has no memory of its own. It can be granted while all its runs are free. A chunk is in one
- * place at a time: at home, or in one run of a stitched range. It is moved only when the block that
- * is granted is the other one. */
+ * A *home* is a range that was made with its own chunks of 2 MiB; its pieces are free, granted, or
+ * lent to a stitched range. A *stitched* range is made of runs of chunks of homes, which are mapped
+ * there a second time, and has no memory of its own. It can be granted while all its runs are free,
+ * and borrows no more of them than the request needs, from its low end. */
 #ifndef FRAG_ALLOCATORS_GMLAKE_STATE_H
 #define FRAG_ALLOCATORS_GMLAKE_STATE_H
 
@@ -20,36 +19,50 @@ typedef enum frag_lake_kind {
     FRAG_LAKE_STITCHED /* its ring holds one block, which is all of it */
 } frag_lake_kind;
 
-/* Of a block that is not free. */
-typedef enum frag_lake_use {
-    FRAG_LAKE_GRANTED,
-    FRAG_LAKE_LENT, /* a run of a granted stitched range */
-    FRAG_LAKE_LOST  /* the device gave the chunks up in a move, and did not map them again */
-} frag_lake_use;
-
 /* What is known of a record beside the block. A block's link is the header of its segment. */
 typedef struct frag_lake_side {
-    uint64_t busy_bytes;  /* stitched headers: bytes of its runs that are not free */
+    /* Headers of stitched ranges: bytes of its runs that are not free. */
+    uint64_t busy_bytes;
+    /* Headers of stitched ranges: what the one who has it was granted; 0: nobody has it. */
+    uint64_t lent_bytes;
+    /* Free pieces of homes, headers of stitched ranges: number of the free that came last there, of
+     * those of its stream; 0: none. A stitched range begins with the last one of its pieces. */
+    uint64_t freed;
     uint32_t stream;      /* headers */
     uint32_t runs;        /* headers: list of the runs in it, or of a stitched range */
     frag_lake_kind kind;  /* headers */
-    frag_lake_use use;    /* busy blocks */
-    uint32_t next_chosen; /* free blocks that are to be stitched: the next one */
+    bool is_lent;         /* busy blocks of homes */
+    uint32_t next_chosen; /* free blocks, headers: the next one of a list being made */
 } frag_lake_side;
 
 /* A run of chunks of a home in a stitched range. */
 typedef struct frag_lake_run {
     uint64_t address; /* at home */
     uint64_t bytes;
-    uint64_t place;         /* in the stitched range */
     uint32_t home;          /* header */
     uint32_t stitched;      /* header */
-    uint32_t next_of_home;  /* doubly linked, for removal */
+    uint32_t next_of_home;  /* doubly linked, for removal; the newest comes first */
     uint32_t last_of_home;  /* the one before */
-    uint32_t next_of_range; /* in order of place; unused runs: the next unused one */
-    uint32_t piece;         /* the block that is lent while the range is granted */
-    bool is_here;           /* its chunks are in the stitched range, not at home */
+    uint32_t next_of_range; /* in order of their places; unused runs: the next unused one */
+    uint32_t piece;         /* the block that is lent; NONE: none is */
 } frag_lake_run;
+
+/* What GMLake keeps of the stitched ranges of a stream that nobody has, while a piece of theirs is
+ * in use and while none is: two tables of streams, in which the newest entry comes first. */
+typedef struct frag_lake_entries {
+    uint32_t broken; /* number of the entry; 0: none yet */
+    uint32_t whole;
+} frag_lake_entries;
+
+/* A stitched range that is to be taken apart. */
+typedef struct frag_lake_doomed {
+    bool is_whole;
+    uint32_t entry;
+    uint64_t freed;
+    uint64_t bytes;
+    uint64_t address;
+    uint32_t header;
+} frag_lake_doomed;
 
 /* Free blocks of a stream are in three indexes, by frag_lake_kind. */
 struct frag_policy {
@@ -57,16 +70,24 @@ struct frag_policy {
     frag_free_index_store store;
     frag_free_index *indexes; /* 3 for each stream */
     uint32_t index_count;
-    uint64_t *free_bytes;  /* by stream: in free pieces of homes */
+    uint32_t stream_count;
+    uint32_t *streams;          /* all of them, in order of their raw handles */
+    uint64_t *free_bytes;       /* by stream: in free pieces of homes */
+    uint64_t *freed;            /* by stream: frees so far */
+    frag_lake_entries *entries; /* by stream */
+    uint32_t entry_count;
     frag_lake_side *sides; /* by record */
     frag_lake_run *runs;
     uint32_t run_count; /* ever used */
     uint32_t run_max;
     uint32_t spare_run;
+    frag_lake_doomed *doomed; /* scratch of frag_lake_collect */
     uint64_t chunk_bytes;
     uint64_t stitched_bytes; /* of all stitched ranges */
+    /* What collecting goes by: it goes up with every stitched range, and down with those that are
+     * collected, but not with those that are taken apart because a home of theirs goes back. */
+    uint64_t counted_bytes;
     uint64_t held_bytes;
-    bool has_waited; /* for the stream, since the request being served came */
     const frag_option_value *values;
 };
 
@@ -81,7 +102,7 @@ static inline frag_free_index *frag_lake_index(const frag_policy *policy, uint32
 static inline bool frag_lake_is_usable(const frag_policy *policy, uint32_t header)
 {
     return policy->sides[header].kind != FRAG_LAKE_STITCHED ||
-           policy->sides[header].busy_bytes == 0;
+           (policy->sides[header].busy_bytes == 0 && policy->sides[header].lent_bytes == 0);
 }
 
 /* Puts a free block into its index, or takes it out. */
@@ -94,25 +115,24 @@ uint32_t frag_lake_add(frag_policy *policy, uint64_t address, uint64_t bytes, fr
 
 /* Makes a free block of a home or a small segment busy: its low end of these bytes, the rest stays
  * free. Returns the block. */
-uint32_t frag_lake_cut(frag_policy *policy, uint32_t hole, uint64_t bytes, frag_lake_use use);
-/* Makes it free again and joins it with free neighbours. */
-void frag_lake_put(frag_policy *policy, uint32_t id);
-
-/* Brings all chunks of a free piece, of these first bytes, home. false: some were lost on the way,
- * and the piece is no more what it was. */
-bool frag_lake_bring_home(frag_policy *policy, uint32_t hole, uint64_t bytes);
+uint32_t frag_lake_cut(frag_policy *policy, uint32_t hole, uint64_t bytes);
+/* Makes it free again, by that free of its stream, and joins it with free neighbours. */
+void frag_lake_put(frag_policy *policy, uint32_t id, uint64_t freed);
 
 /* Makes a stitched range of free pieces, linked through next_chosen and larger than it together;
- * the last one gives its low end. Returns the header; NONE: the device has no address space, or
- * there are no more records for runs. Moves no chunk. */
+ * the last one gives its low end. Returns the header; NONE: the device has no address space or no
+ * room for mappings, or there are no more records for runs. */
 uint32_t frag_lake_stitch(frag_policy *policy, uint32_t first_chosen, uint64_t bytes);
-/* Grants a usable stitched range: its chunks go there. false: some were lost. */
-bool frag_lake_grant_stitched(frag_policy *policy, uint32_t header);
+/* Grants the low end of a usable stitched range. */
+void frag_lake_lend(frag_policy *policy, uint32_t header, uint64_t bytes);
 void frag_lake_free_stitched(frag_policy *policy, uint32_t header);
-/* Takes all stitched ranges apart that are not granted. */
-void frag_lake_unstitch(frag_policy *policy);
+/* Takes all stitched ranges apart that nobody has. */
+void frag_lake_collect(frag_policy *policy);
 
-/* Gives back every segment without a block. Only after frag_lake_unstitch. */
+/* Notes that GMLake looked a stream up in both of its tables. */
+void frag_lake_enter_both(frag_policy *policy, uint32_t stream);
+
+/* Gives back every segment that is one free block, and the stitched ranges made of it. */
 void frag_lake_release(frag_policy *policy);
 
 /* gmlake_look.c */

@@ -39,7 +39,7 @@ static void replay(const frag_golden_log *log, const frag_recording *recording, 
         .capacity_bytes = log->capacity_bytes,
         .page_bytes = log->page_bytes,
         .address_rule = log->is_bump ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
-        .base_address = log->malloc_base,
+        .base_address = log->is_bump ? log->malloc_base : 0,
         .gap_bytes = log->gap_bytes,
         .is_descending = log->is_descending,
     };

@@ -118,7 +118,7 @@ LOG
     refused 1 "rmm-pool has no parameter 'bogus'" '1s/"initial"/"bogus"/'
     refused 1 "parameter 'initial' is neither a number, a flag nor a word" '1s/4096,"max/[],"max/'
     refused 1 '"params" will not do; expected an object' '1s/"params":{[^}]*}/"params":5/'
-    refused 1 '"va" will not do; expected "up" or "down"' '1s/"va":"up"/"va":"left"/'
+    refused 1 '"va" will not do; expected "up", "down" or "lowest"' '1s/"va":"up"/"va":"left"/'
     refused 1 '"gran" will not do; expected 1 or more' '1s/"gran":2097152/"gran":0/'
     refused 3 "stream" '3s/"stream":1/"stream":-1/'
     refused 3 "entry 1 of \"drv\" is no device call known here" '3s/"wait"/"map"/'

@@ -104,7 +104,7 @@ static const variant variants[] = {
     {"cuda-async:release_threshold=64MiB,grow=2MiB,opportunistic=false", 512, 0},
     {"cuda-async:follow_events=false,internal_waits=false,retry_after_sync=true", 512, 0},
     {"gmlake:fragLimit=2MiB", 512, 0},
-    {"gmlake:fragLimit=4MiB,reuseLimit=1.5,autoGC=300MiB", 512, 0},
+    {"gmlake:fragLimit=4MiB,reuseLimit=1.5,autoGC=0", 512, 0},
     {"gmlake:fragLimit=0,defragLevel=1,reuseLimit=1", 512, 512},
     {"gmlake:fragLimit=2MiB,defragLevel=2", 512, 8 * FRAG_MIB},
     {"cuda-async:max_size=150MiB,release_threshold=unlimited", 512, 0},

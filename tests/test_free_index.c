@@ -64,7 +64,7 @@ static uint64_t draw_size(world *w)
     return 1 + draw(w, (uint64_t)1 << (1 + draw(w, 50)));
 }
 
-typedef enum question { BEST, WORST, AFTER } question;
+typedef enum question { BEST, WORST, LAST, AFTER } question;
 
 /* In the order of (size, tie). */
 static bool is_less(const world *w, uint32_t a, uint32_t b)
@@ -80,6 +80,8 @@ static bool is_better(const world *w, question what, uint32_t a, uint32_t b)
 {
     bool is_larger = w->blocks[a].bytes > w->blocks[b].bytes;
     bool is_equal = w->blocks[a].bytes == w->blocks[b].bytes;
+    if (what == LAST)
+        return is_less(w, b, a);
     return what == WORST ? is_larger || (is_equal && is_less(w, a, b)) : is_less(w, a, b);
 }
 
@@ -89,7 +91,8 @@ static bool plain_answer(const world *w, uint32_t home, question what, uint64_t 
 {
     bool is_found = false;
     for (uint32_t i = 1; i < IDS; i++) {
-        if (w->homes[i] != home + 1 || (what != AFTER && w->blocks[i].bytes < size) ||
+        if (w->homes[i] != home + 1 ||
+            ((what == BEST || what == WORST) && w->blocks[i].bytes < size) ||
             (what == AFTER && !is_less(w, after, i)))
             continue;
         if (!is_found || is_better(w, what, i, *id))
@@ -115,6 +118,8 @@ static void ask(world *w, uint32_t home)
             is_found = frag_free_index_best(&w->store, index, size, &got);
         if (what == WORST)
             is_found = frag_free_index_worst(&w->store, index, size, &got);
+        if (what == LAST)
+            is_found = frag_free_index_last(&w->store, index, &got);
         if (what == AFTER)
             is_found = frag_free_index_after(&w->store, index, after, &got);
         assert_int_equal(is_found, is_there);

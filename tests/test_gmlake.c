@@ -1,5 +1,5 @@
-/* GMLake: which blocks are stitched, what becomes of the pieces, and what happens when the device
- * does not map again what was moved. */
+/* GMLake: which blocks are stitched, what becomes of the pieces, and when ranges are taken apart.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,13 +91,13 @@ static void a_stitched_range_is_kept_and_serves_its_size_again_without_a_call(vo
     small_world_open(&world, "gmlake:fragLimit=2MiB", FRAG_UNLIMITED);
     make_two_free(&world, MIB(20), MIB(20), addresses);
     frag_grant whole = small_world_alloc(&world, MIB(40));
-    uint64_t maps = calls(&world, FRAG_DEVICE_MAP);
-    /* One wait, before the first chunk is moved. */
-    assert_int_equal(calls(&world, FRAG_DEVICE_STREAM_WAIT), 1);
+    /* Each home was mapped once, and each piece of the range. */
+    assert_int_equal(calls(&world, FRAG_DEVICE_MAP), 4);
+    assert_int_equal(world.device->reserved_bytes, MIB(40));
     small_world_free(&world, whole);
     assert_int_equal(small_world_alloc(&world, MIB(40)).address, whole.address);
-    assert_int_equal(calls(&world, FRAG_DEVICE_MAP), maps);
-    assert_int_equal(calls(&world, FRAG_DEVICE_STREAM_WAIT), 1);
+    assert_int_equal(calls(&world, FRAG_DEVICE_MAP), 4);
+    assert_int_equal(calls(&world, FRAG_DEVICE_UNMAP), 0);
     assert_int_equal(calls(&world, FRAG_DEVICE_RESERVE), 3);
     small_world_close(&world);
 }
@@ -117,9 +117,47 @@ static void a_stitched_range_serves_smaller_requests_down_to_the_reuse_limit(voi
         small_world_free(&world, whole);
         frag_grant less = small_world_alloc(&world, MIB(22));
         assert_int_equal(less.address == whole.address, may);
-        assert_int_equal(less.block_bytes, may != 0 ? MIB(40) : MIB(22));
+        assert_int_equal(less.block_bytes, MIB(22));
         small_world_close(&world);
     }
+}
+
+static void what_a_smaller_request_leaves_of_a_range_serves_others(void **state)
+{
+    (void)state;
+    small_world world;
+    uint64_t addresses[2];
+    small_world_open(&world, "gmlake:fragLimit=40MiB", FRAG_UNLIMITED);
+    make_two_free(&world, MIB(20), MIB(20), addresses);
+    frag_grant whole = small_world_alloc(&world, MIB(40));
+    small_world_free(&world, whole);
+    frag_grant less = small_world_alloc(&world, MIB(22));
+    assert_int_equal(less.address, whole.address);
+    /* The range begins with the higher of the two, and has 2 MiB of the other. */
+    frag_grant rest = small_world_alloc(&world, MIB(18));
+    assert_int_equal(rest.address, addresses[0] + MIB(2));
+    assert_int_equal(world.device->reserved_bytes, MIB(40));
+    small_world_free(&world, less);
+    frag_grant more = small_world_alloc(&world, MIB(40));
+    assert_int_not_equal(more.address, whole.address);
+    assert_int_equal(world.device->reserved_bytes, MIB(80));
+    small_world_free(&world, rest);
+    assert_int_equal(small_world_alloc(&world, MIB(40)).address, whole.address);
+    small_world_close(&world);
+}
+
+static void one_free_block_is_not_stitched(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "gmlake:fragLimit=2MiB,reuseLimit=1", MIB(60));
+    frag_grant block = small_world_alloc(&world, MIB(40));
+    small_world_free(&world, block);
+    assert_int_equal(small_world_alloc(&world, MIB(42)).block_bytes, MIB(42));
+    /* New memory was refused while the old block was kept. */
+    assert_int_equal(world.device->reserved_bytes, MIB(42));
+    assert_int_equal(calls(&world, FRAG_DEVICE_MAP), 3);
+    small_world_close(&world);
 }
 
 static void a_piece_that_is_taken_makes_the_range_wait_until_it_is_back(void **state)
@@ -133,7 +171,6 @@ static void a_piece_that_is_taken_makes_the_range_wait_until_it_is_back(void **s
     small_world_free(&world, whole);
     frag_grant piece = small_world_alloc(&world, MIB(4));
     assert_int_equal(piece.address, addresses[0]);
-    /* The other run is still where the range is, and free: nothing else is as large. */
     frag_grant other = small_world_alloc(&world, MIB(50));
     assert_int_not_equal(other.address, whole.address);
     assert_int_equal(world.device->reserved_bytes, MIB(100));
@@ -215,21 +252,56 @@ static void cached_memory_is_given_back_before_a_request_fails(void **state)
     small_world_close(&world);
 }
 
-static void ranges_are_taken_apart_when_they_are_too_large_together(void **state)
+static void ranges_are_taken_apart_when_too_much_was_stitched(void **state)
 {
     (void)state;
     small_world world;
     uint64_t addresses[2];
-    small_world_open(&world, "gmlake:fragLimit=2MiB,autoGC=100MiB,reuseLimit=1", FRAG_UNLIMITED);
-    make_two_free(&world, MIB(40), MIB(40), addresses);
-    small_world_free(&world, small_world_alloc(&world, MIB(60)));
+    small_world_open(&world, "gmlake:fragLimit=2MiB,autoGC=1,reuseLimit=1", FRAG_UNLIMITED);
+    make_two_free(&world, MIB(400), MIB(400), addresses);
+    small_world_free(&world, small_world_alloc(&world, MIB(600)));
     assert_int_equal(calls(&world, FRAG_DEVICE_UNRESERVE), 0);
-    frag_grant last = small_world_alloc(&world, MIB(62));
+    frag_grant last = small_world_alloc(&world, MIB(620));
     /* The one that is granted stays. */
     assert_int_equal(calls(&world, FRAG_DEVICE_UNRESERVE), 1);
     small_world_free(&world, last);
-    assert_int_equal(small_world_alloc(&world, MIB(62)).address, last.address);
+    assert_int_equal(small_world_alloc(&world, MIB(620)).address, last.address);
     assert_int_equal(calls(&world, FRAG_DEVICE_RESERVE), 4);
+    small_world_close(&world);
+}
+
+static void memory_that_goes_back_takes_the_ranges_made_of_it_along(void **state)
+{
+    (void)state;
+    small_world world;
+    uint64_t addresses[2];
+    small_world_open(&world, "gmlake:fragLimit=2MiB", MIB(100));
+    make_two_free(&world, MIB(20), MIB(20), addresses);
+    small_world_free(&world, small_world_alloc(&world, MIB(40)));
+    small_world_alloc(&world, MIB(90));
+    assert_int_equal(world.device->reserved_bytes, MIB(90));
+    assert_int_equal(calls(&world, FRAG_DEVICE_UNRESERVE), 4); /* one of a map that was refused */
+    small_world_close(&world);
+}
+
+/* GMLake gives it back and is left with half a range, which it does not survive. */
+static void memory_in_the_range_of_someone_is_kept(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "gmlake:fragLimit=2MiB", MIB(100));
+    frag_grant blocks[3];
+    for (int i = 0; i < 3; i++)
+        blocks[i] = small_world_alloc(&world, MIB(20));
+    for (int i = 0; i < 3; i++)
+        small_world_free(&world, blocks[i]);
+    small_world_free(&world, small_world_alloc(&world, MIB(60)));
+    frag_grant less = small_world_alloc(&world, MIB(40));
+    assert_false(small_world_has_room(&world, MIB(70)));
+    assert_int_equal(world.device->reserved_bytes, MIB(60));
+    small_world_free(&world, less);
+    small_world_empty_cache(&world);
+    assert_int_equal(world.device->reserved_bytes, 0);
     small_world_close(&world);
 }
 
@@ -251,25 +323,6 @@ static void nothing_is_held_after_empty_cache(void **state)
     small_world_close(&world);
 }
 
-/* The chunks of the first block are unmapped, and the device has given them to somebody else. */
-static void chunks_that_are_lost_in_a_move_are_counted_as_such(void **state)
-{
-    (void)state;
-    small_world world;
-    uint64_t addresses[2];
-    small_world_open(&world, "gmlake:fragLimit=2MiB", MIB(100));
-    make_two_free(&world, MIB(20), MIB(40), addresses);
-    world.device->capacity_bytes = MIB(30);
-    assert_false(small_world_has_room(&world, MIB(60)));
-    world.device->capacity_bytes = MIB(100);
-    frag_grant whole = small_world_alloc(&world, MIB(60));
-    assert_int_equal(world.device->reserved_bytes, MIB(60));
-    small_world_free(&world, whole);
-    small_world_empty_cache(&world);
-    assert_int_equal(world.device->reserved_bytes, 0);
-    small_world_close(&world);
-}
-
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
@@ -286,14 +339,17 @@ int main(void)
         cmocka_unit_test(a_request_below_the_limit_gets_new_memory),
         cmocka_unit_test(a_stitched_range_is_kept_and_serves_its_size_again_without_a_call),
         cmocka_unit_test(a_stitched_range_serves_smaller_requests_down_to_the_reuse_limit),
+        cmocka_unit_test(what_a_smaller_request_leaves_of_a_range_serves_others),
+        cmocka_unit_test(one_free_block_is_not_stitched),
         cmocka_unit_test(a_piece_that_is_taken_makes_the_range_wait_until_it_is_back),
         cmocka_unit_test(two_ranges_may_share_a_piece_and_take_turns),
         cmocka_unit_test(streams_are_not_stitched_together),
         cmocka_unit_test(level_1_stitches_only_when_there_is_no_new_memory),
         cmocka_unit_test(cached_memory_is_given_back_before_a_request_fails),
-        cmocka_unit_test(ranges_are_taken_apart_when_they_are_too_large_together),
+        cmocka_unit_test(ranges_are_taken_apart_when_too_much_was_stitched),
+        cmocka_unit_test(memory_that_goes_back_takes_the_ranges_made_of_it_along),
+        cmocka_unit_test(memory_in_the_range_of_someone_is_kept),
         cmocka_unit_test(nothing_is_held_after_empty_cache),
-        cmocka_unit_test(chunks_that_are_lost_in_a_move_are_counted_as_such),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,8 @@ bool frag_golden_call_merge(frag_golden_call *last, const frag_golden_call *next
 {
     bool has_pages = next->kind == FRAG_GOLDEN_CALL_CREATE ||
                      next->kind == FRAG_GOLDEN_CALL_RELEASE || next->kind == FRAG_GOLDEN_CALL_MAP ||
-                     next->kind == FRAG_GOLDEN_CALL_UNMAP;
+                     next->kind == FRAG_GOLDEN_CALL_UNMAP || next->kind == FRAG_GOLDEN_CALL_ALIAS ||
+                     next->kind == FRAG_GOLDEN_CALL_UNALIAS;
     if (!has_pages || last->kind != next->kind || last->bytes != next->bytes ||
         last->is_refused != next->is_refused)
         return false;

@@ -47,7 +47,7 @@ typedef enum frag_golden_op {
 } frag_golden_op;
 
 /* Device calls that are compared. Of those that only look or wait none is kept from logs of
- * PyTorch, and the last three from logs of other pools. */
+ * PyTorch; the last five are in logs of other pools. */
 #define FRAG_GOLDEN_CALLS(X)                                                                       \
     X(MALLOC, "malloc")                                                                            \
     X(FREE, "free")                                                                                \
@@ -59,7 +59,9 @@ typedef enum frag_golden_op {
     X(UNMAP, "unmap")                                                                              \
     X(WAIT, "wait") /* a stream waits for an event */                                              \
     X(SYNC, "sync") /* the program waits for a stream */                                           \
-    X(DEVSYNC, "devsync")
+    X(DEVSYNC, "devsync")                                                                          \
+    X(ALIAS, "alias") /* maps chunks that are mapped elsewhere, too */                             \
+    X(UNALIAS, "unalias")
 
 typedef enum frag_golden_call_kind {
 #define FRAG_GOLDEN_CALL_ENUM(name, text) FRAG_GOLDEN_CALL_##name,
@@ -159,6 +161,7 @@ typedef struct frag_golden_log {
     bool is_descending;         /* each malloc lies below the one before */
     bool are_events_descending; /* each new event has a lower handle */
     bool has_hung;              /* the last request is one from which the library did not return */
+    bool has_waits;             /* calls that wait are among the device calls of the log */
     bool is_choice_free; /* among equal blocks the library took any, and the log says which */
     frag_golden_list start_calls; /* device calls of construction */
     uint32_t conf;                /* string: the settings */

@@ -1,5 +1,5 @@
 /* Golden logs of the pools of other frameworks: RMM, TensorFlow, ONNX Runtime, CuPy, Paddle, MXNet,
- * and of the Vulkan Memory Allocator and tlsf.c.
+ * GMLake, and of the Vulkan Memory Allocator and tlsf.c.
  *
  * Their head has the parameters of the pool, which become the options of the policy that models it,
  * and the rules of the device (docs/trace-format.md, "golden logs"). Streams are the script's
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bits.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "traces/golden_reader.h"
@@ -17,6 +18,7 @@
 #define STREAMS_MAX 60000u
 #define BYTES_MAX ((uint64_t)1 << 56)
 #define ADDRESS_MAX ((uint64_t)1 << 47)
+#define LOWEST_BASE ((uint64_t)0x700000000000)
 
 /* The same thing in the log and as an option. */
 typedef struct peer_parameter {
@@ -105,6 +107,12 @@ static const peer_library libraries[] = {
       {"max_memory_allocation_count", "max_memory_allocation_count"},
       {"memory_budget", "memory_budget"},
       {"within_budget", "within_budget"}}},
+    {"gmlake",
+     "gmlake",
+     {{"fragLimit", "fragLimit"},
+      {"reuseLimit", "reuseLimit"},
+      {"defragLevel", "defragLevel"},
+      {"autoGC", "autoGC"}}},
 };
 
 static const peer_library *find_library(const char *name)
@@ -193,13 +201,11 @@ static bool read_parameters(frag_golden_reader *reader, const peer_library *libr
     return ok;
 }
 
-/* One and the same word in every log: "up" or "down". */
 static bool read_direction(const frag_golden_reader *reader, const char *word, const char *key,
-                           bool *is_down)
+                           const char *expected, bool *is_down)
 {
     *is_down = strcmp(word, "down") == 0;
-    return *is_down || strcmp(word, "up") == 0 ||
-           frag_golden_fail_member(reader, key, "\"up\" or \"down\"");
+    return *is_down || strcmp(word, "up") == 0 || frag_golden_fail_member(reader, key, expected);
 }
 
 static bool read_device_rules(frag_golden_reader *reader)
@@ -211,8 +217,11 @@ static bool read_device_rules(frag_golden_reader *reader)
     if (!frag_json_is_null(frag_json_at(reader->json, "capacity")) &&
         !frag_golden_read_count(reader, "capacity", BYTES_MAX, &log->capacity_bytes))
         return false;
-    if (!frag_golden_read_text(reader, "va", &direction) ||
-        !read_direction(reader, direction, "va", &log->is_descending) ||
+    if (!frag_golden_read_text(reader, "va", &direction))
+        return false;
+    log->is_bump = strcmp(direction, "lowest") != 0;
+    if ((log->is_bump && !read_direction(reader, direction, "va", "\"up\", \"down\" or \"lowest\"",
+                                         &log->is_descending)) ||
         !frag_golden_read_count(reader, "va_base", ADDRESS_MAX, &log->malloc_base) ||
         !frag_golden_read_count(reader, "gran", (uint64_t)1 << 30, &log->page_bytes) ||
         !frag_golden_read_count(reader, "gap", (uint64_t)1 << 40, &log->gap_bytes))
@@ -221,11 +230,37 @@ static bool read_device_rules(frag_golden_reader *reader)
         return frag_golden_fail_member(reader, "gran", "1 or more");
     if (log->malloc_base == 0)
         return frag_golden_fail_member(reader, "va_base", "1 or more");
+    /* The simulated device looks for the lowest place in its own spaces alone. */
+    if (!log->is_bump && (log->malloc_base != LOWEST_BASE || log->gap_bytes != 0))
+        return frag_golden_fail_member(reader, "va_base",
+                                       "123145302310912, and no gap, where \"va\" is \"lowest\"");
     (void)frag_json_find_text(reader->json, "params.event_order", &order);
-    return read_direction(reader, order, "event_order", &log->are_events_descending);
+    return read_direction(reader, order, "event_order", "\"up\" or \"down\"",
+                          &log->are_events_descending);
 }
 
 /* ---- device calls */
+
+/* create, release: page, count, result; the others: address, page, count. */
+static bool parse_pages(const frag_json_value *entry, frag_golden_call *call)
+{
+    bool is_placed =
+        call->kind != FRAG_GOLDEN_CALL_CREATE && call->kind != FRAG_GOLDEN_CALL_RELEASE;
+    size_t at = is_placed ? 2 : 1;
+    uint64_t number = 0;
+    uint64_t total = 0;
+    if (frag_json_count(entry) != 4 ||
+        !frag_json_read_number(frag_json_item(entry, is_placed ? 1 : 3), &number) ||
+        !frag_json_read_number(frag_json_item(entry, at), &call->bytes) ||
+        !frag_json_read_number(frag_json_item(entry, at + 1), &call->count) || call->bytes == 0 ||
+        call->count == 0 || !frag_multiply(call->bytes, call->count, &total) || total > BYTES_MAX)
+        return false;
+    if (is_placed)
+        call->address = number;
+    else
+        call->is_refused = number != 0;
+    return number <= ADDRESS_MAX;
+}
 
 static bool parse_call(const frag_json_value *entry, frag_golden_call *call)
 {
@@ -243,6 +278,18 @@ static bool parse_call(const frag_json_value *entry, frag_golden_call *call)
             return false;
         call->is_refused = code != 0;
         return call->address <= ADDRESS_MAX && call->bytes <= BYTES_MAX;
+    case FRAG_GOLDEN_CALL_RESERVE:
+    case FRAG_GOLDEN_CALL_VFREE:
+        return count == 3 && frag_json_read_number(first, &call->address) &&
+               frag_json_read_number(second, &call->bytes) && call->address <= ADDRESS_MAX &&
+               call->bytes <= BYTES_MAX;
+    case FRAG_GOLDEN_CALL_CREATE:
+    case FRAG_GOLDEN_CALL_RELEASE:
+    case FRAG_GOLDEN_CALL_MAP:
+    case FRAG_GOLDEN_CALL_UNMAP:
+    case FRAG_GOLDEN_CALL_ALIAS:
+    case FRAG_GOLDEN_CALL_UNALIAS:
+        return parse_pages(entry, call);
     case FRAG_GOLDEN_CALL_WAIT:
         return count == 3 && frag_json_read_number(first, &call->address) &&
                frag_json_read_number(second, &call->bytes);
@@ -251,13 +298,6 @@ static bool parse_call(const frag_json_value *entry, frag_golden_call *call)
     default:
         return count == 1;
     }
-}
-
-static bool is_peer_call(uint32_t kind)
-{
-    return kind == FRAG_GOLDEN_CALL_MALLOC || kind == FRAG_GOLDEN_CALL_FREE ||
-           kind == FRAG_GOLDEN_CALL_WAIT || kind == FRAG_GOLDEN_CALL_SYNC ||
-           kind == FRAG_GOLDEN_CALL_DEVSYNC;
 }
 
 static int compare_addresses(const void *left, const void *right)
@@ -293,10 +333,11 @@ static bool read_calls(frag_golden_reader *reader, frag_golden_list *list)
         frag_json_read_text(frag_json_item(entry, 0), &name);
         uint32_t kind = frag_golden_call_find(name);
         frag_golden_call call = {.kind = (frag_golden_call_kind)kind};
-        if (!is_peer_call(kind) || !parse_call(entry, &call))
+        if (kind == FRAG_GOLDEN_CALL_COUNT || !parse_call(entry, &call))
             return frag_fail_line(reader->error, reader->line, 0,
                                   "entry %zu of \"drv\" is no device call known here; expected "
-                                  "malloc, free, wait, sync or devsync",
+                                  "malloc, free, reserve, vfree, create, release, map, unmap, "
+                                  "alias, unalias, wait, sync or devsync",
                                   i + 1);
         frag_golden_keep_call(reader, &call);
     }
@@ -318,8 +359,7 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
         return frag_fail_line(reader->error, 1, 0,
                               "this is a log of '%.40s', for which there is no policy; expected "
                               "one of PyTorch (\"torch\" in the head), rmm-pool, rmm-fixed, "
-                              "rmm-binning, rmm-arena, tf-bfc, ort-bfc, cupy, paddle-auto-growth, "
-                              "mxnet-naive, mxnet-round, tlsf-conte, vma-virtual or vma",
+                              "mxnet-naive, mxnet-round, tlsf-conte, vma-virtual, vma or gmlake",
                               name);
     if (!read_device_rules(reader) || !read_parameters(reader, library) ||
         !read_calls(reader, &log->start_calls))
@@ -328,9 +368,9 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
     frag_text_add(&title, "%s %.20s", name, version);
     log->library = frag_golden_keep_text(reader, title.bytes);
     frag_text_destroy(&title);
-    log->is_bump = true;
     log->device_count = 1;
     log->is_choice_free = strcmp(name, "cupy") == 0;
+    log->has_waits = strcmp(name, "gmlake") != 0;
     return true;
 }
 

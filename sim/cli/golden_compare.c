@@ -49,6 +49,8 @@ struct comparing {
     frag_golden_note *notes;
     size_t note_count;
     size_t note_capacity;
+    bool is_reservation_vain; /* the range at vain_address got no memory, and goes back */
+    uint64_t vain_address;
     /* ---- over the whole log, by the names of its last line */
     uint64_t create_count;
     uint64_t create_fail_count;
@@ -74,9 +76,10 @@ static void keep_call(comparing *state, frag_golden_call call)
     state->calls[state->call_count++] = call;
 }
 
-static uint64_t usual_page_bytes(uint64_t bytes)
+static uint64_t usual_page_bytes(const comparing *state, uint64_t bytes)
 {
-    return bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES;
+    return state->log->library == 0 && bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES
+                                                                     : SMALL_PAGE_BYTES;
 }
 
 /* The size of the pages behind a range, of which the device is asked as a whole: as the log has it
@@ -90,7 +93,7 @@ static uint64_t page_bytes_at(const comparing *state, frag_golden_call_kind kind
             address - call->address < call->bytes * call->count && bytes % call->bytes == 0)
             return call->bytes;
     }
-    return usual_page_bytes(bytes);
+    return usual_page_bytes(state, bytes);
 }
 
 /* As above when the device refuses: the log has no place then, but the same calls before. */
@@ -102,7 +105,22 @@ static uint64_t refused_page_bytes(const comparing *state, uint64_t bytes)
         if (call->kind == FRAG_GOLDEN_CALL_CREATE && call->is_refused && bytes % call->bytes == 0)
             return call->bytes;
     }
-    return usual_page_bytes(bytes);
+    return usual_page_bytes(state, bytes);
+}
+
+/* GMLake creates chunks before it reserves a range for them: none is reserved, and none given back,
+ * where they were refused. */
+static bool drop_reservation(comparing *state, uint64_t bytes)
+{
+    size_t count = state->call_count;
+    const frag_golden_call *last = &state->calls[count > 0 ? count - 1 : 0];
+    bool is_vain = state->log->library != 0 && count > 0 &&
+                   last->kind == FRAG_GOLDEN_CALL_RESERVE && last->bytes == bytes;
+    if (is_vain) {
+        state->vain_address = last->address;
+        state->call_count--;
+    }
+    return is_vain;
 }
 
 /* One map call stands for the library's creating and mapping of pages, one by one. It stops at the
@@ -114,6 +132,7 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
                                : page_bytes_at(state, FRAG_GOLDEN_CALL_MAP, address, bytes);
     uint64_t count = bytes / page;
     if (is_refused) {
+        state->is_reservation_vain = drop_reservation(state, bytes);
         uint64_t free_bytes = 0;
         uint64_t total_bytes = 0;
         /* The look is ours, not a call of the policy. */
@@ -129,6 +148,13 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
     keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_CREATE, true, 0, page, 1});
     if (count > 0)
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RELEASE, false, 0, page, count});
+}
+
+static void keep_second(comparing *state, frag_golden_call_kind kind, uint64_t address,
+                        uint64_t bytes)
+{
+    uint64_t page = page_bytes_at(state, kind, address, bytes);
+    keep_call(state, (frag_golden_call){kind, false, address, page, bytes / page});
 }
 
 /* Waits as the logs of other frameworks' pools have them: streams by handle, the default stream by
@@ -170,18 +196,29 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RESERVE, false, address, bytes, 1});
         break;
     case FRAG_DEVICE_UNRESERVE:
+        if (state->is_reservation_vain && state->vain_address == address) {
+            state->is_reservation_vain = false;
+            break;
+        }
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_VFREE, false, address, bytes, 1});
         break;
     case FRAG_DEVICE_MAP:
-        keep_map(state, at, address, bytes, is_refused);
+        if (at->device->is_second_map)
+            keep_second(state, FRAG_GOLDEN_CALL_ALIAS, address, bytes);
+        else
+            keep_map(state, at, address, bytes, is_refused);
         break;
     case FRAG_DEVICE_UNMAP:
+        if (at->device->is_second_map) {
+            keep_second(state, FRAG_GOLDEN_CALL_UNALIAS, address, bytes);
+            break;
+        }
         page = page_bytes_at(state, FRAG_GOLDEN_CALL_UNMAP, address, bytes);
         keep_call(state,
                   (frag_golden_call){FRAG_GOLDEN_CALL_UNMAP, false, address, page, bytes / page});
         break;
     default: /* calls that look or wait */
-        if (state->log->library != 0)
+        if (state->log->has_waits)
             note_wait(state, at, call, address);
         break;
     }
@@ -577,7 +614,7 @@ static bool open_side(comparing *state, uint32_t number, const frag_recording *r
         .address_rule = state->log->is_bump ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
         .reserves_beside = number > 0 ? state->sides[0].device : NULL,
         .page_bytes = state->log->page_bytes,
-        .base_address = state->log->malloc_base,
+        .base_address = state->log->is_bump ? state->log->malloc_base : 0,
         .gap_bytes = state->log->gap_bytes,
         .is_descending = state->log->is_descending,
     };
