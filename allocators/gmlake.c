@@ -311,7 +311,7 @@ static void gmlake_empty_cache(frag_policy *policy, uint32_t pool)
 const frag_policy_ops frag_policy_gmlake = {
     .name = "gmlake",
     .summary = "GMLake: PyTorch's rules, and large requests stitched of free blocks' chunks",
-    .source = "Guo and others: GMLake, ASPLOS 2024; antgroup/glake, over PyTorch 2.0",
+    .source = "GMLake over PyTorch 2.0, antgroup/glake fb24ee8; Guo and others, ASPLOS 2024",
     .bound = "",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/gmlake-*)",
     .options = gmlake_options,

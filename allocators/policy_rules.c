@@ -276,13 +276,17 @@ static const frag_policy_rules rules[] = {
      .streams = "a free block belongs to the stream that freed it until that is seen to be done"},
     {.policy = "gmlake",
      .rounding = "to multiples of 512, above 1 MiB of 2 MiB",
-     .takes = "the smallest of its stream and kind, of equal ones the lowest; then a stitched "
-              "range of at most reuseLimit times the request; from fragLimit on several free "
-              "blocks, the largest first, whose chunks are put side by side",
+     .takes = "the smallest of its stream and kind, of equal ones the lowest; then the smallest "
+              "stitched range that nobody has and no piece of which is in use, of at most "
+              "reuseLimit times the request, from its low end; from fragLimit on two or more free "
+              "blocks, the largest first, of equal ones the highest, whose chunks are mapped side "
+              "by side a second time, the last block's low end",
      .cuts = "always, the low end; above 1 MiB in chunks of 2 MiB",
      .joins = OF_ITS_SEGMENT,
      .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
-              "else of the request; stitching comes before, after, or last (defragLevel)",
+              "else of the request; stitching comes before, after, or last (defragLevel). Whole "
+              "free segments go back when the device refuses, with the ranges made of them, and "
+              "on empty_cache, with all ranges that nobody has",
      .streams = "a block stays with the stream that its memory was taken for"},
     {.policy = "frugal",
      .rounding = TO_ALIGN,

@@ -25,7 +25,7 @@ LOG
 @test "every log of the real libraries is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
-    [ "$(ls $D/*.zst | wc -l)" -ge 93 ]
+    [ "$(ls $D/*.zst | wc -l)" -ge 106 ]
     [[ "${lines[0]}" =~ ^"identical: "[0-9,]+" requests, "[0-9,]+" device events, "[0-9,]+" OOM in $(ls $D/*.zst | wc -l) logs"$ ]]
     [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
 }
@@ -191,7 +191,7 @@ LOG
 }
 
 @test "a policy's page says what it is checked against, and from which version" {
-    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth mxnet-naive mxnet-round vma tlsf-vma tlsf-conte; do
+    for policy in rmm-pool rmm-binning rmm-fixed-size rmm-arena tf-bfc ort-arena cupy paddle-auto-growth mxnet-naive mxnet-round vma tlsf-vma tlsf-conte gmlake; do
         run ./fraglab policies "$policy"
         [[ "$output" =~ source\ \ [A-Za-z\ ]+[0-9]+\.[0-9]+ ]]
         [[ "$output" == *$'\n'"checked against the library's own logs, request by request"* ]]
