@@ -28,7 +28,7 @@ uint32_t frag_lake_add(frag_policy *policy, uint64_t address, uint64_t bytes, fr
                        uint32_t stream)
 {
     uint32_t header = frag_block_space_add_segment(&policy->space, address, bytes);
-    policy->sides[header] = (frag_lake_side){.stream = stream, .runs = NONE, .kind = kind};
+    policy->sides[header] = (frag_lake_side){.stream = stream, .runs = NONE, .kind = (uint8_t)kind};
     uint32_t hole = frag_block_space_append_hole(&policy->space, header, address, bytes);
     policy->space.blocks[hole].link = header;
     policy->sides[hole] = (frag_lake_side){.freed = 0};

@@ -30,9 +30,9 @@ typedef struct frag_lake_side {
     uint64_t freed;
     uint32_t stream;      /* headers */
     uint32_t runs;        /* headers: list of the runs in it, or of a stitched range */
-    frag_lake_kind kind;  /* headers */
+    uint32_t next_chosen; /* free blocks: the next one of a list being made */
+    uint8_t kind;         /* headers: frag_lake_kind */
     bool is_lent;         /* busy blocks of homes */
-    uint32_t next_chosen; /* free blocks, headers: the next one of a list being made */
 } frag_lake_side;
 
 /* A run of chunks of a home in a stitched range. */

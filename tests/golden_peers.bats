@@ -46,6 +46,52 @@ LOG
     [[ "$output" == *'"policy":{"name":"rmm-pool","label":"rmm-pool:initial_pool_size=4096,event_order=up"},'* ]]
 }
 
+# Two segments that are freed and stitched, a request that the device refuses, and all given back.
+stitched_log() {
+    cat <<'LOG'
+{"golden":"gmlake","version":"fb24ee8","params":{"fragLimit":4194304},"capacity":62914560,"va":"lowest","va_base":123145302310912,"gran":2097152,"gap":0,"profile":"small","seed":1}
+{"op":"alloc","id":0,"size":20971520,"stream":0,"addr":105553116266496,"drv":[["reserve",105553116266496,20971520],["create",2097152,10,0],["map",105553116266496,2097152,10]]}
+{"op":"alloc","id":1,"size":22000000,"stream":0,"addr":105553137238016,"drv":[["reserve",105553137238016,23068672],["create",2097152,11,0],["map",105553137238016,2097152,11]]}
+{"op":"free","id":0,"stream":0}
+{"op":"free","id":1,"stream":0}
+{"op":"alloc","id":2,"size":41943040,"stream":0,"addr":105553160306688,"drv":[["reserve",105553160306688,41943040],["alias",105553160306688,2097152,20]]}
+{"op":"alloc","id":3,"size":25165824,"stream":0,"oom":true,"drv":[["create",2097152,9,0],["create",2097152,1,2],["release",2097152,9,0],["create",2097152,9,0],["create",2097152,1,2],["release",2097152,9,0]]}
+{"op":"free","id":2,"stream":0}
+{"op":"trim","drv":[["unalias",105553160306688,2097152,20],["vfree",105553160306688,41943040],["unmap",105553116266496,2097152,10],["vfree",105553116266496,20971520],["unmap",105553137238016,2097152,11],["vfree",105553137238016,23068672]]}
+{"summary":{"requests":8,"allocs":4,"frees":3,"ooms":1,"driver_mallocs":0,"driver_refusals":0,"driver_frees":0,"reserved_end":0,"peak_reserved":44040192,"whole":1}}
+LOG
+}
+
+@test "chunks that are mapped for a second time are compared" {
+    stitched_log >"$out/small.jsonl"
+    run ./fraglab verify --against golden --check 1 "$out/small.jsonl"
+    [ "$status" -eq 0 ]
+    [ "$output" = "identical: 8 requests, 20 device events, 1 OOM" ]
+    differs() { # kind, line, sed expression
+        stitched_log | sed "$3" >"$out/log.jsonl"
+        run ./fraglab verify --against golden "$out/log.jsonl"
+        [ "$status" -eq 1 ]
+        [[ "${lines[1]}" == "log.jsonl:$2: different in $1, after "* ]]
+    }
+    differs "device calls" 6 '6s/2097152,20/2097152,21/'
+    differs "device calls" 6 '6s/"alias"/"map"/'
+    differs "device calls" 7 '7s/"release",2097152,9/"release",2097152,8/'
+    differs "device calls" 9 '9s/"unalias"/"unmap"/'
+    differs "device calls" 9 '9s/\["unalias",[0-9]*,2097152,20\],//'
+    differs end 10 '10s/44040192/44040193/'
+    refused() { # line, words, sed expression
+        stitched_log | sed "$3" >"$out/bad.jsonl"
+        run ./fraglab verify --against golden "$out/bad.jsonl"
+        [ "$status" -eq 3 ]
+        [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
+    }
+    refused 1 '"va_base" will not do; expected 123145302310912, and no gap, where "va" is "lowest"' '1s/"gap":0/"gap":1/'
+    refused 6 'entry 2 of "drv" is no device call known here' '6s/2097152,20/2097152,0/'
+    refused 6 'entry 1 of "drv" is no device call known here' '6s/"reserve",105553160306688,/"reserve",/'
+    ./fraglab trace convert "$out/small.jsonl" "$out/a.txt" --to text -f
+    [ "$(grep -c segment_map "$out/a.txt")" -eq 2 ]
+}
+
 @test "every kind of difference is seen" {
     differs() { # kind, line, sed expression
         small_log | sed "$3" >"$out/log.jsonl"

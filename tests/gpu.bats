@@ -3,7 +3,7 @@
 
 bats_require_minimum_version 1.5.0
 
-POLICIES="--policy all --policy pytorch:expandable_segments=true"
+POLICIES="--policy all --policy pytorch:expandable_segments=true --policy gmlake:fragLimit=2MiB"
 SMALL=traces/samples/pr193400.pickle.zst
 RECORDING=traces/samples/gpt-varlen.pickle.zst
 
