@@ -261,7 +261,10 @@ uint32_t frag_lake_stitch(frag_policy *policy, uint32_t first_chosen, uint64_t b
 void frag_lake_lend(frag_policy *policy, uint32_t header, uint64_t bytes)
 {
     frag_lake_run *runs = policy->runs;
+    frag_device *device = policy->space.device;
     uint32_t whole = policy->space.blocks[header].next;
+    uint64_t address = policy->space.blocks[header].address;
+    device->for_stream = policy->sides[header].stream;
     frag_lake_take_out(policy, whole);
     policy->sides[header].lent_bytes = bytes;
     policy->space.blocks[whole].state = FRAG_BLOCK_BUSY;
@@ -270,6 +273,7 @@ void frag_lake_lend(frag_policy *policy, uint32_t header, uint64_t bytes)
         uint64_t left = bytes - done;
         uint64_t part = runs[at].bytes < left ? runs[at].bytes : left;
         runs[at].piece = lend(policy, runs[at].home, runs[at].address, part);
+        frag_device_tell_use(device, runs[at].address, address + done, part);
         done += part;
     }
 }
@@ -278,9 +282,15 @@ void frag_lake_free_stitched(frag_policy *policy, uint32_t header)
 {
     frag_lake_side *range = &policy->sides[header];
     uint32_t whole = policy->space.blocks[header].next;
+    frag_device *device = policy->space.device;
+    uint64_t place = policy->space.blocks[header].address;
+    device->for_stream = range->stream;
     range->freed = ++policy->freed[range->stream];
     for (uint32_t at = range->runs; at != NONE && policy->runs[at].piece != NONE;
          at = policy->runs[at].next_of_range) {
+        uint64_t bytes = policy->space.blocks[policy->runs[at].piece].bytes;
+        frag_device_tell_use(device, place, policy->runs[at].address, bytes);
+        place += bytes;
         frag_lake_put(policy, policy->runs[at].piece, range->freed);
         policy->runs[at].piece = NONE;
     }

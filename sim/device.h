@@ -167,6 +167,8 @@ struct frag_device {
     /* The engine delivers the frees that wait for streams here. */
     void (*on_synchronize)(void *context);
     void *on_synchronize_context;
+    /* Told what frag_device_tell_use tells; gets on_call_context. NULL: nobody is. */
+    void (*on_use)(void *context, uint64_t from, uint64_t to, uint64_t bytes);
 };
 
 /* Each makes one call, counts and logs it. Addresses and sizes must be ones the device gave. */
@@ -182,6 +184,14 @@ frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint
 frag_device_result frag_device_map_again(frag_device *device, uint64_t address, uint64_t bytes,
                                          uint64_t source);
 frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address, uint64_t bytes);
+/* For those who watch: memory that is mapped in two places is now used in the other one, which is
+ * where a policy's walk shows it. No call. */
+static inline void frag_device_tell_use(const frag_device *device, uint64_t from, uint64_t to,
+                                        uint64_t bytes)
+{
+    if (device->on_use != NULL)
+        device->on_use(device->on_call_context, from, to, bytes);
+}
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes);
 /* For those who look on: neither counted nor a sign that the policy reads the capacity. */

@@ -145,6 +145,19 @@ static void take_call(frag_replay *replay, frag_device_call call, uint64_t addre
     replay->notes->take_call(replay->notes->context, &made);
 }
 
+static void tell_segment(const frag_replay *replay, frag_note_kind kind, uint64_t address,
+                         uint64_t bytes)
+{
+    frag_note note = {.kind = kind,
+                      .event = frag_replay_event(replay),
+                      .alloc_event = frag_replay_event(replay),
+                      .address = address,
+                      .bytes = bytes,
+                      .stream = replay->device->for_stream,
+                      .pool = replay->device->for_pool};
+    replay->notes->take(replay->notes->context, &note);
+}
+
 static void tell_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
                       frag_device_result result)
 {
@@ -162,18 +175,16 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
         replay->notes->on_call(replay->notes->on_call_context, call, address, bytes, result);
     if (replay->notes->take_call != NULL)
         take_call(replay, call, address, bytes, result);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (kinds[i].call != call || result != FRAG_DEVICE_OK || replay->device->is_second_map)
-            continue;
-        frag_note note = {.kind = kinds[i].kind,
-                          .event = frag_replay_event(replay),
-                          .alloc_event = frag_replay_event(replay),
-                          .address = address,
-                          .bytes = bytes,
-                          .stream = replay->device->for_stream,
-                          .pool = replay->device->for_pool};
-        replay->notes->take(replay->notes->context, &note);
-    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].call == call && result == FRAG_DEVICE_OK && !replay->device->is_second_map)
+            tell_segment(replay, kinds[i].kind, address, bytes);
+}
+
+/* What is seen of memory that is mapped twice: it goes from one place to the other. */
+static void tell_use(void *context, uint64_t from, uint64_t to, uint64_t bytes)
+{
+    tell_segment(context, FRAG_NOTE_SEGMENT_UNMAP, from, bytes);
+    tell_segment(context, FRAG_NOTE_SEGMENT_MAP, to, bytes);
 }
 
 /* The engine hands itself over where the policy is expected. */
@@ -237,6 +248,7 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
     replay->notes->on_call_context = replay->device->on_call_context;
     replay->notes->is_start_noted = options->is_start_noted;
     replay->device->on_call = tell_call;
+    replay->device->on_use = tell_use;
     replay->device->on_call_context = replay;
     /* What a policy got for itself when it was made. */
     replay->ops->walk(replay->policy, tell_held_segment, replay);
@@ -247,6 +259,7 @@ void frag_notes_end(frag_replay *replay)
     if (replay->notes == NULL)
         return;
     replay->device->on_call = replay->notes->on_call;
+    replay->device->on_use = NULL;
     replay->device->on_call_context = replay->notes->on_call_context;
     free(replay->notes->blocks);
     free(replay->notes);

@@ -151,11 +151,13 @@ static void check_recording(const char *path)
     for (size_t i = 0; frag_policy_table[i] != NULL; i++)
         check_policy(&in, frag_policy_table[i]->name, FRAG_UNLIMITED);
     check_policy(&in, "pytorch:expandable_segments=true", FRAG_UNLIMITED);
+    check_policy(&in, "gmlake:fragLimit=2MiB", FRAG_UNLIMITED);
     /* Memory runs out, again and again. */
     uint64_t little = in.trace->stats.peak_requested_bytes / 2;
     check_policy(&in, "pytorch", little);
     check_policy(&in, "pytorch:expandable_segments=true", little);
     check_policy(&in, "best-fit", little);
+    check_policy(&in, "gmlake:fragLimit=2MiB", little);
     frag_request_list_destroy(&in.requests);
     frag_recording_destroy(&in.recording);
 }

@@ -111,12 +111,16 @@ static const frag_event *event_of(const frag_trace *trace, frag_op op, uint64_t 
 static void a_run_read_back_replays_to_the_same_peak(void **state)
 {
     (void)state;
-    static const char *const policies[] = {
-        "pytorch", "pytorch:expandable_segments=true", "best-fit", "tlsf", "buddy", "size-class",
-        "direct"};
+    static const char *const policies[] = {"pytorch",  "pytorch:expandable_segments=true",
+                                           "best-fit", "tlsf",
+                                           "buddy",    "size-class",
+                                           "direct",   "gmlake:fragLimit=4MiB"};
     static const char text[] = "alloc 0 1000\nalloc 1 3145728\nalloc 2 30000000 stream=5\n"
                                "free 1\nalloc 3 2000000\nalloc 4 5000000\nfree 2\n"
-                               "empty_cache\nalloc 5 1000\nalloc 6 7000000 stream=5\n";
+                               "empty_cache\nalloc 5 1000\nalloc 6 7000000 stream=5\n"
+                               /* Two blocks that can be put side by side for a third. */
+                               "alloc 7 20971520\nalloc 8 22020096\nfree 7\nfree 8\n"
+                               "alloc 9 41943040\n";
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
         frag_recording recording = {0};
         frag_recording back = {0};

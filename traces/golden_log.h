@@ -162,6 +162,7 @@ typedef struct frag_golden_log {
     bool are_events_descending; /* each new event has a lower handle */
     bool has_hung;              /* the last request is one from which the library did not return */
     bool has_waits;             /* calls that wait are among the device calls of the log */
+    bool creates_first;         /* pages, and then reserves a range for them */
     bool is_choice_free; /* among equal blocks the library took any, and the log says which */
     frag_golden_list start_calls; /* device calls of construction */
     uint32_t conf;                /* string: the settings */

@@ -370,7 +370,8 @@ bool frag_golden_peer_read_head(frag_golden_reader *reader)
     frag_text_destroy(&title);
     log->device_count = 1;
     log->is_choice_free = strcmp(name, "cupy") == 0;
-    log->has_waits = strcmp(name, "gmlake") != 0;
+    log->creates_first = strcmp(name, "gmlake") == 0;
+    log->has_waits = !log->creates_first;
     return true;
 }
 

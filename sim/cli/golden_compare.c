@@ -108,19 +108,18 @@ static uint64_t refused_page_bytes(const comparing *state, uint64_t bytes)
     return usual_page_bytes(state, bytes);
 }
 
-/* GMLake creates chunks before it reserves a range for them: none is reserved, and none given back,
- * where they were refused. */
-static bool drop_reservation(comparing *state, uint64_t bytes)
+/* Where the library creates pages before it reserves a range for them, none is reserved, and none
+ * given back, when they are refused. */
+static void drop_reservation(comparing *state, uint64_t bytes)
 {
-    size_t count = state->call_count;
-    const frag_golden_call *last = &state->calls[count > 0 ? count - 1 : 0];
-    bool is_vain = state->log->library != 0 && count > 0 &&
-                   last->kind == FRAG_GOLDEN_CALL_RESERVE && last->bytes == bytes;
-    if (is_vain) {
-        state->vain_address = last->address;
-        state->call_count--;
-    }
-    return is_vain;
+    if (!state->log->creates_first || state->call_count == 0)
+        return;
+    const frag_golden_call *last = &state->calls[state->call_count - 1];
+    if (last->kind != FRAG_GOLDEN_CALL_RESERVE || last->bytes != bytes)
+        return;
+    state->is_reservation_vain = true;
+    state->vain_address = last->address;
+    state->call_count--;
 }
 
 /* One map call stands for the library's creating and mapping of pages, one by one. It stops at the
@@ -132,7 +131,7 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
                                : page_bytes_at(state, FRAG_GOLDEN_CALL_MAP, address, bytes);
     uint64_t count = bytes / page;
     if (is_refused) {
-        state->is_reservation_vain = drop_reservation(state, bytes);
+        drop_reservation(state, bytes);
         uint64_t free_bytes = 0;
         uint64_t total_bytes = 0;
         /* The look is ours, not a call of the policy. */

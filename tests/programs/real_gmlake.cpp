@@ -1,13 +1,13 @@
 /* Golden logs of the real GMLake, with no GPU: its allocator stands on a driver made of counters.
  *
  * Not part of the build. Wanted are a checkout of antgroup/glake (fb24ee8), libc10.so and the
- * headers of PyTorch 2.0.1 (folder torch of its wheel), and the headers of CUDA 11.7 or 12:
+ * headers of PyTorch 2.0.1 (folder torch of its wheel), and the headers of CUDA 12:
  *
  *   mkdir -p inc/c10/cuda && cp glake/GMLake/include/cuda_vmm_allocator.h inc/c10/cuda/
  *   g++ -std=c++17 -O1 -g -w -fsanitize=address -D_GLIBCXX_USE_CXX11_ABI=0 -include cuda.h \
  *       -Iinc -Itorch/include -Icuda/include -o real_gmlake real_gmlake.cpp \
- *       glake/GMLake/src/CUDACachingAllocator.cpp torch/lib/libc10.so -Wl,-rpath,torch/lib
- * -lpthread
+ *       glake/GMLake/src/CUDACachingAllocator.cpp torch/lib/libc10.so \
+ *       -Wl,-rpath,torch/lib -lpthread
  *   ./real_gmlake PROFILE SEED REQUESTS CAPACITY [fragLimit=BYTES] [reuseLimit=N] ...
  *
  * The other words become environment variables of GMLake and "params" of the log. The address
