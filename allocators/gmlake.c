@@ -91,6 +91,7 @@ static frag_policy *gmlake_create(const frag_policy_setup *setup, frag_error *er
     uint32_t records = record_max(&setup->limits);
     frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
     policy->values = setup->values;
+    policy->limit_bytes = FRAG_UNLIMITED;
     policy->stream_count = setup->limits.stream_count;
     policy->index_count = 3 * policy->stream_count;
     policy->chunk_bytes = frag_round_up(FRAG_DEVICE_PAGE_BYTES, setup->device->page_bytes);
@@ -120,11 +121,17 @@ static uint64_t rounded(const frag_policy *policy, uint64_t bytes)
 
 /* ---- memory */
 
+static bool is_over_limit(const frag_policy *policy, uint64_t bytes)
+{
+    return bytes > policy->limit_bytes || policy->held_bytes > policy->limit_bytes - bytes;
+}
+
 static bool add_small(frag_policy *policy, uint32_t stream)
 {
     uint64_t address = 0;
     policy->space.device->for_stream = stream;
-    if (frag_device_malloc(policy->space.device, SMALL_SEGMENT, &address) != FRAG_DEVICE_OK)
+    if (is_over_limit(policy, SMALL_SEGMENT) ||
+        frag_device_malloc(policy->space.device, SMALL_SEGMENT, &address) != FRAG_DEVICE_OK)
         return false;
     (void)frag_lake_add(policy, address, SMALL_SEGMENT, FRAG_LAKE_SMALL, stream);
     policy->held_bytes += SMALL_SEGMENT;
@@ -137,6 +144,8 @@ static bool add_home(frag_policy *policy, uint64_t bytes, uint32_t stream)
     uint64_t taken =
         bytes < SHARED_MAX ? frag_round_up(SHARED_SEGMENT, policy->chunk_bytes) : bytes;
     uint64_t address = 0;
+    if (is_over_limit(policy, taken))
+        return false;
     device->for_stream = stream;
     frag_device_result result = frag_device_reserve(device, taken, &address);
     if (result == FRAG_DEVICE_OK) {
@@ -301,6 +310,11 @@ static void gmlake_free(frag_policy *policy, frag_handle handle, uint32_t stream
         frag_lake_put(policy, handle, ++policy->freed[policy->sides[header].stream]);
 }
 
+static void gmlake_set_limit(frag_policy *policy, uint64_t limit_bytes)
+{
+    policy->limit_bytes = limit_bytes;
+}
+
 static void gmlake_empty_cache(frag_policy *policy, uint32_t pool)
 {
     (void)pool;
@@ -320,6 +334,7 @@ const frag_policy_ops frag_policy_gmlake = {
     .alloc = gmlake_alloc,
     .free = gmlake_free,
     .empty_cache = gmlake_empty_cache,
+    .set_limit = gmlake_set_limit,
     .rounded = rounded,
     .walk = frag_lake_walk,
     .check = frag_lake_check,

@@ -88,6 +88,7 @@ struct frag_policy {
      * collected, but not with those that are taken apart because a home of theirs goes back. */
     uint64_t counted_bytes;
     uint64_t held_bytes;
+    uint64_t limit_bytes; /* of held_bytes, as the program set it */
     const frag_option_value *values;
 };
 

@@ -169,7 +169,7 @@ LOG
     refused 3 "stream" '3s/"stream":1/"stream":-1/'
     refused 3 "entry 1 of \"drv\" is no device call known here" '3s/"wait"/"map"/'
     refused 4 "id 9 is not in use" '4s/"id":1/"id":9/'
-    refused 4 "op 'fre' is not known; expected alloc, free or trim" '4s/"free"/"fre"/'
+    refused 4 "op 'fre' is not known; expected alloc, free, trim or fraction" '4s/"free"/"fre"/'
     refused 9 'the log stops without its "summary" line; it was cut short' '9d'
     small_log | sed '1s/4096,"max/4097,"max/' >"$out/bad.jsonl"
     run ./fraglab verify --against golden "$out/bad.jsonl"

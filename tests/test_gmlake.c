@@ -323,6 +323,24 @@ static void nothing_is_held_after_empty_cache(void **state)
     small_world_close(&world);
 }
 
+static void a_limit_is_one_of_all_that_is_held(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "gmlake", FRAG_UNLIMITED);
+    world.spec.ops->set_limit(world.policy, MIB(64));
+    frag_grant block = small_world_alloc(&world, MIB(46));
+    /* That would be 20 MiB more. */
+    assert_false(small_world_has_room(&world, MIB(4)));
+    assert_int_equal(small_world_alloc(&world, 1).block_bytes, 512);
+    small_world_free(&world, block);
+    /* What is cached goes back before the request fails. */
+    assert_int_equal(small_world_alloc(&world, MIB(50)).block_bytes, MIB(50));
+    assert_int_equal(world.device->reserved_bytes, MIB(52));
+    assert_int_equal(world.device->failed_calls[FRAG_DEVICE_MAP], 0);
+    small_world_close(&world);
+}
+
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
@@ -350,6 +368,7 @@ int main(void)
         cmocka_unit_test(memory_that_goes_back_takes_the_ranges_made_of_it_along),
         cmocka_unit_test(memory_in_the_range_of_someone_is_kept),
         cmocka_unit_test(nothing_is_held_after_empty_cache),
+        cmocka_unit_test(a_limit_is_one_of_all_that_is_held),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,7 +223,7 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
            frag_golden_take_id(reader, line);
 }
 
-static bool read_fraction(frag_golden_reader *reader, frag_golden_line *line)
+bool frag_golden_read_fraction(const frag_golden_reader *reader, frag_golden_line *line)
 {
     double value = 0;
     if (!frag_json_read_ratio(frag_json_at(reader->json, "value"), &value) ||
@@ -260,7 +260,7 @@ static bool read_request(frag_golden_reader *reader, frag_golden_line *line)
         line->has_pool = frag_json_at(reader->json, "pool") != NULL;
         return !line->has_pool || read_pool(reader, "pool", &line->pool);
     case FRAG_GOLDEN_FRACTION:
-        return read_fraction(reader, line);
+        return frag_golden_read_fraction(reader, line);
     case FRAG_GOLDEN_POOL_BEGIN:
         return read_pool_begin(reader, line);
     case FRAG_GOLDEN_POOL_USE_ON_OOM:

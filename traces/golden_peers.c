@@ -466,9 +466,13 @@ bool frag_golden_peer_read_line(frag_golden_reader *reader)
         ok = frag_golden_find_id(reader, &line) && read_stream(reader, &line);
     } else if (strcmp(op, "trim") == 0) {
         line.op = FRAG_GOLDEN_EMPTY_CACHE;
+    } else if (strcmp(op, "fraction") == 0) {
+        line.op = FRAG_GOLDEN_FRACTION;
+        ok = frag_golden_read_fraction(reader, &line);
     } else {
         return frag_fail_line(reader->error, reader->line, 0,
-                              "op '%.40s' is not known; expected alloc, free or trim", op);
+                              "op '%.40s' is not known; expected alloc, free, trim or fraction",
+                              op);
     }
     if (ok)
         frag_golden_keep_line(reader, &line);

@@ -529,6 +529,14 @@ void trim()
     tell();
 }
 
+void set_fraction(uint64_t percent)
+{
+    c10::cuda::CUDACachingAllocator::get()->setMemoryFraction(double(percent) / 100, 0);
+    fprintf(out, "{\"op\":\"fraction\",\"value\":%g", double(percent) / 100);
+    write_calls();
+    tell();
+}
+
 uint64_t limit_bytes = 512 * MIB;
 
 uint64_t size_of(const std::string &profile)
@@ -596,6 +604,8 @@ void mixed(const std::string &profile, uint64_t requests, uint64_t streams)
         bool frees = !live.empty() && (falls ? draw(8) != 0 : draw(3) == 0);
         if (draw(500) == 0)
             trim();
+        else if (profile == "fraction" && draw(60) == 0)
+            set_fraction(30 + draw(71));
         else if (frees)
             release(draw(3) == 0 ? live.size() - 1 : draw(live.size()));
         else
