@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "explain/advice.h"
+#include "sim/base/lines.h"
 
 #define FOLDER "tests/data/oom-messages/"
 
@@ -73,32 +74,41 @@ static bool judge(const json_t *row, const char *where)
     return is_right && named == NULL && is_helpful;
 }
 
+typedef struct judging {
+    judged *sum;
+    const char *path;
+    unsigned number; /* of the row */
+} judging;
+
+static bool judge_row(void *context, const char *line, size_t length, frag_error *error)
+{
+    (void)error;
+    judging *at = context;
+    char where[512];
+    json_error_t reason;
+    json_t *row = json_loadb(line, length, 0, &reason);
+    snprintf(where, sizeof where, "%s, row %u", at->path, ++at->number);
+    at->sum->count++;
+    at->sum->wrong += row == NULL || !judge(row, where);
+    json_decref(row);
+    return true;
+}
+
 static bool judge_file(const char *path, judged *sum)
 {
-    FILE *stream = fopen(path, "r");
-    char *line = NULL;
-    size_t capacity = 0;
-    if (stream == NULL)
-        return false;
-    for (unsigned number = 1; getline(&line, &capacity, stream) > 0; number++) {
-        char where[512];
-        json_error_t reason;
-        json_t *row = json_loads(line, 0, &reason);
-        snprintf(where, sizeof where, "%s:%u", path, number);
-        sum->count++;
-        sum->wrong += row == NULL || !judge(row, where);
-        json_decref(row);
-    }
-    free(line);
-    fclose(stream);
-    return true;
+    judging at = {.sum = sum, .path = path};
+    frag_error error = {0};
+    frag_input *input = frag_input_open(path, &error);
+    bool ok = input != NULL && frag_each_line(input, judge_row, &at, &error);
+    frag_input_close(input);
+    return ok;
 }
 
 static void messages_of_threads_get_an_accepted_verdict(void **state)
 {
     (void)state;
     judged sum = {0};
-    assert_true(judge_file(FOLDER "threads.jsonl", &sum));
+    assert_true(judge_file(FOLDER "threads.jsonl.zst", &sum));
     assert_true(sum.count >= 120);
     assert_int_equal(sum.wrong, 0);
 }
@@ -107,7 +117,7 @@ static void messages_of_other_threads_get_an_accepted_verdict(void **state)
 {
     (void)state;
     judged sum = {0};
-    assert_true(judge_file(FOLDER "more-threads.jsonl", &sum));
+    assert_true(judge_file(FOLDER "more-threads.jsonl.zst", &sum));
     assert_true(sum.count >= 290);
     assert_int_equal(sum.wrong, 0);
 }
@@ -116,7 +126,7 @@ static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
 {
     (void)state;
     judged sum = {0};
-    assert_true(judge_file(FOLDER "made.jsonl", &sum));
+    assert_true(judge_file(FOLDER "made.jsonl.zst", &sum));
     assert_true(sum.count >= 100);
     assert_int_equal(sum.wrong, 0);
 }
@@ -126,7 +136,7 @@ int main(int argc, char **argv)
     judged sum = {0};
     for (int i = 1; i < argc; i++)
         if (!judge_file(argv[i], &sum)) {
-            fprintf(stderr, "test_oom_messages: %s cannot be opened\n", argv[i]);
+            fprintf(stderr, "test_oom_messages: %s cannot be read\n", argv[i]);
             return 3;
         }
     if (argc > 1) {
