@@ -40,23 +40,12 @@ uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded)
     return frag_align_up(rounded, FRAG_PYTORCH_SEGMENT_ROUND);
 }
 
-/* Is a size below the split limit? */
-static bool is_below_split(const frag_policy *policy, uint64_t bytes)
-{
-    bool is_below = bytes < policy->settings.max_split_bytes;
-    if (is_below)
-        frag_pytorch_note_most(&policy->met->below_split_max, bytes);
-    else
-        frag_pytorch_note_least(&policy->met->over_split_min, bytes);
-    return is_below;
-}
-
 /* With a split limit: is the block on the other side of it, or far larger than an oversize request?
  */
 static bool is_unfit(const frag_policy *policy, uint64_t rounded, uint64_t bytes)
 {
-    if (is_below_split(policy, rounded))
-        return !is_below_split(policy, bytes);
+    if (frag_pytorch_is_below_split(policy, rounded))
+        return !frag_pytorch_is_below_split(policy, bytes);
     bool is_over = bytes >= rounded + policy->settings.non_split_rounding_bytes;
     if (is_over)
         frag_pytorch_note_least(&policy->met->over_slack_min, bytes - rounded);
@@ -152,7 +141,7 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     uint64_t bytes = frag_pytorch_segment_bytes(policy, rounded);
     /* is_split_off asks this too, of whatever comes back. */
     if (policy->settings.max_split_bytes != FRAG_UNLIMITED)
-        is_below_split(policy, rounded);
+        frag_pytorch_is_below_split(policy, rounded);
     frag_pytorch_note_most(&policy->met->asked_max, policy->reserved_bytes);
     if (policy->is_gc_armed)
         frag_pytorch_collect_garbage(policy);
@@ -650,6 +639,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->met = frag_arena_take(setup->arena, 1, sizeof *policy->met);
     *policy->met = (frag_pytorch_met){.over_split_min = FRAG_UNLIMITED,
                                       .over_slack_min = FRAG_UNLIMITED,
+                                      .over_mark_min = FRAG_UNLIMITED,
                                       .over_limit_min = FRAG_UNLIMITED};
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;

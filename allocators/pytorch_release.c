@@ -127,7 +127,10 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
     uint64_t limit = policy->settings.max_split_bytes;
     if (limit == FRAG_UNLIMITED)
         return false;
-    policy->met->has_released = true;
+    /* On which side of the limit each block lies decides all that follows. */
+    uint32_t count = gather_free(policy, list);
+    for (uint32_t i = 0; i < count; i++)
+        frag_pytorch_is_below_split(policy, frag_pytorch_at(policy, policy->scratch[i])->bytes);
     uint64_t wanted = bytes > limit ? bytes : limit;
     uint32_t id = FRAG_PYTORCH_NONE;
     if (frag_free_index_best(&policy->store, &list->index, wanted, &id) &&
@@ -137,7 +140,6 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
         release_segment(policy, id);
         return true;
     }
-    uint32_t count = gather_free(policy, list);
     while (count > 0 && frag_pytorch_at(policy, policy->scratch[count - 1])->bytes >= wanted)
         count--;
     uint64_t released = 0;
@@ -165,15 +167,23 @@ static uint32_t age_of(const frag_policy *policy, uint32_t id)
     return policy->large_searches - policy->ages[id];
 }
 
+/* Are more bytes held than collection allows? */
+static bool is_over_mark(const frag_policy *policy)
+{
+    bool is_over = policy->reserved_bytes > policy->gc_mark_bytes;
+    if (is_over)
+        frag_pytorch_note_least(&policy->met->over_mark_min, policy->reserved_bytes);
+    else
+        frag_pytorch_note_most(&policy->met->below_mark_max, policy->reserved_bytes);
+    return is_over;
+}
+
 /* Passes over the unsplit blocks of the default large pool, each giving back all of at least
  * average age, until enough came back or a pass found none. */
 void frag_pytorch_collect_garbage(frag_policy *policy)
 {
-    if (policy->reserved_bytes <= policy->gc_mark_bytes)
+    if (!is_over_mark(policy))
         return;
-    policy->met->has_collected = true;
-    uint64_t target = policy->reserved_bytes - policy->gc_mark_bytes;
-    uint64_t released = 0;
     collection all = {0, 0};
     for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
         uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
@@ -186,7 +196,7 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         }
     }
     bool is_freeing = true;
-    while (released < target && is_freeing && all.count > 0) {
+    while (is_freeing && all.count > 0 && is_over_mark(policy)) {
         double average = all.age_sum / (double)all.count;
         is_freeing = false;
         for (uint32_t stream = 0; stream < policy->stream_count; stream++) {
@@ -197,7 +207,6 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
                     age_of(policy, policy->scratch[i]) < average)
                     continue;
                 is_freeing = true;
-                released += at->bytes;
                 all.age_sum -= age_of(policy, policy->scratch[i]);
                 all.count--;
                 release_segment(policy, policy->scratch[i]);

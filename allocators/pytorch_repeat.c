@@ -5,9 +5,11 @@
  * of its comparisons coming out another way. While all come out the same way, the next decision is
  * the same, and so is all that follows from it; this goes for several settings that differ at the
  * same time, since what is compared depends on the decisions before and on no setting. */
-#include "allocators/pytorch_state.h"
+#include "allocators/pytorch_met.h"
 
 #include <string.h>
+
+#include "allocators/pytorch_state.h"
 
 #include "sim/base/bytes.h"
 
@@ -28,6 +30,42 @@ void frag_pytorch_tell_met(const frag_policy *policy, frag_policy_met *met)
 {
     *met = (frag_policy_met){{0}};
     memcpy(met, policy->met, sizeof *policy->met);
+}
+
+/* What is equal to the limit is on its far side, if is_reached, or else on its near one. */
+static frag_pytorch_interval between(uint64_t near_max, uint64_t far_min, bool is_reached)
+{
+    frag_pytorch_interval all = {near_max, far_min};
+    if (is_reached)
+        all.least++;
+    else if (far_min != FRAG_UNLIMITED)
+        all.most--;
+    return all;
+}
+
+static frag_pytorch_met met_of(const frag_policy_met *met)
+{
+    frag_pytorch_met own;
+    memcpy(&own, met, sizeof own);
+    return own;
+}
+
+frag_pytorch_interval frag_pytorch_met_mark(const frag_policy_met *met)
+{
+    frag_pytorch_met own = met_of(met);
+    return between(own.below_mark_max, own.over_mark_min, false);
+}
+
+frag_pytorch_interval frag_pytorch_met_split(const frag_policy_met *met)
+{
+    frag_pytorch_met own = met_of(met);
+    return between(own.below_split_max, own.over_split_min, true);
+}
+
+frag_pytorch_interval frag_pytorch_met_slack(const frag_policy_met *met)
+{
+    frag_pytorch_met own = met_of(met);
+    return between(own.within_slack_max, own.over_slack_min, true);
 }
 
 static bool is_same(double left, double right)
@@ -115,10 +153,10 @@ static bool splits_the_same(const frag_pytorch_settings *a, const frag_pytorch_s
     if (is_above_all(a, met) && is_above_all(b, met))
         return true;
     bool is_limit_same = a->max_split_bytes == b->max_split_bytes;
-    /* With a limit, what is released follows it to the byte; without one nothing was compared. */
+    /* Without a limit nothing was compared. */
     if (!is_limit_same &&
-        (met->has_released || a->max_split_bytes == FRAG_UNLIMITED ||
-         b->max_split_bytes <= met->below_split_max || b->max_split_bytes > met->over_split_min))
+        (a->max_split_bytes == FRAG_UNLIMITED || b->max_split_bytes <= met->below_split_max ||
+         b->max_split_bytes > met->over_split_min))
         return false;
     return a->non_split_rounding_bytes == b->non_split_rounding_bytes ||
            (met->within_slack_max < b->non_split_rounding_bytes &&
@@ -130,6 +168,14 @@ static uint64_t collection_mark(const frag_pytorch_settings *settings, uint64_t 
     return limit != FRAG_UNLIMITED && settings->gc_threshold > 0
                ? (uint64_t)(settings->gc_threshold * (double)limit)
                : FRAG_UNLIMITED;
+}
+
+/* Where nothing is collected nothing was compared with the mark. */
+static bool collects_the_same(const frag_pytorch_met *met, uint64_t mark, uint64_t other)
+{
+    if (mark == FRAG_UNLIMITED || other == FRAG_UNLIMITED)
+        return met->over_mark_min == FRAG_UNLIMITED && met->asked_max <= other;
+    return met->below_mark_max <= other && met->over_mark_min > other;
 }
 
 bool frag_pytorch_repeats(const frag_policy_pair *pair)
@@ -150,7 +196,7 @@ bool frag_pytorch_repeats(const frag_policy_pair *pair)
         return false;
     uint64_t mark = collection_mark(a, limit);
     uint64_t other_mark = collection_mark(b, other_limit);
-    if (mark != other_mark && (met.has_collected || met.asked_max > other_mark))
+    if (mark != other_mark && !collects_the_same(&met, mark, other_mark))
         return false;
     return met.has_failed ? has_same_divisions(a, b) && has_same_segments(pair, a, b)
                           : rounds_the_same(pair, a, b) && has_same_segments(pair, a, b);

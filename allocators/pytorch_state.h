@@ -88,11 +88,11 @@ typedef struct frag_pytorch_met {
     uint64_t over_split_min;   /* smallest that was not */
     uint64_t within_slack_max; /* largest surplus with which an oversize block was reused */
     uint64_t over_slack_min;   /* smallest with which none was */
-    uint64_t asked_max; /* most reserved bytes when more were wanted: garbage is looked for */
+    uint64_t asked_max;      /* most reserved bytes when more were wanted: garbage is looked for */
+    uint64_t below_mark_max; /* with collection: most reserved bytes that were not too many */
+    uint64_t over_mark_min;  /* least that were */
     uint64_t within_limit_max; /* most reserved bytes that were within the memory limit */
     uint64_t over_limit_min;   /* least that were not */
-    bool has_collected;        /* garbage */
-    bool has_released;         /* oversize blocks, or tried to */
     bool has_failed;           /* a request */
     bool has_changed;          /* settings or limit, after the start */
 } frag_pytorch_met;
@@ -224,6 +224,27 @@ static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
     frag_free_index_remove(&policy->store, &list->index, id);
+}
+
+static inline void frag_pytorch_note_most(uint64_t *most, uint64_t bytes)
+{
+    *most = bytes > *most ? bytes : *most;
+}
+
+static inline void frag_pytorch_note_least(uint64_t *least, uint64_t bytes)
+{
+    *least = bytes < *least ? bytes : *least;
+}
+
+/* Is a size below the split limit? */
+static inline bool frag_pytorch_is_below_split(const frag_policy *policy, uint64_t bytes)
+{
+    bool is_below = bytes < policy->settings.max_split_bytes;
+    if (is_below)
+        frag_pytorch_note_most(&policy->met->below_split_max, bytes);
+    else
+        frag_pytorch_note_least(&policy->met->over_split_min, bytes);
+    return is_below;
 }
 
 /* The number of a block that is made out of another one. */
@@ -379,16 +400,6 @@ bool frag_pytorch_terms(const frag_option_value *values, const char *recorded_ve
                         frag_policy_terms *terms);
 void frag_pytorch_tell_met(const frag_policy *policy, frag_policy_met *met);
 bool frag_pytorch_repeats(const frag_policy_pair *pair);
-
-static inline void frag_pytorch_note_most(uint64_t *most, uint64_t bytes)
-{
-    *most = bytes > *most ? bytes : *most;
-}
-
-static inline void frag_pytorch_note_least(uint64_t *least, uint64_t bytes)
-{
-    *least = bytes < *least ? bytes : *least;
-}
 
 /* ---- pytorch_message.c */
 

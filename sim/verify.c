@@ -244,6 +244,7 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
         ok = follow(&state, replay, &options, &replay_result, error);
         if (ok) {
             check_end(&state, replay);
+            frag_replay_met(replay, &result->met);
             result->initial = replay_result.initial;
             result->device_events = frag_oracle_met(device);
             result->is_identical = result->difference_count == 0;

@@ -57,6 +57,7 @@ typedef struct frag_verify_result {
                                   first */
     frag_difference first;
     frag_initial initial;
+    frag_policy_met met; /* where the policy has met the limits that its options set */
 } frag_verify_result;
 
 /* goes_on: count all differences instead of stopping at the first. false: as frag_replay_create. */

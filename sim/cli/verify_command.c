@@ -215,6 +215,20 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
     return "other settings (a recording holds those at its end), another version or a memory limit";
 }
 
+/* "; max_split_size_mb may be 101 to 131" */
+static void add_interval_mib(frag_text *out, const char *key, const frag_inferred_interval *all)
+{
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    if (all->least == FRAG_UNLIMITED)
+        return;
+    frag_text_add(out, "; %s may be %s", key,
+                  frag_count_text((all->least + FRAG_MIB - 1) / FRAG_MIB, bytes));
+    if (all->most == FRAG_UNLIMITED)
+        frag_text_add(out, " or more");
+    else if (all->most / FRAG_MIB > (all->least + FRAG_MIB - 1) / FRAG_MIB)
+        frag_text_add(out, " to %s", frag_count_text(all->most / FRAG_MIB, bytes));
+}
+
 static void add_inferred(frag_text *out, const frag_inferred *inferred)
 {
     char bytes[FRAG_BYTES_TEXT_MAX];
@@ -229,7 +243,30 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
             out, "%sa %s of %s", has_settings ? " and " : "",
             has_limit ? "memory limit" : "capacity",
             frag_bytes_text(has_limit ? inferred->limit_bytes : inferred->capacity_bytes, bytes));
-    frag_text_add(out, ", concluded from the recording)");
+    frag_text_add(out, ", concluded from the recording");
+    add_interval_mib(out, "max_split_size_mb", &inferred->split);
+    add_interval_mib(out, "max_non_split_rounding_mb", &inferred->slack);
+    if (inferred->mark.least != FRAG_UNLIMITED)
+        frag_text_add(out, "; collection may begin above %s",
+                      frag_bytes_text(inferred->mark.least, bytes));
+    if (inferred->mark.most != FRAG_UNLIMITED)
+        frag_text_add(out, " to %s", frag_bytes_text(inferred->mark.most, bytes));
+    frag_text_add(out, ")");
+}
+
+/* What was looked for in vain. */
+static void add_tried(frag_text *out, const frag_inferred *inferred)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (inferred->replays == 0)
+        return;
+    frag_text_add(out, "  tried: %s, in %s replays", inferred->tried,
+                  frag_count_text(inferred->replays, a));
+    if (inferred->settings[0] != '\0')
+        frag_text_add(out, "; nearest: %s, up to event %s", inferred->settings,
+                      frag_count_text(inferred->event, b));
+    frag_text_add(out, "\n");
 }
 
 static void print_text(const checking *state, job *task, const frag_recording *recording,
@@ -261,6 +298,7 @@ static void print_text(const checking *state, job *task, const frag_recording *r
     frag_text_add(&task->out, ": ");
     add_difference(&task->out, trace, &result->first);
     frag_text_add(&task->out, "  likely: %s\n", likely_reason(recording, trace, result, spec));
+    add_tried(&task->out, inferred);
 }
 
 static void add_side_json(frag_json *json, const char *name, const frag_side *side)

@@ -2,20 +2,32 @@
 #ifndef FRAG_CLI_VERIFY_INFER_H
 #define FRAG_CLI_VERIFY_INFER_H
 
+#include "allocators/pytorch_met.h"
 #include "allocators/registry.h"
 #include "sim/verify.h"
+
+/* An interval of values that all do what was recorded; least FRAG_UNLIMITED: not looked for. */
+typedef frag_pytorch_interval frag_inferred_interval;
 
 typedef struct frag_inferred {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: not needed */
     uint64_t limit_bytes;    /* memory limit; FRAG_UNLIMITED: none */
-    char settings[160];      /* "version=2.6,max_split_size_mb=128"; "": none but those given */
+    /* "version=2.6,max_split_size_mb=128"; "": none but those given. Where nothing was found: those
+     * that go along with the recording longest. */
+    char settings[400];
+    frag_inferred_interval mark;  /* bytes above which garbage is collected */
+    frag_inferred_interval split; /* max_split_size, bytes */
+    frag_inferred_interval slack; /* max_non_split_rounding, bytes */
+    uint64_t replays;             /* made to find this */
+    uint64_t event;               /* up to which the nearest settings go, where nothing was found */
+    char tried[200];              /* the settings that were looked for: "version, ..." */
 } frag_inferred;
 
 /* Looks for what a recording does not say and the pytorch policy needs to do what was recorded.
  * true: result is identical, with what inferred says. A snapshot holds neither the capacity, on
  * which expandable segments depend, nor the memory limit, on which garbage collection does; its
  * release is known to a range; and those of old releases hold no settings. What was given, in the
- * spec or as a capacity, stays. */
+ * spec or as a capacity, stays. false: result is as it was. */
 bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
                        const frag_policy_spec *spec, uint64_t capacity_bytes,
                        frag_verify_result *result, frag_inferred *inferred);

@@ -1,0 +1,29 @@
+/* What a recording shows of the settings it was made with, before any replay. */
+#ifndef FRAG_CLI_VERIFY_EVIDENCE_H
+#define FRAG_CLI_VERIFY_EVIDENCE_H
+
+#include "sim/trace.h"
+
+/* The capacity that the first recorded OOM tells: what was held, in whole pages, and what was free.
+ * 0: there is none. */
+uint64_t frag_evidence_capacity(const frag_trace *trace);
+
+/* The distance of the nearest two reserved ranges: a driver places reservations side by side, and
+ * their size is a share of the capacity. 0: there is only one. */
+uint64_t frag_evidence_range_distance(const frag_trace *trace);
+
+#define FRAG_EVIDENCE_SIZES_MAX 8u
+
+/* Sizes in MiB that large_segment_size_mb may have had, other than its default: of segments that
+ * were taken for requests of 1 to 10 MiB, where no rounding explains them, and what all large
+ * mappings are multiples of. The count of those in sizes. */
+uint32_t frag_evidence_segment_sizes(const frag_trace *trace,
+                                     uint64_t sizes[FRAG_EVIDENCE_SIZES_MAX]);
+
+/* What all observed sizes are multiples of; 0: there are none. */
+uint64_t frag_evidence_unit(const frag_trace *trace);
+
+/* The first limit that was set as a share of the capacity, 0 to 1. 0: none was. */
+double frag_evidence_limit_ratio(const frag_trace *trace);
+
+#endif
