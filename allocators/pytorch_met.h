@@ -17,6 +17,8 @@ typedef struct frag_pytorch_interval {
 /* Of the mark above which garbage is collected: the threshold's share of the memory limit. The run
  * had one. */
 frag_pytorch_interval frag_pytorch_met_mark(const frag_policy_met *met);
+/* Of the memory limit. */
+frag_pytorch_interval frag_pytorch_met_limit(const frag_policy_met *met);
 /* Of max_split_size, with which the run was made. */
 frag_pytorch_interval frag_pytorch_met_split(const frag_policy_met *met);
 /* Of max_non_split_rounding, beside a max_split_size. */

@@ -56,6 +56,12 @@ frag_pytorch_interval frag_pytorch_met_mark(const frag_policy_met *met)
     return between(own.below_mark_max, own.over_mark_min, false);
 }
 
+frag_pytorch_interval frag_pytorch_met_limit(const frag_policy_met *met)
+{
+    frag_pytorch_met own = met_of(met);
+    return between(own.within_limit_max, own.over_limit_min, false);
+}
+
 frag_pytorch_interval frag_pytorch_met_split(const frag_policy_met *met)
 {
     frag_pytorch_met own = met_of(met);

@@ -216,17 +216,31 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
 }
 
 /* "; max_split_size_mb may be 101 to 131" */
-static void add_interval_mib(frag_text *out, const char *key, const frag_inferred_interval *all)
+static void add_interval_mib(frag_text *out, const char *key, const frag_pytorch_interval *all)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
+    char text[FRAG_BYTES_TEXT_MAX];
     if (all->least == FRAG_UNLIMITED)
         return;
-    frag_text_add(out, "; %s may be %s", key,
-                  frag_count_text((all->least + FRAG_MIB - 1) / FRAG_MIB, bytes));
+    uint64_t least = (all->least + FRAG_MIB - 1) / FRAG_MIB;
+    frag_text_add(out, "; %s may be %s", key, frag_count_text(least, text));
     if (all->most == FRAG_UNLIMITED)
         frag_text_add(out, " or more");
-    else if (all->most / FRAG_MIB > (all->least + FRAG_MIB - 1) / FRAG_MIB)
-        frag_text_add(out, " to %s", frag_count_text(all->most / FRAG_MIB, bytes));
+    else if (all->most / FRAG_MIB > least)
+        frag_text_add(out, " to %s", frag_count_text(all->most / FRAG_MIB, text));
+}
+
+/* "; the memory limit may be 9.67 GiB to 9.87 GiB" */
+static void add_interval(frag_text *out, const char *what, const frag_pytorch_interval *all)
+{
+    char least[FRAG_BYTES_TEXT_MAX];
+    char most[FRAG_BYTES_TEXT_MAX];
+    if (all->least == FRAG_UNLIMITED)
+        return;
+    frag_text_add(out, "; %s %s", what, frag_bytes_text(all->least, least));
+    if (all->most == FRAG_UNLIMITED)
+        frag_text_add(out, " or more");
+    else if (strcmp(frag_bytes_text(all->most, most), least) != 0)
+        frag_text_add(out, " to %s", most);
 }
 
 static void add_inferred(frag_text *out, const frag_inferred *inferred)
@@ -246,11 +260,10 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
     frag_text_add(out, ", concluded from the recording");
     add_interval_mib(out, "max_split_size_mb", &inferred->split);
     add_interval_mib(out, "max_non_split_rounding_mb", &inferred->slack);
-    if (inferred->mark.least != FRAG_UNLIMITED)
-        frag_text_add(out, "; collection may begin above %s",
-                      frag_bytes_text(inferred->mark.least, bytes));
-    if (inferred->mark.most != FRAG_UNLIMITED)
-        frag_text_add(out, " to %s", frag_bytes_text(inferred->mark.most, bytes));
+    add_interval(out, "the limit may be", &inferred->limit);
+    add_interval(out, "collection may begin at", &inferred->mark);
+    if (inferred->divisions[0] != '\0')
+        frag_text_add(out, "; divisions of %s do the same", inferred->divisions);
     frag_text_add(out, ")");
 }
 
@@ -316,6 +329,26 @@ static void add_side_json(frag_json *json, const char *name, const frag_side *si
     }
 }
 
+static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
+{
+    const struct {
+        const char *name;
+        const frag_pytorch_interval *all;
+    } intervals[] = {{"memory_limit", &inferred->limit},
+                     {"collection", &inferred->mark},
+                     {"max_split_size", &inferred->split},
+                     {"max_non_split_rounding", &inferred->slack}};
+    for (size_t i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
+        char path[80];
+        snprintf(path, sizeof path, "verify.may_be.%s.least_bytes", intervals[i].name);
+        frag_json_number(json, path, intervals[i].all->least);
+        snprintf(path, sizeof path, "verify.may_be.%s.most_bytes", intervals[i].name);
+        frag_json_number(json, path, intervals[i].all->most);
+    }
+    frag_json_text(json, "verify.may_be.roundup_power2_divisions",
+                   inferred->divisions[0] != '\0' ? inferred->divisions : NULL);
+}
+
 static void print_json(job *task, const frag_recording *recording, const frag_trace *trace,
                        const frag_policy_spec *spec, const frag_verify_result *result,
                        const frag_inferred *inferred)
@@ -330,8 +363,14 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
                      inferred->limit_bytes == FRAG_UNLIMITED ? inferred->capacity_bytes
                                                              : FRAG_UNLIMITED);
     frag_json_number(json, "verify.inferred_limit_bytes", inferred->limit_bytes);
-    frag_json_text(json, "verify.inferred_settings",
-                   inferred->settings[0] != '\0' ? inferred->settings : NULL);
+    const char *settings = inferred->settings[0] != '\0' ? inferred->settings : NULL;
+    frag_json_text(json, "verify.inferred_settings", result->is_identical ? settings : NULL);
+    add_intervals_json(json, inferred);
+    frag_json_text(json, "verify.tried", inferred->tried[0] != '\0' ? inferred->tried : NULL);
+    frag_json_number(json, "verify.replays", inferred->replays);
+    frag_json_text(json, "verify.nearest.settings", result->is_identical ? NULL : settings);
+    frag_json_number(json, "verify.nearest.event",
+                     result->is_identical || settings == NULL ? FRAG_UNLIMITED : inferred->event);
     frag_json_number(json, "verify.differences", result->difference_count);
     frag_json_text(json, "verify.first.kind",
                    result->is_identical ? NULL : frag_difference_name(result->first.kind));
@@ -396,9 +435,11 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
     frag_verify_result result;
     uint64_t capacity = state->capacity_bytes != FRAG_UNLIMITED ? state->capacity_bytes
                                                                 : recorded_capacity(recording);
-    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values, capacity, state->goes_on,
+    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values,
+                          frag_verify_capacity(recording, &resolved, capacity), state->goes_on,
                           &result, &task->error);
-    frag_inferred inferred = {.capacity_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED};
+    frag_inferred inferred;
+    frag_inferred_create(&inferred);
     if (ok && !result.is_identical)
         frag_verify_infer(recording, trace, &resolved, capacity, &result, &inferred);
     if (ok) {
