@@ -110,6 +110,7 @@ enum { KNOWN_MAX = 2048 };
 typedef struct known_value {
     uint64_t mib;
     frag_pytorch_interval all;
+    uint64_t reach; /* the event at which it differs */
     bool has_slack; /* the surplus of oversize blocks mattered, or may have */
 } known_value;
 
@@ -150,9 +151,12 @@ static void try_size(frag_guessing *search, const frag_guess *base, frag_guess_k
     if (!frag_guess_try(search, &tried, &result))
         return;
     frag_pytorch_interval slack = frag_pytorch_met_slack(&result.met);
-    known->items[known->count++] =
-        (known_value){mib, which == FRAG_GUESS_SLACK ? slack : frag_pytorch_met_split(&result.met),
-                      slack.most != FRAG_UNLIMITED || slack.least > 1};
+    known->items[known->count++] = (known_value){
+        .mib = mib,
+        .all = which == FRAG_GUESS_SLACK ? slack : frag_pytorch_met_split(&result.met),
+        .reach = result.first.event,
+        .has_slack = slack.most != FRAG_UNLIMITED || slack.least > 1,
+    };
 }
 
 /* Sizes in MiB: those that guides name, then all. */
@@ -169,25 +173,6 @@ static void scan_sizes(frag_guessing *search, const frag_guess *base, frag_guess
         try_size(search, base, which, usual[i], known);
     for (uint64_t mib = most < SIZES_MAX ? most : SIZES_MAX; mib >= 20; mib--)
         try_size(search, base, which, mib, known);
-}
-
-/* The split limit, and with each the surplus of oversize blocks: which of the two is wrong does not
- * show where a run differs. */
-static void scan_splits(frag_guessing *search, const frag_guess *base)
-{
-    known_values *known = frag_alloc(2, sizeof *known);
-    scan_sizes(search, base, FRAG_GUESS_MAX_SPLIT, &known[0]);
-    for (uint32_t i = 0; i < known[0].count && search->is_free[FRAG_GUESS_SLACK]; i++) {
-        frag_guess tried = *base;
-        snprintf(tried.texts[FRAG_GUESS_MAX_SPLIT], sizeof tried.texts[0], "%" PRIu64,
-                 known[0].items[i].mib);
-        if (known[0].items[i].has_slack)
-            scan_sizes(search, &tried, FRAG_GUESS_SLACK, &known[1]);
-    }
-    if (base->texts[FRAG_GUESS_MAX_SPLIT][0] != '\0' ||
-        search->given.max_split_bytes != FRAG_UNLIMITED)
-        scan_sizes(search, base, FRAG_GUESS_SLACK, &known[1]);
-    free(known);
 }
 
 /* Marks from all that was ever held downwards. A lower one makes collection begin earlier; once it
@@ -210,6 +195,37 @@ static void scan_marks(frag_guessing *search, const frag_guess *base)
             break;
         tried.mark_bytes = least - half;
     }
+}
+
+static int compare_reach(const void *left, const void *right)
+{
+    const known_value *a = left;
+    const known_value *b = right;
+    int order = (a->reach < b->reach) - (a->reach > b->reach);
+    return order != 0 ? order : (a->mib > b->mib) - (a->mib < b->mib);
+}
+
+/* The split limit; and with each the surplus of oversize blocks, with the best ones garbage
+ * collection: which of them is wrong does not show where a run differs. */
+static void scan_splits(frag_guessing *search, const frag_guess *base)
+{
+    enum { BEST = 8 };
+    known_values *known = frag_alloc(2, sizeof *known);
+    scan_sizes(search, base, FRAG_GUESS_MAX_SPLIT, &known[0]);
+    qsort(known[0].items, known[0].count, sizeof known[0].items[0], compare_reach);
+    for (uint32_t i = 0; i < known[0].count; i++) {
+        frag_guess tried = *base;
+        snprintf(tried.texts[FRAG_GUESS_MAX_SPLIT], sizeof tried.texts[0], "%" PRIu64,
+                 known[0].items[i].mib);
+        if (known[0].items[i].has_slack)
+            scan_sizes(search, &tried, FRAG_GUESS_SLACK, &known[1]);
+        if (i < BEST)
+            scan_marks(search, &tried);
+    }
+    if (base->texts[FRAG_GUESS_MAX_SPLIT][0] != '\0' ||
+        search->given.max_split_bytes != FRAG_UNLIMITED)
+        scan_sizes(search, base, FRAG_GUESS_SLACK, &known[1]);
+    free(known);
 }
 
 /* Of expandable segments a limit is asked for another size than the device is. It was at least
