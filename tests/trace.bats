@@ -227,3 +227,48 @@ strip() {
         ./fraglab verify "$out/stripped.txt" --format jsonl | grep -qF "\"inferred_settings\":\"$settings\""
     done
 }
+
+@test "verify concludes garbage collection, and tells between which values it may begin" {
+    ./fraglab run $S/moe.pickle.zst --capacity 12GiB --snapshot "$out/snapshot.pickle" -f >"$out/row" \
+        --policy pytorch:version=2.15,garbage_collection_threshold=0.6,per_process_memory_fraction=0.9
+    strip "$out/snapshot.pickle"
+    run ./fraglab verify "$out/stripped.txt"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"(with garbage_collection_threshold=0."*" and a memory limit of "*"; collection may begin at "*" GiB)" ]]
+    ./fraglab verify "$out/stripped.txt" --format jsonl >"$out/verify"
+    least=$(grep -o '"collection":{"least_bytes":[0-9]*' "$out/verify" | grep -o '[0-9]*$')
+    most=$(grep -o '"collection":{"least_bytes":[0-9]*,"most_bytes":[0-9]*' "$out/verify" | grep -o '[0-9]*$')
+    true_bytes=$((12 * 1024 * 1024 * 1024 * 54 / 100))
+    [ "$least" -le "$true_bytes" ]
+    [ "$most" -ge "$true_bytes" ]
+    # A share of a capacity that is not known is no obstacle.
+    run ./fraglab verify "$out/snapshot.pickle"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"(with a memory limit of "*"; the limit may be "* ]]
+}
+
+@test "verify concludes a split limit together with the surplus of oversize blocks" {
+    ./fraglab run $S/llm-inference.pickle.zst --snapshot "$out/snapshot.pickle" -f >"$out/row" \
+        --policy pytorch:version=2.15,max_split_size_mb=77,max_non_split_rounding_mb=64,roundup_power2_divisions=8
+    strip "$out/snapshot.pickle"
+    run ./fraglab verify "$out/stripped.txt"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"max_split_size_mb may be "*"; max_non_split_rounding_mb may be "*")" ]]
+}
+
+@test "verify says what it tried in vain, and what the recording shows" {
+    ./fraglab run $S/gpt-train.pickle.zst --policy pytorch:roundup_power2_divisions=8 --snapshot "$out/snapshot.pickle" -f >"$out/row"
+    strip "$out/snapshot.pickle"
+    run ./fraglab verify "$out/stripped.txt" --policy pytorch:roundup_power2_divisions=2
+    [ "$status" -eq 1 ]
+    [[ "${lines[${#lines[@]} - 1]}" == "  tried: version, expandable_segments, "*", in "*" replays"* ]]
+    run ./fraglab verify "$out/stripped.txt" --policy pytorch:conf=expandable_segments:False
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"  likely: sizes were rounded up further, as with roundup_power2_divisions=8"* ]]
+    # Mapped memory after segments.
+    printf '%s\n' '# fraglab trace 1' 'segment_alloc 20971520 addr=0x10000000' 'alloc 0 2000000 addr=0x10000000' \
+        'segment_map 20971520 addr=0x40000000' 'alloc 1 20000000 addr=0x40000000' >"$out/switched.txt"
+    run ./fraglab verify "$out/switched.txt"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"  likely: expandable_segments was switched on while the program ran, at event 2 or before"* ]]
+}

@@ -11,6 +11,7 @@
 #include "sim/cli/verify_golden.h"
 #include "sim/cli/verify_gpu.h"
 #include "sim/cli/verify_infer.h"
+#include "sim/cli/verify_reason.h"
 #include "sim/cli/verify_row.h"
 #include "sim/verify.h"
 
@@ -164,57 +165,6 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
     add_sides(out, found);
 }
 
-/* From PyTorch 2.12 on, entries name their private pool. */
-static bool names_pools(const frag_recording *recording)
-{
-    const char *least = frag_recording_get(recording, "torch.version_min");
-    return least != NULL && strncmp(least, "2.", 2) == 0 && strtoul(least + 2, NULL, 10) >= 12;
-}
-
-/* Was an option given another value than its default? The limit is no setting of the library. */
-static bool has_settings(const frag_policy_spec *spec)
-{
-    for (uint32_t i = 0; i < spec->value_count; i++) {
-        const frag_option *option = &spec->ops->options[i];
-        if (spec->values[i].is_given && strcmp(option->key, "version") != 0 &&
-            strcmp(option->key, "per_process_memory_fraction") != 0 &&
-            strcmp(spec->values[i].text, option->default_text) != 0)
-            return true;
-    }
-    return false;
-}
-
-/* What most often explains a difference, from what is known of the recording. */
-static const char *likely_reason(const frag_recording *recording, const frag_trace *trace,
-                                 const frag_verify_result *result, const frag_policy_spec *spec)
-{
-    const char *conf = frag_recording_get(recording, "torch.conf");
-    bool are_equal = result->first.room_recorded_bytes > 0 &&
-                     result->first.room_recorded_bytes == result->first.room_simulated_bytes;
-    if (spec->ops->prefer != NULL && are_equal)
-        return "of equal free blocks the library takes any; --against golden follows its choice";
-    if (strcmp(spec->ops->name, "pytorch") != 0)
-        return "the recording was made by another allocator, or by this one with other options";
-    if (conf == NULL)
-        return "the recording does not say with which settings it was made; name them behind "
-               "pytorch:";
-    if (strstr(conf, "garbage_collection") != NULL &&
-        strstr(spec->text, "per_process_memory_fraction") == NULL)
-        return "garbage collection depends on a memory limit, which a recording does not hold; add "
-               "per_process_memory_fraction=F and --capacity";
-    if (!spec->wants_recorded && (strlen(conf) > 0 || has_settings(spec)))
-        return "the recording was made with other settings; try pytorch:recorded";
-    if (are_equal)
-        return "another version: which of two equal free blocks is taken changed with PyTorch 2.12 "
-               "and 2.13";
-    if (result->initial != FRAG_INITIAL_NONE)
-        return "the history begins late, and the sizes of blocks from before it are partly guessed";
-    if (trace->pool_count == 1 && !names_pools(recording))
-        return "private pools that were gone before the dump have no names in recordings before "
-               "PyTorch 2.12, and not all can be concluded";
-    return "other settings (a recording holds those at its end), another version or a memory limit";
-}
-
 /* "; max_split_size_mb may be 101 to 131" */
 static void add_interval_mib(frag_text *out, const char *key, const frag_pytorch_interval *all)
 {
@@ -310,7 +260,9 @@ static void print_text(const checking *state, job *task, const frag_recording *r
                       frag_count_text(result->difference_count, a));
     frag_text_add(&task->out, ": ");
     add_difference(&task->out, trace, &result->first);
-    frag_text_add(&task->out, "  likely: %s\n", likely_reason(recording, trace, result, spec));
+    frag_text_add(&task->out, "  likely: ");
+    frag_verify_add_reason(&task->out, recording, trace, spec, result);
+    frag_text_add(&task->out, "\n");
     add_tried(&task->out, inferred);
 }
 

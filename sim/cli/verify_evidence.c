@@ -105,3 +105,55 @@ double frag_evidence_limit_ratio(const frag_trace *trace)
             return (double)trace->events[i].bytes / 1e9;
     return 0;
 }
+
+/* Reserved bytes before the device events that were made for a request begin, and those events. */
+static uint64_t held_before(const frag_trace *trace, uint64_t first)
+{
+    uint64_t held = 0;
+    for (uint64_t i = 0; i < first; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_SEGMENT_ALLOC || event->op == FRAG_OP_SEGMENT_MAP)
+            held += event->bytes;
+        else if (event->op == FRAG_OP_SEGMENT_FREE || event->op == FRAG_OP_SEGMENT_UNMAP)
+            held -= event->bytes < held ? event->bytes : held;
+    }
+    return held;
+}
+
+bool frag_evidence_collects(const frag_trace *trace, uint64_t event, uint64_t *held_bytes)
+{
+    if (event >= trace->event_count || trace->events[event].op != FRAG_OP_ALLOC)
+        return false;
+    uint64_t first = event;
+    uint64_t freed = 0;
+    bool is_large = true;
+    while (first > 0 && frag_op_is_observed((frag_op)trace->events[first - 1].op)) {
+        const frag_event *before = &trace->events[--first];
+        freed += before->op == FRAG_OP_SEGMENT_FREE ? 1 : 0;
+        is_large = is_large && before->op != FRAG_OP_SEGMENT_UNMAP && before->op != FRAG_OP_OOM &&
+                   (before->op != FRAG_OP_SEGMENT_FREE || before->bytes > 2 * FRAG_MIB);
+    }
+    *held_bytes = held_before(trace, first);
+    return freed > 0 && is_large && *held_bytes < trace->stats.observed_reserved_peak_bytes;
+}
+
+uint64_t frag_evidence_switch(const frag_trace *trace, bool *is_on)
+{
+    bool has_segments = false;
+    bool has_mappings = false;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        bool is_segment = event->op == FRAG_OP_SEGMENT_ALLOC;
+        if ((!is_segment && event->op != FRAG_OP_SEGMENT_MAP) ||
+            (event->flags & FRAG_EVENT_INITIAL) != 0 ||
+            (trace->pools != NULL && trace->pools[i] != 0))
+            continue;
+        if (is_segment ? has_mappings : has_segments) {
+            *is_on = !is_segment;
+            return i;
+        }
+        has_segments |= is_segment;
+        has_mappings |= !is_segment;
+    }
+    return 0;
+}

@@ -2,6 +2,8 @@
 #ifndef FRAG_CLI_VERIFY_EVIDENCE_H
 #define FRAG_CLI_VERIFY_EVIDENCE_H
 
+#include <stdbool.h>
+
 #include "sim/trace.h"
 
 /* The capacity that the first recorded OOM tells: what was held, in whole pages, and what was free.
@@ -25,5 +27,13 @@ uint64_t frag_evidence_unit(const frag_trace *trace);
 
 /* The first limit that was set as a share of the capacity, 0 to 1. 0: none was. */
 double frag_evidence_limit_ratio(const frag_trace *trace);
+
+/* Was memory given back for the request of that event as garbage collection does it: large segments
+ * alone, while less was held than at other times? *held_bytes: how much was. */
+bool frag_evidence_collects(const frag_trace *trace, uint64_t event, uint64_t *held_bytes);
+
+/* The event at which memory of the default pool was mapped first after segments were taken for it
+ * (*is_on), or the other way round: expandable_segments was switched. 0: it was not. */
+uint64_t frag_evidence_switch(const frag_trace *trace, bool *is_on);
 
 #endif

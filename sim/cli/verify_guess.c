@@ -31,10 +31,11 @@ void frag_guess_set_rounding(frag_guess *tried, const frag_rounding *rounding)
 
 /* ---- one guess */
 
-/* The largest share in tenths that leaves room for all that was ever held. */
-static double tenths(double most)
+/* A share that leaves room for all that was ever held: the one that guides name, else the largest
+ * in tenths. */
+static double usual_share(double most)
 {
-    for (int i = 9; i > 0; i--)
+    for (int i = 8; i > 0; i--)
         if ((double)i / 10 <= most)
             return (double)i / 10;
     return most;
@@ -70,7 +71,7 @@ static bool find_threshold(const frag_guessing *search, const frag_guess *tried,
         return is_free && threshold < 1;
     }
     if (found->threshold <= 0)
-        found->threshold = tenths((double)mark / (double)peak);
+        found->threshold = usual_share((double)mark / (double)peak);
     found->limit_bytes = limit_of(mark, found->threshold);
     return true;
 }
