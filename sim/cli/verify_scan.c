@@ -249,7 +249,8 @@ static void scan_limits(frag_guessing *search, const frag_guess *base)
 /* Where the program changes its limit the mark changes with it, and the threshold alone stays. */
 static void scan_thresholds(frag_guessing *search, const frag_guess *base)
 {
-    enum { STEPS = 20 };
+    /* In hundredths: the one that guides name, tenths, then between them. */
+    static const double shares[] = {80, 90, 70, 60, 50, 40, 30, 20, 10, 95, 85, 75, 65, 55};
     frag_guess tried = *base;
     frag_verify_result result;
     if (tried.capacity_bytes == FRAG_UNLIMITED)
@@ -258,8 +259,8 @@ static void scan_thresholds(frag_guessing *search, const frag_guess *base)
         tried.capacity_bytes == 0 || search->given.gc_threshold > 0)
         return;
     double limit = search->limit_ratio * (double)tried.capacity_bytes;
-    for (uint32_t step = STEPS - 1; step > 0; step--) {
-        tried.mark_bytes = (uint64_t)(limit * step / STEPS) + 1;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        tried.mark_bytes = (uint64_t)(limit * shares[i] / 100) + 1;
         frag_guess_try(search, &tried, &result);
     }
 }
