@@ -41,10 +41,15 @@ static double usual_share(double most)
     return most;
 }
 
-static uint64_t limit_of(uint64_t mark, double threshold)
+/* What bytes are a share of, so that they are no less. false: it is beyond all memory. */
+static bool find_whole(uint64_t bytes, double share, uint64_t *whole)
 {
-    uint64_t limit = (uint64_t)((double)mark / threshold);
-    return limit + ((uint64_t)(threshold * (double)limit) < mark ? 1 : 0);
+    double exact = (double)bytes / share;
+    if (!(exact < (double)FRAG_GUESS_LARGEST))
+        return false;
+    *whole = (uint64_t)exact;
+    *whole += (uint64_t)(share * (double)*whole) < bytes ? 1 : 0;
+    return true;
 }
 
 /* The share of the capacity that is the limit; 0: not known. */
@@ -72,8 +77,7 @@ static bool find_threshold(const frag_guessing *search, const frag_guess *tried,
     }
     if (found->threshold <= 0)
         found->threshold = usual_share((double)mark / (double)peak);
-    found->limit_bytes = limit_of(mark, found->threshold);
-    return true;
+    return find_whole(mark, found->threshold, &found->limit_bytes);
 }
 
 /* false: no release has such limits. */
@@ -92,8 +96,8 @@ bool frag_guess_find_limits(const frag_guessing *search, const frag_guess *tried
     if (has_capacity && (share > 0 || tried->capacity_bytes > limit))
         return true;
     if (share > 0 && limit != FRAG_UNLIMITED)
-        found->capacity_bytes = (uint64_t)((double)limit / share) + 1;
-    else if (limit != FRAG_UNLIMITED || share > 0)
+        return find_whole(limit, share, &found->capacity_bytes);
+    if (limit != FRAG_UNLIMITED || share > 0)
         found->capacity_bytes =
             limit < FRAG_GUESS_CAPACITY || share > 0 ? FRAG_GUESS_CAPACITY : 2 * limit;
     return true;

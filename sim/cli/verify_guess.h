@@ -13,6 +13,9 @@
 /* A capacity for limits that are known in bytes; powers of two keep the share exact. */
 #define FRAG_GUESS_CAPACITY ((uint64_t)1 << 40)
 
+/* Nothing is concluded of sizes beyond this. */
+#define FRAG_GUESS_LARGEST ((uint64_t)1 << 60)
+
 /* Options that a guess sets. */
 typedef enum frag_guess_key {
     FRAG_GUESS_VERSION,

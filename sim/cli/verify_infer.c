@@ -46,8 +46,6 @@ static frag_guess first_guess(const frag_guessing *search, uint64_t capacity)
     frag_guess first = {
         .mark_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED, .capacity_bytes = capacity};
     uint64_t sizes[FRAG_EVIDENCE_SIZES_MAX];
-    frag_rounding rounding;
-    frag_rounding_read(search->trace, &rounding);
     if (search->is_free[FRAG_GUESS_EXPANDABLE] &&
         search->trace->stats.op_counts[FRAG_OP_SEGMENT_MAP] > 0)
         snprintf(first.texts[FRAG_GUESS_EXPANDABLE], sizeof first.texts[0], "true");
@@ -56,6 +54,8 @@ static frag_guess first_guess(const frag_guessing *search, uint64_t capacity)
         snprintf(first.texts[FRAG_GUESS_LARGE_SEGMENT], sizeof first.texts[0], "%" PRIu64,
                  sizes[0]);
     if (search->is_free[FRAG_GUESS_DIVISIONS]) {
+        frag_rounding rounding;
+        frag_rounding_read(search->trace, &rounding);
         frag_guess_set_rounding(&first, &rounding);
         if (frag_rounding_is_old(&rounding) && search->is_free[FRAG_GUESS_VERSION])
             snprintf(first.texts[FRAG_GUESS_VERSION], sizeof first.texts[0], "2.3");
@@ -109,15 +109,17 @@ static void compare_divisions(frag_guessing *search, frag_inferred *inferred)
 }
 
 /* Leaves out what is not needed. */
-static void simplify(frag_guessing *search)
+static void simplify(frag_guessing *search, uint64_t capacity)
 {
     frag_verify_result result;
-    for (uint32_t i = 0; i < FRAG_GUESS_KEYS + 2; i++) {
+    for (uint32_t i = 0; i < FRAG_GUESS_KEYS + 3; i++) {
         frag_guess less = search->best;
         if (i == FRAG_GUESS_KEYS)
             less.mark_bytes = FRAG_UNLIMITED;
         else if (i == FRAG_GUESS_KEYS + 1)
             less.limit_bytes = FRAG_UNLIMITED;
+        else if (i == FRAG_GUESS_KEYS + 2)
+            less.capacity_bytes = capacity;
         else
             less.texts[i][0] = '\0';
         if (memcmp(&less, &search->best, sizeof less) != 0 &&
@@ -190,7 +192,8 @@ static void add_setting(frag_inferred *inferred, const char *key, const char *va
 
 static uint64_t divided(uint64_t bytes, double threshold)
 {
-    return bytes == FRAG_UNLIMITED ? bytes : (uint64_t)((double)bytes / threshold);
+    double whole = (double)bytes / threshold;
+    return whole < (double)FRAG_GUESS_LARGEST ? (uint64_t)whole : FRAG_UNLIMITED;
 }
 
 /* With a known threshold the mark tells the limit; without one, itself alone. */
@@ -206,7 +209,8 @@ static void tell_limits(const frag_guessing *search, const frag_guess_limits *fo
         inferred->mark = widen(search, MARK);
     } else {
         frag_pytorch_interval mark = widen(search, MARK);
-        uint64_t least = divided(mark.least, found->threshold) + 1;
+        uint64_t least = divided(mark.least, found->threshold);
+        least += least != FRAG_UNLIMITED ? 1 : 0;
         uint64_t most = divided(mark.most, found->threshold);
         inferred->limit.least = least > limit.least ? least : limit.least;
         inferred->limit.most = most < limit.most ? most : limit.most;
@@ -283,6 +287,8 @@ void frag_inferred_create(frag_inferred *inferred)
                                 .slack = none};
 }
 
+/* Enough for all settings together where a recording is short, and for the likely ones where it is
+ * long, within seconds. */
 #define EVENTS_LEAST ((uint64_t)15000000)
 #define REPLAYS_LEAST 32u
 
@@ -318,7 +324,7 @@ bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
             tell(&search, capacity_bytes, inferred);
         return false;
     }
-    simplify(&search);
+    simplify(&search, capacity_bytes);
     compare_divisions(&search, inferred);
     tell(&search, capacity_bytes, inferred);
     *result = search.best_result;

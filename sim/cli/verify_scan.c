@@ -81,11 +81,13 @@ static void scan_segment_sizes(frag_guessing *search, const frag_guess *base)
         try_number(search, base, FRAG_GUESS_LARGE_SEGMENT, sizes[i]);
 }
 
-/* The capacity whose share a range of that size is. */
+/* The capacity whose share a range of that size is; 0: beyond all memory. */
 static uint64_t capacity_of_range(const frag_pytorch_settings *given, uint64_t distance)
 {
-    return given->reserve_ratio > 0 ? (uint64_t)((double)distance / given->reserve_ratio)
-                                    : distance / 9 * 8;
+    double capacity = given->reserve_ratio > 0 ? (double)distance / given->reserve_ratio : 0;
+    if (given->reserve_ratio > 0)
+        return capacity < (double)FRAG_GUESS_LARGEST ? (uint64_t)capacity : 0;
+    return distance / 9 * 8;
 }
 
 static void scan_capacities(frag_guessing *search, const frag_guess *base)
@@ -119,12 +121,12 @@ typedef struct known_values {
     uint32_t count;
 } known_values;
 
-static bool is_known(const known_values *known, uint64_t bytes)
+static const frag_pytorch_interval *find_known(const known_values *known, uint64_t bytes)
 {
     for (uint32_t i = 0; i < known->count; i++)
         if (bytes >= known->items[i].all.least && bytes <= known->items[i].all.most)
-            return true;
-    return false;
+            return &known->items[i].all;
+    return NULL;
 }
 
 /* A block or request of this size there was, perhaps. */
@@ -145,7 +147,7 @@ static void try_size(frag_guessing *search, const frag_guess *base, frag_guess_k
 {
     frag_guess tried = *base;
     frag_verify_result result;
-    if (is_known(known, mib * FRAG_MIB) || known->count == KNOWN_MAX)
+    if (find_known(known, mib * FRAG_MIB) != NULL || known->count == KNOWN_MAX)
         return;
     snprintf(tried.texts[which], sizeof tried.texts[which], "%" PRIu64, mib);
     if (!frag_guess_try(search, &tried, &result))
@@ -171,8 +173,12 @@ static void scan_sizes(frag_guessing *search, const frag_guess *base, frag_guess
     uint64_t most = largest_bytes(search) / FRAG_MIB + 1;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         try_size(search, base, which, usual[i], known);
-    for (uint64_t mib = most < SIZES_MAX ? most : SIZES_MAX; mib >= 20; mib--)
+    uint64_t mib = most < SIZES_MAX ? most : SIZES_MAX;
+    while (mib >= 20 && !frag_guessing_is_over(search)) {
         try_size(search, base, which, mib, known);
+        const frag_pytorch_interval *all = find_known(known, mib * FRAG_MIB);
+        mib = all != NULL && all->least > 0 ? (all->least - 1) / FRAG_MIB : mib - 1;
+    }
 }
 
 /* Marks from all that was ever held downwards. A lower one makes collection begin earlier; once it
@@ -213,7 +219,7 @@ static void scan_splits(frag_guessing *search, const frag_guess *base)
     known_values *known = frag_alloc(2, sizeof *known);
     scan_sizes(search, base, FRAG_GUESS_MAX_SPLIT, &known[0]);
     qsort(known[0].items, known[0].count, sizeof known[0].items[0], compare_reach);
-    for (uint32_t i = 0; i < known[0].count; i++) {
+    for (uint32_t i = 0; i < known[0].count && !frag_guessing_is_over(search); i++) {
         frag_guess tried = *base;
         snprintf(tried.texts[FRAG_GUESS_MAX_SPLIT], sizeof tried.texts[0], "%" PRIu64,
                  known[0].items[i].mib);
