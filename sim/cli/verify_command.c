@@ -212,6 +212,9 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
     add_interval_mib(out, "max_non_split_rounding_mb", &inferred->slack);
     add_interval(out, "the limit may be", &inferred->limit);
     add_interval(out, "collection may begin at", &inferred->mark);
+    if (inferred->left_out_calls > 0)
+        frag_text_add(out, "; %s supposed calls of empty_cache were none",
+                      frag_count_text(inferred->left_out_calls, bytes));
     if (inferred->divisions[0] != '\0')
         frag_text_add(out, "; divisions of %s do the same", inferred->divisions);
     frag_text_add(out, ")");
@@ -297,6 +300,7 @@ static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
         snprintf(path, sizeof path, "verify.may_be.%s.most_bytes", intervals[i].name);
         frag_json_number(json, path, intervals[i].all->most);
     }
+    frag_json_number(json, "verify.left_out_calls", inferred->left_out_calls);
     frag_json_text(json, "verify.may_be.roundup_power2_divisions",
                    inferred->divisions[0] != '\0' ? inferred->divisions : NULL);
 }

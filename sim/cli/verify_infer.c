@@ -7,6 +7,7 @@
 #include "sim/base/bytes.h"
 #include "sim/cli/verify_evidence.h"
 #include "sim/cli/verify_scan.h"
+#include "sim/cli/verify_supposed.h"
 
 /* ---- the search */
 
@@ -292,6 +293,55 @@ void frag_inferred_create(frag_inferred *inferred)
 #define EVENTS_LEAST ((uint64_t)15000000)
 #define REPLAYS_LEAST 32u
 
+static uint64_t events_to_replay(const frag_trace *trace)
+{
+    uint64_t events = trace->event_count * REPLAYS_LEAST;
+    return events > EVENTS_LEAST ? events : EVENTS_LEAST;
+}
+
+/* Climbs from what the recording shows, then from what was given. */
+static void search_trace(frag_guessing *search, uint64_t capacity)
+{
+    frag_guess plain = {
+        .mark_bytes = FRAG_UNLIMITED, .limit_bytes = FRAG_UNLIMITED, .capacity_bytes = capacity};
+    frag_guess seen = first_guess(search, capacity);
+    climb(search, &seen);
+    if (memcmp(&plain, &seen, sizeof plain) != 0)
+        climb(search, &plain);
+}
+
+static void conclude(frag_guessing *search, uint64_t capacity, frag_inferred *inferred)
+{
+    if (search->best_result.is_identical) {
+        simplify(search, capacity);
+        compare_divisions(search, inferred);
+    }
+    tell(search, capacity, inferred);
+}
+
+/* The same where calls of empty_cache are left out. */
+static bool search_without(frag_guessing *search, uint64_t capacity, bool is_large_only,
+                           frag_inferred *inferred)
+{
+    const frag_trace *trace = search->trace;
+    frag_trace copy;
+    uint64_t count = frag_supposed_leave_out(trace, is_large_only, &copy);
+    if (count > 0) {
+        search->trace = &copy;
+        search->events_left += events_to_replay(trace);
+        search_trace(search, capacity);
+    }
+    bool is_found = search->best_result.is_identical;
+    if (is_found) {
+        frag_inferred_create(inferred);
+        inferred->left_out_calls = count;
+        conclude(search, capacity, inferred);
+    }
+    search->trace = trace;
+    frag_supposed_destroy(&copy);
+    return is_found;
+}
+
 bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
                        const frag_policy_spec *spec, uint64_t capacity_bytes,
                        frag_verify_result *result, frag_inferred *inferred)
@@ -304,29 +354,22 @@ bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
         return false;
     search.unit = frag_evidence_unit(trace);
     search.limit_ratio = frag_evidence_limit_ratio(trace);
-    search.events_left = trace->event_count * REPLAYS_LEAST;
-    if (search.events_left < EVENTS_LEAST)
-        search.events_left = EVENTS_LEAST;
+    search.events_left = events_to_replay(trace);
     search.best = (frag_guess){.mark_bytes = FRAG_UNLIMITED,
                                .limit_bytes = FRAG_UNLIMITED,
                                .capacity_bytes = capacity_bytes};
     search.best_reach = result->first.event;
     search.best_result = *result;
     see_what_is_free(&search, capacity_bytes);
-    frag_guess plain = search.best;
-    frag_guess seen = first_guess(&search, capacity_bytes);
-    climb(&search, &seen);
-    if (memcmp(&plain, &seen, sizeof plain) != 0)
-        climb(&search, &plain);
+    search_trace(&search, capacity_bytes);
+    bool is_found = search.best_result.is_identical;
+    if (is_found || search.best_reach > result->first.event)
+        conclude(&search, capacity_bytes, inferred);
+    for (int i = 0; i < 2 && !is_found && !knows_settings(&search); i++)
+        is_found = search_without(&search, capacity_bytes, i == 0, inferred);
     tell_tried(&search, inferred);
-    if (!search.best_result.is_identical) {
-        if (search.best_reach > result->first.event)
-            tell(&search, capacity_bytes, inferred);
+    if (!is_found)
         return false;
-    }
-    simplify(&search, capacity_bytes);
-    compare_divisions(&search, inferred);
-    tell(&search, capacity_bytes, inferred);
     *result = search.best_result;
     return true;
 }

@@ -17,10 +17,11 @@ typedef struct frag_inferred {
     frag_pytorch_interval mark; /* of reserved bytes, above which garbage is collected */
     frag_pytorch_interval split;
     frag_pytorch_interval slack;
-    char divisions[48]; /* "2, 4, 8": single values of roundup_power2_divisions; "": not so */
-    uint64_t replays;   /* made to find this */
-    uint64_t event;     /* up to which the nearest settings go, where nothing was found */
-    char tried[200];    /* the settings that were looked for: "version, ..." */
+    uint64_t left_out_calls; /* of empty_cache, which the importer supposed and were none */
+    char divisions[48];      /* "2, 4, 8": single values of roundup_power2_divisions; "": not so */
+    uint64_t replays;        /* made to find this */
+    uint64_t event;          /* up to which the nearest settings go, where nothing was found */
+    char tried[200];         /* the settings that were looked for: "version, ..." */
 } frag_inferred;
 
 /* Nothing is concluded. */
