@@ -291,7 +291,7 @@ void frag_inferred_create(frag_inferred *inferred)
 /* Enough for all settings together where a recording is short, and for the likely ones where it is
  * long, within seconds. */
 #define EVENTS_LEAST ((uint64_t)15000000)
-#define REPLAYS_LEAST 32u
+#define REPLAYS_LEAST 16u
 
 static uint64_t events_to_replay(const frag_trace *trace)
 {
