@@ -300,7 +300,6 @@ static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
         snprintf(path, sizeof path, "verify.may_be.%s.most_bytes", intervals[i].name);
         frag_json_number(json, path, intervals[i].all->most);
     }
-    frag_json_number(json, "verify.left_out_calls", inferred->left_out_calls);
     frag_json_text(json, "verify.may_be.roundup_power2_divisions",
                    inferred->divisions[0] != '\0' ? inferred->divisions : NULL);
 }
@@ -322,6 +321,7 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     const char *settings = inferred->settings[0] != '\0' ? inferred->settings : NULL;
     frag_json_text(json, "verify.inferred_settings", result->is_identical ? settings : NULL);
     add_intervals_json(json, inferred);
+    frag_json_number(json, "verify.left_out_calls", inferred->left_out_calls);
     frag_json_text(json, "verify.tried", inferred->tried[0] != '\0' ? inferred->tried : NULL);
     frag_json_number(json, "verify.replays", inferred->replays);
     frag_json_text(json, "verify.nearest.settings", result->is_identical ? NULL : settings);

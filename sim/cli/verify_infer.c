@@ -166,7 +166,7 @@ static bool step_out(const frag_guessing *search, const frag_pytorch_interval *a
 /* The values on both sides that change comparisons, but nothing that shows. */
 static frag_pytorch_interval widen(const frag_guessing *search, quantity what)
 {
-    enum { STEPS_MAX = 64 };
+    enum { STEPS_MAX = 256 };
     if (!search->best_result.is_identical)
         return (frag_pytorch_interval){FRAG_UNLIMITED, FRAG_UNLIMITED};
     frag_pytorch_interval all = interval_of(what, &search->best_result.met);
