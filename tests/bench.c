@@ -9,23 +9,21 @@
 
 #include "allocators/registry.h"
 #include "sim/base/bytes.h"
-#include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/run.h"
-#include "sim/version.h"
 #include "tests/bench_measure.h"
 #include "tests/bench_peer.h"
+#include "tests/bench_report.h"
 #include "tests/bench_traces.h"
 #include "traces/load.h"
 
 #define SAMPLE_NS 20000000u      /* a sample repeats what is shorter than this */
 #define EVENTS_FOR_TARGET 10000u /* below it the cost of setting up decides */
 #define LIVE_BLOCKS_FOR_TARGET                                                                     \
-    4096u /* below it the fixed tables of a run decide its bytes per block */
-#define HOST_BYTES_TARGET 64.0
+    4096u               /* below it the fixed tables of a run decide its bytes per block */
 #define FGT_TARGET 50.0 /* million events a second */
 #define SNAPSHOT_TARGET 3.0
-#define SNAPSHOT_KIND "torch snapshot"
+#define COLUMNS_KIND "fgt, all columns"
 #define PEER_NAME "(peer: tsearch best fit)"
 
 #define EXPANDABLE "pytorch:expandable_segments=true"
@@ -38,29 +36,28 @@ typedef struct speed_target {
 static const speed_target targets[] = {
     {"pytorch", 33}, {EXPANDABLE, 45}, {"best-fit", 30}, {"tlsf", 27}, {"first-fit", 60}};
 
-typedef struct replay_row {
-    char trace[64];
-    const char *policy;
-    uint64_t events;
-    bench_spread whole_ns; /* create and run, per event */
-    bench_spread run_ns;   /* run alone, per event */
-    uint64_t host_bytes;   /* 0: not known */
-    uint64_t live_blocks_max;
-    double target_ns; /* 0: none */
-    bool is_over;
-} replay_row;
+/* A file whose loading is measured. */
+typedef struct loading {
+    bench_load_row row;
+    char path[600];
+    bool with_columns;
+    bool is_temporary;
+    bool is_out;
+    uint64_t rounds; /* loads in a sample */
+    bench_samples rates;
+    bench_samples speeds;
+} loading;
 
-typedef struct load_row {
-    char trace[64];
-    const char *kind;
-    uint64_t events; /* entries, of a snapshot */
-    uint64_t content_bytes;
-    bench_spread events_per_us; /* million events a second */
-    bench_spread mb_per_s;
-    uint64_t peak_bytes; /* resident, above a program that loads nothing; 0: not known */
-    double target;       /* million events a second; 0: none */
-    bool is_over;
-} load_row;
+typedef struct contender contender;
+
+/* A trace on which policies are measured. */
+typedef struct contest {
+    char name[64];
+    frag_recording recording;
+    const frag_trace *trace; /* NULL: none of the recording */
+    bool is_recorded;        /* and long enough for targets */
+    contender *contenders;
+} contest;
 
 typedef struct bench {
     const char *program;
@@ -68,18 +65,18 @@ typedef struct bench {
     char folder[512]; /* of the output: where converted traces go */
     frag_policy_spec *specs;
     size_t spec_count;
-    uint32_t repetitions;
     bool is_strict;
     bool is_replay_only;
     bool has_recordings;
     bool has_failed;
     uint64_t idle_bytes;
-    replay_row *replays;
-    size_t replay_count;
-    size_t replay_capacity;
-    load_row *loads;
-    size_t load_count;
-    size_t load_capacity;
+    bench_rows rows;
+    loading *loadings;
+    size_t loading_count;
+    size_t loading_capacity;
+    contest *contests;
+    size_t contest_count;
+    size_t contest_capacity;
 } bench;
 
 static void complain(bench *all, const frag_error *error)
@@ -98,7 +95,7 @@ typedef struct timing {
 } timing;
 
 /* One policy on one trace while the samples are taken. */
-typedef struct contender {
+struct contender {
     const frag_policy_spec *spec; /* NULL: the peer */
     uint64_t rounds;              /* replays in a sample */
     bench_samples whole_ns;
@@ -106,7 +103,7 @@ typedef struct contender {
     frag_arena_spare *spare;
     uint64_t host_bytes; /* of the first replay; 0: not known */
     bool is_out;
-} contender;
+};
 
 /* As the runs of a search or a sweep follow each other: in the memory of the one before. */
 static bool replay_once(const frag_recording *recording, const frag_trace *trace, contender *one,
@@ -189,10 +186,10 @@ static double target_of(const bench *all, const char *policy, bool is_recorded, 
 static void keep_replay(bench *all, const char *name, const frag_trace *trace, const contender *one,
                         double target_ns)
 {
-    all->replays =
-        frag_grow(all->replays, &all->replay_capacity, all->replay_count + 1, sizeof *all->replays);
-    replay_row *row = &all->replays[all->replay_count++];
-    *row = (replay_row){
+    all->rows.replays = frag_grow(all->rows.replays, &all->rows.replay_capacity,
+                                  all->rows.replay_count + 1, sizeof *all->rows.replays);
+    bench_replay_row *row = &all->rows.replays[all->rows.replay_count++];
+    *row = (bench_replay_row){
         .policy = one->spec != NULL ? one->spec->text : PEER_NAME,
         .events = trace->event_count,
         .whole_ns = bench_samples_spread(&one->whole_ns),
@@ -202,43 +199,59 @@ static void keep_replay(bench *all, const char *name, const frag_trace *trace, c
         .target_ns = target_ns,
     };
     snprintf(row->trace, sizeof row->trace, "%s", name);
-    bool is_too_large = row->live_blocks_max >= LIVE_BLOCKS_FOR_TARGET &&
-                        (double)row->host_bytes > HOST_BYTES_TARGET * (double)row->live_blocks_max;
+    bool is_too_large =
+        row->live_blocks_max >= LIVE_BLOCKS_FOR_TARGET &&
+        (double)row->host_bytes > BENCH_HOST_BYTES_TARGET * (double)row->live_blocks_max;
     row->is_over = (target_ns > 0 && row->whole_ns.median > target_ns) || is_too_large;
 }
 
-/* Policies take turns, so that a machine that slows down for a while slows all of them. */
-static void measure_replays(bench *all, const char *name, const frag_recording *recording,
-                            const frag_trace *trace, bool is_recorded)
+/* Takes the recording over. The first replays warm up and tell how many the samples take. */
+static void add_contest(bench *all, const char *name, const frag_recording *recording,
+                        const frag_trace *trace, bool is_recorded)
 {
-    size_t count = all->spec_count + 1;
-    contender *contenders = frag_alloc(count, sizeof *contenders);
+    all->contests = frag_grow(all->contests, &all->contest_capacity, all->contest_count + 1,
+                              sizeof *all->contests);
+    contest *at = &all->contests[all->contest_count++];
+    *at = (contest){.recording = *recording, .trace = trace, .is_recorded = is_recorded};
+    snprintf(at->name, sizeof at->name, "%s", name);
+    at->contenders = frag_alloc(all->spec_count + 1, sizeof *at->contenders);
     timing spent;
-    for (size_t i = 0; i < count; i++) {
-        contenders[i].spec = i < all->spec_count ? &all->specs[i] : NULL;
-        contenders[i].spare = frag_arena_spare_create();
-        if (take_sample(all, recording, trace, &contenders[i], 1, &spent))
-            contenders[i].rounds = 1 + SAMPLE_NS / (spent.whole_ns + 1);
+    for (size_t i = 0; i <= all->spec_count; i++) {
+        contender *one = &at->contenders[i];
+        one->spec = i < all->spec_count ? &all->specs[i] : NULL;
+        one->spare = frag_arena_spare_create();
+        one->is_out = trace == NULL;
+        if (!one->is_out && take_sample(all, &at->recording, trace, one, 1, &spent))
+            one->rounds = 1 + SAMPLE_NS / (spent.whole_ns + 1);
     }
-    for (uint32_t repetition = 0; repetition < all->repetitions; repetition++)
-        for (size_t i = 0; i < count; i++) {
-            contender *one = &contenders[i];
-            if (one->is_out || !take_sample(all, recording, trace, one, one->rounds, &spent))
-                continue;
-            double events = (double)trace->event_count * (double)one->rounds;
-            bench_samples_add(&one->whole_ns, (double)spent.whole_ns / events);
-            bench_samples_add(&one->run_ns, (double)spent.run_ns / events);
-        }
-    bool is_training = strcmp(name, "synthetic-training") == 0;
-    for (size_t i = 0; i < count; i++)
-        if (!contenders[i].is_out) {
-            const char *policy = contenders[i].spec != NULL ? contenders[i].spec->text : PEER_NAME;
-            keep_replay(all, name, trace, &contenders[i],
-                        target_of(all, policy, is_recorded, is_training));
-        }
-    for (size_t i = 0; i < count; i++)
-        frag_arena_spare_destroy(contenders[i].spare);
-    free(contenders);
+}
+
+static void sample_contest(bench *all, const contest *at)
+{
+    for (size_t i = 0; i <= all->spec_count; i++) {
+        contender *one = &at->contenders[i];
+        timing spent;
+        if (one->is_out || !take_sample(all, &at->recording, at->trace, one, one->rounds, &spent))
+            continue;
+        double events = (double)at->trace->event_count * (double)one->rounds;
+        bench_samples_add(&one->whole_ns, (double)spent.whole_ns / events);
+        bench_samples_add(&one->run_ns, (double)spent.run_ns / events);
+    }
+}
+
+static void end_contest(bench *all, contest *at)
+{
+    bool is_training = strcmp(at->name, "synthetic-training") == 0;
+    for (size_t i = 0; i <= all->spec_count; i++) {
+        const contender *one = &at->contenders[i];
+        const char *policy = one->spec != NULL ? one->spec->text : PEER_NAME;
+        if (!one->is_out)
+            keep_replay(all, at->name, at->trace, one,
+                        target_of(all, policy, at->is_recorded, is_training));
+        frag_arena_spare_destroy(one->spare);
+    }
+    free(at->contenders);
+    frag_recording_destroy(&at->recording);
 }
 
 /* ---- loading */
@@ -325,46 +338,65 @@ static uint64_t measure_peak(const bench *all, const char *path, bool with_colum
     return frag_count_parse(text, 0, UINT64_MAX, &bytes, NULL) ? bytes : 0;
 }
 
-static void measure_load(bench *all, const char *name, const char *path, const char *kind,
-                         bool with_columns, double target)
+/* One sample; the first of them warms up and tells how many loads the others take. */
+static void sample_loading(bench *all, loading *at)
 {
     frag_error error = {0};
-    load_row row = {.kind = kind, .content_bytes = content_bytes(path), .target = target};
-    snprintf(row.trace, sizeof row.trace, "%s", name);
-    bench_samples rates = {0};
-    bench_samples speeds = {0};
-    uint64_t rounds = 1;
-    /* The first sample warms up and tells how many loads the others take. */
-    for (uint32_t repetition = 0; repetition <= all->repetitions; repetition++) {
-        uint64_t spent = 0;
-        for (uint64_t i = 0; i < rounds; i++) {
-            frag_recording recording;
-            uint64_t start = bench_clock_ns();
-            if (!load(path, with_columns, &recording, &error)) {
-                complain(all, &error);
-                return;
-            }
-            spent += bench_clock_ns() - start;
-            row.events = strcmp(kind, SNAPSHOT_KIND) == 0 ? count_entries(&recording)
-                                                          : count_events(&recording);
-            frag_recording_destroy(&recording);
+    bench_load_row *row = &at->row;
+    bool is_first = at->rounds == 0;
+    uint64_t rounds = is_first ? 1 : at->rounds;
+    uint64_t spent = 0;
+    for (uint64_t i = 0; i < rounds && !at->is_out; i++) {
+        frag_recording recording;
+        uint64_t start = bench_clock_ns();
+        if (!load(at->path, at->with_columns, &recording, &error)) {
+            complain(all, &error);
+            at->is_out = true;
+            return;
         }
-        if (repetition == 0) {
-            rounds = 1 + SAMPLE_NS / (spent + 1);
-            continue;
-        }
-        double seconds = (double)spent * 1e-9 / (double)rounds;
-        bench_samples_add(&rates, (double)row.events * 1e-6 / seconds);
-        bench_samples_add(&speeds, (double)row.content_bytes * 1e-6 / seconds);
+        spent += bench_clock_ns() - start;
+        row->events = strcmp(row->kind, BENCH_SNAPSHOT_KIND) == 0 ? count_entries(&recording)
+                                                                  : count_events(&recording);
+        frag_recording_destroy(&recording);
     }
-    row.events_per_us = bench_samples_spread(&rates);
-    row.mb_per_s = bench_samples_spread(&speeds);
-    uint64_t peak = measure_peak(all, path, with_columns);
-    row.peak_bytes = peak > all->idle_bytes ? peak - all->idle_bytes : 0;
-    row.is_over = target > 0 && row.events_per_us.median < target;
-    all->loads =
-        frag_grow(all->loads, &all->load_capacity, all->load_count + 1, sizeof *all->loads);
-    all->loads[all->load_count++] = row;
+    double seconds = (double)spent * 1e-9 / (double)rounds;
+    if (is_first) {
+        at->rounds = 1 + SAMPLE_NS / (spent + 1);
+        return;
+    }
+    bench_samples_add(&at->rates, (double)row->events * 1e-6 / seconds);
+    bench_samples_add(&at->speeds, (double)row->content_bytes * 1e-6 / seconds);
+}
+
+static void add_loading(bench *all, const char *name, const char *path, const char *kind,
+                        double target)
+{
+    all->loadings = frag_grow(all->loadings, &all->loading_capacity, all->loading_count + 1,
+                              sizeof *all->loadings);
+    loading *at = &all->loadings[all->loading_count++];
+    *at = (loading){
+        .row = {.kind = kind, .content_bytes = content_bytes(path), .target = target},
+        .with_columns = strcmp(kind, COLUMNS_KIND) == 0,
+        .is_temporary = strcmp(kind, BENCH_SNAPSHOT_KIND) != 0,
+    };
+    snprintf(at->row.trace, sizeof at->row.trace, "%s", name);
+    snprintf(at->path, sizeof at->path, "%s", path);
+    sample_loading(all, at);
+}
+
+static void end_loading(bench *all, const loading *at)
+{
+    bench_load_row row = at->row;
+    if (!at->is_out) {
+        row.events_per_us = bench_samples_spread(&at->rates);
+        row.mb_per_s = bench_samples_spread(&at->speeds);
+        uint64_t peak = measure_peak(all, at->path, at->with_columns);
+        row.peak_bytes = peak > all->idle_bytes ? peak - all->idle_bytes : 0;
+        row.is_over = row.target > 0 && row.events_per_us.median < row.target;
+        all->rows.loads = frag_grow(all->rows.loads, &all->rows.load_capacity,
+                                    all->rows.load_count + 1, sizeof *all->rows.loads);
+        all->rows.loads[all->rows.load_count++] = row;
+    }
 }
 
 typedef bool write_trace(const frag_recording *recording, FILE *stream, frag_error *error);
@@ -384,33 +416,30 @@ static bool convert(const frag_recording *recording, write_trace *write, const c
 
 /* A large trace in our own two forms. Only for those has the speed of loading a meaning of its own.
  */
-static void measure_own_forms(bench *all, const char *name, const frag_recording *recording,
-                              bool has_target)
+static void add_own_forms(bench *all, const char *name, const frag_recording *recording,
+                          bool has_target)
 {
     char fgt[600];
     char text[600];
-    snprintf(fgt, sizeof fgt, "%s/bench-trace.fgt", all->folder);
-    snprintf(text, sizeof text, "%s/bench-trace.txt", all->folder);
+    snprintf(fgt, sizeof fgt, "%s/bench-trace-%zu.fgt", all->folder, all->contest_count);
+    snprintf(text, sizeof text, "%s/bench-trace-%zu.txt", all->folder, all->contest_count);
     frag_error error = {0};
     if (!convert(recording, frag_fgt_write, fgt, &error) ||
         !convert(recording, frag_text_write, text, &error)) {
         complain(all, &error);
         return;
     }
-    measure_load(all, name, fgt, "fgt", false, has_target ? FGT_TARGET : 0);
-    measure_load(all, name, fgt, "fgt, all columns", true, 0);
-    measure_load(all, name, text, "text", false, 0);
-    remove(fgt);
-    remove(text);
+    add_loading(all, name, fgt, "fgt", has_target ? FGT_TARGET : 0);
+    add_loading(all, name, fgt, COLUMNS_KIND, 0);
+    add_loading(all, name, text, "text", 0);
 }
 
 /* ---- traces */
 
-static void measure_synthetic(bench *all, const char *name,
-                              bool make(uint64_t event_count, frag_recording *recording,
-                                        frag_error *error))
+static void add_synthetic(bench *all, const char *name,
+                          bool make(uint64_t event_count, frag_recording *recording,
+                                    frag_error *error))
 {
-    fprintf(stderr, "bench: %s\n", name);
     frag_recording recording;
     frag_error error = {0};
     if (!make(BENCH_TRACE_EVENTS, &recording, &error)) {
@@ -418,9 +447,8 @@ static void measure_synthetic(bench *all, const char *name,
         return;
     }
     if (!all->is_replay_only)
-        measure_own_forms(all, name, &recording, true);
-    measure_replays(all, name, &recording, &recording.traces[0], false);
-    frag_recording_destroy(&recording);
+        add_own_forms(all, name, &recording, true);
+    add_contest(all, name, &recording, &recording.traces[0], false);
 }
 
 static bool is_snapshot(const char *path)
@@ -434,11 +462,10 @@ static bool is_snapshot(const char *path)
     return is_pickle;
 }
 
-static void measure_recording(bench *all, const char *path)
+static void add_recording(bench *all, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
-    fprintf(stderr, "bench: %s\n", name);
     frag_recording recording;
     frag_error error = {0};
     if (!load(path, true, &recording, &error)) {
@@ -447,121 +474,40 @@ static void measure_recording(bench *all, const char *path)
     }
     const frag_trace *longest = NULL;
     for (uint32_t i = 0; i < recording.trace_count; i++)
-        if (longest == NULL || recording.traces[i].event_count > longest->event_count)
+        if (recording.traces[i].event_count > (longest != NULL ? longest->event_count : 0))
             longest = &recording.traces[i];
     if (!all->is_replay_only) {
         if (is_snapshot(path))
-            measure_load(all, name, path, SNAPSHOT_KIND, false,
-                         count_events(&recording) >= EVENTS_FOR_TARGET ? SNAPSHOT_TARGET : 0);
-        measure_own_forms(all, name, &recording, false);
+            add_loading(all, name, path, BENCH_SNAPSHOT_KIND,
+                        count_events(&recording) >= EVENTS_FOR_TARGET ? SNAPSHOT_TARGET : 0);
+        add_own_forms(all, name, &recording, false);
     }
-    if (longest != NULL && longest->event_count > 0)
-        measure_replays(all, name, &recording, longest, longest->event_count >= EVENTS_FOR_TARGET);
-    frag_recording_destroy(&recording);
+    add_contest(all, name, &recording, longest,
+                longest != NULL && longest->event_count >= EVENTS_FOR_TARGET);
 }
 
-/* ---- printing */
-
-static void print_table(const bench *all, const char *processor)
+/* Every pass over all that is measured takes one sample of each, and policies take turns on a
+ * trace: a machine that slows down for a minute then spoils a few samples of every figure, and not
+ * all samples of a few. */
+static void take_samples(bench *all)
 {
-    printf("fraglab %s (%s), %s build, %s\n%s, %ld cores; one is used. Time on the core; median "
-           "[least..most] of %u.\n",
-           frag_version(), frag_commit(), frag_build_mode(), frag_compiler(), processor,
-           sysconf(_SC_NPROCESSORS_ONLN), all->repetitions);
-    if (all->load_count > 0)
-        printf("\n%-32s %-16s %9s %26s %22s %9s  %s\n", "loading", "", "events", "million a second",
-               "MB/s", "peak MiB", "target");
-    for (size_t i = 0; i < all->load_count; i++) {
-        const load_row *row = &all->loads[i];
-        printf("%-32.32s %-16s %9llu %8.2f [%6.2f..%6.2f] %6.0f [%5.0f..%5.0f] %9.1f", row->trace,
-               row->kind, (unsigned long long)row->events, row->events_per_us.median,
-               row->events_per_us.min, row->events_per_us.max, row->mb_per_s.median,
-               row->mb_per_s.min, row->mb_per_s.max, (double)row->peak_bytes / (double)FRAG_MIB);
-        if (row->target > 0)
-            printf("  %s %.0f", row->is_over ? "MISSED" : "ok", row->target);
-        printf("\n");
+    for (uint32_t pass = 1; pass <= all->rows.repetitions; pass++) {
+        fprintf(stderr, "bench: pass %u of %u\n", pass, all->rows.repetitions);
+        for (size_t i = 0; i < all->loading_count; i++)
+            if (!all->loadings[i].is_out)
+                sample_loading(all, &all->loadings[i]);
+        for (size_t i = 0; i < all->contest_count; i++)
+            sample_contest(all, &all->contests[i]);
     }
-    printf("\n%-32s %-26s %9s %26s %7s %9s %7s  %s\n", "replay", "policy", "events", "ns/event",
-           "run", "host KiB", "B/block", "target");
-    for (size_t i = 0; i < all->replay_count; i++) {
-        const replay_row *row = &all->replays[i];
-        printf("%-32.32s %-26.26s %9llu %8.1f [%6.1f..%6.1f] %7.1f", row->trace, row->policy,
-               (unsigned long long)row->events, row->whole_ns.median, row->whole_ns.min,
-               row->whole_ns.max, row->run_ns.median);
-        if (row->host_bytes > 0)
-            printf(" %9.0f %7.1f", (double)row->host_bytes / 1024,
-                   (double)row->host_bytes /
-                       (double)(row->live_blocks_max > 0 ? row->live_blocks_max : 1));
-        else
-            printf(" %9s %7s", "", "");
-        if (row->target_ns > 0)
-            printf("  %s %.0f", row->whole_ns.median > row->target_ns ? "MISSED" : "ok",
-                   row->target_ns);
-        if (row->is_over && !(row->target_ns > 0 && row->whole_ns.median > row->target_ns))
-            printf("  MISSED %.0f B/block", HOST_BYTES_TARGET);
-        printf("\n");
-    }
-}
-
-static void write_target(frag_json *json, double target, bool is_over)
-{
-    if (target > 0)
-        frag_json_ratio(json, "target", target);
-    else
-        frag_json_null(json, "target");
-    frag_json_flag(json, "is_target_missed", is_over);
-}
-
-static frag_json *load_json(const load_row *row)
-{
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "trace", row->trace);
-    frag_json_text(json, "form", row->kind);
-    frag_json_number(json, strcmp(row->kind, SNAPSHOT_KIND) == 0 ? "entries" : "events",
-                     row->events);
-    frag_json_number(json, "content_bytes", row->content_bytes);
-    bench_spread_json(json, "million_per_second", row->events_per_us);
-    bench_spread_json(json, "megabytes_per_second", row->mb_per_s);
-    frag_json_number(json, "peak_resident_bytes", row->peak_bytes);
-    write_target(json, row->target, row->is_over);
-    return json;
-}
-
-static frag_json *replay_json(const replay_row *row)
-{
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "trace", row->trace);
-    frag_json_text(json, "policy", row->policy);
-    frag_json_number(json, "events", row->events);
-    bench_spread_json(json, "ns_per_event", row->whole_ns);
-    bench_spread_json(json, "run_ns_per_event", row->run_ns);
-    frag_json_number(json, "host_bytes", row->host_bytes > 0 ? row->host_bytes : FRAG_UNLIMITED);
-    frag_json_number(json, "live_blocks_max", row->live_blocks_max);
-    write_target(json, row->target_ns, row->is_over);
-    return json;
-}
-
-static bool write_json(const bench *all, const char *processor, frag_error *error)
-{
-    frag_output *output = frag_output_open(all->output, true, error);
-    if (output == NULL)
-        return false;
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "tool.version", frag_version());
-    frag_json_text(json, "tool.commit", frag_commit());
-    frag_json_text(json, "tool.mode", frag_build_mode());
-    frag_json_text(json, "tool.compiler", frag_compiler());
-    frag_json_text(json, "machine.processor", processor);
-    frag_json_number(json, "machine.cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    frag_json_number(json, "repetitions", all->repetitions);
-    frag_json_array(json, "loads");
-    for (size_t i = 0; i < all->load_count; i++)
-        frag_json_append(json, "loads", load_json(&all->loads[i]));
-    frag_json_array(json, "replays");
-    for (size_t i = 0; i < all->replay_count; i++)
-        frag_json_append(json, "replays", replay_json(&all->replays[i]));
-    frag_json_write(json, frag_output_stream(output), true);
-    return frag_output_finish(output, error);
+    for (size_t i = 0; i < all->loading_count; i++)
+        end_loading(all, &all->loadings[i]);
+    for (size_t i = 0; i < all->loading_count; i++)
+        if (all->loadings[i].is_temporary)
+            remove(all->loadings[i].path);
+    for (size_t i = 0; i < all->contest_count; i++)
+        end_contest(all, &all->contests[i]);
+    free(all->loadings);
+    free(all->contests);
 }
 
 /* ---- the command */
@@ -592,7 +538,7 @@ static int read_option(bench *all, int count, char **arguments, frag_error *erro
         return frag_policy_specs_parse(arguments[1], &all->specs, &all->spec_count, error) ? 2 : 0;
     else if (count > 1 && strcmp(option, "--repeat") == 0 &&
              frag_count_parse(arguments[1], 1, BENCH_REPETITIONS_MAX, &number, error))
-        all->repetitions = (uint32_t)number;
+        all->rows.repetitions = (uint32_t)number;
     else
         return 0;
     return strcmp(option, "--strict") == 0 || strcmp(option, "--replay-only") == 0 ? 1 : 2;
@@ -608,14 +554,15 @@ static void measure_all(bench *all, char **paths, size_t path_count)
         if (!all->has_recordings)
             fprintf(stderr, "bench: traces/samples/ has no recordings; run this from the root of "
                             "the source tree\n");
-        measure_synthetic(all, "synthetic-training", bench_trace_training);
-        measure_synthetic(all, "synthetic-serving", bench_trace_serving);
+        add_synthetic(all, "synthetic-training", bench_trace_training);
+        add_synthetic(all, "synthetic-serving", bench_trace_serving);
         paths = samples.gl_pathv;
         path_count = samples.gl_pathc;
     }
     for (size_t i = 0; i < path_count; i++)
-        measure_recording(all, paths[i]);
+        add_recording(all, paths[i]);
     globfree(&samples);
+    take_samples(all);
 }
 
 int main(int count, char **arguments)
@@ -623,7 +570,8 @@ int main(int count, char **arguments)
     if (count == 3 && strncmp(arguments[1], "--peak", 6) == 0)
         return print_peak(arguments[2], arguments[1][6] != '\0');
     frag_memory_keep(); /* as the program does */
-    bench all = {.program = "/proc/self/exe", .output = "build/bench.json", .repetitions = 9};
+    bench all = {
+        .program = "/proc/self/exe", .output = "build/bench.json", .rows = {.repetitions = 9}};
     frag_error error = {0};
     int at = 1;
     while (at < count && arguments[at][0] == '-') {
@@ -644,16 +592,16 @@ int main(int count, char **arguments)
     measure_all(&all, arguments + at, (size_t)(count - at));
     char processor[256];
     bench_processor(processor, sizeof processor);
-    print_table(&all, processor);
-    if (!write_json(&all, processor, &error))
+    bench_rows_print(&all.rows, processor);
+    if (!bench_rows_write_json(&all.rows, all.output, processor, &error))
         complain(&all, &error);
     bool is_missed = false;
-    for (size_t i = 0; i < all.replay_count; i++)
-        is_missed = is_missed || all.replays[i].is_over;
-    for (size_t i = 0; i < all.load_count; i++)
-        is_missed = is_missed || all.loads[i].is_over;
+    for (size_t i = 0; i < all.rows.replay_count; i++)
+        is_missed = is_missed || all.rows.replays[i].is_over;
+    for (size_t i = 0; i < all.rows.load_count; i++)
+        is_missed = is_missed || all.rows.loads[i].is_over;
     frag_policy_specs_destroy(all.specs, all.spec_count);
-    free(all.replays);
-    free(all.loads);
+    free(all.rows.replays);
+    free(all.rows.loads);
     return all.has_failed ? 4 : is_missed && all.is_strict ? 1 : 0;
 }
