@@ -149,8 +149,8 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
 }
 
 /* Does the block at a place come before another one, of so many bytes? */
-static inline bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
-                                      uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
+FRAG_INLINE bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
+                                    uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
 {
     const uint64_t *records = store->records;
     const uint64_t *one = &records[(size_t)place * FRAG_FREE_RECORD_WORDS];
@@ -162,9 +162,9 @@ static inline bool frag_free_precedes(const frag_free_index_store *store, uint32
 }
 
 /* Puts a block of so many bytes into the bin of that number. */
-static inline void frag_free_index_put(frag_free_index_store *store, frag_free_index *index,
-                                       uint32_t id, uint64_t bytes, uint32_t number,
-                                       frag_free_rank *rank_of)
+FRAG_INLINE void frag_free_index_put(frag_free_index_store *store, frag_free_index *index,
+                                     uint32_t id, uint64_t bytes, uint32_t number,
+                                     frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
     uint32_t heads = index->heads;
@@ -181,15 +181,15 @@ static inline void frag_free_index_put(frag_free_index_store *store, frag_free_i
 }
 
 /* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
-static inline void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
+                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
 {
     frag_free_index_put(store, index, id, bytes, frag_free_bin_of(bytes), rank_of);
 }
 
 /* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
-static inline bool frag_free_index_take_out(const frag_free_index_store *store,
-                                            const frag_free_index *index, uint32_t id)
+FRAG_INLINE bool frag_free_index_take_out(const frag_free_index_store *store,
+                                          const frag_free_index *index, uint32_t id)
 {
     frag_free_link link = frag_free_unlink(store->links, id);
     uint32_t previous = link.previous;
@@ -210,9 +210,9 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
 
 /* A block of the index has got another size and address in its record. One that became smaller and
  * is still behind the one before it stays where it is: what follows it was larger already. */
-static inline void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
-                                             uint32_t id, uint64_t old_bytes, uint64_t bytes,
-                                             frag_free_rank *rank_of)
+FRAG_INLINE void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
+                                           uint32_t id, uint64_t old_bytes, uint64_t bytes,
+                                           frag_free_rank *rank_of)
 {
     uint32_t number = frag_free_bin_of(bytes);
     uint32_t previous = store->links[id].previous;
@@ -248,16 +248,16 @@ static inline uint32_t frag_free_bin_from(const frag_free_index_store *store, ui
 }
 
 /* The first place of the bins behind the given one; 0: they are empty. */
-static inline uint32_t frag_free_place_above(const frag_free_index_store *store, uint32_t heads,
-                                             uint32_t number)
+FRAG_INLINE uint32_t frag_free_place_above(const frag_free_index_store *store, uint32_t heads,
+                                           uint32_t number)
 {
     return store->links[heads + frag_free_bin_from(store, heads, number + 1)].next;
 }
 
 /* The place of the smallest block of at least size, of those the first in order; 0: there is none.
  */
-static inline uint32_t frag_free_place_best(const frag_free_index_store *store, uint32_t heads,
-                                            uint64_t size)
+FRAG_INLINE uint32_t frag_free_place_best(const frag_free_index_store *store, uint32_t heads,
+                                          uint64_t size)
 {
     uint32_t number = frag_free_bin_of(size);
     uint32_t place = store->links[heads + number].next;

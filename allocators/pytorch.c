@@ -257,8 +257,8 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
 
 /* The short way of most requests: nothing is out of the ordinary (see frag_pytorch_settle), and a
  * free block is there. false: there is none, and nothing has changed. */
-static inline bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t stream,
-                                 frag_grant *grant)
+FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t stream,
+                               frag_grant *grant)
 {
     uint64_t rounded = frag_align_up(bytes, FRAG_PYTORCH_ROUND);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;

@@ -257,7 +257,7 @@ static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
 
 /* Cuts the front of a block off as a block of its own, in no list; the record keeps the remainder
  * and its number. */
-static inline uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
+FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
 {
     uint32_t front = frag_pytorch_take_record(policy);
     frag_pytorch_block *rest = frag_pytorch_at(policy, id);

@@ -24,15 +24,14 @@ static inline uint64_t frag_replay_note_allocated(frag_replay *replay, uint64_t 
     return unwaited < peak->allocated_bytes ? unwaited : peak->allocated_bytes;
 }
 
-/* Events from replay->now to end, or to where an OOM stops the run. */
-FRAG_INLINE void
-frag_replay_loop(frag_replay *replay, uint64_t end,
-                 bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant),
-                 void (*give_back)(frag_policy *policy, frag_handle handle, uint32_t stream))
+/* Events from replay->now to end, or to where an OOM stops the run. pools is that of the trace. */
+FRAG_INLINE void frag_replay_loop_over(
+    frag_replay *replay, uint64_t end, const uint32_t *pools,
+    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant),
+    void (*give_back)(frag_policy *policy, frag_handle handle, uint32_t stream))
 {
     frag_policy *seen_policy = replay->seen_policy;
     const frag_device *device = replay->device;
-    const uint32_t *pools = replay->trace->pools;
     frag_slot *slots = replay->slots;
     uint64_t requests = 0;
     uint64_t requested_sum = 0;
@@ -42,10 +41,9 @@ frag_replay_loop(frag_replay *replay, uint64_t end,
     uint64_t allocated_mark = 0; /* up to which there is no peak */
     const frag_event *first = replay->trace->events;
     const frag_event *stop = first + end;
-    const frag_event *event = replay->now;
-    for (; event < stop; event++) {
+    while (replay->now < stop) {
+        const frag_event *event = replay->now;
         uint32_t kind = frag_event_kind(event);
-        replay->now = event;
         if (kind == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream,
                                     pools != NULL ? pools[event - first] : 0};
@@ -91,12 +89,24 @@ frag_replay_loop(frag_replay *replay, uint64_t end,
             replay->has_stopped = replay->has_stopped || device->has_failed;
             stop = replay->has_stopped ? event + 1 : stop;
         }
+        replay->now = event + 1;
     }
-    replay->now = event;
     frag_replay_set_level(replay, requested, allocated);
     replay->result.requests += requests;
     frag_wide_add(&replay->result.requested_sum, requested_sum);
     frag_wide_add(&replay->result.allocated_sum, allocated_sum);
+}
+
+/* Most traces know one pool only, and then nobody asks which. */
+FRAG_INLINE void
+frag_replay_loop(frag_replay *replay, uint64_t end,
+                 bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant),
+                 void (*give_back)(frag_policy *policy, frag_handle handle, uint32_t stream))
+{
+    if (replay->trace->pools == NULL)
+        frag_replay_loop_over(replay, end, NULL, alloc, give_back);
+    else
+        frag_replay_loop_over(replay, end, replay->trace->pools, alloc, give_back);
 }
 
 #endif
