@@ -152,4 +152,30 @@ static inline void frag_block_unlink(frag_block_space *space, uint32_t id)
     frag_block_give_record(space, id);
 }
 
+/* Makes a busy block free and joins it with the holes beside it, which take_out takes out of where
+ * the policy finds them. Returns the record of the whole, which the policy has nowhere yet. */
+FRAG_INLINE uint32_t frag_block_release(frag_block_space *space, uint32_t block,
+                                        void (*take_out)(void *context, uint32_t hole),
+                                        void *context)
+{
+    frag_block *blocks = space->blocks;
+    FRAG_ASSERT(block < space->record_count && blocks[block].state == FRAG_BLOCK_BUSY);
+    uint32_t hole = block;
+    uint32_t previous = blocks[block].previous;
+    if (blocks[previous].state == FRAG_BLOCK_HOLE) {
+        take_out(context, previous);
+        blocks[previous].bytes += blocks[block].bytes;
+        frag_block_unlink(space, block);
+        hole = previous;
+    }
+    uint32_t next = blocks[hole].next;
+    if (blocks[next].state == FRAG_BLOCK_HOLE) {
+        take_out(context, next);
+        blocks[hole].bytes += blocks[next].bytes;
+        frag_block_unlink(space, next);
+    }
+    blocks[hole].state = FRAG_BLOCK_HOLE;
+    return hole;
+}
+
 #endif

@@ -193,25 +193,7 @@ FRAG_INLINE bool tlsf_alloc(frag_policy *policy, const frag_request *request, fr
 FRAG_INLINE void tlsf_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    frag_block_space *space = &policy->space;
-    frag_block *blocks = space->blocks;
-    FRAG_ASSERT(handle < space->record_count && blocks[handle].state == FRAG_BLOCK_BUSY);
-    uint32_t hole = handle;
-    uint32_t previous = blocks[handle].previous;
-    if (blocks[previous].state == FRAG_BLOCK_HOLE) {
-        take_out(policy, previous);
-        blocks[previous].bytes += blocks[handle].bytes;
-        frag_block_unlink(space, handle);
-        hole = previous;
-    }
-    uint32_t next = blocks[hole].next;
-    if (blocks[next].state == FRAG_BLOCK_HOLE) {
-        take_out(policy, next);
-        blocks[hole].bytes += blocks[next].bytes;
-        frag_block_unlink(space, next);
-    }
-    blocks[hole].state = FRAG_BLOCK_HOLE;
-    insert(policy, hole);
+    insert(policy, frag_block_release(&policy->space, handle, remove_hole, policy));
 }
 
 static void tlsf_empty_cache(frag_policy *policy, uint32_t pool)

@@ -59,7 +59,7 @@ static size_t tlsf_vma_arena_bytes(const frag_policy_limits *limits,
     (void)values;
     uint32_t records = frag_block_space_records(limits, FRAG_SPACE_GROWING);
     return sizeof(frag_policy) + 256 + frag_block_space_bytes(limits, FRAG_SPACE_GROWING) +
-           ((size_t)records + 1 + FRAG_VMA_LIST_MAX) * sizeof(frag_free_link);
+           ((size_t)records + FRAG_VMA_LIST_MAX) * sizeof(frag_free_link);
 }
 
 /* The space asks for these when it changes the hole at the end, which is in no list. */
@@ -120,7 +120,7 @@ static frag_policy *tlsf_vma_create(const frag_policy_setup *setup, frag_error *
     if (!(policy->is_growing ? add_range(policy, setup, error)
                              : add_block(policy, setup, size, error)))
         return NULL;
-    uint32_t first_head = policy->space.record_max + 1;
+    uint32_t first_head = policy->space.record_max;
     frag_free_link *links = frag_arena_take(setup->arena, (size_t)first_head + FRAG_VMA_LIST_MAX,
                                             sizeof *policy->lists.holes.links);
     frag_vma_lists_create(&policy->lists, &policy->space, links, first_head,
@@ -179,8 +179,6 @@ FRAG_INLINE bool tlsf_vma_alloc(frag_policy *policy, const frag_request *request
 FRAG_INLINE void tlsf_vma_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    FRAG_ASSERT(handle < policy->space.record_count &&
-                policy->space.blocks[handle].state == FRAG_BLOCK_BUSY);
     frag_vma_give(&policy->lists, handle);
 }
 

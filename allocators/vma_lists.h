@@ -131,27 +131,18 @@ static inline uint32_t frag_vma_take(frag_vma_lists *lists, uint32_t hole,
     return granted;
 }
 
+/* As frag_block_space_hooks has it. */
+static inline void frag_vma_take_out(void *context, uint32_t hole)
+{
+    frag_vma_lists *lists = context;
+    if (lists->space->blocks[hole].next != lists->header)
+        frag_bit_list_take_out(&lists->holes, hole);
+}
+
 static inline void frag_vma_give(frag_vma_lists *lists, uint32_t block)
 {
-    frag_block_space *space = lists->space;
-    frag_block *blocks = space->blocks;
-    uint32_t hole = block;
-    uint32_t previous = blocks[block].previous;
-    if (blocks[previous].state == FRAG_BLOCK_HOLE) {
-        frag_bit_list_take_out(&lists->holes, previous);
-        blocks[previous].bytes += blocks[block].bytes;
-        frag_block_unlink(space, block);
-        hole = previous;
-    }
-    uint32_t next = blocks[hole].next;
-    if (blocks[next].state == FRAG_BLOCK_HOLE) {
-        if (blocks[next].next != lists->header)
-            frag_bit_list_take_out(&lists->holes, next);
-        blocks[hole].bytes += blocks[next].bytes;
-        frag_block_unlink(space, next);
-    }
-    blocks[hole].state = FRAG_BLOCK_HOLE;
-    if (blocks[hole].next != lists->header)
+    uint32_t hole = frag_block_release(lists->space, block, frag_vma_take_out, lists);
+    if (lists->space->blocks[hole].next != lists->header)
         frag_vma_insert(lists, hole);
 }
 
