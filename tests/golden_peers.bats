@@ -5,6 +5,7 @@ D=tests/data/golden-peers
 
 setup() {
     out=$BATS_TEST_TMPDIR
+    log=small_log # what is changed
 }
 
 # A pool on two streams: a block that is stolen, lists that are merged, growth, and a free elsewhere.
@@ -20,6 +21,22 @@ small_log() {
 {"op":"free","id":0,"stream":1}
 {"summary":{"requests":6,"allocs":5,"frees":2,"ooms":1,"driver_mallocs":3,"driver_refusals":1,"driver_frees":0,"reserved_end":8192,"peak_reserved":8192,"event_records":2,"stream_waits":2,"syncs":0}}
 LOG
+}
+
+# A log with one thing changed differs there: kind, line, sed expression.
+differs() {
+    $log | sed "$3" >"$out/log.jsonl"
+    run ./fraglab verify --against golden "$out/log.jsonl"
+    [ "$status" -eq 1 ]
+    [[ "${lines[1]}" == "log.jsonl:$2: different in $1, after "* ]]
+}
+
+# ... or is refused there: line, words, sed expression.
+refused() {
+    $log | sed "$3" >"$out/bad.jsonl"
+    run ./fraglab verify --against golden "$out/bad.jsonl"
+    [ "$status" -eq 3 ]
+    [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
 }
 
 @test "every log of the real libraries is followed request by request" {
@@ -63,28 +80,17 @@ LOG
 }
 
 @test "chunks that are mapped for a second time are compared" {
+    log=stitched_log
     stitched_log >"$out/small.jsonl"
     run ./fraglab verify --against golden --check 1 "$out/small.jsonl"
     [ "$status" -eq 0 ]
     [ "$output" = "identical: 8 requests, 20 device events, 1 OOM" ]
-    differs() { # kind, line, sed expression
-        stitched_log | sed "$3" >"$out/log.jsonl"
-        run ./fraglab verify --against golden "$out/log.jsonl"
-        [ "$status" -eq 1 ]
-        [[ "${lines[1]}" == "log.jsonl:$2: different in $1, after "* ]]
-    }
     differs "device calls" 6 '6s/2097152,20/2097152,21/'
     differs "device calls" 6 '6s/"alias"/"map"/'
     differs "device calls" 7 '7s/"release",2097152,9/"release",2097152,8/'
     differs "device calls" 9 '9s/"unalias"/"unmap"/'
     differs "device calls" 9 '9s/\["unalias",[0-9]*,2097152,20\],//'
     differs end 10 '10s/44040192/44040193/'
-    refused() { # line, words, sed expression
-        stitched_log | sed "$3" >"$out/bad.jsonl"
-        run ./fraglab verify --against golden "$out/bad.jsonl"
-        [ "$status" -eq 3 ]
-        [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
-    }
     refused 1 '"va_base" will not do; expected 123145302310912, and no gap, where "va" is "lowest"' '1s/"gap":0/"gap":1/'
     refused 6 'entry 2 of "drv" is no device call known here' '6s/2097152,20/2097152,0/'
     refused 6 'entry 1 of "drv" is no device call known here' '6s/"reserve",105553160306688,/"reserve",/'
@@ -93,12 +99,6 @@ LOG
 }
 
 @test "every kind of difference is seen" {
-    differs() { # kind, line, sed expression
-        small_log | sed "$3" >"$out/log.jsonl"
-        run ./fraglab verify --against golden "$out/log.jsonl"
-        [ "$status" -eq 1 ]
-        [[ "${lines[1]}" == "log.jsonl:$2: different in $1, after "* ]]
-    }
     differs "device calls" 1 '1s/912,4096,0/912,8192,0/'
     differs address 2 '2s/310912/311168/'
     differs oom 5 '5s/"addr":[0-9]*/"oom":true/'
@@ -154,12 +154,6 @@ LOG
 }
 
 @test "a bad log is exit 3 with its line" {
-    refused() { # line, words, sed expression
-        small_log | sed "$3" >"$out/bad.jsonl"
-        run ./fraglab verify --against golden "$out/bad.jsonl"
-        [ "$status" -eq 3 ]
-        [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
-    }
     refused 1 "log of 'jemalloc', for which there is no policy" '1s/rmm-pool/jemalloc/'
     refused 1 "rmm-pool has no parameter 'bogus'" '1s/"initial"/"bogus"/'
     refused 1 "parameter 'initial' is neither a number, a flag nor a word" '1s/4096,"max/[],"max/'
