@@ -139,14 +139,21 @@ static frag_device_result cuda_malloc_async(frag_device *device, uint64_t bytes,
     return malloc_any(device, bytes, true, address);
 }
 
+/* The place in the table of what was got there. */
+static size_t place_of(const cuda_device *cuda, uint64_t address)
+{
+    size_t at = frag_cuda_places_find(&cuda->places, address);
+    FRAG_ASSERT(at < cuda->places.count);
+    return at;
+}
+
 static frag_device_result free_any(frag_device *device, uint64_t address, bool is_async)
 {
     cuda_device *cuda = from_base(device);
     frag_cuda_place_kind kind = is_async ? FRAG_CUDA_PLACE_POOL : FRAG_CUDA_PLACE_MALLOC;
     if (device->has_failed)
         return FRAG_DEVICE_FAILED;
-    size_t at = frag_cuda_places_find(&cuda->places, address);
-    FRAG_ASSERT(at < cuda->places.count);
+    size_t at = place_of(cuda, address);
     frag_cuda_place place = cuda->places.items[at];
     FRAG_ASSERT(place.address == address && place.kind == kind);
     frag_device_result result = give_malloc(cuda, place.real, is_async);
@@ -226,8 +233,8 @@ static frag_device_result cuda_unreserve(frag_device *device, uint64_t address, 
     cuda_device *cuda = from_base(device);
     if (device->has_failed)
         return FRAG_DEVICE_FAILED;
-    size_t at = frag_cuda_places_find(&cuda->places, address);
-    FRAG_ASSERT(at < cuda->places.count && cuda->places.items[at].address == address);
+    size_t at = place_of(cuda, address);
+    FRAG_ASSERT(cuda->places.items[at].address == address);
     frag_device_result result = drop_range(cuda, at);
     if (result != FRAG_DEVICE_OK)
         return result;
@@ -310,12 +317,9 @@ static frag_device_result cuda_unmap(frag_device *device, uint64_t address, uint
     cuda_device *cuda = from_base(device);
     if (device->has_failed)
         return FRAG_DEVICE_FAILED;
-    size_t at = frag_cuda_places_find(&cuda->places, address);
-    FRAG_ASSERT(at < cuda->places.count);
     /* Taken over range by range, it may go in one piece. */
     for (uint64_t end = address + bytes; address < end;) {
-        at = frag_cuda_places_find(&cuda->places, address);
-        FRAG_ASSERT(at < cuda->places.count);
+        size_t at = place_of(cuda, address);
         const frag_cuda_place *range = &cuda->places.items[at];
         uint64_t range_end = range->address + range->bytes;
         uint64_t piece = (range_end < end ? range_end : end) - address;
@@ -339,8 +343,7 @@ static frag_device_result cuda_map_again(frag_device *device, uint64_t address, 
     frag_device_result result = need_virtual_memory(device);
     if (result != FRAG_DEVICE_OK)
         return result;
-    size_t at = frag_cuda_places_find(&cuda->places, address);
-    FRAG_ASSERT(at < cuda->places.count);
+    size_t at = place_of(cuda, address);
     uint64_t unit = device->map_unit_bytes == 0 ? device->page_bytes : device->map_unit_bytes;
     frag_cuda_place place = {.address = address, .bytes = bytes};
     int code =
@@ -353,8 +356,7 @@ static frag_device_result cuda_unmap_again(frag_device *device, uint64_t address
     cuda_device *cuda = from_base(device);
     if (device->has_failed)
         return FRAG_DEVICE_FAILED;
-    size_t at = frag_cuda_places_find(&cuda->places, address);
-    FRAG_ASSERT(at < cuda->places.count);
+    size_t at = place_of(cuda, address);
     return unmap_piece(cuda, at, address, bytes);
 }
 
