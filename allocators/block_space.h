@@ -159,7 +159,7 @@ FRAG_INLINE uint32_t frag_block_release(frag_block_space *space, uint32_t block,
                                         void *context)
 {
     frag_block *blocks = space->blocks;
-    FRAG_ASSERT(block < space->record_count && blocks[block].state == FRAG_BLOCK_BUSY);
+    FRAG_ASSERT(blocks[block].state == FRAG_BLOCK_BUSY);
     uint32_t hole = block;
     uint32_t previous = blocks[block].previous;
     if (blocks[previous].state == FRAG_BLOCK_HOLE) {

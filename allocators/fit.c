@@ -330,8 +330,8 @@ FRAG_INLINE void resize_hole(frag_policy *policy, uint32_t hole, uint64_t addres
 FRAG_INLINE void release(frag_policy *policy, frag_handle handle, way of)
 {
     frag_block_space *space = &policy->space;
-    FRAG_ASSERT(handle < space->record_count && space->blocks[handle].state == FRAG_BLOCK_BUSY);
     frag_block *block = &space->blocks[handle];
+    FRAG_ASSERT(block->state == FRAG_BLOCK_BUSY);
     const frag_block *previous = &space->blocks[block->previous];
     const frag_block *next = &space->blocks[block->next];
     uint64_t address = block->address;

@@ -136,7 +136,7 @@ static inline void frag_free_link_behind(frag_free_link *links, uint32_t previou
 static inline frag_free_link frag_free_unlink(frag_free_link *links, uint32_t place)
 {
     frag_free_link link = links[place];
-    FRAG_ASSERT(links[link.previous].next == place);
+    FRAG_ASSERT_SLOW(links[link.previous].next == place);
     links[link.previous].next = link.next;
     links[link.next].previous = link.previous;
     return link;

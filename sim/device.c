@@ -46,7 +46,7 @@ static frag_device_result note_failure(frag_device *device, frag_device_result r
 {
     if (result == FRAG_DEVICE_FAILED) {
         device->has_failed = true;
-        device->changes++;
+        device->has_changed = true;
     }
     return result;
 }
@@ -87,7 +87,7 @@ static frag_device_result account(frag_device *device, frag_device_call call, ui
 
 static void hold(frag_device *device, uint64_t bytes)
 {
-    device->changes++;
+    device->has_changed = true;
     device->reserved_bytes += bytes;
     if (device->reserved_bytes > device->reserved_peak_bytes)
         device->reserved_peak_bytes = device->reserved_bytes;
@@ -96,7 +96,7 @@ static void hold(frag_device *device, uint64_t bytes)
 static void drop(frag_device *device, uint64_t bytes)
 {
     FRAG_ASSERT(bytes <= device->reserved_bytes);
-    device->changes++;
+    device->has_changed = true;
     device->reserved_bytes -= bytes;
 }
 

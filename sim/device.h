@@ -125,7 +125,7 @@ struct frag_device {
      * gives back nothing. For those who watch. */
     bool is_second_map;
     /* ---- kept by the functions below for every device */
-    uint64_t changes;        /* counts up whenever reserved_bytes changes */
+    bool has_changed;        /* reserved_bytes, since the replay engine last looked */
     uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
     uint64_t reserved_peak_bytes;
     uint64_t calls[FRAG_DEVICE_CALL_COUNT];        /* successful and failed */

@@ -15,7 +15,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 6
+#define FRAG_POLICY_ABI 7
 
 /* ---- options */
 typedef enum frag_option_type {

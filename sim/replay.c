@@ -134,7 +134,7 @@ void frag_replay_note_reserved(frag_replay *replay)
     }
     result->growth_count += reserved > replay->reserved_seen ? 1 : 0;
     replay->reserved_seen = reserved;
-    replay->changes_seen = replay->device->changes;
+    replay->device->has_changed = false;
     replay->reserved_since = frag_replay_event(replay);
     replay->level.reserved_bytes = reserved;
 }

@@ -41,8 +41,8 @@ FRAG_INLINE void frag_replay_loop_over(
     uint64_t allocated_mark = 0; /* up to which there is no peak */
     const frag_event *first = replay->trace->events;
     const frag_event *stop = first + end;
-    while (replay->now < stop) {
-        const frag_event *event = replay->now;
+    const frag_event *event = replay->now;
+    for (; event < stop; event++) {
         uint32_t kind = frag_event_kind(event);
         if (kind == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream,
@@ -60,9 +60,10 @@ FRAG_INLINE void frag_replay_loop_over(
                 if (allocated > allocated_mark)
                     allocated_mark = frag_replay_note_allocated(replay, allocated);
             } else {
+                replay->now = event;
                 frag_replay_set_level(replay, requested, allocated);
                 frag_replay_refuse(replay, event);
-                stop = replay->has_stopped ? event + 1 : stop;
+                stop = replay->has_stopped ? event : stop;
             }
         } else if (kind == FRAG_OP_FREE &&
                    FRAG_LIKELY(slots[event->slot].surplus_bytes != FRAG_SURPLUS_ELSEWHERE)) {
@@ -73,24 +74,26 @@ FRAG_INLINE void frag_replay_loop_over(
             at->handle = FRAG_HANDLE_NONE;
             give_back(seen_policy, handle, event->stream);
         } else {
+            replay->now = event;
             frag_replay_set_level(replay, requested, allocated);
             frag_replay_handle_unusual(replay, event);
             requested = replay->level.requested_bytes;
             allocated = replay->level.allocated_bytes;
             allocated_mark = 0;
-            stop = replay->has_stopped ? event + 1 : stop;
+            stop = replay->has_stopped ? event : stop;
         }
         requested_sum += requested;
         allocated_sum += allocated;
-        if (FRAG_UNLIKELY(device->changes != replay->changes_seen)) {
+        if (FRAG_UNLIKELY(device->has_changed)) {
+            replay->now = event;
             frag_replay_set_level(replay, requested, allocated);
             frag_replay_note_reserved(replay);
             frag_replay_note_peak(replay);
             replay->has_stopped = replay->has_stopped || device->has_failed;
-            stop = replay->has_stopped ? event + 1 : stop;
+            stop = replay->has_stopped ? event : stop;
         }
-        replay->now = event + 1;
     }
+    replay->now = event;
     frag_replay_set_level(replay, requested, allocated);
     replay->result.requests += requests;
     frag_wide_add(&replay->result.requested_sum, requested_sum);

@@ -197,7 +197,7 @@ bool frag_replay_begin(frag_replay *replay, frag_error *error)
     result->peak.active_bytes = replay->level.active_bytes;
     replay->reserved_since = frag_replay_event(replay);
     replay->reserved_seen = replay->device->reserved_bytes;
-    replay->changes_seen = replay->device->changes;
+    replay->device->has_changed = false;
     replay->level.reserved_bytes = replay->device->reserved_bytes;
     frag_replay_note_peak(replay);
     return true;

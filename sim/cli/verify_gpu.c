@@ -60,7 +60,7 @@ static void compare_answer(void *context, const frag_device_answer *simulated)
     state->event = state->device->event;
     /* What comes after is of no interest: the run ends. */
     state->device->has_failed = true;
-    state->device->changes++;
+    state->device->has_changed = true;
 }
 
 static void compare_grant(void *context, const frag_request *request, const frag_grant *grant)
