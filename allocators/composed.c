@@ -145,10 +145,9 @@ static inline void take_out(frag_composed *composed, uint32_t hole)
 static inline void resize(frag_composed *composed, uint32_t hole, uint64_t address, uint64_t bytes)
 {
     frag_block *block = &composed->space.blocks[hole];
-    uint64_t before = block->bytes;
     block->address = address;
     block->bytes = bytes;
-    frag_free_index_change(&composed->store, &composed->lists[block->link], hole, before);
+    frag_free_index_change(&composed->store, &composed->lists[block->link], hole);
 }
 
 /* Makes a block that is in no index a free one of the list, joined with its neighbours there.
@@ -410,7 +409,7 @@ FRAG_INLINE bool serve(frag_composed *composed, const frag_request *request, fra
         granted = is_high ? cut_high(space, hole, bytes) : frag_block_cut(space, hole, bytes);
         const frag_block *rest = &space->blocks[hole];
         space->blocks[granted].link = rest->link;
-        frag_free_index_change(&composed->store, &composed->lists[rest->link], hole, held);
+        frag_free_index_change(&composed->store, &composed->lists[rest->link], hole);
     } else {
         take_out(composed, hole);
         space->blocks[hole].state = FRAG_BLOCK_BUSY;

@@ -362,7 +362,7 @@ static void take(frag_policy *policy, uint32_t hole, uint64_t bytes, uint32_t st
     uint32_t granted = hole;
     if (held > bytes) {
         granted = frag_block_cut(space, hole, bytes);
-        frag_free_index_change(&policy->store, index_of(policy, hole), hole, held);
+        frag_free_index_change(&policy->store, index_of(policy, hole), hole);
     } else {
         take_out(policy, hole);
         space->blocks[hole].state = FRAG_BLOCK_BUSY;

@@ -129,13 +129,11 @@ FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, w
         frag_address_index_remove(&policy->by_address[i], hole);
 }
 
-/* The record of a hole has a new start, and bytes; before: those the index i knows. */
-FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t before,
-                             uint64_t bytes, way of)
+/* The record of a hole that the index i holds has a new start, and bytes. */
+FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t bytes, way of)
 {
     if (is_by_size(of.how))
-        frag_free_index_change_by(&policy->size_store, &policy->by_size[i], hole, before, bytes,
-                                  NULL);
+        frag_free_index_change_by(&policy->size_store, &policy->by_size[i], hole, bytes, NULL);
     else
         frag_address_index_change(&policy->by_address[i], hole);
 }
@@ -262,7 +260,7 @@ FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_gr
     if (is_split) {
         granted = frag_block_cut(&policy->space, hole, bytes);
         if (is_indexed)
-            change_hole(policy, i, hole, held, rest, of);
+            change_hole(policy, i, hole, rest, of);
         else
             add_hole(policy, hole, of);
         block = &policy->space.blocks[granted];
@@ -320,7 +318,7 @@ FRAG_INLINE void resize_hole(frag_policy *policy, uint32_t hole, uint64_t addres
     block->bytes = bytes;
     uint32_t i = index_of(policy, before, of);
     if (i == index_of(policy, bytes, of)) {
-        change_hole(policy, i, hole, before, bytes, of);
+        change_hole(policy, i, hole, bytes, of);
     } else {
         take_hole(policy, hole, before, of);
         add_hole(policy, hole, of);

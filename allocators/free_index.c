@@ -14,7 +14,7 @@ size_t frag_free_records_bytes(uint32_t count)
 static size_t link_count(uint32_t id_count, uint64_t index_count)
 {
     uint64_t table_count = index_count < id_count ? index_count : id_count;
-    return (size_t)(id_count + table_count * FRAG_FREE_TABLE_LINKS);
+    return (size_t)(id_count + FRAG_FREE_PAGE_LINKS + table_count * FRAG_FREE_TABLE_LINKS);
 }
 
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
@@ -37,12 +37,14 @@ void frag_free_index_store_create(frag_free_index_store *store, frag_arena *aren
         .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
         .id_count = id_count,
     };
+    uintptr_t end = (uintptr_t)(store->links + id_count) / sizeof *store->links;
+    store->first_table = id_count + (uint32_t)(frag_align_up(end, FRAG_FREE_PAGE_LINKS) - end);
 }
 
-/* The head that is always empty links spare tables. */
+/* The head of the bin that is always empty links spare tables. */
 static frag_free_link *spare_link(const frag_free_index_store *store, uint32_t heads)
 {
-    return &store->links[heads + FRAG_FREE_BIN_COUNT];
+    return &store->links[heads];
 }
 
 uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index)
@@ -52,7 +54,7 @@ uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *ind
         store->spare_table = spare_link(store, heads)->previous;
     } else {
         heads =
-            store->id_count + store->table_count * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
+            store->first_table + store->table_count * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
         frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
         store->table_count++;
     }
@@ -171,8 +173,7 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
         if (!check_bin(store, heads, number, rank_of, &count, error))
             return false;
-    if (frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0 ||
-        store->links[heads + FRAG_FREE_BIN_COUNT].next != 0)
+    if (frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0)
         return frag_fail(error, FRAG_E_INPUT, "free index: searches would not end");
     return count > 0 || frag_fail(error, FRAG_E_INPUT, "free index: an empty index has a table");
 }

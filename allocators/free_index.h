@@ -1,7 +1,7 @@
 /* Free blocks, found by size.
  *
- * Blocks are kept in logarithmic bins of their size, 8 to an octave (exact below 16 bytes), each a
- * list linked both ways in order of (size, rank, address). Best fit is the first block of the
+ * Blocks are kept in logarithmic bins of their size, 16 to an octave (exact below 32 bytes), each
+ * a list linked both ways in order of (size, rank, address). Best fit is the first block of the
  * wanted size's bin that is large enough, or the head of the next bin that a bitmap shows. On
  * allocation traces bins are short and most searches end at the head of a list, which is what the
  * processor guesses; insertions walk half a block on average. This beats balanced trees 4 to 5
@@ -25,7 +25,7 @@
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 
-enum { FRAG_FREE_BIN_COUNT = 512, FRAG_FREE_WORD_COUNT = 8 };
+enum { FRAG_FREE_BIN_COUNT = 1024, FRAG_FREE_WORD_COUNT = 16 };
 
 /* What records begin with; they are of 32 bytes. */
 typedef struct frag_free_record {
@@ -46,18 +46,23 @@ typedef struct frag_free_link {
 
 /* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
  * is not empty, and a last word that is full, so that searches end there; then the heads of the
- * bins, and one more, of a bin that is always empty. */
+ * bins, of which the first is always empty. It begins where a page of 4 KiB does, so that one page
+ * is all it takes while no block is of 1 GiB or more. */
 enum {
+    FRAG_FREE_PAGE_LINKS = 512,
     FRAG_FREE_TABLE_WORDS = FRAG_FREE_WORD_COUNT + 1,
-    FRAG_FREE_TABLE_LINKS = FRAG_FREE_TABLE_WORDS + FRAG_FREE_BIN_COUNT + 1
+    FRAG_FREE_TABLE_LINKS = 3 * FRAG_FREE_PAGE_LINKS
 };
 
 _Static_assert(sizeof(frag_free_link) == sizeof(uint64_t), "a word lies where a link would");
+_Static_assert(FRAG_FREE_TABLE_WORDS + FRAG_FREE_BIN_COUNT <= FRAG_FREE_TABLE_LINKS,
+               "a table holds all of its parts");
 
 typedef struct frag_free_index_store {
     void *records;         /* by id: FRAG_FREE_RECORD_WORDS for each */
     frag_free_link *links; /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
     uint32_t spare_table;  /* as frag_free_index names it; the others follow as its heads' links */
+    uint32_t first_table;  /* where tables begin */
     uint32_t table_count;  /* tables made */
     uint32_t id_count;
 } frag_free_index_store;
@@ -116,11 +121,11 @@ static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint
     return (uint64_t *)(void *)(store->links + heads) - FRAG_FREE_TABLE_WORDS;
 }
 
-/* The exponent of a double and the first three bits of its fraction are the number of a bin, 8 to
- * an octave. size is 1 to 2^62. */
+/* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to
+ * an octave, from 1 on. size is 1 to 2^62. */
 static inline uint32_t frag_free_bin_of(uint64_t size)
 {
-    return (uint32_t)(frag_double_bits(size) >> 49) - 0x1ff8u;
+    return (uint32_t)(frag_double_bits(size) >> 48) - 0x3fefu;
 }
 
 static inline void frag_free_link_behind(frag_free_link *links, uint32_t previous, uint32_t place)
@@ -161,12 +166,12 @@ FRAG_INLINE bool frag_free_precedes(const frag_free_index_store *store, uint32_t
                                 rank_of(two), two[0]);
 }
 
-/* Puts a block of so many bytes into the bin of that number. */
-FRAG_INLINE void frag_free_index_put(frag_free_index_store *store, frag_free_index *index,
-                                     uint32_t id, uint64_t bytes, uint32_t number,
-                                     frag_free_rank *rank_of)
+/* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
+FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
+                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
+    uint32_t number = frag_free_bin_of(bytes);
     uint32_t heads = index->heads;
     if (FRAG_UNLIKELY(heads == 0))
         heads = frag_free_table_open(store, index);
@@ -178,13 +183,6 @@ FRAG_INLINE void frag_free_index_put(frag_free_index_store *store, frag_free_ind
     }
     frag_free_link_behind(links, previous, id);
     frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
-}
-
-/* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
-FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
-{
-    frag_free_index_put(store, index, id, bytes, frag_free_bin_of(bytes), rank_of);
 }
 
 /* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
@@ -208,19 +206,12 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
         frag_free_table_close_if_empty(store, index);
 }
 
-/* A block of the index has got another size and address in its record. One that became smaller and
- * is still behind the one before it stays where it is: what follows it was larger already. */
+/* A block of the index has got another address in its record, and bytes, so many. */
 FRAG_INLINE void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
-                                           uint32_t id, uint64_t old_bytes, uint64_t bytes,
-                                           frag_free_rank *rank_of)
+                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
 {
-    uint32_t number = frag_free_bin_of(bytes);
-    uint32_t previous = store->links[id].previous;
-    if (bytes < old_bytes && number == frag_free_bin_of(old_bytes) &&
-        (previous >= store->id_count || frag_free_precedes(store, previous, bytes, id, rank_of)))
-        return;
     (void)frag_free_index_take_out(store, index, id);
-    frag_free_index_put(store, index, id, bytes, number, rank_of);
+    frag_free_index_insert_by(store, index, id, bytes, rank_of);
 }
 
 static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
@@ -230,9 +221,9 @@ static inline void frag_free_index_insert(frag_free_index_store *store, frag_fre
 }
 
 static inline void frag_free_index_change(frag_free_index_store *store, frag_free_index *index,
-                                          uint32_t id, uint64_t old_bytes)
+                                          uint32_t id)
 {
-    frag_free_index_change_by(store, index, id, old_bytes, frag_free_bytes_at(store, id), NULL);
+    frag_free_index_change_by(store, index, id, frag_free_bytes_at(store, id), NULL);
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */
@@ -247,11 +238,12 @@ static inline uint32_t frag_free_bin_from(const frag_free_index_store *store, ui
     return at * 64 + frag_bit_low(word);
 }
 
-/* The first place of the bins behind the given one; 0: they are empty. */
+/* The first place of the bins behind the given one; 0: they are empty, as bin 0 is. */
 FRAG_INLINE uint32_t frag_free_place_above(const frag_free_index_store *store, uint32_t heads,
                                            uint32_t number)
 {
-    return store->links[heads + frag_free_bin_from(store, heads, number + 1)].next;
+    uint32_t above = frag_free_bin_from(store, heads, number + 1);
+    return store->links[heads + above % FRAG_FREE_BIN_COUNT].next;
 }
 
 /* The place of the smallest block of at least size, of those the first in order; 0: there is none.

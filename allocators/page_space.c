@@ -331,16 +331,14 @@ void frag_page_space_relabel(frag_page_space *space, uint32_t hole, uint32_t lab
 uint32_t frag_page_space_cut(frag_page_space *space, uint32_t area, uint32_t hole, uint64_t bytes)
 {
     frag_block *rest = &space->records.blocks[hole];
-    uint64_t held = rest->bytes;
-    FRAG_ASSERT(rest->state == FRAG_BLOCK_HOLE && held >= bytes);
-    if (held == bytes) {
+    FRAG_ASSERT(rest->state == FRAG_BLOCK_HOLE && rest->bytes >= bytes);
+    if (rest->bytes == bytes) {
         remove_hole(space, area, hole);
         rest->state = FRAG_BLOCK_BUSY;
         return hole;
     }
     uint32_t block = frag_block_cut(&space->records, hole, bytes);
-    frag_free_index_change(&space->store, frag_page_space_holes(space, area, rest->link), hole,
-                           held);
+    frag_free_index_change(&space->store, frag_page_space_holes(space, area, rest->link), hole);
     return block;
 }
 
@@ -350,13 +348,12 @@ static inline void change_hole(frag_page_space *space, uint32_t area, uint32_t i
 {
     frag_block *hole = &space->records.blocks[id];
     frag_free_index *from = frag_page_space_holes(space, area, hole->link);
-    uint64_t before = hole->bytes;
     bool is_same = hole->link == to->link;
     hole->address = to->address;
     hole->bytes = to->bytes;
     hole->link = to->link;
     if (is_same) {
-        frag_free_index_change(&space->store, from, id, before);
+        frag_free_index_change(&space->store, from, id);
         return;
     }
     frag_free_index_remove(&space->store, from, id);

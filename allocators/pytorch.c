@@ -58,7 +58,7 @@ uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *l
                            uint64_t rounded, bool may_grow)
 {
     uint32_t id = FRAG_PYTORCH_NONE;
-    if (!frag_free_index_best(&policy->store, &list->index, rounded, &id))
+    if (!frag_free_index_best(&policy->store, frag_pytorch_index_of(policy, list), rounded, &id))
         return FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY((frag_pytorch_at(policy, id)->list & FRAG_PYTORCH_EXPANDABLE) != 0)) {
         id = may_grow && policy->settings.is_expandable
@@ -208,9 +208,8 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     }
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
-    frag_free_index_change_by(&policy->store, &list->index, id, bytes, bytes - rounded,
-                              frag_pytorch_rank);
+    frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
+    frag_free_index_change_by(&policy->store, index, id, bytes - rounded, frag_pytorch_rank);
     return front;
 }
 
@@ -255,24 +254,32 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
     return true;
 }
 
+/* Are blocks of one size ordered by their addresses alone, as up to 2.11? All numbers are 0 then,
+ * and the ways that requests and frees mostly take need not read them: a constant of each caller,
+ * which has them made for either case. */
+typedef enum tie { TIE_ADDRESS, TIE_NUMBER } tie;
+
+FRAG_INLINE frag_free_rank *rank_by(tie by)
+{
+    return by == TIE_ADDRESS ? NULL : frag_pytorch_rank;
+}
+
 /* The short way of most requests: nothing is out of the ordinary (see frag_pytorch_settle), and a
  * free block is there. false: there is none, and nothing has changed. */
 FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t stream,
-                               frag_grant *grant)
+                               frag_grant *grant, tie by)
 {
     uint64_t rounded = frag_align_up(bytes, FRAG_PYTORCH_ROUND);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
-    frag_free_index *index =
-        &policy->lists[frag_pytorch_list_of(policy, 0, is_small, stream)].index;
+    frag_free_index *index = &policy->indexes[frag_pytorch_list_of(policy, 0, is_small, stream)];
     uint32_t id = FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!frag_free_index_best(&policy->store, index, rounded, &id)))
         return false;
     frag_pytorch_block *block = frag_pytorch_at(policy, id);
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
-        uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
-        frag_free_index_change_by(&policy->store, index, id, held, held - rounded,
-                                  frag_pytorch_rank);
+        uint32_t front = frag_pytorch_cut_front_if(policy, id, rounded, by == TIE_NUMBER);
+        frag_free_index_change_by(&policy->store, index, id, held - rounded, rank_by(by));
         id = front;
         held = rounded;
     } else {
@@ -286,10 +293,11 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     return true;
 }
 
-FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool alloc_by(frag_policy *policy, const frag_request *request, frag_grant *grant,
+                          tie by)
 {
     if (FRAG_LIKELY(policy->is_plain && request->pool == 0) &&
-        FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant)))
+        FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant, by)))
         return true;
     /* Copies, field by field, so that the caller's need not lie in memory. */
     const frag_request asked = {request->bytes, request->stream, request->pool};
@@ -301,13 +309,30 @@ FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request,
     return is_granted;
 }
 
+FRAG_INLINE bool alloc_by_address(frag_policy *policy, const frag_request *request,
+                                  frag_grant *grant)
+{
+    return alloc_by(policy, request, grant, TIE_ADDRESS);
+}
+
+FRAG_INLINE bool alloc_by_number(frag_policy *policy, const frag_request *request,
+                                 frag_grant *grant)
+{
+    return alloc_by(policy, request, grant, TIE_NUMBER);
+}
+
+static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    return alloc_by_number(policy, request, grant);
+}
+
 /* A block that is in no list takes its free neighbours in and becomes free. All blocks of a segment
  * belong to one list. */
-FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
+FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id, tie by)
 {
     frag_pytorch_block *blocks = policy->store.records;
     frag_pytorch_block *freed = &blocks[id];
-    frag_free_index *index = &frag_pytorch_list_at(policy, freed)->index;
+    frag_free_index *index = frag_pytorch_index_at(policy, freed);
     uint32_t list = freed->list;
     uint64_t bytes = freed->bytes;
     uint32_t prev = freed->prev;
@@ -330,7 +355,7 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
     freed->bytes = bytes;
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, index, id, bytes, frag_pytorch_rank);
+    frag_free_index_insert_by(&policy->store, index, id, bytes, rank_by(by));
 }
 
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)
@@ -339,7 +364,7 @@ void frag_pytorch_complete(frag_policy *policy, uint32_t id)
         frag_pytorch_count_complete(policy, id);
     frag_pytorch_at(policy, id)->list &=
         ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
-    merge_into_free(policy, id);
+    merge_into_free(policy, id, TIE_NUMBER);
 }
 
 /* Frees that are not over when they come: of blocks that other streams use, or that were put off.
@@ -355,18 +380,34 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void free_by(frag_policy *policy, frag_handle handle, tie by)
 {
-    (void)stream;
+    enum { BUSY = FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING };
     frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
-    if (FRAG_UNLIKELY((freed->list & (FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING)) != 0 ||
-                      policy->stats != NULL)) {
+    if (FRAG_UNLIKELY((freed->list & BUSY) != 0 || policy->stats != NULL)) {
         free_slowly(policy, handle);
         return;
     }
     freed->list &= ~FRAG_PYTORCH_IN_USE;
-    merge_into_free(policy, handle);
+    merge_into_free(policy, handle, by);
+}
+
+FRAG_INLINE void free_by_address(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    free_by(policy, handle, TIE_ADDRESS);
+}
+
+FRAG_INLINE void free_by_number(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)stream;
+    free_by(policy, handle, TIE_NUMBER);
+}
+
+static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    free_by_number(policy, handle, stream);
 }
 
 /* What waits is no longer allocated, in the words of the library. */
@@ -467,7 +508,7 @@ static void join_next(frag_policy *policy, uint32_t id)
     if (!frag_pytorch_is_free(frag_pytorch_at(policy, frag_pytorch_at(policy, id)->next)))
         return;
     frag_pytorch_remove_free(policy, id);
-    merge_into_free(policy, id);
+    merge_into_free(policy, id, TIE_NUMBER);
 }
 
 static bool pytorch_adopts_ranges(const frag_policy *policy)
@@ -555,8 +596,8 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     size_t of_block = sizeof(frag_pytorch_range) + 5 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
     return sizeof(frag_policy) + sizeof(frag_pytorch_met) + blocks * of_block +
-           (size_t)lists * sizeof(frag_pytorch_list) + limits->pool_count * of_pool +
-           use_count_max(limits) * sizeof(frag_pytorch_use) +
+           (size_t)lists * (sizeof(frag_pytorch_list) + sizeof(frag_free_index)) +
+           limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
            2 * frag_ordered_table_bytes(limits->pool_count) +
            2 * frag_ordered_table_bytes(limits->stream_count) +
@@ -571,6 +612,7 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     policy->pool_count = limits->pool_count;
     policy->list_count = (uint32_t)list_count_of(limits);
     policy->lists = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->lists);
+    policy->indexes = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->indexes);
     frag_free_index_store_create(&policy->store, setup->arena,
                                  frag_free_records_take(setup->arena, policy->block_max),
                                  policy->block_max, policy->list_count);
@@ -677,9 +719,22 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     return policy;
 }
 
+static FRAG_NOINLINE void replay_by_address(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, alloc_by_address, free_by_address);
+}
+
+static FRAG_NOINLINE void replay_by_number(frag_replay *replay, uint64_t end)
+{
+    frag_replay_loop(replay, end, alloc_by_number, free_by_number);
+}
+
 static void pytorch_replay(frag_replay *replay, uint64_t end)
 {
-    frag_replay_loop(replay, end, pytorch_alloc, pytorch_free);
+    if (replay->policy->settings.tie == FRAG_PYTORCH_TIE_ADDRESS)
+        replay_by_address(replay, end);
+    else
+        replay_by_number(replay, end);
 }
 
 extern const frag_policy_ops frag_policy_pytorch;

@@ -274,7 +274,9 @@ static uint64_t reach_of(const frag_policy *policy, uint32_t id)
 static uint32_t next_larger(const frag_policy *policy, const frag_pytorch_list *list, uint32_t id)
 {
     uint32_t next = NONE;
-    return frag_free_index_after(&policy->store, &list->index, id, &next) ? next : NONE;
+    return frag_free_index_after(&policy->store, frag_pytorch_index_of(policy, list), id, &next)
+               ? next
+               : NONE;
 }
 
 uint32_t frag_pytorch_least_reach(const frag_policy *policy, const frag_pytorch_list *list,

@@ -48,7 +48,7 @@ static void gather(void *context, uint32_t id)
 static uint32_t gather_free(frag_policy *policy, const frag_pytorch_list *list)
 {
     gathering all = {policy, 0};
-    frag_free_index_visit(&policy->store, &list->index, gather, &all);
+    frag_free_index_visit(&policy->store, frag_pytorch_index_of(policy, list), gather, &all);
     return all.count;
 }
 
@@ -133,7 +133,7 @@ bool frag_pytorch_release_oversize(frag_policy *policy, const frag_pytorch_list 
         frag_pytorch_is_below_split(policy, frag_pytorch_at(policy, policy->scratch[i])->bytes);
     uint64_t wanted = bytes > limit ? bytes : limit;
     uint32_t id = FRAG_PYTORCH_NONE;
-    if (frag_free_index_best(&policy->store, &list->index, wanted, &id) &&
+    if (frag_free_index_best(&policy->store, frag_pytorch_index_of(policy, list), wanted, &id) &&
         !is_expandable(frag_pytorch_at(policy, id))) {
         if (!is_whole_segment(frag_pytorch_at(policy, id)))
             return false;

@@ -38,7 +38,6 @@ typedef struct frag_pytorch_block {
 _Static_assert(sizeof(frag_pytorch_block) == sizeof(frag_free_record), "as the index wants it");
 
 typedef struct frag_pytorch_list {
-    frag_free_index index;
     uint32_t stream;
     uint32_t pool;
     uint32_t first_unmapped; /* in address order */
@@ -108,6 +107,7 @@ struct frag_policy {
     uint64_t gc_mark_bytes;
     uint64_t wait_count;       /* blocks that wait for streams: queued or deferred */
     frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
+    frag_free_index *indexes;  /* of the free blocks of each list */
     frag_pytorch_stats *stats; /* NULL: not kept */
     frag_pytorch_met *met;
     /* Of each block, and seldom needed, so kept apart. Free: the count of searches when it became
@@ -182,6 +182,19 @@ static inline frag_pytorch_list *frag_pytorch_list_at(const frag_policy *policy,
     return &policy->lists[at->list & FRAG_PYTORCH_LIST_MASK];
 }
 
+static inline frag_free_index *frag_pytorch_index_of(const frag_policy *policy,
+                                                     const frag_pytorch_list *list)
+{
+    return &policy->indexes[list - policy->lists];
+}
+
+/* The index that a block is in while it is free. */
+static inline frag_free_index *frag_pytorch_index_at(const frag_policy *policy,
+                                                     const frag_pytorch_block *at)
+{
+    return &policy->indexes[at->list & FRAG_PYTORCH_LIST_MASK];
+}
+
 static inline bool frag_pytorch_is_free(const frag_pytorch_block *at)
 {
     return (at->list & (FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_UNMAPPED)) == 0;
@@ -213,17 +226,17 @@ static inline uint32_t frag_pytorch_rank(const void *record)
 
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
+    const frag_pytorch_block *block = frag_pytorch_at(policy, id);
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, &list->index, id, frag_pytorch_at(policy, id)->bytes,
-                              frag_pytorch_rank);
+    frag_free_index_insert_by(&policy->store, frag_pytorch_index_at(policy, block), id,
+                              block->bytes, frag_pytorch_rank);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
 {
-    frag_pytorch_list *list = frag_pytorch_list_at(policy, frag_pytorch_at(policy, id));
-    frag_free_index_remove(&policy->store, &list->index, id);
+    frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
+    frag_free_index_remove(&policy->store, index, id);
 }
 
 static inline void frag_pytorch_note_most(uint64_t *most, uint64_t bytes)
@@ -256,8 +269,9 @@ static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
 }
 
 /* Cuts the front of a block off as a block of its own, in no list; the record keeps the remainder
- * and its number. */
-FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
+ * and its number. is_numbered false: where all numbers are 0. */
+FRAG_INLINE uint32_t frag_pytorch_cut_front_if(frag_policy *policy, uint32_t id, uint64_t bytes,
+                                               bool is_numbered)
 {
     uint32_t front = frag_pytorch_take_record(policy);
     frag_pytorch_block *rest = frag_pytorch_at(policy, id);
@@ -267,13 +281,18 @@ FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, ui
         .prev = rest->prev,
         .next = id,
         .list = rest->list,
-        .number = frag_pytorch_number_beside(policy, rest),
+        .number = is_numbered ? frag_pytorch_number_beside(policy, rest) : 0,
     };
     frag_pytorch_at(policy, rest->prev)->next = front;
     rest->prev = front;
     rest->address += bytes;
     rest->bytes -= bytes;
     return front;
+}
+
+FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
+{
+    return frag_pytorch_cut_front_if(policy, id, bytes, true);
 }
 
 /* The number of a new segment. */
