@@ -5,23 +5,17 @@
  *
  *   mkdir -p inc/c10/cuda && cp glake/GMLake/include/cuda_vmm_allocator.h inc/c10/cuda/
  *   g++ -std=c++17 -O1 -g -w -fsanitize=address -D_GLIBCXX_USE_CXX11_ABI=0 -include cuda.h \
- *       -Iinc -Itorch/include -Icuda/include -o real_gmlake real_gmlake.cpp \
+ *       -I. -Iinc -Itorch/include -Icuda/include -o real_gmlake tests/programs/real_gmlake.cpp \
  *       glake/GMLake/src/CUDACachingAllocator.cpp torch/lib/libc10.so \
  *       -Wl,-rpath,torch/lib -lpthread
- *   ./real_gmlake PROFILE SEED REQUESTS CAPACITY [fragLimit=BYTES] [reuseLimit=N] ...
+ *   ./real_gmlake train 1 2000 capacity=1200000000 fragLimit=20971520 >gmlake-train.jsonl
  *
- * The other words become environment variables of GMLake and "params" of the log. The address
- * sanitizer decides what the library may be held to: the log ends before a request in which it
- * reads memory that it has freed, exits, throws another error than out of memory, or gives a
+ * The words are profile, seed and requests, then capacity, fragLimit, reuseLimit, defragLevel and
+ * autoGC; all but the first become environment variables of GMLake and "params" of the log. The
+ * address sanitizer decides what the library may be held to: the log ends before a request in which
+ * it reads memory that it has freed, exits, throws another error than out of memory, or gives a
  * segment back whose memory it still has mapped elsewhere. Events are done at once. */
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/programs/real_library.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -35,24 +29,17 @@
 namespace
 {
 
-constexpr uint64_t KIB = 1024;
-constexpr uint64_t MIB = 1024 * KIB;
 constexpr uint64_t PAGE = 2 * MIB;
-constexpr uint64_t MALLOC_BASE = 0x700000000000;
 constexpr uint64_t RESERVE_BASE = 0x600000000000;
 
 /* Of all requests that were answered; the parent reads it when the library is gone. */
-struct counts {
-    uint64_t requests, allocs, frees, ooms;
-    uint64_t mallocs, refusals, driver_frees;
-    uint64_t held, peak;
-    uint64_t is_whole; /* nothing stopped the log */
+struct told_counts {
+    Counts counts;
+    bool is_whole; /* nothing stopped the log */
 };
-counts now;
-counts *told;
+told_counts *told;
 
-FILE *out; /* the library itself writes to stdout */
-uint64_t capacity;
+Rules rules; /* of this driver, which is not the shared device */
 
 /* ---- address space */
 
@@ -92,9 +79,9 @@ bool has_leaked;
 
 bool charge(uint64_t bytes)
 {
-    if (now.held + bytes > capacity)
+    if (counts.reserved + bytes > rules.capacity)
         return false;
-    now.held += bytes;
+    counts.reserved += bytes;
     return true;
 }
 
@@ -103,7 +90,7 @@ void drop_if_unused(uint64_t handle)
     const chunk &at = chunks.at(handle);
     if (!at.is_released || at.map_count > 0)
         return;
-    now.held -= PAGE;
+    counts.reserved -= PAGE;
     chunks.erase(handle);
 }
 
@@ -138,31 +125,22 @@ void put_reservations_first()
             std::swap(calls[i], calls[i - 1]);
 }
 
-void write_calls()
+std::string json_of(const call &at)
 {
-    put_reservations_first();
-    const char *before = ",\"drv\":[";
-    for (const call &at : calls) {
-        unsigned long long address = at.address, bytes = at.bytes, count = at.count;
-        fprintf(out, "%s", before);
-        before = ",";
-        if (at.kind == "malloc")
-            fprintf(out, "[\"malloc\",%llu,%llu,%d]", address, bytes, address == 0 ? 2 : 0);
-        else if (at.kind == "free")
-            fprintf(out, "[\"free\",%llu,%llu,0]", address, bytes);
-        else if (at.kind == "create" || at.kind == "release")
-            fprintf(out, "[\"%s\",%llu,%llu,0]", at.kind.c_str(), bytes, count);
-        else if (at.kind == "refuse")
-            fprintf(out, "[\"create\",%llu,%llu,2]", bytes, count);
-        else if (at.kind == "map" || at.kind == "unmap" || at.kind == "alias" ||
-                 at.kind == "unalias")
-            fprintf(out, "[\"%s\",%llu,%llu,%llu]", at.kind.c_str(), address, bytes, count);
-        else
-            fprintf(out, "[\"%s\",%llu,%llu]", at.kind.c_str(), address, bytes);
-    }
-    if (!calls.empty())
-        fprintf(out, "]");
-    calls.clear();
+    std::string address = std::to_string(at.address);
+    std::string bytes = std::to_string(at.bytes);
+    std::string count = std::to_string(at.count);
+    if (at.kind == "malloc")
+        return "[\"malloc\"," + address + "," + bytes + (at.address == 0 ? ",2]" : ",0]");
+    if (at.kind == "free")
+        return "[\"free\"," + address + "," + bytes + ",0]";
+    if (at.kind == "create" || at.kind == "release")
+        return "[\"" + at.kind + "\"," + bytes + "," + count + ",0]";
+    if (at.kind == "refuse")
+        return "[\"create\"," + bytes + "," + count + ",2]";
+    if (at.kind == "map" || at.kind == "unmap" || at.kind == "alias" || at.kind == "unalias")
+        return "[\"" + at.kind + "\"," + address + "," + bytes + "," + count + "]";
+    return "[\"" + at.kind + "\"," + address + "," + bytes + "]";
 }
 
 } // namespace
@@ -271,9 +249,9 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
     uint64_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    now.mallocs++;
+    counts.mallocs++;
     if (!charge(pages)) {
-        now.refusals++;
+        counts.refusals++;
         note("malloc", 0, bytes, 0);
         return cudaErrorMemoryAllocation;
     }
@@ -292,16 +270,16 @@ cudaError_t cudaFree(void *address)
     uint64_t bytes = malloc_bytes.at(at);
     malloc_bytes.erase(at);
     mallocs.used.erase(at);
-    now.held -= (bytes + PAGE - 1) / PAGE * PAGE;
-    now.driver_frees++;
+    counts.reserved -= (bytes + PAGE - 1) / PAGE * PAGE;
+    counts.driver_frees++;
     note("free", at, bytes, 0);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    *free_bytes = capacity - now.held;
-    *total_bytes = capacity;
+    *free_bytes = rules.capacity - counts.reserved;
+    *total_bytes = rules.capacity;
     return cudaSuccess;
 }
 
@@ -441,216 +419,168 @@ CUDAAllocator *allocator()
 } // namespace cuda
 } // namespace c10
 
-/* ---- scripts */
+/* ---- the library */
 
 namespace
 {
 
-uint64_t random_state;
-
-uint64_t draw(uint64_t below)
-{
-    uint64_t z = (random_state += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (z ^ (z >> 31)) % below;
-}
-
-struct live_block {
-    uint64_t id;
-    void *address;
-    uint64_t bytes;
-    uint64_t stream;
+struct GMLake : Library {
+    static c10::cuda::CUDACachingAllocator::CUDAAllocator *allocator()
+    {
+        return c10::cuda::CUDACachingAllocator::get();
+    }
+    bool alloc(Block &block) override
+    {
+        auto stream = reinterpret_cast<cudaStream_t>(uintptr_t(block.stream * 4096));
+        try {
+            void *address = allocator()->raw_alloc_with_stream(block.bytes, stream);
+            block.address = reinterpret_cast<uint64_t>(address);
+        } catch (const c10::OutOfMemoryError &) {
+            return false;
+        }
+        return true;
+    }
+    void free(const Block &block) override
+    {
+        allocator()->raw_delete(reinterpret_cast<void *>(block.address));
+    }
+    void trim() override
+    {
+        allocator()->emptyCache();
+    }
+    std::string take_calls() override
+    {
+        if (has_leaked)
+            _exit(3);
+        put_reservations_first();
+        std::string all;
+        for (const call &at : calls)
+            all += (all.empty() ? "" : ",") + json_of(at);
+        calls.clear();
+        return all;
+    }
+    /* The library may not return from a request: what was written is written, and counts. */
+    void end_request() override
+    {
+        fflush(log_file);
+        counts.reserved_peak = std::max(counts.reserved_peak, counts.reserved);
+        told->counts = counts;
+    }
 };
-std::vector<live_block> live;
-uint64_t live_bytes;
-uint64_t next_id;
 
-/* The library may not return from a request: what was written is written, and counts. */
-void tell()
-{
-    if (has_leaked)
-        _exit(3);
-    fprintf(out, "}\n");
-    fflush(out);
-    now.requests++;
-    now.peak = std::max(now.peak, now.held);
-    *told = now;
-}
+/* ---- profiles */
 
-void allocate(uint64_t bytes, uint64_t stream)
-{
-    auto *allocator = c10::cuda::CUDACachingAllocator::get();
-    void *address = nullptr;
-    try {
-        address = allocator->raw_alloc_with_stream(
-            bytes, reinterpret_cast<cudaStream_t>(uintptr_t(stream * 4096)));
-    } catch (const c10::OutOfMemoryError &) {
-        now.ooms++;
+struct Profile {
+    std::string name;
+    Script script;
+    uint64_t limit; /* from which on GMLake stitches */
+
+    uint64_t draw(uint64_t below)
+    {
+        return script.chance.below(below);
     }
-    if (has_leaked)
-        _exit(3);
-    now.allocs++;
-    fprintf(out, "{\"op\":\"alloc\",\"id\":%llu,\"size\":%llu,\"stream\":%llu,",
-            (unsigned long long)next_id, (unsigned long long)bytes, (unsigned long long)stream);
-    if (address == nullptr)
-        fprintf(out, "\"oom\":true");
-    else
-        fprintf(out, "\"addr\":%llu", (unsigned long long)(uintptr_t)address);
-    write_calls();
-    tell();
-    if (address != nullptr) {
-        live.push_back({next_id, address, bytes, stream});
-        live_bytes += bytes;
+    void set_fraction(uint64_t percent)
+    {
+        double fraction = double(percent) / 100;
+        GMLake::allocator()->setMemoryFraction(fraction, 0);
+        char text[32];
+        snprintf(text, sizeof text, "%g", fraction);
+        script.write(std::string("{\"op\":\"fraction\",\"value\":") + text);
     }
-    next_id++;
-}
-
-void release(size_t index)
-{
-    live_block block = live[index];
-    live.erase(live.begin() + long(index));
-    live_bytes -= block.bytes;
-    c10::cuda::CUDACachingAllocator::get()->raw_delete(block.address);
-    now.frees++;
-    fprintf(out, "{\"op\":\"free\",\"id\":%llu,\"stream\":%llu", (unsigned long long)block.id,
-            (unsigned long long)block.stream);
-    write_calls();
-    tell();
-}
-
-void trim()
-{
-    c10::cuda::CUDACachingAllocator::get()->emptyCache();
-    if (has_leaked)
-        _exit(3);
-    fprintf(out, "{\"op\":\"trim\"");
-    write_calls();
-    tell();
-}
-
-void set_fraction(uint64_t percent)
-{
-    c10::cuda::CUDACachingAllocator::get()->setMemoryFraction(double(percent) / 100, 0);
-    fprintf(out, "{\"op\":\"fraction\",\"value\":%g", double(percent) / 100);
-    write_calls();
-    tell();
-}
-
-uint64_t limit_bytes = 512 * MIB;
-
-uint64_t size_of(const std::string &profile)
-{
-    if (profile == "tiny")
-        return 1 + draw(draw(4) == 0 ? 65536 : 4096);
-    if (profile == "power")
-        return (uint64_t(1) << (9 + draw(20))) + draw(2) * draw(100000);
-    if (profile == "bound") {
-        const uint64_t at[] = {512, MIB, 2 * MIB, 10 * MIB, 20 * MIB, limit_bytes, 2 * limit_bytes};
-        return at[draw(7)] + draw(3) - 1;
-    }
-    if (profile == "churn") {
-        const uint64_t at[] = {3 * MIB, 14 * MIB, 22 * MIB, 36 * MIB, 50 * MIB, 90 * MIB};
-        return at[draw(6)];
-    }
-    if (profile == "phases") /* small blocks, then large ones that only they together can hold */
-        return MIB + (now.requests / 100 % 2 == 0 ? draw(limit_bytes) : draw(6 * limit_bytes));
-    if (draw(8) == 0)
-        return 1 + draw(MIB);
-    return 1 + draw(draw(3) == 0 ? 160 * MIB : 48 * MIB);
-}
-
-/* Layers that keep activations until their turn comes back, with temporary buffers in between; the
- * length of the input differs from step to step. */
-void train(uint64_t requests)
-{
-    std::vector<uint64_t> layers;
-    for (uint64_t i = 0; i < 12; i++)
-        layers.push_back(1 + draw(2 * limit_bytes));
-    for (uint64_t layer : layers)
-        allocate(layer, 0);
-    size_t kept = live.size();
-    while (next_id < requests) {
-        uint64_t length = 50 + draw(100);
-        for (uint64_t layer : layers) {
-            allocate(1 + layer * length / 100, 0);
-            allocate(1 + layer * length / 70, 0);
-            if (live.size() > kept && draw(10) < 9)
-                release(live.size() - 1);
+    uint64_t draw_size()
+    {
+        if (name == "tiny")
+            return 1 + draw(draw(4) == 0 ? 65536 : 4096);
+        if (name == "power") {
+            uint64_t power = uint64_t(1) << (9 + draw(20));
+            bool is_odd = draw(2) != 0;
+            uint64_t odd = draw(100000);
+            return is_odd ? power + odd : power;
         }
-        while (live.size() > kept) {
-            allocate(1 + layers[draw(12)] * length / 100, 0);
-            if (draw(2) == 0)
-                release(kept + draw(live.size() - kept));
-            while (live.size() > kept && draw(3) != 0)
-                release(live.size() - 1);
+        if (name == "bound") {
+            const uint64_t at[] = {512, MIB, 2 * MIB, 10 * MIB, 20 * MIB, limit, 2 * limit};
+            uint64_t threshold = at[draw(7)];
+            return threshold + draw(3) - 1;
+        }
+        if (name == "churn") {
+            const uint64_t at[] = {3 * MIB, 14 * MIB, 22 * MIB, 36 * MIB, 50 * MIB, 90 * MIB};
+            return at[draw(6)];
+        }
+        if (name == "phases") /* small blocks, then large ones that only they together can hold */
+            return MIB + (counts.requests / 100 % 2 == 0 ? draw(limit) : draw(6 * limit));
+        if (draw(8) == 0)
+            return 1 + draw(MIB);
+        return 1 + draw(draw(3) == 0 ? 160 * MIB : 48 * MIB);
+    }
+    /* Layers that keep activations until their turn comes back, with temporary buffers in between;
+     * the length of the input differs from step to step. It ends with a step, when there were as
+     * many allocations as requests are wanted. */
+    void play_train()
+    {
+        std::vector<uint64_t> layers;
+        for (uint64_t i = 0; i < 12; i++)
+            layers.push_back(1 + draw(2 * limit));
+        for (uint64_t layer : layers)
+            script.alloc(layer);
+        size_t kept = script.live.size();
+        while (counts.allocs < script.request_max) {
+            uint64_t length = 50 + draw(100);
+            for (uint64_t layer : layers) {
+                script.alloc(1 + layer * length / 100);
+                script.alloc(1 + layer * length / 70);
+                if (script.live.size() > kept && draw(10) < 9)
+                    script.free_newest();
+            }
+            while (script.live.size() > kept) {
+                script.alloc(1 + layers[draw(12)] * length / 100);
+                if (draw(2) == 0)
+                    script.free(kept + draw(script.live.size() - kept));
+                while (script.live.size() > kept && draw(3) != 0)
+                    script.free_newest();
+            }
         }
     }
-}
-
-void mixed(const std::string &profile, uint64_t requests, uint64_t streams)
-{
-    uint64_t most = capacity - capacity / 16;
-    if (profile == "tiny")
-        most = 64 * MIB;
-    else if (profile == "oom")
-        most = capacity + capacity / 8;
-    uint64_t phase = most;
-    bool falls = false;
-    while (now.requests < requests) {
-        if (draw(200) == 0)
-            phase = most / 8 + draw(most - most / 8);
-        falls = live_bytes > phase || (falls && live_bytes > phase * 3 / 4);
-        bool frees = !live.empty() && (falls ? draw(8) != 0 : draw(3) == 0);
-        if (draw(500) == 0)
-            trim();
-        else if (profile == "fraction" && draw(60) == 0)
-            set_fraction(30 + draw(71));
-        else if (frees)
-            release(draw(3) == 0 ? live.size() - 1 : draw(live.size()));
-        else
-            allocate(size_of(profile), streams > 1 ? draw(streams) : 0);
+    void play_mixed()
+    {
+        uint64_t most = rules.capacity - rules.capacity / 16;
+        if (name == "tiny")
+            most = 64 * MIB;
+        else if (name == "oom")
+            most = rules.capacity + rules.capacity / 8;
+        uint64_t phase = most;
+        bool falls = false;
+        while (!script.is_over()) {
+            if (draw(200) == 0)
+                phase = most / 8 + draw(most - most / 8);
+            uint64_t held = script.live_bytes;
+            falls = held > phase || (falls && held > phase * 3 / 4);
+            bool frees = !script.live.empty() && (falls ? draw(8) != 0 : draw(3) == 0);
+            if (draw(500) == 0) {
+                script.trim();
+            } else if (name == "fraction" && draw(60) == 0) {
+                set_fraction(30 + draw(71));
+            } else if (frees) {
+                size_t count = script.live.size();
+                script.free(draw(3) == 0 ? count - 1 : draw(count));
+            } else {
+                uint64_t stream = name == "streams" ? draw(3) : 0;
+                script.alloc(draw_size(), stream);
+            }
+        }
     }
-}
+};
 
-void write_head(const char *profile, uint64_t seed, const std::vector<std::string> &words)
+[[noreturn]] void run(const Arguments &arguments, uint64_t limit)
 {
-    fprintf(out, "{\"golden\":\"gmlake\",\"version\":\"fb24ee8\",\"params\":{");
-    const char *before = "";
-    for (const std::string &word : words) {
-        size_t at = word.find('=');
-        fprintf(out, "%s\"%s\":%s", before, word.substr(0, at).c_str(),
-                word.substr(at + 1).c_str());
-        before = ",";
-    }
-    fprintf(out,
-            "},\"capacity\":%llu,\"va\":\"lowest\",\"va_base\":%llu,\"gran\":%llu,\"gap\":0,"
-            "\"profile\":\"%s\",\"seed\":%llu}\n",
-            (unsigned long long)capacity, (unsigned long long)MALLOC_BASE, (unsigned long long)PAGE,
-            profile, (unsigned long long)seed);
-}
-
-void write_summary()
-{
-    fprintf(out,
-            "{\"summary\":{\"requests\":%llu,\"allocs\":%llu,\"frees\":%llu,\"ooms\":%llu,"
-            "\"driver_mallocs\":%llu,\"driver_refusals\":%llu,\"driver_frees\":%llu,"
-            "\"reserved_end\":%llu,\"peak_reserved\":%llu,\"whole\":%llu}}\n",
-            (unsigned long long)told->requests, (unsigned long long)told->allocs,
-            (unsigned long long)told->frees, (unsigned long long)told->ooms,
-            (unsigned long long)told->mallocs, (unsigned long long)told->refusals,
-            (unsigned long long)told->driver_frees, (unsigned long long)told->held,
-            (unsigned long long)told->peak, (unsigned long long)told->is_whole);
-}
-
-void run(const std::string &profile, uint64_t requests)
-{
-    c10::cuda::CUDACachingAllocator::get()->init(1);
-    if (profile == "train")
-        train(requests);
+    GMLake library;
+    GMLake::allocator()->init(1);
+    uint64_t state = arguments.seed * 1000003 + arguments.profile.size();
+    Profile profile = {arguments.profile, {library, {state}, arguments.requests, {}, 0}, limit};
+    if (profile.name == "train")
+        profile.play_train();
     else
-        mixed(profile, requests, profile == "streams" ? 3 : 1);
-    told->is_whole = 1;
+        profile.play_mixed();
+    told->is_whole = true;
     _exit(0);
 }
 
@@ -658,36 +588,36 @@ void run(const std::string &profile, uint64_t requests)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5) {
-        fprintf(stderr, "usage: real_gmlake PROFILE SEED REQUESTS CAPACITY [KEY=VALUE...]\n");
-        return 2;
-    }
-    std::vector<std::string> words;
-    for (int i = 5; i < argc; i++) {
-        std::string word = argv[i];
-        size_t at = word.find('=');
-        if (word.substr(0, at) == "fragLimit")
-            limit_bytes = strtoull(word.c_str() + at + 1, nullptr, 10);
-        setenv(word.substr(0, at).c_str(), word.c_str() + at + 1, 1);
-        words.push_back(word);
-    }
-    uint64_t seed = strtoull(argv[2], nullptr, 10);
-    capacity = strtoull(argv[4], nullptr, 10);
-    random_state = seed * 1000003 + std::string(argv[1]).size();
+    Arguments arguments = read_arguments(argc, argv, {},
+                                         {"train", "mixed", "power", "phases", "tiny", "bound",
+                                          "churn", "oom", "streams", "fraction"});
+    rules.capacity = arguments.number_given("capacity");
+    rules.gran = PAGE;
+    rules.gap = 0;
+    rules.direction = "lowest";
+    const std::vector<std::string> keys = {"fragLimit", "defragLevel", "autoGC", "reuseLimit"};
+    for (const std::string &key : keys)
+        if (arguments.has(key))
+            setenv(key.c_str(), arguments.text(key, "").c_str(), 1);
+    uint64_t limit = arguments.number("fragLimit", 512 * MIB);
+    std::string parameters = arguments.json_of_given(keys);
+    arguments.refuse_unknown();
     void *shared =
-        mmap(nullptr, sizeof(counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    told = static_cast<counts *>(shared);
-    out = fdopen(dup(1), "w");
+        mmap(nullptr, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        stop("there is no shared memory");
+    told = static_cast<told_counts *>(shared);
+    log_file = fdopen(dup(1), "w"); /* the library itself writes to stdout */
     (void)freopen("/dev/null", "w", stdout);
-    write_head(argv[1], seed, words);
-    fflush(out);
+    write_head(arguments, rules, "gmlake", "fb24ee8", parameters);
+    fflush(log_file);
     pid_t child = fork();
     if (child == 0)
-        run(argv[1], strtoull(argv[3], nullptr, 10));
+        run(arguments, limit);
     int status = 0;
     waitpid(child, &status, 0);
     if (status != 0)
         fprintf(stderr, "the library stopped: status %d\n", status);
-    write_summary();
+    write_summary(told->counts, std::string(",\"whole\":") + (told->is_whole ? "1" : "0"));
     return 0;
 }

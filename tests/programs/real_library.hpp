@@ -1,63 +1,123 @@
-/* What the programs share that run a real allocator library under a random script and write a
- * golden log of it: the device that accounts for memory and does nothing else, the script, the form
- * of the log (docs/trace-format.md, "Logs of other frameworks' pools"). */
+/* What the programs share that run a real allocator library, without a GPU, and write a golden log
+ * of what it answers (docs/trace-format.md, "Logs of other frameworks' pools"): the command line,
+ * chance, the device that accounts for memory and does nothing else, the requests and their lines.
+ * A program brings the library, and a profile: which requests are made of it. */
 #ifndef FRAG_PROGRAMS_REAL_LIBRARY_HPP
 #define FRAG_PROGRAMS_REAL_LIBRARY_HPP
 
+#include <algorithm>
 #include <cctype>
-#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace
 {
 
-const uint64_t BASE = 0x700000000000;
-const uint64_t GAP = (uint64_t)2 << 20;
+constexpr uint64_t MIB = (uint64_t)1 << 20;
+constexpr uint64_t MALLOC_BASE = 0x700000000000;
 
-[[noreturn]] inline void stop(const char *what)
+[[noreturn]] inline void stop(const std::string &what)
 {
-    fprintf(stderr, "error: %s\n", what);
+    fprintf(stderr, "error: %s\n", what.c_str());
     exit(2);
 }
 
-/* ---- what is asked for on the command line */
+/* ---- the command line: [KIND] PROFILE SEED REQUESTS [KEY=VALUE ...] */
 
-struct Settings {
+struct Arguments {
+    std::string kind; /* where the program has several libraries */
+    std::string profile;
+    uint64_t seed = 0;
+    uint64_t requests = 0;
     std::map<std::string, std::string> values;
-    std::map<std::string, bool> used;
+    std::set<std::string> known;
 
-    std::string text(const char *key, const char *standard)
+    /* A key that was asked for is known from then on. */
+    bool has(const std::string &key)
     {
-        used[key] = true;
-        auto at = values.find(key);
-        return at == values.end() ? standard : at->second;
-    }
-    uint64_t number(const char *key, uint64_t standard)
-    {
-        used[key] = true;
-        auto at = values.find(key);
-        return at == values.end() ? standard : strtoull(at->second.c_str(), nullptr, 10);
-    }
-    /* What the library has no value for of its own. */
-    uint64_t number_given(const char *key)
-    {
-        if (!has(key))
-            stop((std::string(key) + "=BYTES is missing").c_str());
-        return number(key, 0);
-    }
-    bool has(const char *key)
-    {
-        used[key] = true;
+        known.insert(key);
         return values.count(key) != 0;
     }
+    std::string text(const std::string &key, const std::string &standard)
+    {
+        return has(key) ? values[key] : standard;
+    }
+    uint64_t number(const std::string &key, uint64_t standard)
+    {
+        return has(key) ? strtoull(values[key].c_str(), nullptr, 10) : standard;
+    }
+    /* What has no value of its own. */
+    uint64_t number_given(const std::string &key)
+    {
+        if (!has(key))
+            stop(key + "=NUMBER is missing");
+        return number(key, 0);
+    }
+    /* As a value of the log's head. */
+    std::string json(const std::string &key)
+    {
+        std::string value = text(key, "null");
+        bool is_bare = isdigit((unsigned char)value[0]) || value == "true" || value == "false" ||
+                       value == "null";
+        return is_bare ? value : "\"" + value + "\"";
+    }
+    /* Those of the keys that are given, as members of an object. */
+    std::string json_of_given(const std::vector<std::string> &keys)
+    {
+        std::string members;
+        for (const std::string &key : keys)
+            if (has(key))
+                members += (members.empty() ? "\"" : ",\"") + key + "\":" + json(key);
+        return members;
+    }
+    /* After the last key was asked for. */
+    void refuse_unknown() const
+    {
+        for (const auto &value : values)
+            if (known.count(value.first) == 0)
+                stop("there is no setting " + value.first);
+    }
 };
+
+/* Kinds: none where the program has but one library. */
+inline Arguments read_arguments(int argc, char **argv, const std::vector<std::string> &kinds,
+                                const std::vector<std::string> &profiles)
+{
+    std::vector<std::string> words(argv + 1, argv + argc);
+    size_t first = kinds.empty() ? 0 : 1;
+    if (words.size() < first + 3)
+        stop(std::string("expected: ") + (kinds.empty() ? "" : "KIND ") +
+             "PROFILE SEED REQUESTS [KEY=VALUE ...]");
+    auto pick = [](const std::string &word, const std::vector<std::string> &all) {
+        if (std::find(all.begin(), all.end(), word) != all.end())
+            return word;
+        std::string names;
+        for (const std::string &name : all)
+            names += " " + name;
+        stop("'" + word + "' is none of:" + names);
+    };
+    Arguments arguments;
+    if (!kinds.empty())
+        arguments.kind = pick(words[0], kinds);
+    arguments.profile = pick(words[first], profiles);
+    arguments.seed = strtoull(words[first + 1].c_str(), nullptr, 10);
+    arguments.requests = strtoull(words[first + 2].c_str(), nullptr, 10);
+    for (size_t i = first + 3; i < words.size(); i++) {
+        size_t equals = words[i].find('=');
+        if (equals == std::string::npos)
+            stop("'" + words[i] + "' is not KEY=VALUE");
+        arguments.values[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+    }
+    return arguments;
+}
+
+/* ---- chance, the same for a seed on every machine */
 
 struct Chance {
     uint64_t state;
@@ -74,71 +134,99 @@ struct Chance {
     {
         return next() % limit;
     }
-    /* Every order of size alike. */
-    uint64_t any_size(uint64_t largest)
+    /* Both included. */
+    uint64_t between(uint64_t low, uint64_t high)
     {
-        unsigned doublings = 0;
-        while (largest >> (doublings + 1) != 0)
-            doublings++;
-        uint64_t top = (uint64_t)2 << below(doublings + 1);
-        uint64_t size = top / 2 + below(top / 2);
-        return size < largest ? size : largest;
+        return low + below(high - low + 1);
+    }
+    bool happens(unsigned percent)
+    {
+        return below(100) < percent;
     }
 };
 
-/* ---- the device: a capacity, addresses that ascend and are never used again, a list of calls */
+/* ---- what the last line of a log sums up */
+
+struct Counts {
+    uint64_t requests, allocs, frees, ooms;
+    uint64_t mallocs, refusals, driver_frees; /* refused mallocs are counted as mallocs too */
+    uint64_t reserved, reserved_peak;
+};
+
+Counts counts;
+
+/* ---- the device: addresses in one direction, none is given twice */
+
+/* As they are in the head of a log. */
+struct Rules {
+    uint64_t capacity = UINT64_MAX; /* UINT64_MAX: without end */
+    uint64_t gran = 2 * MIB;        /* a malloc is charged in multiples of it */
+    uint64_t gap = 2 * MIB;         /* between two mallocs */
+    std::string direction = "up";
+};
 
 struct Device {
-    uint64_t capacity = UINT64_MAX;
-    uint64_t gran = (uint64_t)2 << 20;
-    uint64_t next = BASE;
-    uint64_t used = 0;
-    uint64_t held = 0;
-    uint64_t held_peak = 0;
-    uint64_t mallocs = 0;
-    uint64_t refusals = 0;
-    uint64_t frees = 0;
-    std::map<uint64_t, uint64_t> segments;
-    std::string calls;
+    Rules rules;
+    uint64_t next = MALLOC_BASE;
+    uint64_t charged = 0;
+    std::map<uint64_t, uint64_t> sizes; /* of what is held, by address */
+    std::string calls;                  /* for the request being served: JSON, no brackets */
 
-    uint64_t charge(uint64_t bytes) const
+    void set_rules(Arguments &arguments, uint64_t capacity)
     {
-        return (bytes + gran - 1) / gran * gran;
+        rules.capacity = arguments.number("capacity", capacity);
+        rules.gran = arguments.number("gran", rules.gran);
+        rules.gap = arguments.number("gap", rules.gap);
+        rules.direction = arguments.text("va", rules.direction);
+        if (rules.direction != "up" && rules.direction != "down")
+            stop("va is up or down");
+    }
+    uint64_t charge_of(uint64_t bytes) const
+    {
+        return (bytes + rules.gran - 1) / rules.gran * rules.gran;
+    }
+    uint64_t bytes_left() const
+    {
+        return rules.capacity - charged;
     }
     void note(const char *name, uint64_t address, uint64_t bytes, int result)
     {
-        char line[128];
-        snprintf(line, sizeof line, "%s[\"%s\",%" PRIu64 ",%" PRIu64 ",%d]",
-                 calls.empty() ? "" : ",", name, address, bytes, result);
-        calls += line;
+        calls += std::string(calls.empty() ? "" : ",") + "[\"" + name + "\"," +
+                 std::to_string(address) + "," + std::to_string(bytes) + "," +
+                 std::to_string(result) + "]";
     }
+    /* 0: refused. */
     uint64_t malloc(uint64_t bytes)
     {
-        if (charge(bytes) > capacity - used) {
-            refusals++;
+        uint64_t charge = charge_of(bytes);
+        counts.mallocs++;
+        if (charge > bytes_left()) {
+            counts.refusals++;
             note("malloc", 0, bytes, 2);
             return 0;
         }
+        if (rules.direction == "down")
+            next -= charge + rules.gap;
         uint64_t address = next;
-        next += charge(bytes) + GAP;
-        used += charge(bytes);
-        held += bytes;
-        held_peak = held > held_peak ? held : held_peak;
-        mallocs++;
-        segments[address] = bytes;
+        if (rules.direction == "up")
+            next += charge + rules.gap;
+        charged += charge;
+        counts.reserved += bytes;
+        counts.reserved_peak = std::max(counts.reserved_peak, counts.reserved);
+        sizes[address] = bytes;
         note("malloc", address, bytes, 0);
         return address;
     }
     void free(uint64_t address)
     {
-        auto at = segments.find(address);
-        if (at == segments.end())
+        auto at = sizes.find(address);
+        if (at == sizes.end())
             stop("the library frees what it does not hold");
         note("free", address, at->second, 0);
-        used -= charge(at->second);
-        held -= at->second;
-        frees++;
-        segments.erase(at);
+        charged -= charge_of(at->second);
+        counts.reserved -= at->second;
+        counts.driver_frees++;
+        sizes.erase(at);
     }
 };
 
@@ -146,229 +234,137 @@ Device device;
 
 /* ---- the library */
 
-struct Library {
-    virtual ~Library() = default;
-    /* false: the library has failed. Id names what is freed later. */
-    virtual bool alloc(uint32_t id, uint64_t bytes, uint64_t *address) = 0;
-    virtual void free(uint32_t id) = 0;
+struct Block {
+    uint64_t id;
+    uint64_t bytes; /* requested */
+    uint64_t stream;
+    uint64_t address; /* 0 until it is served, and after a request for nothing */
 };
 
-/* ---- the script */
+struct Library {
+    virtual ~Library() = default;
+    /* Fills in the address; false: out of memory. */
+    virtual bool alloc(Block &block) = 0;
+    virtual void free(const Block &block) = 0;
+    virtual void trim()
+    {
+        stop("the library gives nothing back on demand");
+    }
+    /* The device calls since the last request, as in Device. */
+    virtual std::string take_calls()
+    {
+        std::string calls;
+        calls.swap(device.calls);
+        return calls;
+    }
+    /* The line of a request is written, and is among the counts. */
+    virtual void end_request()
+    {
+    }
+};
+
+/* ---- requests, each a line of the log */
+
+FILE *log_file = stdout;
 
 struct Script {
-    Library *library;
+    Library &library;
     Chance chance;
-    uint64_t largest;
-    uint64_t live_wanted;
-    uint32_t next_id = 0;
-    uint64_t requests = 0;
-    uint64_t request_max = 0;
-    uint64_t ooms = 0;
-    uint64_t frees = 0;
-    std::vector<uint32_t> live;
+    uint64_t request_max;
+    std::vector<Block> live; /* the last is the newest */
+    uint64_t live_bytes = 0;
 
     bool is_over() const
     {
-        return requests >= request_max;
+        return counts.requests >= request_max;
     }
-    void end_line()
+    /* Line: an object, up to the device calls. */
+    void write(const std::string &line)
     {
-        if (!device.calls.empty())
-            printf(",\"drv\":[%s]", device.calls.c_str());
-        printf("}\n");
-        device.calls.clear();
-        requests++;
+        std::string calls = library.take_calls();
+        if (!calls.empty())
+            calls = ",\"drv\":[" + calls + "]";
+        fprintf(log_file, "%s%s}\n", line.c_str(), calls.c_str());
+        counts.requests++;
+        library.end_request();
     }
-    bool alloc(uint64_t bytes)
+    /* Returns whether it was served; then it is the last of live. */
+    bool alloc(uint64_t bytes, uint64_t stream = 0)
     {
-        uint32_t id = next_id++;
-        uint64_t address = 0;
-        bool ok = library->alloc(id, bytes, &address);
-        printf("{\"op\":\"alloc\",\"id\":%u,\"size\":%" PRIu64 ",\"stream\":0,", id, bytes);
-        if (ok)
-            printf("\"addr\":%" PRIu64, address);
-        else
-            printf("\"oom\":true");
-        end_line();
-        ooms += !ok;
-        if (ok)
-            live.push_back(id);
-        return ok;
+        Block block = {counts.allocs, bytes, stream, 0};
+        bool is_served = library.alloc(block);
+        counts.allocs++;
+        counts.ooms += !is_served;
+        write("{\"op\":\"alloc\",\"id\":" + std::to_string(block.id) +
+              ",\"size\":" + std::to_string(bytes) + ",\"stream\":" + std::to_string(stream) +
+              (is_served ? ",\"addr\":" + std::to_string(block.address) : ",\"oom\":true"));
+        if (is_served) {
+            live.push_back(block);
+            live_bytes += bytes;
+        }
+        return is_served;
     }
-    void free_at(size_t place)
+    /* On a stream that need not be the block's. */
+    void free_on(uint64_t stream, size_t place)
     {
-        uint32_t id = live[place];
+        Block block = live[place];
         live.erase(live.begin() + (std::ptrdiff_t)place);
-        library->free(id);
-        frees++;
-        printf("{\"op\":\"free\",\"id\":%u,\"stream\":0", id);
-        end_line();
+        live_bytes -= block.bytes;
+        library.free(block);
+        counts.frees++;
+        write("{\"op\":\"free\",\"id\":" + std::to_string(block.id) +
+              ",\"stream\":" + std::to_string(stream));
     }
-    void free_some()
+    void free(size_t place)
     {
-        uint64_t back = chance.below(2) == 0 ? chance.below(4) : chance.below(live.size());
-        free_at(back < live.size() ? live.size() - 1 - (size_t)back : 0);
+        free_on(live[place].stream, place);
     }
-
-    /* Random sizes around a number of live blocks that drifts; now and then nearly all are freed.
-     */
-    template <typename Draw> void churn(Draw draw)
+    void free_newest()
     {
-        uint64_t wanted = live_wanted;
-        while (!is_over()) {
-            if (chance.below(300) == 0)
-                wanted = chance.below(4) == 0 ? 1 : 1 + chance.below(2 * live_wanted);
-            if (live.empty() || (live.size() < wanted && chance.below(100) < 70) ||
-                (live.size() >= wanted && chance.below(100) < 30)) {
-                if (!alloc(draw()) && chance.below(3) == 0)
-                    for (uint64_t n = chance.below(8); n > 0 && !live.empty() && !is_over(); n--)
-                        free_some();
-            } else {
-                free_some();
-            }
-        }
+        free(live.size() - 1);
     }
-    /* Steps of a training: weights that stay, activations that come and go in the opposite order,
-     * workspaces in between, lengths that vary. */
-    void train()
+    void trim()
     {
-        std::vector<uint64_t> layers;
-        for (uint64_t i = 0; i < live_wanted / 4 + 1; i++) {
-            layers.push_back(chance.any_size(largest));
-            alloc(layers.back());
-        }
-        while (!is_over()) {
-            uint64_t length = 50 + chance.below(51);
-            std::vector<uint32_t> activations;
-            for (size_t i = 0; i < layers.size() && !is_over(); i++) {
-                uint64_t bytes = layers[i] * length / 100 + 1;
-                if (alloc(bytes))
-                    activations.push_back(live.back());
-                if (chance.below(2) == 0 && alloc(bytes / 3 + 1))
-                    free_at(live.size() - 1);
-            }
-            while (!activations.empty() && !is_over()) {
-                if (chance.below(3) == 0 && alloc(chance.any_size(largest)))
-                    free_at(live.size() - 1);
-                uint32_t id = activations.back();
-                activations.pop_back();
-                for (size_t at = live.size(); at-- > 0;)
-                    if (live[at] == id)
-                        free_at(at);
-            }
-        }
-    }
-    void run(const std::string &profile)
-    {
-        if (profile == "train")
-            train();
-        else if (profile == "power")
-            churn([&] { return chance.any_size(largest); });
-        else if (profile == "tiny")
-            churn([&] { return 1 + chance.below(700); });
-        else if (profile == "churn")
-            churn([&] { return largest / 2 + chance.below(largest / 2) + 1; });
-        else if (profile == "bound")
-            /* Around powers of two, their thirtysecond parts, and the largest. */
-            churn([&] {
-                uint64_t size = chance.any_size(largest);
-                unsigned low = 0;
-                while (size >> (low + 1) != 0)
-                    low++;
-                unsigned kept = (unsigned)chance.below(7);
-                if (low > kept)
-                    size &= ~(((uint64_t)1 << (low - kept)) - 1);
-                if (chance.below(12) == 0)
-                    size = largest >> chance.below(5);
-                size += chance.below(3);
-                return size > 1 ? size - 1 : 1;
-            });
-        else
-            stop("profiles are train, power, bound, tiny and churn");
-        while (!live.empty() && chance.below(64) != 0)
-            free_some();
+        library.trim();
+        write("{\"op\":\"trim\"");
     }
 };
 
-/* ---- one run */
+/* ---- the first and the last line */
 
-struct Run {
-    std::string kind;
-    std::string profile;
-    uint64_t seed = 0;
-    uint64_t requests = 0;
-    Settings settings;
-};
-
-/* KIND PROFILE SEED REQUESTS [KEY=VALUE ...]; the device is set up. */
-inline Run read_arguments(int argc, char **argv, const char *usage)
+/* Parameters: members of an object. More: further members of the head, with a comma before. */
+inline void write_head(const Arguments &arguments, const Rules &rules, const std::string &name,
+                       const std::string &version, const std::string &parameters,
+                       const std::string &more = "")
 {
-    Run run;
-    if (argc < 5)
-        stop(usage);
-    run.kind = argv[1];
-    run.profile = argv[2];
-    run.seed = strtoull(argv[3], nullptr, 10);
-    run.requests = strtoull(argv[4], nullptr, 10);
-    for (int i = 5; i < argc; i++) {
-        const char *equals = strchr(argv[i], '=');
-        if (equals == nullptr)
-            stop("a setting is KEY=VALUE");
-        run.settings.values[std::string(argv[i], (size_t)(equals - argv[i]))] = equals + 1;
-    }
-    device.capacity = run.settings.number("capacity", UINT64_MAX);
-    device.gran = run.settings.number("gran", device.gran);
-    return run;
+    std::string capacity = rules.capacity == UINT64_MAX ? "null" : std::to_string(rules.capacity);
+    std::string head = "{\"golden\":\"" + name + "\",\"version\":\"" + version + "\",\"params\":{" +
+                       parameters + "},\"capacity\":" + capacity + ",\"va\":\"" + rules.direction +
+                       "\",\"va_base\":" + std::to_string(MALLOC_BASE) +
+                       ",\"gran\":" + std::to_string(rules.gran) +
+                       ",\"gap\":" + std::to_string(rules.gap) + ",\"profile\":\"" +
+                       arguments.profile + "\",\"seed\":" + std::to_string(arguments.seed) + more;
+    fprintf(log_file, "%s}\n", head.c_str());
 }
 
-inline void print_head(Run &run, const char *name, const std::string &version,
-                       const std::vector<std::string> &parameters)
+/* More: as in the head. */
+inline void write_summary(const Counts &all, const std::string &more)
 {
-    printf("{\"golden\":\"%s\",\"version\":\"%s\",\"params\":{", name, version.c_str());
-    const char *comma = "";
-    for (const std::string &key : parameters) {
-        if (!run.settings.has(key.c_str()))
-            continue;
-        const std::string &value = run.settings.values[key];
-        bool is_bare = isdigit((unsigned char)value[0]) || value == "true" || value == "false";
-        const char *quote = is_bare ? "" : "\"";
-        printf("%s\"%s\":%s%s%s", comma, key.c_str(), quote, value.c_str(), quote);
-        comma = ",";
-    }
-    std::string capacity = device.capacity == UINT64_MAX ? "null" : std::to_string(device.capacity);
-    printf("},\"capacity\":%s,\"va\":\"up\",\"va_base\":%" PRIu64 ",\"gran\":%" PRIu64
-           ",\"gap\":%" PRIu64 ",\"profile\":\"%s\",\"seed\":%" PRIu64 ",\"drv\":[%s]}\n",
-           capacity.c_str(), BASE, device.gran, GAP, run.profile.c_str(), run.seed,
-           device.calls.c_str());
-    device.calls.clear();
+    std::string line = "{\"summary\":{\"requests\":" + std::to_string(all.requests) +
+                       ",\"allocs\":" + std::to_string(all.allocs) +
+                       ",\"frees\":" + std::to_string(all.frees) +
+                       ",\"ooms\":" + std::to_string(all.ooms) +
+                       ",\"driver_mallocs\":" + std::to_string(all.mallocs) +
+                       ",\"driver_refusals\":" + std::to_string(all.refusals) +
+                       ",\"driver_frees\":" + std::to_string(all.driver_frees) +
+                       ",\"reserved_end\":" + std::to_string(all.reserved) +
+                       ",\"peak_reserved\":" + std::to_string(all.reserved_peak) + more;
+    fprintf(log_file, "%s}}\n", line.c_str());
+    fflush(log_file);
 }
 
-/* Writes the log. What is still held at the end stays so: libraries would complain about leaks. */
-[[noreturn]] inline void play(Run &run, Library *library, const char *name,
-                              const std::string &version,
-                              const std::vector<std::string> &parameters)
-{
-    Script script = {};
-    script.library = library;
-    script.chance.state = run.seed;
-    script.largest = run.settings.number("largest", (uint64_t)64 << 20);
-    script.live_wanted = run.settings.number("live", 200);
-    script.request_max = run.requests;
-    print_head(run, name, version, parameters);
-    for (const auto &value : run.settings.values)
-        if (!run.settings.used[value.first])
-            stop(("there is no setting " + value.first).c_str());
-    script.run(run.profile);
-    printf("{\"summary\":{\"requests\":%" PRIu64 ",\"allocs\":%u,\"frees\":%" PRIu64
-           ",\"ooms\":%" PRIu64 ",\"driver_mallocs\":%" PRIu64 ",\"driver_refusals\":%" PRIu64
-           ",\"driver_frees\":%" PRIu64 ",\"reserved_end\":%" PRIu64 ",\"peak_reserved\":%" PRIu64
-           ",\"event_records\":0,\"stream_waits\":0,\"syncs\":0}}\n",
-           script.requests, script.next_id, script.frees, script.ooms,
-           device.mallocs + device.refusals, device.refusals, device.frees, device.held,
-           device.held_peak);
-    fflush(stdout);
-    _Exit(0);
-}
+/* For libraries that record no events and wait for no streams. */
+const char *const NO_WAITS = ",\"event_records\":0,\"stream_waits\":0,\"syncs\":0";
 
 } // namespace
 

@@ -9,11 +9,12 @@
 //   sed -n '/^const std::string env_var_name/,/^}/p' $P/storage.cc >stubs/env_var_name.h
 //   O="-std=c++17 -O1 -DMXNET_USE_CUDA=1 -I. -Istubs -I$M/include -I$P"
 //   g++ $O -DVERSION="\"$V\"" tests/programs/real_mxnet.cpp -o real_mxnet
-//   ./real_mxnet pool=naive profile=train seed=1 capacity=2000000000 > mxnet-naive-train.jsonl
+//   ./real_mxnet naive train 1 2000 capacity=2000000000 >mxnet-naive-train.jsonl
 //   ./fraglab verify --against golden --check 1 mxnet-naive-train.jsonl
 //
-// The arguments are listed at Settings; 0 stands for the library's default. The order in which
-// naive gives memory back is that of std::unordered_map, so that logs are made with libstdc++.
+// The words are pool (naive or round), profile, seed and requests, then parameters of the log's
+// head, capacity, gran, gap and va (up or down). The order in which naive gives memory back is that
+// of std::unordered_map, so that logs are made with libstdc++.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -34,54 +35,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/programs/golden_script.hpp"
+#include "tests/programs/real_library.hpp"
 
-// ---- the device: a malloc is charged in multiples of gran, and no address is given twice
-
-struct Settings {
-    std::string pool = "naive"; // or round
-    std::string profile = "train";
-    uint64_t seed = 1;
-    uint64_t count = 2000; // requests
-    uint64_t capacity = uint64_t{16} << 30;
-    uint64_t page_size = 0;
-    uint64_t large_alloc_round_size = 0; // naive
-    uint64_t round_linear_cutoff = 0;    // round
-    uint64_t reserve = 0;
-    bool has_reserve = false; // 0 is a value of its own
-    uint64_t gran = uint64_t{2} << 20;
-    uint64_t gap = uint64_t{2} << 20;
-    bool is_down = false;
-};
-
-struct Device {
-    uint64_t base = 0x700000000000;
-    uint64_t next = base;
-    uint64_t charged = 0;
-    uint64_t reserved = 0;
-    uint64_t reserved_peak = 0;
-    uint64_t mallocs = 0;
-    uint64_t refusals = 0;
-    uint64_t frees = 0;
-    std::unordered_map<uint64_t, uint64_t> sizes;
-    std::string *calls = nullptr; // the pool's
-};
-
-static Settings settings;
-static Device device;
-
-static uint64_t charge_of(uint64_t bytes)
-{
-    return (bytes + settings.gran - 1) / settings.gran * settings.gran;
-}
-
-static void note_call(const char *name, uint64_t address, uint64_t bytes, int code)
-{
-    std::ostringstream call;
-    call << (device.calls->empty() ? "" : ",") << "[\"" << name << "\"," << address << "," << bytes
-         << "," << code << "]";
-    *device.calls += call.str();
-}
+// ---- CUDA, over the device of the log
 
 using cudaError_t = int;
 using cudaEvent_t = void *;
@@ -92,43 +48,23 @@ constexpr unsigned cudaHostAllocPortable = 1;
 
 static cudaError_t cudaMalloc(void **pointer, size_t bytes)
 {
-    uint64_t charge = charge_of(bytes);
-    device.mallocs++;
-    if (charge > settings.capacity - device.charged) {
-        device.refusals++;
-        note_call("malloc", 0, bytes, cudaErrorMemoryAllocation);
+    uint64_t address = device.malloc(bytes);
+    if (address == 0)
         return cudaErrorMemoryAllocation;
-    }
-    if (settings.is_down)
-        device.next -= charge + settings.gap;
-    uint64_t address = device.next;
-    if (!settings.is_down)
-        device.next += charge + settings.gap;
-    device.charged += charge;
-    device.reserved += bytes;
-    device.reserved_peak = std::max(device.reserved_peak, device.reserved);
-    device.sizes[address] = bytes;
-    note_call("malloc", address, bytes, 0);
     *pointer = reinterpret_cast<void *>(address);
     return cudaSuccess;
 }
 
 static cudaError_t cudaFree(void *pointer)
 {
-    uint64_t address = reinterpret_cast<uint64_t>(pointer);
-    uint64_t bytes = device.sizes.at(address);
-    device.sizes.erase(address);
-    device.charged -= charge_of(bytes);
-    device.reserved -= bytes;
-    device.frees++;
-    note_call("free", address, bytes, 0);
+    device.free(reinterpret_cast<uint64_t>(pointer));
     return cudaSuccess;
 }
 
 static cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    *free_bytes = settings.capacity - device.charged;
-    *total_bytes = settings.capacity;
+    *free_bytes = device.bytes_left();
+    *total_bytes = device.rules.capacity;
     return cudaSuccess;
 }
 
@@ -328,7 +264,7 @@ static auto call_alloc(Manager &manager, Storage::Handle *handle, long)
     manager.Alloc(handle);
 }
 
-struct MxnetPool : golden::Pool {
+struct Pool : Library {
     std::unique_ptr<StorageManager> manager;
 
     static Storage::Handle handle_of(uint64_t address, uint64_t bytes)
@@ -342,21 +278,21 @@ struct MxnetPool : golden::Pool {
 
     // Storage::Alloc of 2.0 keeps requests for nothing from its pools, those of 1.9 do so
     // themselves; all do nothing where such a request is freed.
-    bool alloc(uint64_t bytes, uint64_t *address) override
+    bool alloc(Block &block) override
     {
-        Storage::Handle handle = handle_of(0, bytes);
-        if (bytes == 0)
+        Storage::Handle handle = handle_of(0, block.bytes);
+        if (block.bytes == 0)
             return true;
         try {
             call_alloc(*manager, &handle, 0);
         } catch (const std::runtime_error &) {
             return false;
         }
-        *address = reinterpret_cast<uint64_t>(handle.dptr);
+        block.address = reinterpret_cast<uint64_t>(handle.dptr);
         return true;
     }
 
-    void free(const golden::Block &block) override
+    void free(const Block &block) override
     {
         if (block.address != 0)
             manager->Free(handle_of(block.address, block.bytes));
@@ -368,204 +304,199 @@ struct MxnetPool : golden::Pool {
     }
 };
 
-// ---- sizes of the profiles
+// ---- the profiles
 
-using golden::Script;
+struct Profile {
+    std::string name;
+    std::string pool;
+    Script script;
+    unsigned streams; // the pools know none, and are told of none
+    uint64_t page_size;
+    uint64_t linear_step; // from here on sizes are multiples of it
+    uint64_t reserve_percent;
 
-// Sizes at every place where rounding changes, and a byte beside it.
-static uint64_t bound_size(Script &script)
-{
-    uint64_t page = settings.page_size != 0 ? settings.page_size : 4096;
-    uint64_t large =
-        settings.large_alloc_round_size != 0 ? settings.large_alloc_round_size : uint64_t{2} << 20;
-    uint64_t cutoff = settings.round_linear_cutoff != 0 ? settings.round_linear_cutoff : 24;
-    uint64_t step = settings.pool == "naive" ? large : uint64_t{1} << cutoff;
-    uint64_t at = 0;
-    switch (script.chance.between(0, 3)) {
-    case 0:
-        at = page * script.chance.between(1, 4);
-        break;
-    case 1:
-        at = uint64_t{1} << script.chance.between(5, 25);
-        break;
-    default:
-        at = step * script.chance.between(1, 5);
-        break;
+    Chance &chance()
+    {
+        return script.chance;
     }
-    return at - 1 + script.chance.between(0, 2);
-}
 
-// Requests that take exactly what is free, or a granule more or less: with a reserve of nothing the
-// two releases part here.
-static uint64_t edge_size(Script &script)
-{
-    uint64_t left = settings.capacity - device.charged;
-    uint64_t reserve = settings.has_reserve ? settings.reserve : 5;
-    if (script.chance.happens(50))
-        return script.chance.between(1, 8) * settings.gran;
-    uint64_t kept = settings.capacity * reserve / 100;
-    uint64_t bytes = left > kept ? left - kept : settings.gran;
-    uint64_t moved = script.chance.between(0, 2) * settings.gran;
-    return bytes + settings.gran > moved ? bytes + settings.gran - moved : settings.gran;
-}
+    uint64_t draw_stream()
+    {
+        return chance().between(0, streams - 1);
+    }
 
-static uint64_t profile_size(Script &script)
-{
-    const std::string &profile = settings.profile;
-    if (profile == "tiny")
-        return script.chance.between(0, 9000);
-    if (profile == "bound")
-        return bound_size(script);
-    if (profile == "edge")
-        return edge_size(script);
-    if (profile == "churn") // many sizes, so that the table of free lists grows
-        return script.chance.between(1, 3000) * 4096;
-    return golden::power_size(script.chance, 27);
-}
+    bool alloc(uint64_t bytes)
+    {
+        return script.alloc(bytes, draw_stream());
+    }
 
-// Round has lists for requests of up to 16 GiB, and writes behind them for larger ones.
-static uint64_t random_size(Script &script)
-{
-    uint64_t bytes = profile_size(script);
-    uint64_t round_max = uint64_t{1} << 34;
-    return settings.pool == "round" && bytes > round_max ? round_max : bytes;
-}
+    void free_newest()
+    {
+        script.free_on(draw_stream(), script.live.size() - 1);
+    }
 
-static void play(Script &script)
-{
-    const std::string &profile = settings.profile;
-    // The pools know no streams, and are told of none.
-    if (profile == "streams" || profile == "trim")
-        script.streams = 4;
-    if (profile == "train" || profile == "fixed")
-        golden::play_train(script, profile == "train");
-    else
-        golden::play_waves(script, settings.capacity, profile == "trim",
-                           [&script] { return random_size(script); });
-}
+    void free_any()
+    {
+        size_t place = chance().between(0, script.live.size() - 1);
+        script.free_on(draw_stream(), place);
+    }
+
+    // Sizes at every place where rounding changes, and a byte beside it.
+    uint64_t bound_size()
+    {
+        uint64_t at = 0;
+        switch (chance().between(0, 3)) {
+        case 0:
+            at = page_size * chance().between(1, 4);
+            break;
+        case 1:
+            at = uint64_t{1} << chance().between(5, 25);
+            break;
+        default:
+            at = linear_step * chance().between(1, 5);
+            break;
+        }
+        return at - 1 + chance().between(0, 2);
+    }
+
+    // Requests that take exactly what is free, or a granule more or less: with a reserve of nothing
+    // the two releases part here.
+    uint64_t edge_size()
+    {
+        uint64_t left = device.bytes_left();
+        uint64_t gran = device.rules.gran;
+        if (chance().happens(50))
+            return chance().between(1, 8) * gran;
+        uint64_t kept = device.rules.capacity * reserve_percent / 100;
+        uint64_t bytes = left > kept ? left - kept : gran;
+        uint64_t moved = chance().between(0, 2) * gran;
+        return bytes + gran > moved ? bytes + gran - moved : gran;
+    }
+
+    // Every order of size alike, up to 2^27.
+    uint64_t power_size()
+    {
+        uint64_t top = chance().between(6, 27);
+        return chance().between(uint64_t{1} << (top - 1), uint64_t{1} << top);
+    }
+
+    // Round has lists for requests of up to 16 GiB, and writes behind them for larger ones.
+    uint64_t draw_size()
+    {
+        uint64_t bytes = 0;
+        if (name == "tiny")
+            bytes = chance().between(0, 9000);
+        else if (name == "bound")
+            bytes = bound_size();
+        else if (name == "edge")
+            bytes = edge_size();
+        else if (name == "churn") // many sizes, so that the table of free lists grows
+            bytes = chance().between(1, 3000) * 4096;
+        else
+            bytes = power_size();
+        return pool == "round" ? std::min(bytes, uint64_t{1} << 34) : bytes;
+    }
+
+    // A network with weights that stay, and batches, which may vary in length: activations on the
+    // way up, gradients on the way down.
+    void play_train()
+    {
+        std::vector<uint64_t> layers;
+        for (int i = 0; i < 24; i++)
+            layers.push_back(chance().between(1000, 400000) * 16);
+        for (uint64_t layer : layers)
+            if (!script.is_over())
+                alloc(layer / 2 + 256);
+        size_t kept = script.live.size();
+        while (!script.is_over()) {
+            uint64_t length = name == "fixed" ? 128 : chance().between(20, 256);
+            for (uint64_t layer : layers) {
+                alloc(layer * length / 128);
+                if (chance().happens(40) && alloc(layer * length / 16))
+                    free_newest();
+            }
+            while (script.live.size() > kept && !script.is_over()) {
+                if (alloc(chance().between(1, 64) * 1024))
+                    free_newest();
+                free_newest();
+            }
+        }
+    }
+
+    // Requests of any size in waves: the live set is let grow, then shrinks.
+    void play_waves()
+    {
+        uint64_t capacity = device.rules.capacity;
+        uint64_t target = capacity / 2;
+        uint64_t count_max = chance().between(20, 400);
+        while (!script.is_over()) {
+            bool grows = script.live_bytes < target && script.live.size() < count_max;
+            if (name == "trim" && chance().happens(2))
+                script.trim();
+            else if (script.live.empty() || chance().happens(grows ? 60 : 35))
+                alloc(draw_size());
+            else
+                free_any();
+            if (chance().happens(1))
+                target = chance().between(1, 100) * (capacity / 80);
+        }
+    }
+};
 
 // ---- the log
 
-static void set_variable(const char *old_name, const char *new_name, uint64_t value)
+static void set_variable(Arguments &arguments, const char *key, const char *name)
 {
-    setenv(old_name, std::to_string(value).c_str(), 1);
-    setenv(new_name, std::to_string(value).c_str(), 1);
+    if (arguments.has(key))
+        setenv(name, arguments.text(key, "").c_str(), 1);
 }
 
-static void set_variables()
+// The first two are one variable, of 1.9 and of 2.0.
+static void set_variables(Arguments &arguments, const char *step_key)
 {
-    if (settings.page_size != 0)
-        set_variable("MXNET_GPU_MEM_POOL_PAGE_SIZE", "MXNET_GPU_POOL_PAGE_SIZE",
-                     settings.page_size);
-    if (settings.large_alloc_round_size != 0)
-        set_variable("MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
-                     settings.large_alloc_round_size);
-    if (settings.round_linear_cutoff != 0)
-        set_variable("MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
-                     "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", settings.round_linear_cutoff);
-    if (settings.has_reserve)
-        set_variable("MXNET_GPU_MEM_POOL_RESERVE", "MXNET_GPU_MEM_POOL_RESERVE", settings.reserve);
+    set_variable(arguments, "page_size", "MXNET_GPU_MEM_POOL_PAGE_SIZE");
+    set_variable(arguments, "page_size", "MXNET_GPU_POOL_PAGE_SIZE");
+    set_variable(arguments, "reserve", "MXNET_GPU_MEM_POOL_RESERVE");
+    set_variable(arguments, step_key,
+                 arguments.kind == "naive" ? "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE"
+                                           : "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF");
 }
 
-static void write_parameter(const char *name, uint64_t value, bool is_given)
+int main(int argc, char **argv)
 {
-    std::cout << ",\"" << name << "\":";
-    if (is_given)
-        std::cout << value;
-    else
-        std::cout << "null";
-}
-
-static void write_head()
-{
-    std::string version = VERSION;
-    std::cout << "{\"golden\":\"mxnet-" << settings.pool << "\",\"version\":\"" << version
-              << "\",\"params\":{\"version\":\"" << version.substr(0, 3) << "\"";
-    write_parameter("page_size", settings.page_size, settings.page_size != 0);
-    if (settings.pool == "naive")
-        write_parameter("large_alloc_round_size", settings.large_alloc_round_size,
-                        settings.large_alloc_round_size != 0);
-    else
-        write_parameter("round_linear_cutoff", settings.round_linear_cutoff,
-                        settings.round_linear_cutoff != 0);
-    write_parameter("reserve", settings.reserve, settings.has_reserve);
-    std::cout << "},\"capacity\":" << settings.capacity << ",\"va\":\""
-              << (settings.is_down ? "down" : "up") << "\",\"va_base\":" << device.base
-              << ",\"gran\":" << settings.gran << ",\"gap\":" << settings.gap << ",\"profile\":\""
-              << settings.profile << "\",\"seed\":" << settings.seed << "}\n";
-}
-
-static void write_summary(const Script &script)
-{
-    std::cout << "{\"summary\":{";
-    script.write_counts();
-    std::cout << ",\"driver_mallocs\":" << device.mallocs
-              << ",\"driver_refusals\":" << device.refusals << ",\"driver_frees\":" << device.frees
-              << ",\"reserved_end\":" << device.reserved
-              << ",\"peak_reserved\":" << device.reserved_peak
-              << ",\"event_records\":0,\"stream_waits\":0,\"syncs\":0}}\n";
-}
-
-static const std::initializer_list<const char *> profiles = {
-    "train", "fixed", "power", "bound", "tiny", "churn", "edge", "trim", "streams"};
-
-static bool take_argument(const std::string &argument)
-{
-    size_t equals = argument.find('=');
-    if (equals == std::string::npos)
-        return false;
-    std::string key = argument.substr(0, equals);
-    std::string text = argument.substr(equals + 1);
-    uint64_t number = std::strtoull(text.c_str(), nullptr, 10);
-    if (key == "pool" && (text == "naive" || text == "round"))
-        settings.pool = text;
-    else if (key == "profile" && golden::is_one_of(text, profiles))
-        settings.profile = text;
-    else if (key == "va")
-        settings.is_down = text == "down";
-    else if (key == "seed")
-        settings.seed = number;
-    else if (key == "count")
-        settings.count = number;
-    else if (key == "capacity")
-        settings.capacity = number;
-    else if (key == "page")
-        settings.page_size = number;
-    else if (key == "large")
-        settings.large_alloc_round_size = number;
-    else if (key == "cutoff")
-        settings.round_linear_cutoff = number;
-    else if (key == "gran")
-        settings.gran = number;
-    else if (key == "gap")
-        settings.gap = number;
-    else if (key == "reserve") {
-        settings.reserve = number;
-        settings.has_reserve = true;
-    } else
-        return false;
-    return true;
-}
-
-int main(int count, char **arguments)
-{
-    for (int i = 1; i < count; i++)
-        if (!take_argument(arguments[i])) {
-            std::cerr << "real_mxnet: '" << arguments[i] << "' is no argument known here\n";
-            return 2;
-        }
-    set_variables();
+    Arguments arguments = read_arguments(
+        argc, argv, {"naive", "round"},
+        {"train", "fixed", "power", "bound", "tiny", "churn", "edge", "trim", "streams"});
+    bool is_naive = arguments.kind == "naive";
+    const char *step_key = is_naive ? "large_alloc_round_size" : "round_linear_cutoff";
+    set_variables(arguments, step_key);
+    device.set_rules(arguments, uint64_t{16} << 30);
     Context context;
     context.dev_type = Context::kGPU;
-    MxnetPool pool;
-    device.calls = &pool.calls;
-    if (settings.pool == "naive")
+    Pool pool;
+    if (is_naive)
         pool.manager.reset(make_pool<mxnet::storage::GPUPooledStorageManager>(context));
     else
         pool.manager.reset(make_pool<mxnet::storage::GPUPooledRoundedStorageManager>(context));
-    write_head();
-    Script script(pool, settings.seed, settings.count);
-    play(script);
-    write_summary(script);
-    return std::cout.flush() ? 0 : 1;
+    bool has_streams = arguments.profile == "streams" || arguments.profile == "trim";
+    Profile profile = {arguments.profile,
+                       arguments.kind,
+                       {pool, {arguments.seed}, arguments.requests, {}, 0},
+                       has_streams ? 4u : 1u,
+                       arguments.number("page_size", 4096),
+                       is_naive ? arguments.number(step_key, 2 * MIB)
+                                : uint64_t{1} << arguments.number(step_key, 24),
+                       arguments.number("reserve", 5)};
+    arguments.refuse_unknown();
+    std::string version = VERSION;
+    std::string parameters = "\"version\":\"" + version.substr(0, 3) + "\"";
+    for (const char *key : {"page_size", step_key, "reserve"})
+        parameters += std::string(",\"") + key + "\":" + arguments.json(key);
+    write_head(arguments, device.rules, "mxnet-" + arguments.kind, version, parameters);
+    if (profile.name == "train" || profile.name == "fixed")
+        profile.play_train();
+    else
+        profile.play_waves();
+    write_summary(counts, NO_WAITS);
+    return ferror(log_file) == 0 ? 0 : 1;
 }

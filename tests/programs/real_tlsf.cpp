@@ -4,12 +4,12 @@
  *
  * Build it beside a checkout of the library:
  *     gcc -O2 -c tlsf/tlsf.c -o tlsf.o
- *     g++ -std=c++17 -O2 -I tlsf tests/programs/real_tlsf.cpp tlsf.o -o real_tlsf
+ *     g++ -std=c++17 -O2 -I. -I tlsf tests/programs/real_tlsf.cpp tlsf.o -o real_tlsf
  * Run it:
- *     ./real_tlsf pool PROFILE SEED REQUESTS [KEY=VALUE ...] >log.jsonl
+ *     ./real_tlsf PROFILE SEED REQUESTS [KEY=VALUE ...] >log.jsonl
  * Keys are the parameters of the log's head (size, align), and gran, largest and live, as for
  * real_vma.cpp, which names the profiles too. */
-#include "real_library.hpp"
+#include "tests/programs/one_memory.hpp"
 
 #include <sys/mman.h>
 
@@ -35,31 +35,32 @@ struct Pool : Library {
     unsigned char *memory = nullptr;
     uint64_t base = 0;
     uint64_t align;
-    std::map<uint32_t, void *> held;
+    std::map<uint64_t, void *> held;
 
-    explicit Pool(Settings &settings) : control(tlsf_size() + 16)
+    explicit Pool(Arguments &arguments) : control(tlsf_size() + 16)
     {
-        uint64_t size = settings.number_given("size");
-        align = settings.number("align", 8);
+        uint64_t size = arguments.number_given("size");
+        align = arguments.number("align", 8);
         base = device.malloc(size);
         memory = memory_like_the_device(size);
         tlsf = tlsf_create(control.data());
         if (base == 0 || tlsf == nullptr || tlsf_add_pool(tlsf, memory, size) == nullptr)
             stop("there is no pool");
     }
-    bool alloc(uint32_t id, uint64_t bytes, uint64_t *address) override
+    bool alloc(Block &block) override
     {
-        void *block = align > 8 ? tlsf_memalign(tlsf, align, bytes) : tlsf_malloc(tlsf, bytes);
-        if (block == nullptr)
+        void *at =
+            align > 8 ? tlsf_memalign(tlsf, align, block.bytes) : tlsf_malloc(tlsf, block.bytes);
+        if (at == nullptr)
             return false;
-        held[id] = block;
-        *address = base + (uint64_t)((unsigned char *)block - memory);
+        held[block.id] = at;
+        block.address = base + (uint64_t)((unsigned char *)at - memory);
         return true;
     }
-    void free(uint32_t id) override
+    void free(const Block &block) override
     {
-        tlsf_free(tlsf, held.at(id));
-        held.erase(id);
+        tlsf_free(tlsf, held.at(block.id));
+        held.erase(block.id);
     }
 };
 
@@ -67,8 +68,8 @@ struct Pool : Library {
 
 int main(int argc, char **argv)
 {
-    Run run = read_arguments(argc, argv, "expected: pool PROFILE SEED REQUESTS [KEY=VALUE ...]");
-    if (run.kind != "pool")
-        stop("the kind is pool");
-    play(run, new Pool(run.settings), "tlsf-conte", "3.1", {"size", "align"});
+    Arguments arguments = read_arguments(argc, argv, {}, ONE_MEMORY_PROFILES);
+    device.set_rules(arguments, UINT64_MAX);
+    Pool pool(arguments);
+    write_log(arguments, pool, "tlsf-conte", "3.1", {"size", "align"});
 }

@@ -4,13 +4,16 @@
  * do nothing else. Format of the log: docs/trace-format.md, "Logs of other frameworks' pools".
  *
  * Build it beside a checkout of the library, with the Vulkan headers (libvulkan-dev):
- *     g++ -std=c++17 -O2 -I VulkanMemoryAllocator/include tests/programs/real_vma.cpp -o real_vma
+ *     g++ -std=c++17 -O2 -I. -I VulkanMemoryAllocator/include \
+ *         tests/programs/real_vma.cpp -o real_vma
  * Run it:
  *     ./real_vma buffers PROFILE SEED REQUESTS [KEY=VALUE ...] >log.jsonl
  *     ./real_vma virtual PROFILE SEED REQUESTS [KEY=VALUE ...] >log.jsonl
  * Keys are the parameters of the log's head, and capacity, gran, largest (the largest request) and
  * live (about as many blocks are in use at once). Profiles: train, power, bound, tiny, churn. */
-#include "real_library.hpp"
+#include "tests/programs/one_memory.hpp"
+
+#include <cstring>
 
 #define VMA_STATIC_VULKAN_FUNCTIONS 0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 0
@@ -67,8 +70,8 @@ VKAPI_ATTR void VKAPI_CALL get_memory2(VkPhysicalDevice physical,
         if (next->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT)
             continue;
         auto *budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)next;
-        budget->heapBudget[0] = device.capacity;
-        budget->heapUsage[0] = device.used;
+        budget->heapBudget[0] = device.rules.capacity;
+        budget->heapUsage[0] = device.charged;
     }
 }
 
@@ -186,42 +189,42 @@ uint32_t strategy_bits(const std::string &word)
 
 /* One virtual block over one device malloc. */
 struct Virtual : Library {
-    VmaVirtualBlock block = nullptr;
+    VmaVirtualBlock memory = nullptr;
     uint64_t base = 0;
     uint64_t align;
     bool rounds; /* the program rounds sizes up, before it asks */
     uint32_t strategy;
-    std::map<uint32_t, VmaVirtualAllocation> held;
+    std::map<uint64_t, VmaVirtualAllocation> held;
 
-    explicit Virtual(Settings &settings)
+    explicit Virtual(Arguments &arguments)
     {
         VmaVirtualBlockCreateInfo info = {};
-        info.size = settings.number_given("size");
-        align = settings.number("align", 64);
-        rounds = settings.text("round", "true") == "true";
-        strategy = strategy_bits(settings.text("strategy", "default"));
+        info.size = arguments.number_given("size");
+        align = arguments.number("align", 64);
+        rounds = arguments.text("round", "true") == "true";
+        strategy = strategy_bits(arguments.text("strategy", "default"));
         base = device.malloc(info.size);
-        if (base == 0 || vmaCreateVirtualBlock(&info, &block) != VK_SUCCESS)
+        if (base == 0 || vmaCreateVirtualBlock(&info, &memory) != VK_SUCCESS)
             stop("there is no virtual block");
     }
-    bool alloc(uint32_t id, uint64_t bytes, uint64_t *address) override
+    bool alloc(Block &block) override
     {
         VmaVirtualAllocationCreateInfo info = {};
-        info.size = rounds ? (bytes + align - 1) / align * align : bytes;
+        info.size = rounds ? (block.bytes + align - 1) / align * align : block.bytes;
         info.alignment = align;
         info.flags = strategy;
         VkDeviceSize offset = 0;
         VmaVirtualAllocation allocation = VK_NULL_HANDLE;
-        if (vmaVirtualAllocate(block, &info, &allocation, &offset) != VK_SUCCESS)
+        if (vmaVirtualAllocate(memory, &info, &allocation, &offset) != VK_SUCCESS)
             return false;
-        held[id] = allocation;
-        *address = base + offset;
+        held[block.id] = allocation;
+        block.address = base + offset;
         return true;
     }
-    void free(uint32_t id) override
+    void free(const Block &block) override
     {
-        vmaVirtualFree(block, held.at(id));
-        held.erase(id);
+        vmaVirtualFree(memory, held.at(block.id));
+        held.erase(block.id);
     }
 };
 
@@ -234,48 +237,48 @@ struct Buffers : Library {
     VmaAllocator allocator = nullptr;
     VmaPool pool = nullptr;
     uint32_t flags;
-    std::map<uint32_t, Buffer> held;
+    std::map<uint64_t, Buffer> held;
 
-    explicit Buffers(Settings &settings)
+    explicit Buffers(Arguments &arguments)
     {
-        std::string dedicated = settings.text("dedicated", "large");
-        vulkan.heap_bytes = settings.number_given("heap_size");
-        vulkan.memory_count_max = (uint32_t)settings.number("max_memory_allocation_count", 4096);
-        vulkan.alignment = settings.number("align", 256);
+        std::string dedicated = arguments.text("dedicated", "large");
+        vulkan.heap_bytes = arguments.number_given("heap_size");
+        vulkan.memory_count_max = (uint32_t)arguments.number("max_memory_allocation_count", 4096);
+        vulkan.alignment = arguments.number("align", 256);
         vulkan.prefers_dedicated = dedicated == "preferred";
-        flags = strategy_bits(settings.text("strategy", "default"));
+        flags = strategy_bits(arguments.text("strategy", "default"));
         if (dedicated == "always")
             flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
-        if (settings.text("within_budget", "false") == "true")
+        if (arguments.text("within_budget", "false") == "true")
             flags |= VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT;
         VmaVulkanFunctions table = functions();
-        uint64_t limit = settings.number("heap_size_limit", 0);
+        uint64_t limit = arguments.number("heap_size_limit", 0);
         VmaAllocatorCreateInfo info = {};
         info.vulkanApiVersion = VK_API_VERSION_1_1;
         info.physicalDevice = (VkPhysicalDevice)1;
         info.device = (VkDevice)1;
         info.instance = (VkInstance)1;
         info.pVulkanFunctions = &table;
-        info.preferredLargeHeapBlockSize = settings.number("preferred_block_size", 0);
+        info.preferredLargeHeapBlockSize = arguments.number("preferred_block_size", 0);
         info.pHeapSizeLimit = limit == 0 ? nullptr : &limit;
-        if (settings.text("memory_budget", "false") == "true")
+        if (arguments.text("memory_budget", "false") == "true")
             info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
         if (vmaCreateAllocator(&info, &allocator) != VK_SUCCESS)
             stop("there is no allocator");
         VmaPoolCreateInfo own = {};
-        own.blockSize = settings.number("pool_block_size", 0);
-        own.minBlockCount = settings.number("min_block_count", 0);
-        own.maxBlockCount = settings.number("max_block_count", 0);
+        own.blockSize = arguments.number("pool_block_size", 0);
+        own.minBlockCount = arguments.number("min_block_count", 0);
+        own.maxBlockCount = arguments.number("max_block_count", 0);
         if (own.blockSize == 0 && own.minBlockCount == 0 && own.maxBlockCount == 0)
             return;
         if (vmaCreatePool(allocator, &own, &pool) != VK_SUCCESS)
             stop("there is no pool");
     }
-    bool alloc(uint32_t id, uint64_t bytes, uint64_t *address) override
+    bool alloc(Block &block) override
     {
         VkBufferCreateInfo info = {};
         info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-        info.size = bytes;
+        info.size = block.bytes;
         info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
         VmaAllocationCreateInfo how = {};
         how.usage = pool == nullptr ? VMA_MEMORY_USAGE_AUTO : VMA_MEMORY_USAGE_UNKNOWN;
@@ -286,16 +289,16 @@ struct Buffers : Library {
         if (vmaCreateBuffer(allocator, &info, &how, &buffer.buffer, &buffer.allocation, &got) !=
             VK_SUCCESS)
             return false;
-        *address = (uint64_t)got.deviceMemory + got.offset;
-        if (vulkan.bound != *address)
+        block.address = (uint64_t)got.deviceMemory + got.offset;
+        if (vulkan.bound != block.address)
             stop("the buffer is not bound where the library says");
-        held[id] = buffer;
+        held[block.id] = buffer;
         return true;
     }
-    void free(uint32_t id) override
+    void free(const Block &block) override
     {
-        Buffer buffer = held.at(id);
-        held.erase(id);
+        Buffer buffer = held.at(block.id);
+        held.erase(block.id);
         vmaDestroyBuffer(allocator, buffer.buffer, buffer.allocation);
     }
 };
@@ -304,18 +307,19 @@ struct Buffers : Library {
 
 int main(int argc, char **argv)
 {
-    Run run = read_arguments(argc, argv,
-                             "expected: buffers|virtual PROFILE SEED REQUESTS [KEY=VALUE ...]");
+    Arguments arguments = read_arguments(argc, argv, {"buffers", "virtual"}, ONE_MEMORY_PROFILES);
+    device.set_rules(arguments, UINT64_MAX);
     std::string version = std::to_string(VK_VERSION_MAJOR(VMA_VERSION)) + "." +
                           std::to_string(VK_VERSION_MINOR(VMA_VERSION)) + "." +
                           std::to_string(VK_VERSION_PATCH(VMA_VERSION));
-    if (run.kind == "virtual")
-        play(run, new Virtual(run.settings), "vma-virtual", version,
-             {"size", "align", "round", "strategy"});
-    if (run.kind == "buffers")
-        play(run, new Buffers(run.settings), "vma", version,
-             {"heap_size", "heap_size_limit", "preferred_block_size", "pool_block_size",
-              "min_block_count", "max_block_count", "strategy", "dedicated", "align",
-              "max_memory_allocation_count", "memory_budget", "within_budget"});
-    stop("the kinds are buffers and virtual");
+    if (arguments.kind == "virtual") {
+        Virtual library(arguments);
+        write_log(arguments, library, "vma-virtual", version,
+                  {"size", "align", "round", "strategy"});
+    }
+    Buffers library(arguments);
+    write_log(arguments, library, "vma", version,
+              {"heap_size", "heap_size_limit", "preferred_block_size", "pool_block_size",
+               "min_block_count", "max_block_count", "strategy", "dedicated", "align",
+               "max_memory_allocation_count", "memory_budget", "within_budget"});
 }
