@@ -10,13 +10,15 @@ if (!exists("has_names")) has_apart = 1; has_others = 1; has_planned = 1; array 
 x_unit = is_by_time ? 1e6 : 1.0
 cost(_) = column(is_by_time ? 'time_ns' : 'calls') / x_unit
 if (!exists("x_least")) stats data using (cost(0)) nooutput; x_least = STATS_min * x_unit / 1.5; x_most = STATS_max * x_unit * 3; stats data using 'over_bound_percent' nooutput; y_most = STATS_max * 1.5
+if (!exists("y_least")) y_least = over_least * (packing_bytes > 0 ? 0.75 : 1)
+if (!exists("name_gap")) name_gap = 1.0
 
 set logscale xy
 set xlabel is_by_time ? 'modelled time of device calls (ms)' : 'device calls that move memory'
 set ylabel 'peak reserved over bound (%)'
 set xrange [x_least / x_unit:x_most / x_unit]
-# The line of a packing that is no higher than the bound stands clear of the axis.
-set yrange [over_least * (packing_bytes > 0 ? 0.75 : 1):y_most]
+set yrange [y_least:y_most]
+if (exists("left_edge")) set lmargin at screen left_edge; set rmargin at screen right_edge; set bmargin at screen low_edge; set tmargin at screen high_edge
 set ytics ('≤ 0.1' 0.1, '1' 1, '10' 10, '100' 100, '1000' 1000)
 set format x '%g'
 set mxtics 1
@@ -31,6 +33,8 @@ over(_) = column('over_bound_percent')
 name_x(front, side) = is_drawn(front) && column('name_side') == side ? column('name_cost') / x_unit : NaN
 name_y(_) = column('name_over_percent')
 apart(_) = column('is_oom') == 0 && column('is_name_apart') == 1 ? cost(0) : NaN
+# The line to a name ends a little before it.
+leader_x(_) = column('name_cost') / x_unit / name_gap ** column('name_side')
 ink(front) = front ? '#000000' : '#777777'
 
 # A curve that is not drawn leaves its title in an svg all the same.
@@ -40,7 +44,7 @@ set datafile missing NaN
 plot \
     data using (x(1)):(over(0)) smooth unique with steps linewidth 1.2 linecolor '#56B4E9' dashtype 2 notitle, \
     for [i = 1:packing_bytes > 0] packing_over with lines linestyle 92 title packing_title, \
-    for [i = 1:has_apart] data using (apart(0)):(over(0)):(column('name_cost') / x_unit - cost(0)):(name_y(0) - over(0)) with vectors nohead linewidth 0.5 linecolor '#BBBBBB' notitle, \
+    for [i = 1:has_apart] data using (apart(0)):(over(0)):(leader_x(0) - cost(0)):(name_y(0) - over(0)) with vectors nohead linewidth 0.5 linecolor '#BBBBBB' notitle, \
     for [i = 1:has_others] data using (column('is_planned') == 0 ? x(0) : NaN):(over(0)) with points pointtype 7 pointsize 0.7 linecolor '#888888' notitle, \
     for [i = 1:has_planned] data using (column('is_planned') == 1 ? x(0) : NaN):(over(0)) with points pointtype 6 pointsize 0.9 linecolor '#888888' notitle, \
     data using (x(1)):(over(0)) with points pointtype 7 pointsize 1.1 linecolor '#0072B2' notitle, \

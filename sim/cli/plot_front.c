@@ -39,6 +39,7 @@ typedef struct point {
     double name_over;
     int name_side;
     bool is_name_apart;
+    bool has_name; /* there is room for it */
 } point;
 
 typedef struct fronting {
@@ -155,7 +156,7 @@ static void write_data(const fronting *state)
                 at->is_front ? 1 : 0, bound_of(state));
         if (state->packing.bytes > 0)
             fprintf(stream, "%" PRIu64, state->packing.bytes);
-        if (at->has_oom)
+        if (!at->has_name)
             fputs(",,,,\n", stream);
         else
             fprintf(stream, ",%.6g,%.6g,%d,%d\n", at->name_cost, at->name_over, at->name_side,
@@ -165,26 +166,46 @@ static void write_data(const fronting *state)
 
 /* ---- where names stand */
 
-/* Where the points are on the figure, near enough. */
+/* Where the points are on the figure. Pixels are those of frag_tag. */
 typedef struct axis_ends {
-    double x_least, x_most, y_most;
+    double x_least, x_most, y_least, y_most;
     double width, height; /* of what is inside the axes, in pixels */
+    /* Where that is in the whole figure: shares of its width and height, from the lower left. */
+    double left, right, low, high;
 } axis_ends;
 
-#define MARGIN_ACROSS 105.0
-#define MARGIN_UP 95.0
-#define LEGEND_UP 25.0
+/* What the labels of the axes, the title and the legend need. */
+#define MARGIN_LEFT 86.0
+#define MARGIN_RIGHT 24.0
+#define MARGIN_LOW 58.0
+#define MARGIN_HIGH 46.0
+#define LEGEND_HEIGHT 20.0
 
-/* Letters of a png grow with it, those of other formats do not. */
+/* What plots/style.gp writes: 12 pixels in an svg; 11 points, 96 to the inch, at the usual width of
+ * a png, with which they grow; 10 points in a pdf. */
+static double letter_scale(const frag_plot *plot)
+{
+    switch (plot->format) {
+    case FRAG_PLOT_PNG:
+        return plot->scale * 11 * 96 / 72 / 12;
+    case FRAG_PLOT_PDF:
+        return 10.0 * 96 / 72 / 12;
+    default:
+        return 1;
+    }
+}
+
 static void find_size(const frag_plot *plot, bool has_legend, axis_ends *ends)
 {
-    double scale = plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
     bool is_drawn = plot->format != FRAG_PLOT_CSV && plot->format != FRAG_PLOT_TERMINAL;
-    ends->width = (is_drawn ? (double)plot->width / scale : 800) - MARGIN_ACROSS;
-    ends->height =
-        (is_drawn ? (double)plot->height / scale : 500) - MARGIN_UP - (has_legend ? LEGEND_UP : 0);
-    ends->width = ends->width > 50 ? ends->width : 50;
-    ends->height = ends->height > 50 ? ends->height : 50;
+    double width = is_drawn ? (double)plot->width / letter_scale(plot) : 800;
+    double height = is_drawn ? (double)plot->height / letter_scale(plot) : 500;
+    ends->width = fmax(50, width - MARGIN_LEFT - MARGIN_RIGHT);
+    ends->height = fmax(50, height - MARGIN_LOW - MARGIN_HIGH - (has_legend ? LEGEND_HEIGHT : 0));
+    ends->left = MARGIN_LEFT / width;
+    ends->right = fmin(ends->left + ends->width / width, 1);
+    ends->low = MARGIN_LOW / height;
+    ends->high = fmin(ends->low + ends->height / height, 1);
 }
 
 static double x_of(const fronting *state, const axis_ends *ends, const point *at)
@@ -196,7 +217,8 @@ static double x_of(const fronting *state, const axis_ends *ends, const point *at
 
 static double y_of(const fronting *state, const axis_ends *ends, uint64_t bytes)
 {
-    return ends->height * log(over_of(state, bytes) / over_least) / log(ends->y_most / over_least);
+    return ends->height * log(over_of(state, bytes) / ends->y_least) /
+           log(ends->y_most / ends->y_least);
 }
 
 static int compare_tags(const void *left, const void *right)
@@ -240,7 +262,10 @@ static void place_names(fronting *state, const axis_ends *ends)
         named[count] = at;
         tags[count++] = (frag_tag){.x = x_of(state, ends, at),
                                    .y = y_of(state, ends, at->reserved_bytes),
-                                   .characters = strlen(at->policy),
+                                   .radius = at->is_front     ? 6
+                                             : at->is_planned ? 5
+                                                              : 4,
+                                   .width = frag_plot_text_width(at->policy),
                                    .is_important = at->is_front};
     }
     size_t line_count = find_steps(tags, count, lines);
@@ -250,12 +275,13 @@ static void place_names(fronting *state, const axis_ends *ends)
     frag_tag_field field = {ends->width, ends->height, lines, line_count};
     frag_plot_place_names(tags, count, &field);
     double across = log(ends->x_most) - log(ends->x_least);
-    double up = log(ends->y_most / over_least);
+    double up = log(ends->y_most / ends->y_least);
     for (size_t i = 0; i < count; i++) {
         named[i]->name_cost = ends->x_least * exp(tags[i].name_x / ends->width * across);
-        named[i]->name_over = over_least * exp(tags[i].name_y / ends->height * up);
+        named[i]->name_over = ends->y_least * exp(tags[i].name_y / ends->height * up);
         named[i]->name_side = tags[i].side;
-        named[i]->is_name_apart = tags[i].is_apart;
+        named[i]->is_name_apart = tags[i].is_apart && !tags[i].is_left_out;
+        named[i]->has_name = !tags[i].is_left_out;
     }
     free(lines);
     free(named);
@@ -263,6 +289,21 @@ static void place_names(fronting *state, const axis_ends *ends)
 }
 
 /* ---- the figure */
+
+static void tell_left_out(const fronting *state)
+{
+    size_t drawn = 0;
+    size_t named = 0;
+    for (size_t i = 0; i < state->policies.count; i++) {
+        drawn += !state->points[i].has_oom;
+        named += state->points[i].has_name;
+    }
+    if (named < drawn)
+        frag_warn(state->plot.arguments,
+                  "%zu of %zu policies are drawn without their names, for which there is no room; "
+                  "--width makes room, and the data (--format csv) has them all",
+                  drawn - named, drawn);
+}
 
 /* What there is of each kind: gnuplot complains of a plot without a point. */
 static void define_kinds(fronting *state)
@@ -275,7 +316,8 @@ static void define_kinds(fronting *state)
         const point *at = &state->points[i];
         if (at->has_oom)
             continue;
-        names[(at->is_front ? 3 : 0) + at->name_side + 1] = 1;
+        if (at->has_name)
+            names[(at->is_front ? 3 : 0) + at->name_side + 1] = 1;
         has_apart = has_apart || at->is_name_apart;
         has_others = has_others || (!at->is_front && !at->is_planned);
         has_planned = has_planned || at->is_planned;
@@ -299,7 +341,15 @@ static void define(fronting *state, const axis_ends *ends)
     frag_plot_define_number(plot, "over_least", over_least);
     frag_plot_define_number(plot, "x_least", ends->x_least);
     frag_plot_define_number(plot, "x_most", ends->x_most);
+    frag_plot_define_number(plot, "y_least", ends->y_least);
     frag_plot_define_number(plot, "y_most", ends->y_most);
+    frag_plot_define_number(plot, "left_edge", ends->left);
+    frag_plot_define_number(plot, "right_edge", ends->right);
+    frag_plot_define_number(plot, "low_edge", ends->low);
+    frag_plot_define_number(plot, "high_edge", ends->high);
+    /* Axes are logarithmic: a distance is a factor. */
+    frag_plot_define_number(plot, "name_gap",
+                            pow(ends->x_most / ends->x_least, FRAG_TAG_GAP / ends->width));
     frag_plot_define_number(plot, "packing_over", over_of(state, state->packing.bytes));
     define_kinds(state);
 }
@@ -396,6 +446,8 @@ static bool fill(void *context, frag_error *error)
     ends.x_least /= 1.5;
     ends.x_most *= 3; /* for the names on the right */
     ends.y_most *= 1.5;
+    /* The line of a packing that is no higher than the bound stands clear of the axis. */
+    ends.y_least = over_least * (state->packing.bytes > 0 ? 0.75 : 1);
     find_size(&state->plot, state->packing.bytes > 0, &ends);
     place_names(state, &ends);
     write_data(state);
@@ -403,6 +455,8 @@ static bool fill(void *context, frag_error *error)
     state->plot.is_written = state->plot.format == FRAG_PLOT_TERMINAL;
     if (state->plot.is_written)
         print_characters(state);
+    else if (state->plot.format != FRAG_PLOT_CSV)
+        tell_left_out(state);
     return true;
 }
 

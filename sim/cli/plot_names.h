@@ -1,24 +1,30 @@
-/* Names of points that do not cover one another: each stands beside its point, or as near as there
- * is room, with a line to it. */
+/* Names of points that cover neither one another nor a point: each stands beside its point, or as
+ * near as there is room, with a line to it. */
 #ifndef FRAG_CLI_PLOT_NAMES_H
 #define FRAG_CLI_PLOT_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All in pixels; y runs up. */
+/* All in pixels of a figure whose letters are 12 pixels high; y runs up. */
 typedef struct frag_tag {
     double x; /* of the point */
     double y;
-    size_t characters; /* of the name */
+    double radius;     /* of the mark that is drawn there */
+    double width;      /* of the name */
     bool is_important; /* chooses before others */
-    /* Out: where the name begins (side 1), ends (-1) or has its middle (0); its line goes there
-     * when it is apart from the point. */
+    /* Out: where the name begins (side 1), ends (-1) or has its middle (0). */
     double name_x;
     double name_y;
     int side;
+    /* Out: a line leads from the point to the name, which stands FRAG_TAG_GAP beyond its end. */
     bool is_apart;
+    /* Out: there is no room; the name would cover another one or a point, or the edge. Those that
+     * are important are never left out. */
+    bool is_left_out;
 } frag_tag;
+
+#define FRAG_TAG_GAP 3.0
 
 typedef struct frag_tag_line {
     double from_x;
@@ -34,6 +40,13 @@ typedef struct frag_tag_field {
     size_t line_count;
 } frag_tag_field;
 
+/* The line of a tag that is apart. */
+frag_tag_line frag_tag_leader(const frag_tag *tag);
+
+/* How wide a text is in Helvetica, and a little more. */
+double frag_plot_text_width(const char *text);
+
+/* What is_left_out says of a tag's name is exact, but for the widths of letters. */
 void frag_plot_place_names(frag_tag *tags, size_t count, const frag_tag_field *field);
 
 #endif
