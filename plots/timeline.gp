@@ -2,7 +2,7 @@
 # By hand: gnuplot -e "data = 'timeline.csv'; scripts = 'plots'" plots/timeline.gp > timeline.svg
 load scripts.'/style.gp'
 if (!exists("policies")) stats data using 'series' nooutput; policy_count = int(STATS_max); array policies[policy_count + 1]; do for [i = 1:policy_count] { policies[i] = sprintf('policy %d', i) }
-if (!exists("label_lines")) array label_lines[policy_count + 1]; do for [i = 1:policy_count + 1] { label_lines[i] = i - 1 }
+if (!exists("label_drops")) array label_drops[policy_count + 1]; do for [i = 1:policy_count + 1] { label_drops[i] = 100 * i - 10 }
 if (!exists("is_by_time")) is_by_time = 0
 if (!exists("has_recorded")) has_recorded = 0
 if (!exists("packing_bytes")) stats data using (strcol('kind') eq 'bound' ? column('reserved_bytes') : 0) nooutput; packing_bytes = STATS_max; packing_text = sprintf('%.2f %s', packing_bytes / unit_bytes, unit)
@@ -34,5 +34,5 @@ plot \
     for [i = 1:packing_bytes > 0] packing_bytes / unit_bytes with lines linestyle 92 title packing_title, \
     for [i = 1:capacity_bytes > 0] capacity_bytes / unit_bytes with lines linewidth 1 linecolor '#222222' dashtype 2 title capacity_title, \
     for [i = 1:policy_count] data using (x(0)):(level('oom', i, 'reserved_bytes')) with points pointtype 2 pointsize 1.3 linewidth 2.5 linecolor rgb colour(i) notitle, \
-    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? level('oom', i, 'reserved_bytes') : NaN):(strcol('label')) with labels left offset 1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle, \
-    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? NaN : level('oom', i, 'reserved_bytes')):(strcol('label')) with labels right offset -1, -0.9 - label_lines[i] textcolor rgb colour(i) noenhanced notitle
+    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? level('oom', i, 'reserved_bytes') : NaN):(strcol('label')) with labels left offset 1, -label_drops[i] / 100.0 textcolor rgb colour(i) noenhanced notitle, \
+    for [i = 1:policy_count] data using (x(0)):(on_left(0) ? NaN : level('oom', i, 'reserved_bytes')):(strcol('label')) with labels right offset -1, -label_drops[i] / 100.0 textcolor rgb colour(i) noenhanced notitle

@@ -348,6 +348,27 @@ sweep_rows() {
     grep -q '>frugal<' "$out/hand.svg"
 }
 
+@test "names for which a front has no room are left out, and counted" {
+    many=()
+    for grow in $(seq 2 2 120); do many+=(-p "best-fit:grow=${grow}MiB"); done
+    ./fraglab plot front $S/truncated.pickle.zst "${many[@]}" --format svg >"$out/front.svg" 2>"$out/said"
+    named=$(grep -c ">best-fit:grow=" "$out/front.svg")
+    [ "$named" -gt 5 ]
+    [ "$named" -lt 60 ]
+    grep -q " $((60 - named)) of 60 policies are drawn without their names" "$out/said"
+    ./fraglab plot front $S/truncated.pickle.zst --format svg 2>"$out/said" >"$out/front.svg"
+    [ ! -s "$out/said" ]
+}
+
+@test "labels of OOMs that come together stand one below the other" {
+    ./fraglab plot timeline $S/gpt-varlen.pickle.zst --policy pytorch,best-fit,tlsf,cupy,buddy,half-fit,vma --capacity 6GiB \
+        --format svg >"$out/oom.svg"
+    # Where the same request fails: no two labels are nearer than a letter is high.
+    sed -n 'N; s/.*translate(\([0-9.]*\),\([0-9.]*\)).*OOM: 963.*/\2/p; D' "$out/oom.svg" | sort -n >"$out/heights"
+    [ "$(wc -l <"$out/heights")" -eq 4 ]
+    awk 'NR > 1 && $1 - last < 11 { exit 1 } { last = $1 }' "$out/heights"
+}
+
 @test "a survival curve is what single runs say, and marks what min-capacity finds" {
     ./fraglab plot survival $S/truncated.pickle.zst --policy tlsf --format csv >"$out/csv"
     least=$(csv '$c["kind"] == "least" { print $c["capacity_bytes"] }' <"$out/csv")

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,24 +194,95 @@ static bool write_policy(drawing *state, size_t series, frag_error *error)
     return ok;
 }
 
-/* Labels of OOMs that lie close to each other go below each other: the line of each. */
-static void define_label_lines(drawing *state)
+/* The label of an OOM: what it covers from left to right, as shares of the axis, and its height in
+ * lines of text above the axis. */
+typedef struct oom_label {
+    size_t series;
+    double point_x;
+    double point_height;
+    double left;
+    double right;
+    double height;
+} oom_label;
+
+/* So much of the axis a label is wide, and of the figure its axes are high: at the least. */
+#define LABEL_WIDTH 0.26
+#define AXES_HEIGHT 0.62
+
+static int compare_heights(const void *left, const void *right)
 {
-    size_t count = state->policies.count;
-    uint64_t near = state->trace->event_count / 4;
-    uint64_t *lines = frag_alloc(count, sizeof *lines);
-    for (size_t i = 0; i < count; i++) {
+    const oom_label *a = left;
+    const oom_label *b = right;
+    if (a->point_height > b->point_height || a->point_height < b->point_height)
+        return a->point_height > b->point_height ? -1 : 1;
+    return a->series < b->series ? -1 : 1;
+}
+
+static size_t list_labels(const drawing *state, oom_label *labels)
+{
+    double lines = AXES_HEIGHT * (double)state->plot.height / (15 * state->plot.scale);
+    double line_bytes = 1.1 * (double)state->max_bytes / fmax(lines, 1);
+    double first = frag_plot_x(state->times_ns, frag_trace_start(state->trace));
+    double last = frag_plot_x(state->times_ns, state->trace->event_count - 1);
+    size_t count = 0;
+    for (size_t i = 0; i < state->policies.count; i++) {
         const frag_oom *oom = &state->ooms[i];
-        for (size_t j = 0; j < i; j++) {
-            const frag_oom *other = &state->ooms[j];
-            uint64_t apart =
-                oom->event > other->event ? oom->event - other->event : other->event - oom->event;
-            if (oom->has_happened && other->has_happened && apart < near && lines[i] <= lines[j])
-                lines[i] = lines[j] + 1;
+        if (!oom->has_happened)
+            continue;
+        double x =
+            last > first ? (frag_plot_x(state->times_ns, oom->event) - first) / (last - first) : 0;
+        bool is_left = x < 0.6; /* as in the script */
+        double height = (double)oom->level.reserved_bytes / line_bytes;
+        labels[count++] = (oom_label){.series = i,
+                                      .point_x = x,
+                                      .point_height = height,
+                                      .left = is_left ? x : x - LABEL_WIDTH,
+                                      .right = is_left ? x + LABEL_WIDTH : x,
+                                      .height = height - 0.9};
+    }
+    return count;
+}
+
+/* Does the label cover another one that is placed, or the cross of another run? Then *below is the
+ * height at which it would not. */
+static bool is_covering(const oom_label *labels, size_t count, size_t index, double *below)
+{
+    const oom_label *label = &labels[index];
+    for (size_t i = 0; i < count; i++) {
+        const oom_label *other = &labels[i];
+        bool meets = i < index && label->left < other->right && other->left < label->right;
+        if (meets && fabs(label->height - other->height) < 0.99) {
+            *below = other->height - 1;
+            return true;
+        }
+        bool is_across = i != index && other->point_x > label->left - 0.01 &&
+                         other->point_x < label->right + 0.01;
+        if (is_across && fabs(label->height - other->point_height) < 0.89) {
+            *below = other->point_height - 0.9;
+            return true;
         }
     }
-    frag_plot_define_numbers(&state->plot, "label_lines", lines, count);
-    free(lines);
+    return false;
+}
+
+/* How far each label of an OOM is below its cross, in hundredths of a line. */
+static void define_label_drops(drawing *state)
+{
+    size_t policy_count = state->policies.count;
+    uint64_t *drops = frag_alloc(policy_count, sizeof *drops);
+    oom_label *labels = frag_alloc(policy_count, sizeof *labels);
+    size_t count = list_labels(state, labels);
+    qsort(labels, count, sizeof *labels, compare_heights);
+    for (size_t i = 0; i < count; i++) {
+        double below = 0;
+        while (is_covering(labels, count, i, &below))
+            labels[i].height = below;
+        drops[labels[i].series] =
+            (uint64_t)(100 * (labels[i].point_height - labels[i].height) + 0.5);
+    }
+    frag_plot_define_numbers(&state->plot, "label_drops", drops, policy_count);
+    free(labels);
+    free(drops);
 }
 
 static void define(drawing *state)
@@ -221,7 +293,7 @@ static void define(drawing *state)
         labels[i] = state->policies.specs[i].text;
     frag_plot_define_texts(plot, "policies", labels, state->policies.count);
     free(labels);
-    define_label_lines(state);
+    define_label_drops(state);
     bool is_limited = state->device.capacity_bytes != FRAG_UNLIMITED;
     /* A card much larger than what is used would press everything to the floor. */
     bool is_capacity_drawn = is_limited && state->device.capacity_bytes / 4 <= state->max_bytes;
