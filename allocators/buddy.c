@@ -26,7 +26,7 @@ static const frag_option buddy_options[] = {
      .default_text = "2MiB",
      .min = 1,
      .max = 1024 * FRAG_GIB,
-     .help = "the mapped part of the range grows by at least this much"},
+     .help = "the mapped part of the range grows in steps of this, where there is room"},
     {.key = "sizes",
      .type = FRAG_OPTION_ENUM,
      .default_text = "binary",
@@ -422,8 +422,8 @@ const frag_policy_ops frag_policy_buddy = {
     .source =
         "Knowlton, CACM 8(10), 1965; weighted: Shen and Peterson, CACM 17(10), 1974; fibonacci: "
         "Hirschberg, CACM 16(10), 1973",
-    .bound = "no policy with these sizes needs less than M (1 + log2(n) / 2) - n + 1 (Robson, JACM "
-             "21(3), 1974)",
+    .bound = "in one range, requests of 1, 2, 4 to n units, at most M in use: every policy has a "
+             "worst case of at least M (1 + log2(n) / 2) - n + 1 (Robson, JACM 21(3), 1974)",
     .options = buddy_options,
     .arena_bytes = buddy_arena_bytes,
     .create = buddy_create,

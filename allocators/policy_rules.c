@@ -9,25 +9,33 @@
 #define NEIGHBOURS "with free neighbours, at once"
 #define OF_ITS_SEGMENT "with free neighbours of its segment, at once"
 #define NEVER "never"
+#define FIT_JOINS "with free neighbours of the range or of its segment, at once"
 #define IGNORED "ignored: every stream may use a block as soon as it is free"
 #define FIT_CUTS                                                                                   \
     "always, but for a rest below min_split; the low end is handed out. With max_split, larger "   \
     "holes stay whole and serve only requests above it"
-#define FIT_GROWS                                                                                  \
-    "one address range, mapped at its end by at least grow; its last hole is extended. Or device " \
-    "mallocs of at least grow (space=segments). What is free at the end, or a whole segment, "     \
-    "goes back on empty_cache and before a request fails"
+#define MAPPED_AT_ITS_END                                                                          \
+    "one address range, mapped at its end in steps of grow, or by the pages that are missing "     \
+    "where the device has no room for a step; its last hole is extended. "
 #define ONE_RANGE                                                                                  \
-    "one address range, mapped at its end by at least grow; its last hole is extended. What is "   \
-    "free at the end goes back on empty_cache and before a request fails"
+    MAPPED_AT_ITS_END "What is free at the end goes back on empty_cache and before a request "     \
+                      "fails"
+#define FIT_GROWS                                                                                  \
+    MAPPED_AT_ITS_END "Or device mallocs in multiples of grow (space=segments). What is free at "  \
+                      "the end goes back on empty_cache and before a request fails; of segments "  \
+                      "all that are free, and the device is asked again"
+#define SLAB_ROUNDS "multiples of 512 bytes; above large to whole pages"
 #define SLAB_TAKES                                                                                 \
-    "the lowest slot of the newest slab of its class that has one; above large the smallest kept " \
-    "segment with at most surplus too much"
+    "the lowest free slot in the slab of its class that last came to have one, newly opened or "   \
+    "full before; else in a free slab. Above large the smallest free segment that is large "       \
+    "enough, if at most surplus of the request is too much"
 #define SLAB_CUTS "slabs into equal slots of one class; slots and large segments never"
 #define SLAB_JOINS "never; a slab whose slots are all free serves any class"
-#define TLSF_TAKES                                                                                 \
-    "the newest hole of the first list whose holes all are large enough; 2^sli lists to a "        \
-    "doubling"
+#define SLAB_GROWS                                                                                 \
+    "device mallocs of slab bytes, above large of the request. Free ones are kept up to keep "     \
+    "bytes; one more goes back at once, all of them on empty_cache and when the device refuses, "  \
+    "which is then asked again"
+#define GOOD_FIT "the newest hole of the first list that has any, of those whose holes must all fit"
 #define NEWEST_OF_SIZE "the newest of exactly the rounded size"
 #define MXNET_GROWS                                                                                \
     "device mallocs of exactly the rounded request. Everything cached goes back before, where "    \
@@ -57,58 +65,60 @@ static const frag_policy_rules rules[] = {
      .rounding = TO_ALIGN,
      .takes = "the smallest hole that is large enough; of equal ones the lowest",
      .cuts = FIT_CUTS,
-     .joins = NEIGHBOURS,
+     .joins = FIT_JOINS,
      .grows = FIT_GROWS,
      .streams = IGNORED},
     {.policy = "first-fit",
      .rounding = TO_ALIGN,
      .takes = "the lowest hole that is large enough",
      .cuts = FIT_CUTS,
-     .joins = NEIGHBOURS,
+     .joins = FIT_JOINS,
      .grows = FIT_GROWS,
      .streams = IGNORED},
     {.policy = "next-fit",
      .rounding = TO_ALIGN,
-     .takes = "the first hole that is large enough from the end of the last grant on, then from "
-              "the start",
+     .takes = "the first hole that is large enough from the end of the last grant on, or from the "
+              "start of the hole that has come to lie there; then from the start",
      .cuts = FIT_CUTS,
-     .joins = NEIGHBOURS,
+     .joins = FIT_JOINS,
      .grows = FIT_GROWS,
      .streams = IGNORED},
     {.policy = "worst-fit",
      .rounding = TO_ALIGN,
      .takes = "the largest hole; of equal ones the lowest",
      .cuts = FIT_CUTS,
-     .joins = NEIGHBOURS,
+     .joins = FIT_JOINS,
      .grows = FIT_GROWS,
      .streams = IGNORED},
     {.policy = "size-class",
-     .rounding = "to the next of the classes, 4 to a doubling; above large to whole pages",
+     .rounding = "to the next of the classes, 4 to a doubling, all " SLAB_ROUNDS,
      .takes = SLAB_TAKES,
      .cuts = SLAB_CUTS,
      .joins = SLAB_JOINS,
-     .grows = "device mallocs of slab bytes, above large of the request. Free ones are kept, up "
-              "to keep bytes; they go back on empty_cache and before a request fails",
+     .grows = SLAB_GROWS,
      .streams = IGNORED},
     {.policy = "slab",
-     .rounding = "to the next of the classes, powers of two; above large to whole pages",
+     .rounding = "to the next of the classes, 1 to a doubling, all " SLAB_ROUNDS,
      .takes = SLAB_TAKES,
      .cuts = SLAB_CUTS,
      .joins = SLAB_JOINS,
-     .grows = "device mallocs of slab bytes, above large of the request. Free ones above keep "
-              "bytes go back at once",
+     .grows = SLAB_GROWS,
      .streams = IGNORED},
     {.policy = "buddy",
      .rounding = "to one of the sizes: min_block times powers of two, or as sizes= says",
-     .takes = "the smallest free block that is large enough; of equal ones the lowest",
-     .cuts = "in two, again and again, as long as one of the parts is large enough",
-     .joins = "with the block that it was cut from, while that is free as a whole",
-     .grows = "one address range, mapped as far as blocks reach, by at least grow. What is free "
-              "at the end goes back on empty_cache and before a request fails",
+     .takes = "the smallest free block that is large enough, of equal ones the lowest; where the "
+              "device has no room for its pages, the smallest that lies on mapped ones",
+     .cuts = "in two, again and again, until a part has the size: the lower part, or the upper "
+             "one where that is smaller, large enough and mapped",
+     .joins = "with the other part of what it was cut from, when that is free whole; then so on",
+     .grows = "one address range, mapped as far as blocks reach, in steps of grow, or by the pages "
+              "that are missing where the device has no room for a step. What is free at the end "
+              "goes back on empty_cache and before a request fails",
      .streams = IGNORED},
     {.policy = "tlsf",
      .rounding = TO_ALIGN,
-     .takes = TLSF_TAKES,
+     .takes = GOOD_FIT "; 2^sli lists to a doubling. With search_own then the newest hole of the "
+                       "list of its own size that is large enough",
      .cuts = LOW_END,
      .joins = NEIGHBOURS,
      .grows = ONE_RANGE,
@@ -135,8 +145,7 @@ static const frag_policy_rules rules[] = {
      .streams = IGNORED},
     {.policy = "half-fit",
      .rounding = TO_ALIGN,
-     .takes = "the newest hole of the first list whose holes all are large enough; one list to a "
-              "doubling",
+     .takes = GOOD_FIT "; one list to a doubling",
      .cuts = LOW_END,
      .joins = NEIGHBOURS,
      .grows = ONE_RANGE,
@@ -147,13 +156,15 @@ static const frag_policy_rules rules[] = {
      .cuts = NEVER,
      .joins = NEVER,
      .grows = "a device malloc for each request, a device free for each release",
-     .streams = IGNORED},
+     .streams = "ignored: no block is free for a stream to use"},
     {.policy = "composed",
-     .rounding = "as rounding= says: to multiples of unit, at least to unit, or to powers of two",
+     .rounding = "as rounding= says: to multiples of unit, at least to unit, to powers of two of "
+                 "at least unit, or to multiples of unit; the last two above linear to multiples "
+                 "of that",
      .takes = "of the lists that lists= gives it the smallest that is large enough, then the "
               "lowest; or the newest of exactly the size (pick=exact)",
-     .cuts = "as split= says: always (low or high end handed out), only what is twice the request "
-             "or has surplus to spare, or never",
+     .cuts = "as split= says: always (low or high end handed out), only what is at least twice "
+             "the request or would leave at least surplus, or never",
      .joins = "as merge= says: with free neighbours of its list in its segment, also across "
               "segments that touch, or never",
      .grows = "as grow= and give_back= say",
@@ -267,13 +278,17 @@ static const frag_policy_rules rules[] = {
     {.policy = "cuda-async",
      .rounding = "to multiples of 512",
      .takes = "the smallest, of equal ones the lowest, of what its stream freed or all may use; "
-              "then of streams it waited for; of streams seen to be done; after new memory was "
-              "refused, of one that it has to wait for",
+              "then of what streams freed before it waited for them (follow_events); of other "
+              "streams the smallest of each, if that is seen to be done (opportunistic); after "
+              "new memory was refused, one that it has to wait for (internal_waits)",
      .cuts = LOW_END,
      .joins = "with free neighbours of its chunk that the same stream freed or all may use",
-     .grows = "chunks in multiples of grow; whole free chunks above release_threshold go back "
-              "when the program synchronises, the oldest first, and all when the device refuses",
-     .streams = "a free block belongs to the stream that freed it until that is seen to be done"},
+     .grows = "device mallocs in multiples of grow, or of the request where that is refused, up "
+              "to max_size. Free chunks that no stream may still use go back, the oldest first: "
+              "above release_threshold when the program synchronises, all on empty_cache and when "
+              "the device refuses, which is then asked again",
+     .streams = "a free block belongs to the stream that freed it until the program synchronises "
+                "with that; where there is but one stream, to all"},
     {.policy = "gmlake",
      .rounding = "to multiples of 512, above 1 MiB of 2 MiB",
      .takes = "the smallest of its stream and kind, of equal ones the lowest; then the smallest "
@@ -290,27 +305,37 @@ static const frag_policy_rules rules[] = {
      .streams = "a block stays with the stream that its memory was taken for"},
     {.policy = "frugal",
      .rounding = TO_ALIGN,
-     .takes = "the smallest of its stream in its area (small, large, private pool), of equal ones "
-              "the lowest; of another stream, which it waits for, only before mapping",
+     .takes = "the smallest of its stream in its area (up to small, above, or those of a private "
+              "pool), of equal ones the lowest; then of what all may use; then of other streams, "
+              "which it waits for. Only then are pages mapped",
      .cuts = LOW_END,
      .joins = "with free neighbours of its area, at once",
-     .grows = "pages are mapped where the fewest are missing, by at least grow; at a new peak up "
-              "to two large holes give up theirs instead. All free pages go back on empty_cache",
-     .streams = "a free block belongs to the stream that used it last"},
+     .grows =
+         "pages are mapped where the fewest are missing, where there is room by at least grow, "
+         "for small requests a quarter of it; rather than make a new peak up to two large "
+         "holes give up theirs (call_worth), and as many as it takes when the device refuses. "
+         "All free pages go back on empty_cache",
+     .streams = "a free block belongs to the stream that used it; where several did, each waits "
+                "for the others"},
     {.policy = "offline",
-     .rounding = TO_ALIGN,
-     .takes = "its place in a packing of the whole trace",
+     .rounding = TO_ALIGN "; outside the packing to whole pages",
+     .takes = "its place in a packing of the whole trace, but for requests that failed when they "
+              "were recorded",
      .cuts = NEVER,
      .joins = NEVER,
-     .grows = "one device malloc of the packing's height; requests outside it get one each",
-     .streams = IGNORED},
+     .grows = "one device malloc of the packing's height, which goes back on empty_cache when "
+              "nothing is in it; requests outside it get one each until they are freed",
+     .streams = "ignored: the lifetimes that are packed are those of the trace"},
     {.policy = "planned",
      .rounding = TO_ALIGN,
-     .takes = "its place in a packing of the start and one iteration, as long as sizes come in "
-              "that order; else as best-fit",
+     .takes = "its place in a packing of the start and one iteration, where sizes come in that "
+              "order, which six of them in a row find again, and the place is free. Else as "
+              "best-fit; where many sizes of late were not expected, before that the smallest gap "
+              "in the plan's range",
      .cuts = "places never; else as best-fit",
      .joins = "places never; else as best-fit",
-     .grows = "one range for the plan, one that grows at its end for the rest",
+     .grows = "one device malloc for the plan, which goes back on empty_cache and before a "
+              "request fails, when nothing is in it; for the rest as best-fit",
      .streams = IGNORED},
 };
 

@@ -22,7 +22,8 @@ enum { UNIT_BYTES = 512, CLASSES_MAX = 2048, STEPS_MAX = 32 };
 #define CLASSES_OPTION(text)                                                                       \
     {                                                                                              \
         .key = "classes", .type = FRAG_OPTION_TEXT, .default_text = (text),                        \
-        .help = "geometric steps per doubling, 1 to 32; or ascending sizes, as [512,4KiB,1MiB]"    \
+        .help = "equal steps per doubling, 1 to 32; or ascending multiples of 512, as "            \
+                "[512,4KiB,1MiB], of which the last takes the place of large"                      \
     }
 
 #define SLAB_OPTION                                                                                \
@@ -35,7 +36,8 @@ enum { UNIT_BYTES = 512, CLASSES_MAX = 2048, STEPS_MAX = 32 };
     {                                                                                              \
         .key = "large", .type = FRAG_OPTION_BYTES, .default_text = "1MiB", .min = UNIT_BYTES,      \
         .max = SLAB_BYTES_MAX,                                                                     \
-        .help = "requests above this get segments of their own; at most slab"                      \
+        .help = "requests above this get segments of their own; at most slab. Multiples of 512, "  \
+                "both"                                                                             \
     }
 
 #define SURPLUS_OPTION                                                                             \

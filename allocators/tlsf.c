@@ -22,7 +22,7 @@ _Static_assert(FRAG_BIT_LIST_MAX >= 64 << 6, "a list for each step of each power
 #define GROW_OPTION                                                                                \
     {                                                                                              \
         .key = "grow", .type = FRAG_OPTION_BYTES, .default_text = "2MiB", .min = 1,                \
-        .max = 1024 * FRAG_GIB, .help = "the range grows by at least this much"                    \
+        .max = 1024 * FRAG_GIB, .help = "the range grows in steps of this, where there is room"    \
     }
 
 #define SLI_OPTION                                                                                 \
@@ -242,7 +242,8 @@ const frag_policy_ops frag_policy_tlsf = {
     .name = "tlsf",
     .summary = "two-level segregated fit: a good fit in constant time; ignores streams and pools",
     .source = "Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004; tlsf.c 3.1",
-    .bound = "quoted as that of best fit, about M n in the worst case",
+    .bound = "quoted as that of best fit: about M n in the worst case (in one range, requests of "
+             "1 to n units, at most M in use)",
     .options = tlsf_options,
     .create = tlsf_create,
     TLSF_OPS,
@@ -255,7 +256,8 @@ const frag_policy_ops frag_policy_half_fit = {
     .source =
         "Ogasawara: An algorithm with constant execution time for dynamic storage allocation, "
         "RTCSA 1995",
-    .bound = "at most 2 M (1 + ceil(log2 n)) (as quoted by o1heap)",
+    .bound = "in one range, requests of 1 to n units, at most M in use: at most 2 M (1 + "
+             "ceil(log2 n)) (as quoted by o1heap)",
     .options = half_fit_options,
     .create = half_fit_create,
     TLSF_OPS,

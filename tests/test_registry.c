@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,31 @@ static void every_policy_has_a_complete_entry(void **state)
         assert_ptr_equal(frag_policy_find(ops->name), ops);
         frag_policy_spec spec = parse(ops->name);
         frag_policy_spec_destroy(&spec);
+    }
+}
+
+/* The page of a policy shows default_text, which nothing else may contradict. */
+static void what_is_said_to_be_a_default_is_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        const frag_policy_ops *ops = frag_policy_table[i];
+        frag_policy_spec bare = parse(ops->name);
+        for (uint32_t j = 0; j < bare.value_count; j++) {
+            const frag_option *option = &ops->options[j];
+            char text[128];
+            assert_true(snprintf(text, sizeof text, "%s:%s=%s", ops->name, option->key,
+                                 option->default_text) < (int)sizeof text);
+            frag_policy_spec said = parse(text);
+            const frag_option_value *value = value_of(&said, option->key);
+            assert_true(value->is_given && !bare.values[j].is_given);
+            assert_string_equal(value->text, bare.values[j].text);
+            assert_int_equal(value->number, bare.values[j].number);
+            assert_true(value->ratio >= bare.values[j].ratio &&
+                        value->ratio <= bare.values[j].ratio);
+            frag_policy_spec_destroy(&said);
+        }
+        frag_policy_spec_destroy(&bare);
     }
 }
 
@@ -296,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_has_a_complete_entry),
+        cmocka_unit_test(what_is_said_to_be_a_default_is_one),
         cmocka_unit_test(every_policy_says_its_rules),
         cmocka_unit_test(keeps_a_literal_pytorch_setting_string_and_shows_what_it_says),
         cmocka_unit_test(takes_the_setting_string_out_of_a_mixed_list),
