@@ -110,8 +110,10 @@ class Timeline {
     this.fillLevel(run.requestedExtremes, run.requested, styleColour('part-requested'));
     for (const one of runs) if (one !== run) this.strokeRun(one, 1.25);
     this.strokeRun(run, 2.25);
-    this.drawLine(this.trace.bound_bytes, 'bound', styleColour('bound'));
-    if (capacity !== undefined) this.drawLine(capacity, 'capacity', styleColour('bad'));
+    this.drawLines([
+      { bytes: this.trace.bound_bytes, name: 'bound', colour: styleColour('bound') },
+      { bytes: capacity, name: 'capacity', colour: styleColour('bad') },
+    ]);
     this.drawMarks();
     for (const one of runs) if (one.oom !== null) this.drawOom(one);
     this.drawCursor(height);
@@ -219,8 +221,19 @@ class Timeline {
     context.stroke();
   }
 
-  drawLine(bytes, name, colour) {
-    if (bytes === undefined || bytes > this.most) return;
+  // Names stand on their lines; below, where there is another name so near above.
+  drawLines(lines) {
+    const drawn = lines.filter(({ bytes }) => bytes !== undefined && bytes <= this.most);
+    drawn.sort((one, other) => other.bytes - one.bytes);
+    let above = -Infinity;
+    for (const { bytes, name, colour } of drawn) {
+      const isBelow = this.yOf(bytes) - above < 14;
+      this.drawLine(bytes, name, colour, isBelow);
+      above = this.yOf(bytes) + (isBelow ? 14 : 0);
+    }
+  }
+
+  drawLine(bytes, name, colour, isNameBelow) {
     const context = this.context;
     const y = Math.round(this.yOf(bytes)) + 0.5;
     context.setLineDash([6, 4]);
@@ -233,8 +246,8 @@ class Timeline {
     context.setLineDash([]);
     context.fillStyle = colour;
     context.textAlign = 'right';
-    context.textBaseline = 'bottom';
-    context.fillText(`${name} ${bytesText(bytes)}`, TIMELINE.left + this.plotWidth - 4, y - 2);
+    context.textBaseline = isNameBelow ? 'top' : 'bottom';
+    context.fillText(`${name} ${bytesText(bytes)}`, TIMELINE.left + this.plotWidth - 4, y + (isNameBelow ? 3 : -2));
   }
 
   // A tick for each mark; its text where there is room.
