@@ -83,6 +83,9 @@ bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *ar
 /* So many pixels of a figure that is 800 wide, at the width of this one. */
 uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels);
 
+/* How high letters of the figure are, in those of 12 pixels. */
+double frag_plot_letter_scale(const frag_plot *plot);
+
 /* Variables of the gnuplot script. Texts may hold anything. */
 void frag_plot_define_text(frag_plot *plot, const char *name, const char *value);
 void frag_plot_define_number(frag_plot *plot, const char *name, double value);

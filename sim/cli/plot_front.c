@@ -181,25 +181,11 @@ typedef struct axis_ends {
 #define MARGIN_HIGH 46.0
 #define LEGEND_HEIGHT 20.0
 
-/* What plots/style.gp writes: 12 pixels in an svg; 11 points, 96 to the inch, at the usual width of
- * a png, with which they grow; 10 points in a pdf. */
-static double letter_scale(const frag_plot *plot)
-{
-    switch (plot->format) {
-    case FRAG_PLOT_PNG:
-        return plot->scale * 11 * 96 / 72 / 12;
-    case FRAG_PLOT_PDF:
-        return 10.0 * 96 / 72 / 12;
-    default:
-        return 1;
-    }
-}
-
 static void find_size(const frag_plot *plot, bool has_legend, axis_ends *ends)
 {
     bool is_drawn = plot->format != FRAG_PLOT_CSV && plot->format != FRAG_PLOT_TERMINAL;
-    double width = is_drawn ? (double)plot->width / letter_scale(plot) : 800;
-    double height = is_drawn ? (double)plot->height / letter_scale(plot) : 500;
+    double width = is_drawn ? (double)plot->width / frag_plot_letter_scale(plot) : 800;
+    double height = is_drawn ? (double)plot->height / frag_plot_letter_scale(plot) : 500;
     ends->width = fmax(50, width - MARGIN_LEFT - MARGIN_RIGHT);
     ends->height = fmax(50, height - MARGIN_LOW - MARGIN_HIGH - (has_legend ? LEGEND_HEIGHT : 0));
     ends->left = MARGIN_LEFT / width;

@@ -92,6 +92,20 @@ uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
     return scaled < 100 ? 100 : scaled < SIDE_MAX ? scaled : SIDE_MAX;
 }
 
+/* What plots/style.gp writes: 12 pixels in an svg; 11 points, 96 to the inch, at the usual width of
+ * a png, with which they grow; 10 points in a pdf. */
+double frag_plot_letter_scale(const frag_plot *plot)
+{
+    switch (plot->format) {
+    case FRAG_PLOT_PNG:
+        return plot->scale * 11 * 96 / 72 / 12;
+    case FRAG_PLOT_PDF:
+        return 10.0 * 96 / 72 / 12;
+    default:
+        return 1;
+    }
+}
+
 /* ---- what is needed to draw */
 
 static bool find_program(frag_plot *plot, frag_error *error)

@@ -220,8 +220,9 @@ static int compare_heights(const void *left, const void *right)
 
 static size_t list_labels(const drawing *state, oom_label *labels)
 {
-    double lines = AXES_HEIGHT * (double)state->plot.height / (15 * state->plot.scale);
-    double line_bytes = 1.1 * (double)state->max_bytes / fmax(lines, 1);
+    double line = 15 * frag_plot_letter_scale(&state->plot);
+    double lines = fmax(AXES_HEIGHT * (double)state->plot.height / line, 1);
+    double line_bytes = 1.1 * fmax((double)state->max_bytes, 1) / lines;
     double first = frag_plot_x(state->times_ns, frag_trace_start(state->trace));
     double last = frag_plot_x(state->times_ns, state->trace->event_count - 1);
     size_t count = 0;
@@ -293,12 +294,12 @@ static void define(drawing *state)
         labels[i] = state->policies.specs[i].text;
     frag_plot_define_texts(plot, "policies", labels, state->policies.count);
     free(labels);
-    define_label_drops(state);
     bool is_limited = state->device.capacity_bytes != FRAG_UNLIMITED;
     /* A card much larger than what is used would press everything to the floor. */
     bool is_capacity_drawn = is_limited && state->device.capacity_bytes / 4 <= state->max_bytes;
     if (is_capacity_drawn)
         note_max(state, state->device.capacity_bytes);
+    define_label_drops(state);
     char text[FRAG_BYTES_TEXT_MAX];
     frag_plot_define_text(plot, "capacity_text",
                           is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");

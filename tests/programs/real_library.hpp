@@ -1,7 +1,7 @@
 /* What the programs share that run a real allocator library, without a GPU, and write a golden log
  * of what it answers (docs/trace-format.md, "Logs of other frameworks' pools"): the command line,
  * chance, the device that accounts for memory and does nothing else, the requests and their lines.
- * A program brings the library, and a profile: which requests are made of it. */
+ * A program brings the library, and profiles: which requests are made of it. */
 #ifndef FRAG_PROGRAMS_REAL_LIBRARY_HPP
 #define FRAG_PROGRAMS_REAL_LIBRARY_HPP
 
