@@ -9,18 +9,6 @@
 #include "traces/snapshot_order.h"
 #include "traces/snapshot_ranges.h"
 
-typedef struct frag_free_layout_block {
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t since; /* entry that made it free as it is now */
-    uint32_t prev;  /* in the segment */
-    uint32_t next;
-    uint32_t list;
-    uint32_t piece; /* the segment, as its owner numbers them */
-    bool is_free;
-    bool is_vague; /* where it begins is not recorded but guessed */
-} frag_free_layout_block;
-
 /* The free blocks that one request can be served from, by size, then address. */
 typedef struct frag_free_layout_list {
     uint64_t stream;

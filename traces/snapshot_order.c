@@ -1,165 +1,144 @@
 #include "traces/snapshot_order.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/base/bits.h"
+#include "sim/base/error.h"
 #include "sim/base/memory.h"
 
-enum { PAGE_KEYS = 32, RANK_MAX = INT32_MAX };
+enum { BIN_COUNT = 512, WORD_COUNT = BIN_COUNT / 64, DEPTH_EXPECTED = 64 };
 
-struct frag_free_page {
-    size_t count;
-    int32_t ranks[PAGE_KEYS]; /* what rank_of says of each key; behind the last, RANK_MAX */
-    frag_free_key keys[PAGE_KEYS];
+struct frag_free_bins {
+    uint64_t words[WORD_COUNT]; /* a bit for each bin that is not empty */
+    uint32_t roots[BIN_COUNT];
 };
 
-/* Where a key is, or would go: index may be one behind the last of the page. */
-typedef struct key_place {
-    size_t page;
-    size_t index;
-} key_place;
-
-/* Sizes in the order of their ranks, of which many are compared at once; PyTorch's are multiples of
- * 512, so that few different ones share a rank. */
-static int32_t rank_of(uint64_t bytes)
+/* The exponent and the first three bits of the fraction of a size as a double. */
+static inline uint32_t bin_of(uint64_t bytes)
 {
-    uint64_t rank = bytes / 512;
-    return rank < RANK_MAX ? (int32_t)rank : RANK_MAX;
+    return (uint32_t)(frag_double_bits(bytes | 1) >> 49) - 0x1ff8u;
 }
 
-static inline bool is_below(const frag_free_key *key, uint64_t bytes, uint64_t address)
+static inline bool is_below(const frag_free_layout_block *block, uint64_t bytes, uint64_t address)
 {
-    return frag_pair_is_below(key->bytes, key->address, bytes, address);
+    return frag_pair_is_below(block->bytes, block->address, bytes, address);
 }
 
-/* In the last page that begins below size and address, else the first, the first key that is not
- * below them. What a comparison says no processor can guess, so that none decides a branch but
- * among equal sizes. */
-static key_place find_place(const frag_free_order *order, uint64_t bytes, uint64_t address)
+/* Of two blocks of a tree the one with more weight is nearer to the root. Weights are as good as
+ * drawn by lot, and all different. */
+static inline uint32_t weight_of(uint32_t block)
 {
-    key_place place = {0};
-    for (size_t count = order->page_count; count > 1;) {
-        size_t half = count / 2;
-        const frag_free_key *first = &order->pages[place.page + half]->keys[0];
-        place.page += half & ((size_t)0 - (is_below(first, bytes, address) ? 1 : 0));
-        count -= half;
+    return block * 0x9E3779B1u;
+}
+
+static inline void count_steps(frag_free_order *order, uint64_t depth)
+{
+    if (FRAG_UNLIKELY(depth > DEPTH_EXPECTED))
+        order->steps += depth;
+}
+
+void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block)
+{
+    if (order->bins == NULL)
+        order->bins = frag_alloc(1, sizeof *order->bins);
+    frag_free_layout_block *added = &blocks[block];
+    uint32_t bin = bin_of(added->bytes);
+    uint32_t *link = &order->bins->roots[bin];
+    uint64_t depth = 0;
+    order->bins->words[bin / 64] |= (uint64_t)1 << bin % 64;
+    for (; *link != 0 && weight_of(*link) > weight_of(block); depth++) {
+        frag_free_layout_block *at = &blocks[*link];
+        link = &at->child[is_below(at, added->bytes, added->address)];
     }
-    const frag_free_page *page = order->pages[place.page];
-    int32_t rank = rank_of(bytes);
-    int32_t below = 0;
-    for (uint32_t i = 0; i < PAGE_KEYS; i++)
-        below += page->ranks[i] < rank ? 1 : 0;
-    place.index = (size_t)below;
-    while (place.index < page->count && is_below(&page->keys[place.index], bytes, address))
-        place.index++;
-    return place;
-}
-
-/* Makes all of a page behind its keys what it is to be there. */
-static void clear_ranks(frag_free_page *page)
-{
-    for (size_t i = page->count; i < PAGE_KEYS; i++)
-        page->ranks[i] = RANK_MAX;
-}
-
-static frag_free_page *insert_page(frag_free_order *order, size_t at)
-{
-    order->pages =
-        frag_grow(order->pages, &order->page_capacity, order->page_count + 1, sizeof *order->pages);
-    memmove(order->pages + at + 1, order->pages + at,
-            (order->page_count - at) * sizeof *order->pages);
-    order->pages[at] = frag_alloc(1, sizeof **order->pages);
-    order->page_count++;
-    clear_ranks(order->pages[at]);
-    return order->pages[at];
-}
-
-static void split_page(frag_free_order *order, size_t at)
-{
-    frag_free_page *right = insert_page(order, at + 1);
-    frag_free_page *left = order->pages[at];
-    right->count = left->count / 2;
-    left->count -= right->count;
-    memcpy(right->keys, left->keys + left->count, right->count * sizeof *right->keys);
-    memcpy(right->ranks, left->ranks + left->count, right->count * sizeof *right->ranks);
-    clear_ranks(left);
-}
-
-void frag_free_order_add(frag_free_order *order, const frag_free_key *key)
-{
-    if (order->page_count == 0)
-        insert_page(order, 0);
-    key_place place = find_place(order, key->bytes, key->address);
-    if (order->pages[place.page]->count == PAGE_KEYS) {
-        split_page(order, place.page);
-        place = find_place(order, key->bytes, key->address);
+    /* What was here is shared out to both sides of the block. */
+    uint32_t rest = *link;
+    uint32_t *ends[2] = {&added->child[0], &added->child[1]};
+    *link = block;
+    for (; rest != 0; depth++) {
+        frag_free_layout_block *at = &blocks[rest];
+        bool is_before = is_below(at, added->bytes, added->address);
+        *ends[!is_before] = rest;
+        ends[!is_before] = &at->child[is_before];
+        rest = at->child[is_before];
     }
-    frag_free_page *page = order->pages[place.page];
-    size_t behind = page->count - place.index;
-    frag_free_key *at = page->keys + place.index;
-    int32_t *rank = page->ranks + place.index;
-    memmove(at + 1, at, behind * sizeof *at);
-    memmove(rank + 1, rank, behind * sizeof *rank);
-    *at = *key;
-    *rank = rank_of(key->bytes);
-    page->count++;
+    *ends[0] = 0;
+    *ends[1] = 0;
+    count_steps(order, depth);
 }
 
-/* A place behind the last key of a page is the first of the next. */
-static key_place step_over_end(const frag_free_order *order, key_place place)
+void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block)
 {
-    if (place.index < order->pages[place.page]->count)
-        return place;
-    return (key_place){.page = place.page + 1};
+    const frag_free_layout_block *removed = &blocks[block];
+    uint32_t bin = bin_of(removed->bytes);
+    FRAG_ASSERT(order->bins != NULL);
+    uint32_t *link = &order->bins->roots[bin];
+    uint64_t depth = 0;
+    for (; *link != block; depth++) {
+        FRAG_ASSERT(*link != 0);
+        frag_free_layout_block *at = &blocks[*link];
+        link = &at->child[is_below(at, removed->bytes, removed->address)];
+    }
+    uint32_t before = removed->child[0];
+    uint32_t behind = removed->child[1];
+    for (; before != 0 && behind != 0; depth++) {
+        bool is_before = weight_of(before) > weight_of(behind);
+        uint32_t *taken = is_before ? &before : &behind;
+        *link = *taken;
+        link = &blocks[*link].child[is_before];
+        *taken = *link;
+    }
+    *link = before | behind;
+    count_steps(order, depth);
+    if (order->bins->roots[bin] == 0)
+        order->bins->words[bin / 64] &= ~((uint64_t)1 << bin % 64);
 }
 
-static bool is_at(const frag_free_order *order, key_place place, uint64_t bytes, uint64_t address)
+/* The first bin that is not empty, from one on; BIN_COUNT when there is none. */
+static uint32_t bin_from(const frag_free_bins *bins, uint32_t bin)
 {
-    if (place.page >= order->page_count || place.index >= order->pages[place.page]->count)
-        return false;
-    const frag_free_key *key = &order->pages[place.page]->keys[place.index];
-    return key->bytes == bytes && key->address == address;
+    uint32_t word = bin / 64;
+    if (word == WORD_COUNT)
+        return BIN_COUNT;
+    uint64_t bits = bins->words[word] >> bin % 64;
+    if (bits != 0)
+        return bin + frag_bit_low(bits);
+    while (++word < WORD_COUNT)
+        if (bins->words[word] != 0)
+            return word * 64 + frag_bit_low(bins->words[word]);
+    return BIN_COUNT;
 }
 
-void frag_free_order_remove(frag_free_order *order, uint64_t bytes, uint64_t address)
+/* The first block of a tree that is not below a size and an address, or 0. */
+static uint32_t first_from(frag_free_order *order, const frag_free_layout_block *blocks,
+                           uint32_t root, uint64_t bytes, uint64_t address)
 {
-    FRAG_ASSERT(order->page_count > 0);
-    key_place place = {.page = order->found_page, .index = order->found_index};
-    if (!is_at(order, place, bytes, address))
-        place = step_over_end(order, find_place(order, bytes, address));
-    FRAG_ASSERT(is_at(order, place, bytes, address));
-    frag_free_page *page = order->pages[place.page];
-    frag_free_key *at = page->keys + place.index;
-    int32_t *rank = page->ranks + place.index;
-    page->count--;
-    size_t behind = page->count - place.index;
-    memmove(at, at + 1, behind * sizeof *at);
-    memmove(rank, rank + 1, behind * sizeof *rank);
-    page->ranks[page->count] = RANK_MAX;
-    if (page->count > 0)
-        return;
-    free(page);
-    order->page_count--;
-    memmove(order->pages + place.page, order->pages + place.page + 1,
-            (order->page_count - place.page) * sizeof *order->pages);
+    uint32_t found = 0;
+    uint64_t depth = 0;
+    for (uint32_t at = root; at != 0; depth++) {
+        bool is_before = is_below(&blocks[at], bytes, address);
+        found = is_before ? found : at;
+        at = blocks[at].child[is_before];
+    }
+    count_steps(order, depth);
+    return found;
 }
 
-uint32_t frag_free_order_from(frag_free_order *order, uint64_t bytes, uint64_t address)
+uint32_t frag_free_order_from(frag_free_order *order, const frag_free_layout_block *blocks,
+                              uint64_t bytes, uint64_t address)
 {
-    if (order->page_count == 0)
+    const frag_free_bins *bins = order->bins;
+    if (bins == NULL)
         return 0;
-    key_place place = step_over_end(order, find_place(order, bytes, address));
-    order->found_page = place.page;
-    order->found_index = place.index;
-    return place.page < order->page_count ? order->pages[place.page]->keys[place.index].block : 0;
+    uint32_t bin = bin_of(bytes);
+    uint32_t found = first_from(order, blocks, bins->roots[bin], bytes, address);
+    if (found != 0)
+        return found;
+    bin = bin_from(bins, bin + 1);
+    return bin == BIN_COUNT ? 0 : first_from(order, blocks, bins->roots[bin], bytes, address);
 }
 
 void frag_free_order_destroy(frag_free_order *order)
 {
-    for (size_t i = 0; i < order->page_count; i++)
-        free(order->pages[i]);
-    free(order->pages);
+    free(order->bins);
     *order = (frag_free_order){0};
 }
