@@ -198,43 +198,174 @@ static inline bool read_value(entry_reader *reader, frag_pickle_value *value)
     return read_rare_value(reader, value);
 }
 
+/* ---- values that stand as those of the entry before */
+
+static inline uint64_t mask_of(size_t bytes)
+{
+    return UINT64_MAX >> (64 - 8 * bytes);
+}
+
+/* Bytes of the operand of a number, or 0. */
+static inline unsigned operand_bytes(unsigned operation)
+{
+    static const uint8_t bytes[256] = {['K'] = 1, ['M'] = 2, ['J'] = 4};
+    return bytes[operation];
+}
+
+/* Expects an operation of head_bytes, which came behind the key at start, again. */
+static void expect(frag_pickle_key *key, const unsigned char *start, frag_pickle_form form,
+                   size_t head_bytes, size_t operand_length)
+{
+    key->form = form;
+    key->operand_at = key->length + head_bytes;
+    key->total_length = key->operand_at + operand_length;
+    key->head_mask = mask_of(key->operand_at);
+    key->head_bits = frag_load_64(start) & key->head_mask;
+    key->operand_mask = mask_of(operand_length);
+    key->check_mask = 0;
+    key->check_bits = 0;
+}
+
+static void expect_number(frag_pickle_key *key, const unsigned char *start, size_t head_bytes,
+                          size_t operand_length)
+{
+    expect(key, start, FRAG_PICKLE_FORM_NUMBER, head_bytes, operand_length);
+    if (operand_length > 2)
+        key->check_mask = (uint64_t)1 << (8 * operand_length - 1);
+}
+
+/* Is MEMOIZE the last operation of a string or a pair? A name may end with the same byte. */
+static bool ends_with_memoize(const unsigned char *start, size_t length)
+{
+    return start[length - 1] == 0x94 &&
+           (start[0] == 0x8c ? length == 3 + (size_t)start[1] : start[length - 2] == 0x86);
+}
+
+/* Keeps the form of a value that was read; length is that of the key and the value from start. */
+static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t length,
+                       frag_pickle_value value, size_t names_given)
+{
+    const unsigned char *value_start = start + key->length;
+    size_t value_length = length - key->length;
+    unsigned operation = *value_start;
+    unsigned bytes = operand_bytes(operation);
+    bool was_sized = key->form == FRAG_PICKLE_FORM_SIZED ||
+                     (key->form == FRAG_PICKLE_FORM_NUMBER && key->operand_at == key->length + 1);
+    key->form = FRAG_PICKLE_FORM_OTHER;
+    key->head_mask = 0;
+    key->head_bits = 1;
+    if (operation == 'h' || operation == 'j') {
+        expect(key, start, FRAG_PICKLE_FORM_NAMED, 1, value_length - 1);
+    } else if (bytes != 0 && value_length == 1 + bytes) {
+        expect_number(key, start, 1, bytes);
+        key->form = was_sized ? FRAG_PICKLE_FORM_SIZED : FRAG_PICKLE_FORM_NUMBER;
+    } else if (operation == 0x8a && value_length == 2 + (size_t)value_start[1]) {
+        expect_number(key, start, 2, value_start[1]);
+    } else if (value_length <= 8 && operation != ']' &&
+               (names_given == 0 || ends_with_memoize(value_start, value_length))) {
+        expect(key, start, FRAG_PICKLE_FORM_SAME, 0, value_length);
+        key->check_mask = key->operand_mask;
+        key->check_bits = frag_load_64(value_start) & key->check_mask;
+        key->same = value;
+        key->is_named = names_given > 0;
+    }
+}
+
+static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key,
+                              frag_pickle_value *value)
+{
+    const unsigned char *start = reader->at + key->length;
+    unsigned bytes = operand_bytes(*start);
+    if ((frag_load_64(reader->at) & key->mask) != key->bits || bytes == 0)
+        return false;
+    uint64_t number = frag_load_64(start + 1) & mask_of(bytes);
+    if (number >> 31 != 0)
+        return false;
+    *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, number);
+    reader->at = start + 1 + bytes;
+    return true;
+}
+
+/* A key and its value, if they are as expected; else nothing has changed. */
+static inline bool read_expected(entry_reader *reader, const frag_pickle_key *key,
+                                 frag_pickle_value *value)
+{
+    const unsigned char *at = reader->at;
+    if (key->form == FRAG_PICKLE_FORM_SIZED)
+        return read_sized(reader, key, value);
+    uint64_t operand = frag_load_64(at + key->operand_at);
+    if ((frag_load_64(at) & key->head_mask) != key->head_bits ||
+        (operand & key->check_mask) != key->check_bits)
+        return false;
+    operand &= key->operand_mask;
+    if (key->form == FRAG_PICKLE_FORM_NUMBER) {
+        *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, operand);
+    } else if (key->form == FRAG_PICKLE_FORM_NAMED) {
+        if (operand >= reader->memo_count || reader->memo[operand] == FRAG_PICKLE_UNNAMED)
+            return false;
+        *value = reader->memo[operand];
+    } else {
+        *value = key->same;
+        reader->memo[reader->memo_count] = key->same;
+        reader->memo_count += key->is_named ? 1 : 0;
+    }
+    reader->at = at + key->total_length;
+    return true;
+}
 /* A key that is not spelled like that of the entry before. */
 static bool read_new_key(entry_reader *reader, frag_pickle_key *key)
 {
     const unsigned char *start = reader->at;
+    *key = (frag_pickle_key){0};
     if (!read_named(reader, &key->value))
         return false;
     key->length = (size_t)(reader->at - start);
-    key->mask = UINT64_MAX >> (64 - 8 * key->length);
+    key->mask = mask_of(key->length);
     key->bits = frag_load_64(start) & key->mask;
     return true;
 }
 
-/* Keys and values from behind MARK to behind SETITEMS. */
-static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, frag_pickle_value *pairs,
-                       size_t *pair_count)
+/* A key and its value operation by operation. */
+static bool read_pair(entry_reader *reader, frag_pickle_machine *machine, size_t count)
 {
-    frag_pickle_key *keys = machine->keys;
+    if (count == FRAG_PICKLE_KEYS_MAX)
+        return false;
+    const unsigned char *start = reader->at;
+    frag_pickle_key *key = &machine->keys[count];
+    if (count < machine->key_count && (frag_load_64(start) & key->mask) == key->bits) {
+        reader->at += key->length;
+    } else {
+        if (!read_new_key(reader, key) || (count == 0 && key->value != machine->entry_key))
+            return false;
+        machine->pairs[2 * count] = key->value;
+        machine->key_count = count + 1;
+        machine->taken_count = 0;
+    }
+    size_t names_before = reader->memo_count;
+    frag_pickle_value *value = &machine->pairs[2 * count + 1];
+    if (!read_value(reader, value))
+        return false;
+    learn_form(key, start, (size_t)(reader->at - start), *value, reader->memo_count - names_before);
+    return true;
+}
+
+/* Keys and values from behind MARK to behind SETITEMS. */
+static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, size_t *pair_count)
+{
+    entry_reader fast = *reader; /* which no call is given, so that it stays in registers */
     size_t count = 0;
     for (;; count++) {
-        uint64_t bits = frag_load_64(reader->at);
-        if ((bits & 0xff) == 'u')
+        if (count < machine->key_count &&
+            read_expected(&fast, &machine->keys[count], &machine->pairs[2 * count + 1]))
+            continue;
+        if (*fast.at == 'u')
             break;
-        if (count == FRAG_PICKLE_KEYS_MAX)
+        *reader = fast;
+        if (!read_pair(reader, machine, count))
             return false;
-        frag_pickle_key *key = &keys[count];
-        if (count < machine->key_count && (bits & key->mask) == key->bits) {
-            reader->at += key->length;
-        } else {
-            if (!read_new_key(reader, key) || (count == 0 && key->value != machine->entry_key))
-                return false;
-            machine->key_count = count + 1;
-            machine->taken_count = 0;
-        }
-        pairs[2 * count] = key->value;
-        if (!read_value(reader, &pairs[2 * count + 1]))
-            return false;
+        fast = *reader;
     }
+    *reader = fast;
     reader->at++;
     *pair_count = count;
     return count > 0;
@@ -249,7 +380,6 @@ bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char
     if (machine->memo_capacity < machine->memo_count + NAMES_MAX)
         machine->memo = frag_grow(machine->memo, &machine->memo_capacity,
                                   machine->memo_count + NAMES_MAX, sizeof *machine->memo);
-    frag_pickle_value pairs[2 * FRAG_PICKLE_KEYS_MAX];
     size_t pair_count = 0;
     uint32_t record = 0;
     frag_pickle_state before = frag_pickle_save(machine->tree);
@@ -262,13 +392,13 @@ bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char
     };
     /* Until its record is known nothing in it may name the dictionary itself. */
     if (!give_name(&reader, FRAG_PICKLE_UNNAMED) || *reader.at++ != '(' ||
-        !read_pairs(&reader, machine, pairs, &pair_count)) {
+        !read_pairs(&reader, machine, &pair_count)) {
         frag_pickle_restore(machine->tree, &before);
         machine->key_count = 0;
         return false;
     }
     /* A visitor may remember containers it has seen, so these stay where they are. */
-    if (!machine->visitor(machine->visitor_context, machine->tree, pairs, pair_count,
+    if (!machine->visitor(machine->visitor_context, machine->tree, machine->pairs, pair_count,
                           pair_count == machine->taken_count, &record))
         return false;
     machine->taken_count = pair_count;

@@ -10,12 +10,33 @@ enum { FRAG_PICKLE_MARKS_MAX = 512 };
 /* A name that was given to no value; no value has these bits. */
 #define FRAG_PICKLE_UNNAMED UINT64_MAX
 
-/* A key of an entry as it stood in the file; the next entry spells it the same. */
+/* How the value of a key stood in the last entry. */
+typedef enum frag_pickle_form {
+    FRAG_PICKLE_FORM_OTHER,
+    FRAG_PICKLE_FORM_NUMBER, /* of one operation, which is expected again */
+    FRAG_PICKLE_FORM_SIZED,  /* BININT, BININT1 or BININT2, whichever is the shortest */
+    FRAG_PICKLE_FORM_NAMED,  /* BINGET or LONG_BINGET, whichever it was */
+    FRAG_PICKLE_FORM_SAME    /* at most 8 bytes, which are expected again, MEMOIZE among them */
+} frag_pickle_form;
+
+/* A key of an entry with its value as they stood in the file; the next entry is mostly like it.
+ * Bytes are compared as one number, the first the lowest. */
 typedef struct frag_pickle_key {
+    frag_pickle_value value;
     uint64_t bits; /* its operation, BINGET or LONG_BINGET, with its operand */
     uint64_t mask;
     size_t length;
-    frag_pickle_value value;
+    /* ---- of the value, unless its form is OTHER */
+    uint64_t head_bits; /* the key and, but for SIZED, what goes before the value's operand */
+    uint64_t head_mask;
+    size_t operand_at; /* of SAME all of the value is the operand */
+    size_t total_length;
+    uint64_t operand_mask;
+    uint64_t check_bits; /* what is expected of the operand: a sign of 0, the same bytes */
+    uint64_t check_mask;
+    frag_pickle_value same; /* the value of SAME */
+    frag_pickle_form form;
+    bool is_named; /* SAME ends with MEMOIZE */
 } frag_pickle_key;
 
 typedef struct frag_pickle_machine {
@@ -43,6 +64,7 @@ typedef struct frag_pickle_machine {
     frag_pickle_value entry_key; /* the first key of what the visitor took last */
     uint64_t entry_count;        /* records that no container stands for */
     frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX];
+    frag_pickle_value pairs[2 * FRAG_PICKLE_KEYS_MAX]; /* keys, known so far, each with a value */
     size_t key_count;   /* 0: none are known, or names were given anew */
     size_t taken_count; /* of the keys, when the visitor took last what has just these; else 0 */
 } frag_pickle_machine;
