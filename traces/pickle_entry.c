@@ -212,6 +212,13 @@ static inline unsigned operand_bytes(unsigned operation)
     return bytes[operation];
 }
 
+static void expect_nothing(frag_pickle_key *key)
+{
+    key->form = FRAG_PICKLE_FORM_OTHER;
+    key->head_mask = 0;
+    key->head_bits = 1;
+}
+
 /* Expects an operation of head_bytes, which came behind the key at start, again. */
 static void expect(frag_pickle_key *key, const unsigned char *start, frag_pickle_form form,
                    size_t head_bytes, size_t operand_length)
@@ -224,13 +231,15 @@ static void expect(frag_pickle_key *key, const unsigned char *start, frag_pickle
     key->operand_mask = mask_of(operand_length);
     key->check_mask = 0;
     key->check_bits = 0;
+    key->base = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, 0);
+    key->names_given = 0;
 }
 
 static void expect_number(frag_pickle_key *key, const unsigned char *start, size_t head_bytes,
                           size_t operand_length)
 {
     expect(key, start, FRAG_PICKLE_FORM_NUMBER, head_bytes, operand_length);
-    if (operand_length > 2)
+    if (head_bytes == 2 || operand_length == 4)
         key->check_mask = (uint64_t)1 << (8 * operand_length - 1);
 }
 
@@ -251,9 +260,7 @@ static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t 
     unsigned bytes = operand_bytes(operation);
     bool was_sized = key->form == FRAG_PICKLE_FORM_SIZED ||
                      (key->form == FRAG_PICKLE_FORM_NUMBER && key->operand_at == key->length + 1);
-    key->form = FRAG_PICKLE_FORM_OTHER;
-    key->head_mask = 0;
-    key->head_bits = 1;
+    expect_nothing(key);
     if (operation == 'h' || operation == 'j') {
         expect(key, start, FRAG_PICKLE_FORM_NAMED, 1, value_length - 1);
     } else if (bytes != 0 && value_length == 1 + bytes) {
@@ -266,17 +273,18 @@ static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t 
         expect(key, start, FRAG_PICKLE_FORM_SAME, 0, value_length);
         key->check_mask = key->operand_mask;
         key->check_bits = frag_load_64(value_start) & key->check_mask;
-        key->same = value;
-        key->is_named = names_given > 0;
+        key->operand_mask = 0;
+        key->base = value;
+        key->names_given = (uint32_t)names_given;
     }
 }
 
-static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key,
+static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
                               frag_pickle_value *value)
 {
     const unsigned char *start = reader->at + key->length;
     unsigned bytes = operand_bytes(*start);
-    if ((frag_load_64(reader->at) & key->mask) != key->bits || bytes == 0)
+    if ((head & key->mask) != key->bits || bytes == 0)
         return false;
     uint64_t number = frag_load_64(start + 1) & mask_of(bytes);
     if (number >> 31 != 0)
@@ -286,32 +294,30 @@ static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key,
     return true;
 }
 
-/* A key and its value, if they are as expected; else nothing has changed. */
-static inline bool read_expected(entry_reader *reader, const frag_pickle_key *key,
+/* A key and its value, which begin with the bytes of head, if they are as expected; else nothing
+ * has changed. */
+static inline bool read_expected(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
                                  frag_pickle_value *value)
 {
-    const unsigned char *at = reader->at;
     if (key->form == FRAG_PICKLE_FORM_SIZED)
-        return read_sized(reader, key, value);
-    uint64_t operand = frag_load_64(at + key->operand_at);
-    if ((frag_load_64(at) & key->head_mask) != key->head_bits ||
-        (operand & key->check_mask) != key->check_bits)
+        return read_sized(reader, key, head, value);
+    uint64_t operand = frag_load_64(reader->at + key->operand_at);
+    if ((head & key->head_mask) != key->head_bits || (operand & key->check_mask) != key->check_bits)
         return false;
     operand &= key->operand_mask;
-    if (key->form == FRAG_PICKLE_FORM_NUMBER) {
-        *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, operand);
-    } else if (key->form == FRAG_PICKLE_FORM_NAMED) {
+    if (key->form != FRAG_PICKLE_FORM_NAMED) {
+        *value = key->base | operand << 8;
+        reader->memo[reader->memo_count] = *value;
+        reader->memo_count += key->names_given;
+    } else {
         if (operand >= reader->memo_count || reader->memo[operand] == FRAG_PICKLE_UNNAMED)
             return false;
         *value = reader->memo[operand];
-    } else {
-        *value = key->same;
-        reader->memo[reader->memo_count] = key->same;
-        reader->memo_count += key->is_named ? 1 : 0;
     }
-    reader->at = at + key->total_length;
+    reader->at += key->total_length;
     return true;
 }
+
 /* A key that is not spelled like that of the entry before. */
 static bool read_new_key(entry_reader *reader, frag_pickle_key *key)
 {
@@ -326,7 +332,8 @@ static bool read_new_key(entry_reader *reader, frag_pickle_key *key)
 }
 
 /* A key and its value operation by operation. */
-static bool read_pair(entry_reader *reader, frag_pickle_machine *machine, size_t count)
+static FRAG_NOINLINE bool read_pair(entry_reader *reader, frag_pickle_machine *machine,
+                                    size_t count)
 {
     if (count == FRAG_PICKLE_KEYS_MAX)
         return false;
@@ -340,6 +347,7 @@ static bool read_pair(entry_reader *reader, frag_pickle_machine *machine, size_t
         machine->pairs[2 * count] = key->value;
         machine->key_count = count + 1;
         machine->taken_count = 0;
+        expect_nothing(key + 1);
     }
     size_t names_before = reader->memo_count;
     frag_pickle_value *value = &machine->pairs[2 * count + 1];
@@ -354,11 +362,13 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, size_
 {
     entry_reader fast = *reader; /* which no call is given, so that it stays in registers */
     size_t count = 0;
+    if (machine->key_count == 0)
+        expect_nothing(&machine->keys[0]);
     for (;; count++) {
-        if (count < machine->key_count &&
-            read_expected(&fast, &machine->keys[count], &machine->pairs[2 * count + 1]))
+        uint64_t head = frag_load_64(fast.at);
+        if (read_expected(&fast, &machine->keys[count], head, &machine->pairs[2 * count + 1]))
             continue;
-        if (*fast.at == 'u')
+        if ((head & 0xff) == 'u')
             break;
         *reader = fast;
         if (!read_pair(reader, machine, count))

@@ -12,11 +12,11 @@ enum { FRAG_PICKLE_MARKS_MAX = 512 };
 
 /* How the value of a key stood in the last entry. */
 typedef enum frag_pickle_form {
-    FRAG_PICKLE_FORM_OTHER,
+    FRAG_PICKLE_FORM_OTHER,  /* or none is known: no bytes are as expected */
     FRAG_PICKLE_FORM_NUMBER, /* of one operation, which is expected again */
+    FRAG_PICKLE_FORM_SAME,   /* at most 8 bytes, which are expected again, MEMOIZE among them */
     FRAG_PICKLE_FORM_SIZED,  /* BININT, BININT1 or BININT2, whichever is the shortest */
-    FRAG_PICKLE_FORM_NAMED,  /* BINGET or LONG_BINGET, whichever it was */
-    FRAG_PICKLE_FORM_SAME    /* at most 8 bytes, which are expected again, MEMOIZE among them */
+    FRAG_PICKLE_FORM_NAMED   /* BINGET or LONG_BINGET, whichever it was */
 } frag_pickle_form;
 
 /* A key of an entry with its value as they stood in the file; the next entry is mostly like it.
@@ -31,12 +31,12 @@ typedef struct frag_pickle_key {
     uint64_t head_mask;
     size_t operand_at; /* of SAME all of the value is the operand */
     size_t total_length;
-    uint64_t operand_mask;
-    uint64_t check_bits; /* what is expected of the operand: a sign of 0, the same bytes */
+    uint64_t operand_mask; /* of what becomes the content of the value */
+    uint64_t check_bits;   /* what is expected of the operand: a sign of 0, the same bytes */
     uint64_t check_mask;
-    frag_pickle_value same; /* the value of SAME */
+    frag_pickle_value base; /* the value but for the operand: the tag of NUMBER, all of SAME */
     frag_pickle_form form;
-    bool is_named; /* SAME ends with MEMOIZE */
+    uint32_t names_given; /* 1: SAME ends with MEMOIZE */
 } frag_pickle_key;
 
 typedef struct frag_pickle_machine {
@@ -63,9 +63,10 @@ typedef struct frag_pickle_machine {
     bool has_entry_key;
     frag_pickle_value entry_key; /* the first key of what the visitor took last */
     uint64_t entry_count;        /* records that no container stands for */
-    frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX];
-    frag_pickle_value pairs[2 * FRAG_PICKLE_KEYS_MAX]; /* keys, known so far, each with a value */
-    size_t key_count;   /* 0: none are known, or names were given anew */
+    frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX + 1]; /* the first that is not known is OTHER */
+    frag_pickle_value
+        pairs[2 * FRAG_PICKLE_KEYS_MAX + 2]; /* keys, known so far, each with a value */
+    size_t key_count;                        /* 0: none are known, or names were given anew */
     size_t taken_count; /* of the keys, when the visitor took last what has just these; else 0 */
 } frag_pickle_machine;
 

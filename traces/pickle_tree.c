@@ -127,11 +127,6 @@ frag_pickle_value frag_pickle_add_pair(frag_pickle *pickle, frag_pickle_value fi
     return pickle->last_pair;
 }
 
-frag_pickle_state frag_pickle_save(const frag_pickle *pickle)
-{
-    return (frag_pickle_state){pickle->object_count, pickle->pool_count};
-}
-
 void frag_pickle_restore(frag_pickle *pickle, const frag_pickle_state *state)
 {
     pickle->object_count = state->object_count;

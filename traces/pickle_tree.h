@@ -97,7 +97,11 @@ void frag_pickle_add_items(frag_pickle *pickle, uint64_t object, const frag_pick
 
 /* Takes back containers that were added since, which nothing may name any more, and nothing else
  * may have been added to but they. Strings and numbers stay. */
-frag_pickle_state frag_pickle_save(const frag_pickle *pickle);
+static inline frag_pickle_state frag_pickle_save(const frag_pickle *pickle)
+{
+    return (frag_pickle_state){pickle->object_count, pickle->pool_count};
+}
+
 void frag_pickle_restore(frag_pickle *pickle, const frag_pickle_state *state);
 
 /* ---- values */
