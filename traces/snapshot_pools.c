@@ -178,12 +178,14 @@ static history_kind kind_of(const frag_snapshot *snapshot, uint32_t ordinal,
     const frag_snapshot_device *device = &snapshot->devices[ordinal];
     bool has_segments = false;
     bool has_ranges = false;
+    bool has_given = false;
     if (rewound->has_doubtful || rewound->has_pools)
         return HISTORY_NONE;
     for (size_t i = 0; i < rewound->segment_entry_count; i++) {
         const frag_snapshot_entry *entry = &device->entries[rewound->segment_entries[i]];
         has_segments = has_segments || entry->action == FRAG_SNAPSHOT_SEGMENT_ALLOC ||
                        entry->action == FRAG_SNAPSHOT_SEGMENT_FREE;
+        has_given = has_given || entry->action == FRAG_SNAPSHOT_SEGMENT_FREE;
         has_ranges = has_ranges || entry->action == FRAG_SNAPSHOT_SEGMENT_MAP ||
                      entry->action == FRAG_SNAPSHOT_SEGMENT_UNMAP;
     }
@@ -194,6 +196,10 @@ static history_kind kind_of(const frag_snapshot *snapshot, uint32_t ordinal,
     /* Of a range from before the history, it is not known where it begins. */
     if (has_segments == has_ranges || !snapshot->has_settings || device->entry_count == 0 ||
         (has_ranges && rewound->range_count > 0))
+        return HISTORY_NONE;
+    /* Segments that are all there at the end name their pools, and only a request that failed may
+     * have been in another one. */
+    if (!has_ranges && !has_given && !rewound->has_failed)
         return HISTORY_NONE;
     return has_ranges ? HISTORY_RANGES : HISTORY_SEGMENTS;
 }
@@ -246,14 +252,6 @@ static void set_pools(frag_pool_walker *state)
     }
 }
 
-static bool has_failed(const frag_snapshot_device *device)
-{
-    for (uint64_t i = 0; i < device->entry_count; i++)
-        if (device->entries[i].action == FRAG_SNAPSHOT_OOM)
-            return true;
-    return false;
-}
-
 static void tell(const frag_pool_walker *state, uint32_t ordinal, frag_findings *findings)
 {
     for (uint32_t i = 0; i < state->colours.piece_count; i++) {
@@ -280,7 +278,7 @@ void frag_snapshot_pools_infer(frag_snapshot *snapshot, uint32_t device, frag_re
     if (!state.is_lost && tell_apart(&state)) {
         guess_streams(&state);
         if (state.colours.colour_count < FRAG_COLOUR_MAX &&
-            (is_anything_new(&state.colours) || has_failed(state.device))) {
+            (is_anything_new(&state.colours) || rewound->has_failed)) {
             name_colours(&state);
             set_pools(&state);
             tell(&state, device, findings);

@@ -489,6 +489,7 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
         rewound->has_doubtful =
             rewound->has_doubtful || entry->is_dropped || entry->action == FRAG_SNAPSHOT_EMPTY;
         rewound->has_pools = rewound->has_pools || entry->has_pool;
+        rewound->has_failed = rewound->has_failed || entry->action == FRAG_SNAPSHOT_OOM;
     }
     turn_segment_entries(rewound);
     take_initial(&state);

@@ -37,6 +37,7 @@ typedef struct frag_rewound {
     size_t segment_entry_capacity;
     bool has_doubtful; /* an entry was dropped or is of no known action */
     bool has_pools;    /* an entry names its pool */
+    bool has_failed;   /* an entry is of a request that failed */
 } frag_rewound;
 
 void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
