@@ -23,12 +23,17 @@ typedef struct live_table {
     size_t count;
 } live_table;
 
+/* Ranges found for addresses of the same bits above the lowest; segments are mostly larger. */
+enum { RECENT_COUNT = 256, RECENT_SHIFT = 21 };
+
 typedef struct rewinder {
     const frag_snapshot *snapshot;
     frag_snapshot_device *device;
     frag_rewound *rewound;
     frag_held_ranges ranges;
+    const frag_held_range *recent[RECENT_COUNT]; /* NULL: none; all are when the ranges change */
     live_table live;
+    uint32_t newest; /* the block that was added last, if it is live */
     frag_findings *findings;
     uint32_t ordinal;
 } rewinder;
@@ -48,11 +53,6 @@ static size_t live_find(const live_table *live, uint64_t address)
     return at;
 }
 
-static uint32_t live_get(const live_table *live, uint64_t address)
-{
-    return live->places[live_find(live, address)].block - 1;
-}
-
 static void live_grow(live_table *live)
 {
     live_table old = *live;
@@ -64,18 +64,20 @@ static void live_grow(live_table *live)
     free(old.places);
 }
 
-static void live_add(live_table *live, uint64_t address, uint32_t block)
+/* Adds what is not there at the place found for it. */
+static void live_add(live_table *live, size_t place, uint64_t address, uint32_t block)
 {
-    if (live->count * 2 >= live->capacity)
+    if (live->count * 2 >= live->capacity) {
         live_grow(live);
-    live->places[live_find(live, address)] = (live_place){.address = address, .block = block + 1};
+        place = live_find(live, address);
+    }
+    live->places[place] = (live_place){.address = address, .block = block + 1};
     live->count++;
 }
 
-static void live_remove(live_table *live, uint64_t address)
+static void live_remove(live_table *live, size_t hole)
 {
     size_t mask = live->capacity - 1;
-    size_t hole = live_find(live, address);
     for (size_t at = (hole + 1) & mask; live->places[at].block != 0; at = (at + 1) & mask) {
         size_t home = home_of(live, live->places[at].address);
         if (((at - home) & mask) >= ((at - hole) & mask)) {
@@ -113,15 +115,17 @@ static void drop(rewinder *state, uint64_t index, const char *kind, const char *
                       (unsigned long long)entry->bytes, (unsigned long long)entry->address);
 }
 
-static uint32_t add_block(rewinder *state, const frag_rewound_block *block)
+/* Adds a block whose address was looked for at that place of the live ones. */
+static uint32_t add_block(rewinder *state, size_t place, const frag_rewound_block *block)
 {
     frag_rewound *rewound = state->rewound;
     if (rewound->block_count == rewound->block_capacity)
         rewound->blocks = frag_grow(rewound->blocks, &rewound->block_capacity,
                                     rewound->block_count + 1, sizeof *rewound->blocks);
     rewound->blocks[rewound->block_count] = *block;
-    live_add(&state->live, block->address, (uint32_t)rewound->block_count);
-    return (uint32_t)rewound->block_count++;
+    live_add(&state->live, place, block->address, (uint32_t)rewound->block_count);
+    state->newest = (uint32_t)rewound->block_count++;
+    return state->newest;
 }
 
 static void begin_at_end(rewinder *state)
@@ -142,15 +146,16 @@ static void begin_at_end(rewinder *state)
         FRAG_ASSERT(is_added);
         for (size_t k = 0; k < segment->block_count; k++) {
             const frag_snapshot_block *block = &snapshot->blocks[segment->first_block + k];
-            add_block(state, &(frag_rewound_block){
-                                 .address = block->address,
-                                 .requested_bytes = block->requested_bytes,
-                                 .block_bytes = block->bytes,
-                                 .stream = segment->stream,
-                                 .pool = segment->pool,
-                                 .frames = block->frames,
-                                 .is_pending = block->is_pending,
-                             });
+            add_block(state, live_find(&state->live, block->address),
+                      &(frag_rewound_block){
+                          .address = block->address,
+                          .requested_bytes = block->requested_bytes,
+                          .block_bytes = block->bytes,
+                          .stream = segment->stream,
+                          .pool = segment->pool,
+                          .frames = block->frames,
+                          .is_pending = block->is_pending,
+                      });
         }
     }
 }
@@ -160,7 +165,8 @@ static void begin_at_end(rewinder *state)
 static void undo_alloc(rewinder *state, uint64_t index)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    uint32_t found = live_get(&state->live, entry->address);
+    size_t place = live_find(&state->live, entry->address);
+    uint32_t found = state->live.places[place].block - 1;
     if (found == FRAG_REWOUND_NONE || entry->bytes == 0) {
         drop(state, index, "alloc-of-nothing",
              "an allocation that is neither freed later nor in use at the end; it was left out");
@@ -189,21 +195,33 @@ static void undo_alloc(rewinder *state, uint64_t index)
         block->pool = entry->pool;
     else
         entry->pool = block->pool;
-    live_remove(&state->live, entry->address);
+    live_remove(&state->live, place);
+    if (found == state->newest)
+        state->newest = FRAG_REWOUND_NONE;
+}
+
+/* The range that holds an address, or NULL; few are asked for between two changes of them. */
+static const frag_held_range *find_range(rewinder *state, uint64_t address)
+{
+    const frag_held_range **recent = &state->recent[(address >> RECENT_SHIFT) % RECENT_COUNT];
+    if (*recent == NULL || address - (*recent)->address >= (*recent)->bytes)
+        *recent = frag_held_ranges_find(&state->ranges, address);
+    return *recent;
 }
 
 /* The end of a block's life: a block that is not in the final state comes up. */
 static void undo_release(rewinder *state, uint64_t index, bool is_pending)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    if (live_get(&state->live, entry->address) != FRAG_REWOUND_NONE) {
+    size_t place = live_find(&state->live, entry->address);
+    if (state->live.places[place].block != 0) {
         drop(state, index, "free-of-used-address",
              "a block is given back, but no allocation comes before the next free at its address; "
              "the "
              "earlier one was left out");
         return;
     }
-    const frag_held_range *range = frag_held_ranges_find(&state->ranges, entry->address);
+    const frag_held_range *range = find_range(state, entry->address);
     if (range == NULL || entry->bytes == 0 ||
         entry->bytes > range->bytes - (entry->address - range->address)) {
         drop(state, index, "free-outside-segments",
@@ -212,19 +230,29 @@ static void undo_release(rewinder *state, uint64_t index, bool is_pending)
     }
     if (!entry->has_pool)
         entry->pool = range->pool;
-    entry->block = add_block(state, &(frag_rewound_block){
-                                        .address = entry->address,
-                                        .requested_bytes = entry->bytes,
-                                        .stream = entry->stream,
-                                        .pool = entry->pool,
-                                        .is_pending = is_pending,
-                                    });
+    entry->block = add_block(state, place,
+                             &(frag_rewound_block){
+                                 .address = entry->address,
+                                 .requested_bytes = entry->bytes,
+                                 .stream = entry->stream,
+                                 .pool = entry->pool,
+                                 .is_pending = is_pending,
+                             });
+}
+
+/* The live block at an address, which was mostly added last. */
+static uint32_t find_block(const rewinder *state, uint64_t address)
+{
+    if (state->newest != FRAG_REWOUND_NONE &&
+        state->rewound->blocks[state->newest].address == address)
+        return state->newest;
+    return state->live.places[live_find(&state->live, address)].block - 1;
 }
 
 static void undo_request(rewinder *state, uint64_t index)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    uint32_t found = live_get(&state->live, entry->address);
+    uint32_t found = find_block(state, entry->address);
     if (found == FRAG_REWOUND_NONE || !state->rewound->blocks[found].is_pending) {
         drop(state, index, "free-of-nothing",
              "a free that no block goes with: it is not given back later, and not pending at the "
@@ -341,8 +369,10 @@ static void turn_segment_entries(frag_rewound *rewound)
 static void undo(rewinder *state, uint64_t index)
 {
     uint8_t action = state->device->entries[index].action;
-    if (action >= FRAG_SNAPSHOT_SEGMENT_ALLOC && action <= FRAG_SNAPSHOT_SEGMENT_UNMAP)
+    if (action >= FRAG_SNAPSHOT_SEGMENT_ALLOC && action <= FRAG_SNAPSHOT_SEGMENT_UNMAP) {
         list_segment_entry(state->rewound, index);
+        memset(state->recent, 0, sizeof state->recent);
+    }
     switch (action) {
     case FRAG_SNAPSHOT_ALLOC:
         undo_alloc(state, index);
@@ -479,6 +509,7 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
         .snapshot = snapshot,
         .device = &snapshot->devices[device],
         .rewound = rewound,
+        .newest = FRAG_REWOUND_NONE,
         .findings = findings,
         .ordinal = device,
     };
