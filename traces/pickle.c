@@ -404,16 +404,13 @@ static bool run(frag_pickle_machine *reader, frag_error *error)
             at += 4;
             is_done = memo_put(reader, frag_load_32(operation + 1), operation, error);
             break;
-        case '}': {
-            const unsigned char *behind = operation;
-            frag_pickle_value dict = 0;
-            if (frag_pickle_machine_entry(reader, &behind, &dict))
-                at = behind;
-            else
-                dict = frag_pickle_add_container(reader->tree, FRAG_PICKLE_DICT);
-            push(reader, dict);
+        case '}':
+            at = operation;
+            if (frag_pickle_machine_entries(reader, &at)) {
+                push(reader, frag_pickle_add_container(reader->tree, FRAG_PICKLE_DICT));
+                at++;
+            }
             break;
-        }
         case ']':
             push(reader, frag_pickle_add_container(reader->tree, FRAG_PICKLE_LIST));
             break;

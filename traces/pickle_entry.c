@@ -381,15 +381,19 @@ static bool read_pairs(entry_reader *reader, frag_pickle_machine *machine, size_
     return count > 0;
 }
 
-bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char **at,
-                               frag_pickle_value *entry)
+static void make_room(frag_pickle_machine *machine)
 {
-    if (!machine->has_entry_key || machine->end - *at < DICTIONARY_BYTES ||
-        machine->mark_count + MARKS_HERE > FRAG_PICKLE_MARKS_MAX)
-        return false;
-    if (machine->memo_capacity < machine->memo_count + NAMES_MAX)
+    if (FRAG_UNLIKELY(machine->memo_capacity < machine->memo_count + NAMES_MAX))
         machine->memo = frag_grow(machine->memo, &machine->memo_capacity,
                                   machine->memo_count + NAMES_MAX, sizeof *machine->memo);
+    if (FRAG_UNLIKELY(machine->stack_count == machine->stack_capacity))
+        machine->stack = frag_grow(machine->stack, &machine->stack_capacity,
+                                   machine->stack_count + 1, sizeof *machine->stack);
+}
+
+/* One dictionary; false: nothing has changed. */
+static bool read_entry(frag_pickle_machine *machine, const unsigned char **at)
+{
     size_t pair_count = 0;
     uint32_t record = 0;
     frag_pickle_state before = frag_pickle_save(machine->tree);
@@ -412,11 +416,27 @@ bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char
                           pair_count == machine->taken_count, &record))
         return false;
     machine->taken_count = pair_count;
-    *entry = frag_pickle_make(FRAG_PICKLE_TAG_RECORD, record);
+    frag_pickle_value entry = frag_pickle_make(FRAG_PICKLE_TAG_RECORD, record);
     if ((*at)[1] != '(')
-        machine->memo[machine->memo_count] = *entry;
+        machine->memo[machine->memo_count] = entry;
     machine->memo_count = reader.memo_count;
+    machine->stack[machine->stack_count++] = entry;
     machine->entry_count++;
     *at = reader.at;
     return true;
+}
+
+bool frag_pickle_machine_entries(frag_pickle_machine *machine, const unsigned char **at)
+{
+    const unsigned char *start = *at;
+    if (!machine->has_entry_key || machine->mark_count + MARKS_HERE > FRAG_PICKLE_MARKS_MAX)
+        return true;
+    while (machine->end - *at >= DICTIONARY_BYTES) {
+        if (**at != '}')
+            return false;
+        make_room(machine);
+        if (!read_entry(machine, at))
+            return true;
+    }
+    return *at == start;
 }

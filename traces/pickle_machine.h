@@ -70,11 +70,11 @@ typedef struct frag_pickle_machine {
     size_t taken_count; /* of the keys, when the visitor took last what has just these; else 0 */
 } frag_pickle_machine;
 
-/* Reads a dictionary whose EMPTY_DICT stands at *at, up to its SETITEMS, if it begins like the last
- * one that the visitor took, is of plain values and the visitor takes it. Then *entry is its record
- * and *at is behind it. false: nothing has changed, the dictionary is to be read operation by
- * operation, which also finds what is wrong with it. */
-bool frag_pickle_machine_entry(frag_pickle_machine *machine, const unsigned char **at,
-                               frag_pickle_value *entry);
+/* Reads dictionaries that stand one behind the other, each from EMPTY_DICT, where *at is, to
+ * SETITEMS, as long as they begin like the last one that the visitor took, are of plain values and
+ * the visitor takes them. Their records are on the stack then, and *at is behind the last of them.
+ * true: there stands another dictionary, which is to be read operation by operation; that also
+ * finds what is wrong with it. There is room on the stack for one more value. */
+bool frag_pickle_machine_entries(frag_pickle_machine *machine, const unsigned char **at);
 
 #endif
