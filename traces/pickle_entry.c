@@ -12,7 +12,8 @@ enum {
     ITEMS_MAX = 512,
     STEP_BYTES = 32, /* a key with its value, strings and lists aside, takes and looks at less */
     DICTIONARY_BYTES = STEP_BYTES * (FRAG_PICKLE_KEYS_MAX + 2), /* visible before each key */
-    MARKS_HERE = 2,                      /* open at the same time: of the pairs and of a list */
+    MISSES_KEPT = 8, /* SIZED and GOTTEN are learnt anew when so many values were of other kinds */
+    MARKS_HERE = 2,  /* open at the same time: of the pairs and of a list */
     NAMES_MAX = FRAG_PICKLE_KEYS_MAX + 1 /* that a dictionary and its values are given */
 };
 
@@ -205,11 +206,16 @@ static inline uint64_t mask_of(size_t bytes)
     return UINT64_MAX >> (64 - 8 * bytes);
 }
 
-/* Bytes of the operand of a number, or 0. */
+/* Bytes of the operand of a short number or of what gets a named value; 0 of another operation. */
 static inline unsigned operand_bytes(unsigned operation)
 {
-    static const uint8_t bytes[256] = {['K'] = 1, ['M'] = 2, ['J'] = 4};
+    static const uint8_t bytes[256] = {['K'] = 1, ['M'] = 2, ['J'] = 4, ['h'] = 1, ['j'] = 4};
     return bytes[operation];
+}
+
+static inline bool is_get(unsigned operation)
+{
+    return operation == 'h' || operation == 'j';
 }
 
 static void expect_nothing(frag_pickle_key *key)
@@ -250,22 +256,22 @@ static bool ends_with_memoize(const unsigned char *start, size_t length)
            (start[0] == 0x8c ? length == 3 + (size_t)start[1] : start[length - 2] == 0x86);
 }
 
-/* Keeps the form of a value that was read; length is that of the key and the value from start. */
+/* Keeps the form of a value that was read; length is that of the key and the value from start.
+ * What was ever of another length is not expected to be of one. */
 static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t length,
                        frag_pickle_value value, size_t names_given)
 {
     const unsigned char *value_start = start + key->length;
     size_t value_length = length - key->length;
     unsigned operation = *value_start;
-    unsigned bytes = operand_bytes(operation);
-    bool was_sized = key->form == FRAG_PICKLE_FORM_SIZED ||
-                     (key->form == FRAG_PICKLE_FORM_NUMBER && key->operand_at == key->length + 1);
+    bool has_varied = key->miss_count > 0;
     expect_nothing(key);
-    if (operation == 'h' || operation == 'j') {
-        expect(key, start, FRAG_PICKLE_FORM_NAMED, 1, value_length - 1);
-    } else if (bytes != 0 && value_length == 1 + bytes) {
-        expect_number(key, start, 1, bytes);
-        key->form = was_sized ? FRAG_PICKLE_FORM_SIZED : FRAG_PICKLE_FORM_NUMBER;
+    if (is_get(operation)) {
+        expect(key, start, has_varied ? FRAG_PICKLE_FORM_GOTTEN : FRAG_PICKLE_FORM_NAMED, 1,
+               value_length - 1);
+    } else if (operand_bytes(operation) != 0 && value_length == 1 + operand_bytes(operation)) {
+        expect_number(key, start, 1, value_length - 1);
+        key->form = has_varied ? FRAG_PICKLE_FORM_SIZED : FRAG_PICKLE_FORM_NUMBER;
     } else if (operation == 0x8a && value_length == 2 + (size_t)value_start[1]) {
         expect_number(key, start, 2, value_start[1]);
     } else if (value_length <= 8 && operation != ']' &&
@@ -279,17 +285,32 @@ static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t 
     }
 }
 
-static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
-                              frag_pickle_value *value)
+static inline bool get_named(const entry_reader *reader, uint64_t name, frag_pickle_value *value)
+{
+    if (name >= reader->memo_count || reader->memo[name] == FRAG_PICKLE_UNNAMED)
+        return false;
+    *value = reader->memo[name];
+    return true;
+}
+
+/* SIZED and GOTTEN. No processor guesses the length, so that it decides no branch. */
+static inline bool read_varied(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
+                               frag_pickle_value *value)
 {
     const unsigned char *start = reader->at + key->length;
     unsigned bytes = operand_bytes(*start);
-    if ((head & key->mask) != key->bits || bytes == 0)
+    if ((head & key->mask) != key->bits || bytes == 0 ||
+        is_get(*start) != (key->form == FRAG_PICKLE_FORM_GOTTEN))
         return false;
-    uint64_t number = frag_load_64(start + 1) & mask_of(bytes);
-    if (number >> 31 != 0)
-        return false;
-    *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, number);
+    uint64_t operand = frag_load_64(start + 1) & mask_of(bytes);
+    if (key->form == FRAG_PICKLE_FORM_GOTTEN) {
+        if (!get_named(reader, operand, value))
+            return false;
+    } else {
+        if (operand >> 31 != 0)
+            return false;
+        *value = frag_pickle_make(FRAG_PICKLE_TAG_INTEGER, operand);
+    }
     reader->at = start + 1 + bytes;
     return true;
 }
@@ -299,8 +320,8 @@ static inline bool read_sized(entry_reader *reader, const frag_pickle_key *key, 
 static inline bool read_expected(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
                                  frag_pickle_value *value)
 {
-    if (key->form == FRAG_PICKLE_FORM_SIZED)
-        return read_sized(reader, key, head, value);
+    if (key->form >= FRAG_PICKLE_FORM_SIZED)
+        return read_varied(reader, key, head, value);
     uint64_t operand = frag_load_64(reader->at + key->operand_at);
     if ((head & key->head_mask) != key->head_bits || (operand & key->check_mask) != key->check_bits)
         return false;
@@ -309,10 +330,8 @@ static inline bool read_expected(entry_reader *reader, const frag_pickle_key *ke
         *value = key->base | operand << 8;
         reader->memo[reader->memo_count] = *value;
         reader->memo_count += key->names_given;
-    } else {
-        if (operand >= reader->memo_count || reader->memo[operand] == FRAG_PICKLE_UNNAMED)
-            return false;
-        *value = reader->memo[operand];
+    } else if (!get_named(reader, operand, value)) {
+        return false;
     }
     reader->at += key->total_length;
     return true;
@@ -341,6 +360,7 @@ static FRAG_NOINLINE bool read_pair(entry_reader *reader, frag_pickle_machine *m
     frag_pickle_key *key = &machine->keys[count];
     if (count < machine->key_count && (frag_load_64(start) & key->mask) == key->bits) {
         reader->at += key->length;
+        key->miss_count++;
     } else {
         if (!read_new_key(reader, key) || (count == 0 && key->value != machine->entry_key))
             return false;
@@ -353,7 +373,9 @@ static FRAG_NOINLINE bool read_pair(entry_reader *reader, frag_pickle_machine *m
     frag_pickle_value *value = &machine->pairs[2 * count + 1];
     if (!read_value(reader, value))
         return false;
-    learn_form(key, start, (size_t)(reader->at - start), *value, reader->memo_count - names_before);
+    if (key->form < FRAG_PICKLE_FORM_SIZED || key->miss_count % MISSES_KEPT == 0)
+        learn_form(key, start, (size_t)(reader->at - start), *value,
+                   reader->memo_count - names_before);
     return true;
 }
 

@@ -15,8 +15,9 @@ typedef enum frag_pickle_form {
     FRAG_PICKLE_FORM_OTHER,  /* or none is known: no bytes are as expected */
     FRAG_PICKLE_FORM_NUMBER, /* of one operation, which is expected again */
     FRAG_PICKLE_FORM_SAME,   /* at most 8 bytes, which are expected again, MEMOIZE among them */
-    FRAG_PICKLE_FORM_SIZED,  /* BININT, BININT1 or BININT2, whichever is the shortest */
-    FRAG_PICKLE_FORM_NAMED   /* BINGET or LONG_BINGET, whichever it was */
+    FRAG_PICKLE_FORM_NAMED,  /* BINGET or LONG_BINGET, whichever it was */
+    FRAG_PICKLE_FORM_SIZED,  /* a number: BININT, BININT1 or BININT2 */
+    FRAG_PICKLE_FORM_GOTTEN  /* BINGET or LONG_BINGET */
 } frag_pickle_form;
 
 /* A key of an entry with its value as they stood in the file; the next entry is mostly like it.
@@ -27,7 +28,7 @@ typedef struct frag_pickle_key {
     uint64_t mask;
     size_t length;
     /* ---- of the value, unless its form is OTHER */
-    uint64_t head_bits; /* the key and, but for SIZED, what goes before the value's operand */
+    uint64_t head_bits; /* the key and what goes before the value's operand */
     uint64_t head_mask;
     size_t operand_at; /* of SAME all of the value is the operand */
     size_t total_length;
@@ -37,6 +38,7 @@ typedef struct frag_pickle_key {
     frag_pickle_value base; /* the value but for the operand: the tag of NUMBER, all of SAME */
     frag_pickle_form form;
     uint32_t names_given; /* 1: SAME ends with MEMOIZE */
+    uint32_t miss_count;  /* how often the value was not as expected */
 } frag_pickle_key;
 
 typedef struct frag_pickle_machine {
