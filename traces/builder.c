@@ -21,6 +21,7 @@ typedef struct slot_stack {
 /* What is kept of the trace being built, beside the trace itself. */
 typedef struct device_state {
     size_t capacity; /* of events and of every column there is */
+    size_t expected; /* events */
     item_index streams;
     size_t stream_capacity;
     uint64_t last_handle;
@@ -325,6 +326,14 @@ void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32
     builder->device.is_stream_order_fixed = true;
 }
 
+void frag_builder_expect(frag_builder *builder, uint64_t event_count)
+{
+    if (builder->trace == NULL)
+        frag_builder_device(builder, 0);
+    FRAG_ASSERT(builder->trace->event_count == 0);
+    builder->device.expected = (size_t)event_count;
+}
+
 /* ---- events */
 static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
 {
@@ -338,8 +347,9 @@ static void *grow_column(void *column, size_t old, size_t capacity, size_t item_
 static void grow_events(frag_builder *builder)
 {
     frag_trace *trace = builder->trace;
-    size_t old = builder->device.capacity;
-    size_t capacity = old == 0 ? 1024 : old * 2;
+    device_state *device = &builder->device;
+    size_t old = device->capacity;
+    size_t capacity = old > 0 ? old * 2 : device->expected > 1024 ? device->expected : 1024;
     trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
     trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
     trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
@@ -347,7 +357,7 @@ static void grow_events(frag_builder *builder)
     trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
     trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
     trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
-    builder->device.capacity = capacity;
+    device->capacity = capacity;
 }
 
 static void set_64(uint64_t **column, size_t capacity, uint64_t index, uint64_t value)

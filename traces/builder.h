@@ -34,6 +34,8 @@ uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames,
                            uint32_t count); /* interned */
 /* Begins the trace of a device; events go to the trace begun last. Devices ascend. */
 void frag_builder_device(frag_builder *builder, uint32_t device);
+/* Says before the first event of a trace about how many there will be, which saves moving them. */
+void frag_builder_expect(frag_builder *builder, uint64_t event_count);
 uint32_t frag_builder_pool(frag_builder *builder,
                            frag_pool_id id); /* interned per trace; {0,0} is 0 */
 /* Fixes the stream table in the given order (text, .fgt); otherwise handles are sorted at the end.

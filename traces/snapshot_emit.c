@@ -5,10 +5,14 @@
 #include "sim/base/memory.h"
 #include "traces/snapshot_bursts.h"
 
+/* What is known of a block of the rewound history: what events need of it is kept apart, close
+ * together. */
+enum { BLOCK_MISPLACED = 1, BLOCK_RELEASED = 2 /* its free has been emitted */ };
+
 typedef struct emitter {
     const frag_snapshot *snapshot;
     const frag_snapshot_device *device;
-    frag_rewound *rewound;
+    const frag_rewound *rewound;
     frag_snapshot_sites *sites;
     frag_builder *builder;
     frag_findings *findings;
@@ -19,6 +23,8 @@ typedef struct emitter {
     uint64_t run_until;   /* entries up to here have been looked at for an OOM at their end */
     uint64_t failed_oom;  /* the OOM entry whose request has been emitted already, + 1 */
     size_t mark;          /* the next annotation */
+    uint32_t *slots;      /* by block */
+    uint8_t *block_flags; /* by block: BLOCK_MISPLACED, BLOCK_RELEASED */
     uint32_t *pools;      /* by pool of the snapshot: the trace's + 1 */
     uint64_t *pool_last;  /* by pool: the last entry that allocates in it, + 1 */
     bool *is_pool_gone;   /* by pool: its release has been emitted */
@@ -65,14 +71,16 @@ static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entr
 
 /* ---- the state at the start */
 
-static void emit_initial_block(emitter *state, frag_rewound_block *block)
+static void emit_initial_block(emitter *state, uint32_t index)
 {
-    block->slot = frag_builder_slot_take(state->builder);
+    const frag_rewound_block *block = &state->rewound->blocks[index];
+    uint32_t slot = frag_builder_slot_take(state->builder);
+    state->slots[index] = slot;
     frag_build_event event = {
         .op = FRAG_OP_ALLOC,
         .flags = FRAG_EVENT_INITIAL,
         .stream = block->stream,
-        .slot = block->slot,
+        .slot = slot,
         .bytes = block->requested_bytes,
         .address = block->address,
         .site = frag_snapshot_sites_site(state->sites, block->frames),
@@ -82,12 +90,12 @@ static void emit_initial_block(emitter *state, frag_rewound_block *block)
     frag_builder_add(state->builder, &event);
     if (!block->is_pending)
         return;
-    block->is_released = true;
+    state->block_flags[index] |= BLOCK_RELEASED;
     frag_builder_add(state->builder, &(frag_build_event){
                                          .op = FRAG_OP_FREE,
                                          .flags = FRAG_EVENT_INITIAL | FRAG_EVENT_DEFERRED,
                                          .stream = block->stream,
-                                         .slot = block->slot,
+                                         .slot = slot,
                                          .address = block->address,
                                          .pool = event.pool,
                                      });
@@ -95,7 +103,7 @@ static void emit_initial_block(emitter *state, frag_rewound_block *block)
 
 static void emit_start(emitter *state)
 {
-    frag_rewound *rewound = state->rewound;
+    const frag_rewound *rewound = state->rewound;
     size_t next = 0;
     for (size_t i = 0; i < rewound->range_count; i++) {
         const frag_held_range *range = &rewound->ranges[i];
@@ -110,10 +118,10 @@ static void emit_start(emitter *state)
                                              .pool = pool_of(state, range->pool),
                                          });
         for (; next < rewound->initial_count; next++) {
-            frag_rewound_block *block = &rewound->blocks[rewound->initial[next]];
+            const frag_rewound_block *block = &rewound->blocks[rewound->initial[next]];
             if (block->address - range->address >= range->bytes)
                 break;
-            emit_initial_block(state, block);
+            emit_initial_block(state, rewound->initial[next]);
         }
     }
     FRAG_ASSERT(next == rewound->initial_count);
@@ -266,30 +274,28 @@ static void emit_oom(emitter *state, uint64_t index)
 
 static void emit_alloc(emitter *state, const frag_snapshot_entry *entry)
 {
-    frag_rewound_block *block = &state->rewound->blocks[entry->block];
-    block->slot = frag_builder_slot_take(state->builder);
     frag_build_event event = event_of(state, entry, FRAG_OP_ALLOC);
-    event.slot = block->slot;
+    event.slot = frag_builder_slot_take(state->builder);
+    state->slots[entry->block] = event.slot;
     event.bytes = entry->bytes;
     frag_builder_add(state->builder, &event);
 }
 
 static void emit_free(emitter *state, const frag_snapshot_entry *entry, frag_op op, uint8_t flags)
 {
-    frag_rewound_block *block = &state->rewound->blocks[entry->block];
     frag_build_event event = event_of(state, entry, op);
     event.flags = flags;
-    event.slot = block->slot;
+    event.slot = state->slots[entry->block];
     frag_builder_add(state->builder, &event);
-    block->is_released = true;
+    state->block_flags[entry->block] |= BLOCK_RELEASED;
     if ((flags & FRAG_EVENT_DEFERRED) == 0)
-        frag_builder_slot_give(state->builder, block->slot);
+        frag_builder_slot_give(state->builder, event.slot);
 }
 
 static void emit_completion(emitter *state, uint64_t index)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
-    bool is_released = state->rewound->blocks[entry->block].is_released;
+    bool is_released = (state->block_flags[entry->block] & BLOCK_RELEASED) != 0;
     emit_free(state, entry, is_released ? FRAG_OP_COMPLETE : FRAG_OP_FREE, 0);
 }
 
@@ -323,9 +329,8 @@ static uint64_t emit_entry(emitter *state, uint64_t index)
     const frag_snapshot_device *device = state->device;
     const frag_snapshot_entry *entry = &device->entries[index];
     const frag_snapshot_entry *next = index + 1 < device->entry_count ? entry + 1 : NULL;
-    const frag_rewound_block *block =
-        entry->block < state->rewound->block_count ? &state->rewound->blocks[entry->block] : NULL;
-    bool has_block = block != NULL && block->requested_bytes != 0;
+    bool has_block = entry->block < state->rewound->block_count &&
+                     (state->block_flags[entry->block] & BLOCK_MISPLACED) == 0;
     switch (entry->action) {
     case FRAG_SNAPSHOT_ALLOC:
         emit_alloc(state, entry);
@@ -403,7 +408,16 @@ static void find_last_allocs(emitter *state)
     }
 }
 
-void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
+/* About how many there will be: what is inferred, and frees that take two events, are few. */
+static uint64_t count_events(const emitter *state)
+{
+    const frag_rewound *rewound = state->rewound;
+    const frag_snapshot_device *device = state->device;
+    return rewound->range_count + rewound->initial_count + device->mark_count +
+           rewound->block_count * 2 + rewound->segment_entry_count + 64;
+}
+
+void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const frag_rewound *rewound,
                         frag_snapshot_sites *sites, frag_builder *builder, frag_findings *findings)
 {
     emitter state = {
@@ -415,12 +429,17 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rew
         .findings = findings,
         .ordinal = device,
     };
+    state.slots = frag_realloc(NULL, rewound->block_count + 1, sizeof *state.slots);
+    state.block_flags = frag_alloc(rewound->block_count + 1, sizeof *state.block_flags);
+    for (size_t i = 0; i < rewound->misplaced_count; i++)
+        state.block_flags[rewound->misplaced[i]] = BLOCK_MISPLACED;
     state.pools = frag_alloc(snapshot->pools.count, sizeof *state.pools);
     state.pool_last = frag_alloc(snapshot->pools.count, sizeof *state.pool_last);
     state.is_pool_gone = frag_alloc(snapshot->pools.count, sizeof *state.is_pool_gone);
     find_last_allocs(&state);
     frag_burst_finder_create(&state.finder, snapshot, device, rewound);
     frag_builder_device(builder, device);
+    frag_builder_expect(builder, count_events(&state));
     emit_start(&state);
     for (uint64_t i = 0; i < state.device->entry_count;) {
         const frag_snapshot_entry *entry = &state.device->entries[i];
@@ -442,6 +461,8 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rew
             "earlier snapshots were taken while this history ran; they need no memory", false,
             device, 0, "%llu of them", (unsigned long long)state.snapshot_count);
     frag_burst_finder_destroy(&state.finder);
+    free(state.slots);
+    free(state.block_flags);
     free(state.pools);
     free(state.pool_last);
     free(state.is_pool_gone);

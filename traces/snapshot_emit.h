@@ -7,7 +7,7 @@
 #include "traces/snapshot_sites.h"
 
 /* Adds the trace of a device: the state at the start, then the history. */
-void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
+void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const frag_rewound *rewound,
                         frag_snapshot_sites *sites, frag_builder *builder, frag_findings *findings);
 
 #endif

@@ -128,6 +128,18 @@ static uint32_t add_block(rewinder *state, size_t place, const frag_rewound_bloc
     return state->newest;
 }
 
+/* Room for as many blocks as a history mostly has: one for three entries or less. Arrays that are
+ * moved while they grow cost more than memory that is never touched. */
+static void reserve_blocks(rewinder *state)
+{
+    size_t count = (size_t)(state->device->entry_count / 3);
+    for (size_t i = 0; i < state->device->segment_count; i++)
+        count += state->device->segments[i].block_count;
+    state->rewound->block_capacity = count + 16;
+    state->rewound->blocks =
+        frag_realloc(NULL, state->rewound->block_capacity, sizeof *state->rewound->blocks);
+}
+
 static void begin_at_end(rewinder *state)
 {
     const frag_snapshot *snapshot = state->snapshot;
@@ -439,15 +451,19 @@ static void guess_size(rewinder *state, frag_rewound_block *block, const frag_he
             (unsigned long long)block->block_bytes);
 }
 
-static void drop_initial(rewinder *state, frag_rewound_block *block)
+static void drop_initial(rewinder *state, uint32_t dropped)
 {
+    frag_rewound *rewound = state->rewound;
+    const frag_rewound_block *block = &rewound->blocks[dropped];
     frag_findings_add(state->findings, "initial-block-misplaced",
                       "a block from before the history lies outside every segment or over another "
                       "block; it was left out with its frees",
                       true, state->ordinal, 0, "%llu bytes at 0x%llx",
                       (unsigned long long)block->requested_bytes,
                       (unsigned long long)block->address);
-    block->requested_bytes = 0;
+    rewound->misplaced = frag_grow(rewound->misplaced, &rewound->misplaced_capacity,
+                                   rewound->misplaced_count + 1, sizeof *rewound->misplaced);
+    rewound->misplaced[rewound->misplaced_count++] = dropped;
 }
 
 /* Keeps the blocks that lie in ranges and apart from each other. */
@@ -466,7 +482,7 @@ static void place_initial(rewinder *state, const initial_place *places, size_t c
             block->requested_bytes = block->block_bytes;
         if (range == NULL || block->address < range->address || block->address < free_from ||
             block->requested_bytes > range->bytes - (block->address - range->address)) {
-            drop_initial(state, block);
+            drop_initial(state, places[i].block);
             continue;
         }
         uint64_t end = range->address + range->bytes;
@@ -476,7 +492,7 @@ static void place_initial(rewinder *state, const initial_place *places, size_t c
             guess_size(state, block, range, end - block->address);
         if (block->block_bytes > end - block->address ||
             block->block_bytes < block->requested_bytes) {
-            drop_initial(state, block);
+            drop_initial(state, places[i].block);
             continue;
         }
         free_from = block->address + block->block_bytes;
@@ -513,6 +529,7 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
         .findings = findings,
         .ordinal = device,
     };
+    reserve_blocks(&state);
     begin_at_end(&state);
     for (uint64_t i = state.device->entry_count; i-- > 0;) {
         const frag_snapshot_entry *entry = &state.device->entries[i];
@@ -533,6 +550,7 @@ void frag_rewound_destroy(frag_rewound *rewound)
     free(rewound->blocks);
     free(rewound->ranges);
     free(rewound->initial);
+    free(rewound->misplaced);
     free(rewound->segment_entries);
     *rewound = (frag_rewound){0};
 }

@@ -19,9 +19,7 @@ typedef struct frag_rewound_block {
     uint64_t stream;
     uint32_t pool;
     uint32_t frames;
-    uint32_t slot;    /* for the emitter */
-    bool is_pending;  /* freed, waiting for a stream, before the first entry */
-    bool is_released; /* for the emitter: its free has been emitted */
+    bool is_pending; /* freed, waiting for a stream, before the first entry */
 } frag_rewound_block;
 
 typedef struct frag_rewound {
@@ -32,6 +30,9 @@ typedef struct frag_rewound {
     size_t range_count;
     uint32_t *initial; /* blocks at the start, by address, each inside a range and apart */
     size_t initial_count;
+    uint32_t *misplaced; /* blocks that were in use then, but left out */
+    size_t misplaced_count;
+    size_t misplaced_capacity;
     uint32_t *segment_entries; /* entries of segments and ranges, in the order of the history */
     size_t segment_entry_count;
     size_t segment_entry_capacity;
