@@ -31,6 +31,8 @@ bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
     return true;
 }
 
+#define TIME_US_MAX (UINT64_MAX / 1000)
+
 /* What an entry must have; bits of the keys seen. */
 #define KEY_BIT(name) ((uint64_t)1 << FRAG_SNAPSHOT_##name)
 
@@ -74,7 +76,7 @@ static uint32_t read_frames(const frag_pickle *pickle, frag_pickle_value value)
 static uint64_t read_time(const frag_pickle *pickle, frag_pickle_value value)
 {
     uint64_t time_us = 0;
-    if (!frag_pickle_unsigned(pickle, value, &time_us) || time_us > UINT64_MAX / 1000)
+    if (!frag_pickle_unsigned(pickle, value, &time_us) || time_us > TIME_US_MAX)
         return 0; /* a clock that was set wrong harms nobody */
     return time_us;
 }
@@ -179,13 +181,63 @@ static void learn_shape(frag_snapshot_shape *shape, const frag_pickle *pickle,
         shape->place[name] = (uint8_t)(2 * i + 1);
     }
     uint64_t addresses = shape->names & (KEY_BIT(ADDR) | KEY_BIT(DEVICE_FREE));
-    if (frag_is_power_of_two(addresses) && (shape->names & KEY_BIT(SIZE)) != 0)
-        shape->key_count = pair_count;
+    uint64_t numbers = KEY_BIT(STREAM) | KEY_BIT(TIME_US);
+    if (!frag_is_power_of_two(addresses) || (shape->names & KEY_BIT(SIZE)) == 0)
+        return;
+    shape->key_count = pair_count;
+    shape->address_place =
+        shape->place[addresses == KEY_BIT(ADDR) ? FRAG_SNAPSHOT_ADDR : FRAG_SNAPSHOT_DEVICE_FREE];
+    shape->has_all_numbers = (shape->names & numbers) == numbers;
 }
 
 static inline bool has_key(const frag_snapshot_shape *shape, uint32_t name)
 {
     return (shape->names >> name & 1) != 0;
+}
+
+static inline bool is_plain(frag_pickle_value value)
+{
+    return frag_pickle_tag_of(value) == FRAG_PICKLE_TAG_INTEGER;
+}
+
+/* Address, size, stream and time, which are mostly all there, and numbers of below 2^56. */
+static inline bool read_plain_numbers(const frag_snapshot_shape *shape,
+                                      const frag_pickle_value *pairs, frag_snapshot_entry *entry)
+{
+    const uint8_t *place = shape->place;
+    if (!shape->has_all_numbers)
+        return false;
+    frag_pickle_value address = pairs[shape->address_place];
+    frag_pickle_value bytes = pairs[place[FRAG_SNAPSHOT_SIZE]];
+    frag_pickle_value stream = pairs[place[FRAG_SNAPSHOT_STREAM]];
+    frag_pickle_value time = pairs[place[FRAG_SNAPSHOT_TIME_US]];
+    if (!is_plain(address) || !is_plain(bytes) || !is_plain(stream) || !is_plain(time))
+        return false;
+    uint64_t time_us = frag_pickle_content_of(time);
+    *entry = (frag_snapshot_entry){
+        .address = frag_pickle_content_of(address),
+        .bytes = frag_pickle_content_of(bytes),
+        .stream = frag_pickle_content_of(stream),
+        .time_us = time_us > TIME_US_MAX ? 0 : time_us,
+        .note = FRAG_SNAPSHOT_EMPTY,
+    };
+    return true;
+}
+
+static bool read_numbers(const frag_snapshot_shape *shape, const frag_pickle *pickle,
+                         const frag_pickle_value *pairs, frag_snapshot_entry *entry)
+{
+    const uint8_t *place = shape->place;
+    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
+    if (!read_number(pickle, pairs[shape->address_place], &entry->address) ||
+        !read_number(pickle, pairs[place[FRAG_SNAPSHOT_SIZE]], &entry->bytes))
+        return false;
+    if (has_key(shape, FRAG_SNAPSHOT_STREAM) &&
+        !read_stream(pickle, pairs[place[FRAG_SNAPSHOT_STREAM]], &entry->stream))
+        return false;
+    if (has_key(shape, FRAG_SNAPSHOT_TIME_US))
+        entry->time_us = read_time(pickle, pairs[place[FRAG_SNAPSHOT_TIME_US]]);
+    return true;
 }
 
 /* false: it has other keys, or something is wrong with it. */
@@ -200,20 +252,11 @@ static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
     for (size_t i = 0; i < pair_count && !has_last_keys; i++)
         if (pairs[2 * i] != shape->keys[i])
             return false;
-    uint32_t number_name =
-        has_key(shape, FRAG_SNAPSHOT_ADDR) ? FRAG_SNAPSHOT_ADDR : FRAG_SNAPSHOT_DEVICE_FREE;
-    *entry = (frag_snapshot_entry){.note = FRAG_SNAPSHOT_EMPTY};
-    frag_pickle_value action = pairs[place[FRAG_SNAPSHOT_ACTION]];
-    entry->action = action_of(pickle, action);
-    if (entry->action == FRAG_SNAPSHOT_EMPTY ||
-        !read_number(pickle, pairs[place[number_name]], &entry->address) ||
-        !read_number(pickle, pairs[place[FRAG_SNAPSHOT_SIZE]], &entry->bytes))
+    uint8_t action = action_of(pickle, pairs[place[FRAG_SNAPSHOT_ACTION]]);
+    if (action == FRAG_SNAPSHOT_EMPTY ||
+        (!read_plain_numbers(shape, pairs, entry) && !read_numbers(shape, pickle, pairs, entry)))
         return false;
-    if (has_key(shape, FRAG_SNAPSHOT_STREAM) &&
-        !read_stream(pickle, pairs[place[FRAG_SNAPSHOT_STREAM]], &entry->stream))
-        return false;
-    if (has_key(shape, FRAG_SNAPSHOT_TIME_US))
-        entry->time_us = read_time(pickle, pairs[place[FRAG_SNAPSHOT_TIME_US]]);
+    entry->action = action;
     if (has_key(shape, FRAG_SNAPSHOT_FRAMES))
         entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_CPP_FRAMES) && entry->frames == 0)

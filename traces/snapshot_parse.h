@@ -155,6 +155,8 @@ typedef struct frag_snapshot_shape {
     size_t key_count; /* 0: the next is to be looked at key by key */
     uint64_t names;   /* bit i: the key with name i is there */
     uint8_t place[FRAG_SNAPSHOT_ENTRY_NAMES];
+    uint8_t address_place; /* of 'addr' or 'device_free' */
+    bool has_all_numbers;  /* also 'stream' and 'time_us' */
 } frag_snapshot_shape;
 
 typedef struct frag_snapshot {
