@@ -531,14 +531,19 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
     };
     reserve_blocks(&state);
     begin_at_end(&state);
+    bool is_doubtful = false;
+    bool is_pooled = false;
+    bool is_failed = false;
     for (uint64_t i = state.device->entry_count; i-- > 0;) {
         const frag_snapshot_entry *entry = &state.device->entries[i];
         undo(&state, i);
-        rewound->has_doubtful =
-            rewound->has_doubtful || entry->is_dropped || entry->action == FRAG_SNAPSHOT_EMPTY;
-        rewound->has_pools = rewound->has_pools || entry->has_pool;
-        rewound->has_failed = rewound->has_failed || entry->action == FRAG_SNAPSHOT_OOM;
+        is_doubtful |= entry->is_dropped | (entry->action == FRAG_SNAPSHOT_EMPTY);
+        is_pooled |= entry->has_pool;
+        is_failed |= entry->action == FRAG_SNAPSHOT_OOM;
     }
+    rewound->has_doubtful = is_doubtful;
+    rewound->has_pools = is_pooled;
+    rewound->has_failed = is_failed;
     turn_segment_entries(rewound);
     take_initial(&state);
     frag_held_ranges_destroy(&state.ranges);
