@@ -9,6 +9,7 @@
 
 enum {
     WINDOW_BYTES = 1 << 18,
+    TAIL_BYTES = 1 << 12,     /* the end of an input that is moved, so that zeros are behind it */
     OPERATION_BYTES_MAX = 16, /* of an operation without its string */
     STRING_BYTES_MAX = 8 << 20,
     /* An input may make this many objects however short it is, and one more for every so many
@@ -56,7 +57,7 @@ static bool check_sizes(const frag_pickle_machine *reader, frag_error *error)
 }
 
 /* Makes wanted bytes visible behind at, or all there are, with OPERATION_BYTES_MAX zeros behind
- * those. */
+ * those. What comes before the end of the input is read where it is. */
 static bool refill(frag_pickle_machine *reader, size_t wanted, frag_error *error)
 {
     if (reader->tail != NULL)
@@ -69,13 +70,16 @@ static bool refill(frag_pickle_machine *reader, size_t wanted, frag_error *error
     size_t count = 0;
     if (!frag_input_peek(reader->input, asked, &bytes, &count, error))
         return false;
-    if (count < asked) {
+    if (count >= asked) {
+        count = asked;
+    } else if (count >= wanted + 2 * TAIL_BYTES) {
+        count -= TAIL_BYTES;
+    } else {
         reader->tail = frag_alloc(count + OPERATION_BYTES_MAX, 1);
         if (count > 0)
             memcpy(reader->tail, bytes, count);
         bytes = reader->tail;
     }
-    count = count < asked ? count : asked;
     reader->window = bytes;
     reader->at = bytes;
     reader->end = bytes + count;

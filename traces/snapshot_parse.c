@@ -1,6 +1,5 @@
 #include "traces/snapshot_parse.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -441,8 +440,12 @@ static void read_annotations(const parser *state, frag_pickle_value list)
         qsort(snapshot->marks, snapshot->mark_count, sizeof *snapshot->marks, compare_marks);
 }
 
+/* Divisions of the sizes from so many MiB on. */
 static void read_divisions(const parser *state, frag_pickle_value dict, uint64_t divisions[16])
 {
+    static const char *const starts[16] = {"1",    "2",    "4",     "8",    "16",   "32",
+                                           "64",   "128",  "256",   "512",  "1024", "2048",
+                                           "4096", "8192", "16384", "32768"};
     if (frag_pickle_kind_of(state->pickle, dict) != FRAG_PICKLE_DICT)
         return;
     frag_pickle_walk walk = frag_pickle_begin(state->pickle, dict);
@@ -455,13 +458,10 @@ static void read_divisions(const parser *state, frag_pickle_value dict, uint64_t
         if (!frag_pickle_string(state->pickle, key, &text) ||
             !frag_pickle_unsigned(state->pickle, value, &number))
             continue;
-        for (unsigned i = 0; i < 16; i++) {
-            char start[8];
-            snprintf(start, sizeof start, "%u", 1u << i);
-            if (strcmp(start, frag_pickle_text(state->pickle, text, NULL)) == 0 &&
-                number <= UINT32_MAX)
+        for (unsigned i = 0; i < 16; i++)
+            if (number <= UINT32_MAX &&
+                strcmp(starts[i], frag_pickle_text(state->pickle, text, NULL)) == 0)
                 divisions[i] = number;
-        }
     }
 }
 
