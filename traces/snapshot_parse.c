@@ -66,12 +66,44 @@ bool frag_snapshot_get(const frag_pickle *pickle, frag_pickle_value dict, uint32
     return is_found;
 }
 
+/* The values of a dictionary that are looked at by name, of equal keys the last. */
+typedef struct named_values {
+    uint64_t known; /* bit i: there is one with name i */
+    frag_pickle_value values[FRAG_SNAPSHOT_NAME_COUNT];
+} named_values;
+
+_Static_assert(FRAG_SNAPSHOT_NAME_COUNT <= 64, "names are bits of a word");
+
+static void name_values(const frag_pickle *pickle, frag_pickle_value dict, named_values *named)
+{
+    named->known = 0;
+    if (frag_pickle_kind_of(pickle, dict) != FRAG_PICKLE_DICT)
+        return;
+    frag_pickle_walk walk = frag_pickle_begin(pickle, dict);
+    frag_pickle_value key = 0;
+    frag_pickle_value item = 0;
+    uint32_t name = 0;
+    while (frag_pickle_next(pickle, &walk, &key) && frag_pickle_next(pickle, &walk, &item))
+        if (frag_pickle_string(pickle, key, &name) && name < FRAG_SNAPSHOT_NAME_COUNT) {
+            named->known |= (uint64_t)1 << name;
+            named->values[name] = item;
+        }
+}
+
+static bool get_value(const named_values *named, uint32_t name, frag_pickle_value *value)
+{
+    if ((named->known >> name & 1) == 0)
+        return false;
+    *value = named->values[name];
+    return true;
+}
+
 /* A number that must be there, 0 to max. */
-static bool get_number(const parser *state, frag_pickle_value dict, uint32_t name, uint64_t max,
+static bool get_number(const parser *state, const named_values *named, uint32_t name, uint64_t max,
                        uint64_t *number)
 {
     frag_pickle_value value = 0;
-    if (!frag_snapshot_get(state->pickle, dict, name, &value))
+    if (!get_value(named, name, &value))
         return frag_fail(state->error, FRAG_E_INPUT, "has no '%s'", names[name]);
     if (!frag_pickle_unsigned(state->pickle, value, number) || *number > max)
         return frag_fail(state->error, FRAG_E_INPUT,
@@ -80,20 +112,20 @@ static bool get_number(const parser *state, frag_pickle_value dict, uint32_t nam
     return true;
 }
 
-static uint32_t get_name(const parser *state, frag_pickle_value dict, uint32_t name)
+static uint32_t get_name(const parser *state, const named_values *named, uint32_t name)
 {
     frag_pickle_value value = 0;
     uint32_t text = FRAG_SNAPSHOT_EMPTY;
-    if (frag_snapshot_get(state->pickle, dict, name, &value))
+    if (get_value(named, name, &value))
         frag_pickle_string(state->pickle, value, &text);
     return text;
 }
 
-static uint32_t get_frames(const parser *state, frag_pickle_value dict)
+static uint32_t get_frames(const parser *state, const named_values *named)
 {
     frag_pickle_value value = 0;
     uint64_t object = 0;
-    if (!frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_FRAMES, &value) ||
+    if (!get_value(named, FRAG_SNAPSHOT_FRAMES, &value) ||
         frag_pickle_kind_of(state->pickle, value) != FRAG_PICKLE_LIST ||
         !frag_pickle_object_of(state->pickle, value, &object) || object >= UINT32_MAX)
         return 0;
@@ -103,23 +135,25 @@ static uint32_t get_frames(const parser *state, frag_pickle_value dict)
 /* ---- segments and blocks */
 
 /* Up to 2.0 the live allocation of a block is the first of its history. */
-static bool read_history(const parser *state, frag_pickle_value dict, frag_snapshot_block *block)
+static bool read_history(const parser *state, const named_values *named, frag_snapshot_block *block)
 {
     frag_pickle_value history = 0;
     frag_pickle_value first = 0;
-    if (!frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_HISTORY, &history))
+    if (!get_value(named, FRAG_SNAPSHOT_HISTORY, &history))
         return true;
     frag_pickle_walk walk = frag_pickle_begin(state->pickle, history);
     if (!block->is_active || !frag_pickle_next(state->pickle, &walk, &first))
         return true;
-    block->frames = get_frames(state, first);
-    return get_number(state, first, FRAG_SNAPSHOT_REAL_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX,
+    named_values entry;
+    name_values(state->pickle, first, &entry);
+    block->frames = get_frames(state, &entry);
+    return get_number(state, &entry, FRAG_SNAPSHOT_REAL_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX,
                       &block->requested_bytes);
 }
 
-static bool read_state(const parser *state, frag_pickle_value dict, frag_snapshot_block *block)
+static bool read_state(const parser *state, const named_values *named, frag_snapshot_block *block)
 {
-    uint32_t name = get_name(state, dict, FRAG_SNAPSHOT_STATE);
+    uint32_t name = get_name(state, named, FRAG_SNAPSHOT_STATE);
     block->is_pending =
         name == FRAG_SNAPSHOT_ACTIVE_PENDING_FREE || name == FRAG_SNAPSHOT_ACTIVE_AWAITING_FREE;
     block->is_active = name == FRAG_SNAPSHOT_ACTIVE_ALLOCATED || block->is_pending;
@@ -136,13 +170,16 @@ static bool read_block(const parser *state, frag_pickle_value dict, uint64_t add
     *block = (frag_snapshot_block){.address = address};
     frag_pickle_value unused = 0;
     state->snapshot->has_blocks = true;
-    if (!claim(state, dict, FRAG_PICKLE_DICT, "") ||
-        !get_number(state, dict, FRAG_SNAPSHOT_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX, &block->bytes) ||
-        !read_state(state, dict, block))
+    if (!claim(state, dict, FRAG_PICKLE_DICT, ""))
         return false;
-    if (frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_ADDRESS, &unused)) {
+    named_values named;
+    name_values(state->pickle, dict, &named);
+    if (!get_number(state, &named, FRAG_SNAPSHOT_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX, &block->bytes) ||
+        !read_state(state, &named, block))
+        return false;
+    if (get_value(&named, FRAG_SNAPSHOT_ADDRESS, &unused)) {
         state->snapshot->has_block_addresses = true;
-        if (!get_number(state, dict, FRAG_SNAPSHOT_ADDRESS, FRAG_SNAPSHOT_ADDRESS_MAX,
+        if (!get_number(state, &named, FRAG_SNAPSHOT_ADDRESS, FRAG_SNAPSHOT_ADDRESS_MAX,
                         &block->address))
             return false;
         if (block->address != address)
@@ -150,13 +187,12 @@ static bool read_block(const parser *state, frag_pickle_value dict, uint64_t add
                              "begins at 0x%llx; expected 0x%llx, the end of the block before it",
                              (unsigned long long)block->address, (unsigned long long)address);
     }
-    block->frames = get_frames(state, dict);
+    block->frames = get_frames(state, &named);
     /* Of a free block it is left over from an earlier use. */
-    if (block->is_active &&
-        frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_REQUESTED_SIZE, &unused))
-        return get_number(state, dict, FRAG_SNAPSHOT_REQUESTED_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX,
+    if (block->is_active && get_value(&named, FRAG_SNAPSHOT_REQUESTED_SIZE, &unused))
+        return get_number(state, &named, FRAG_SNAPSHOT_REQUESTED_SIZE, FRAG_SNAPSHOT_ADDRESS_MAX,
                           &block->requested_bytes);
-    return read_history(state, dict, block);
+    return read_history(state, &named, block);
 }
 
 static bool read_blocks(const parser *state, frag_pickle_value list, frag_snapshot_segment *segment)
@@ -204,33 +240,37 @@ static bool read_segment(const parser *state, frag_pickle_value dict,
     uint64_t device = 0;
     frag_pickle_value value = 0;
     int64_t stream = 0;
-    if (!claim(state, dict, FRAG_PICKLE_DICT, "") ||
-        !get_number(state, dict, FRAG_SNAPSHOT_DEVICE, FRAG_SNAPSHOT_DEVICE_MAX, &device) ||
-        !get_number(state, dict, FRAG_SNAPSHOT_ADDRESS, FRAG_SNAPSHOT_ADDRESS_MAX,
+    if (!claim(state, dict, FRAG_PICKLE_DICT, ""))
+        return false;
+    named_values named;
+    name_values(state->pickle, dict, &named);
+    if (!get_number(state, &named, FRAG_SNAPSHOT_DEVICE, FRAG_SNAPSHOT_DEVICE_MAX, &device) ||
+        !get_number(state, &named, FRAG_SNAPSHOT_ADDRESS, FRAG_SNAPSHOT_ADDRESS_MAX,
                     &segment->address) ||
-        !get_number(state, dict, FRAG_SNAPSHOT_TOTAL_SIZE, FRAG_REQUEST_BYTES_MAX, &segment->bytes))
+        !get_number(state, &named, FRAG_SNAPSHOT_TOTAL_SIZE, FRAG_REQUEST_BYTES_MAX,
+                    &segment->bytes))
         return false;
     if (segment->bytes == 0)
         return frag_fail(state->error, FRAG_E_INPUT,
                          "has total_size 0; expected the bytes it holds");
     segment->device = (uint32_t)device;
-    if (frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_STREAM, &value)) {
+    if (get_value(&named, FRAG_SNAPSHOT_STREAM, &value)) {
         if (!frag_pickle_signed(state->pickle, value, &stream))
             return frag_fail(state->error, FRAG_E_INPUT, "has a 'stream' that is not an integer");
         segment->stream = (uint64_t)stream;
     }
-    if (frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_SEGMENT_POOL_ID, &value) &&
+    if (get_value(&named, FRAG_SNAPSHOT_SEGMENT_POOL_ID, &value) &&
         !frag_snapshot_pool_of(snapshot, state->pickle, value, &segment->pool))
         return frag_fail(state->error, FRAG_E_INPUT,
                          "has a 'segment_pool_id' that is not a pair of integers");
-    if (frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_IS_EXPANDABLE, &value)) {
+    if (get_value(&named, FRAG_SNAPSHOT_IS_EXPANDABLE, &value)) {
         snapshot->has_expandable_key = true;
         if (!frag_pickle_bool(state->pickle, value, &segment->is_expandable))
             return frag_fail(state->error, FRAG_E_INPUT,
                              "has an 'is_expandable' that is not a bool");
     }
-    segment->is_small = get_name(state, dict, FRAG_SNAPSHOT_SEGMENT_TYPE) == FRAG_SNAPSHOT_SMALL;
-    if (!frag_snapshot_get(state->pickle, dict, FRAG_SNAPSHOT_BLOCKS, &value))
+    segment->is_small = get_name(state, &named, FRAG_SNAPSHOT_SEGMENT_TYPE) == FRAG_SNAPSHOT_SMALL;
+    if (!get_value(&named, FRAG_SNAPSHOT_BLOCKS, &value))
         return frag_fail(state->error, FRAG_E_INPUT, "has no 'blocks'");
     return claim(state, value, FRAG_PICKLE_LIST, "has 'blocks' that ") &&
            read_blocks(state, value, segment);
@@ -422,13 +462,15 @@ static void read_annotations(const parser *state, frag_pickle_value list)
     while (frag_pickle_next(state->pickle, &walk, &item)) {
         frag_snapshot_mark mark = {.name = FRAG_SNAPSHOT_EMPTY, .order = snapshot->mark_count};
         uint64_t device = 0;
+        named_values named;
+        name_values(state->pickle, item, &named);
         if (!claim(&quiet, item, FRAG_PICKLE_DICT, "") ||
-            !get_number(&quiet, item, FRAG_SNAPSHOT_DEVICE, FRAG_SNAPSHOT_DEVICE_MAX, &device) ||
-            !get_number(&quiet, item, FRAG_SNAPSHOT_TIME_US, UINT64_MAX / 1000, &mark.time_us))
+            !get_number(&quiet, &named, FRAG_SNAPSHOT_DEVICE, FRAG_SNAPSHOT_DEVICE_MAX, &device) ||
+            !get_number(&quiet, &named, FRAG_SNAPSHOT_TIME_US, UINT64_MAX / 1000, &mark.time_us))
             continue;
         mark.device = (uint32_t)device;
-        mark.name = get_name(&quiet, item, FRAG_SNAPSHOT_NAME);
-        uint32_t stage = get_name(&quiet, item, FRAG_SNAPSHOT_STAGE);
+        mark.name = get_name(&quiet, &named, FRAG_SNAPSHOT_NAME);
+        uint32_t stage = get_name(&quiet, &named, FRAG_SNAPSHOT_STAGE);
         mark.flags = stage == FRAG_SNAPSHOT_START ? FRAG_EVENT_BEGIN
                      : stage == FRAG_SNAPSHOT_END ? FRAG_EVENT_END
                                                   : 0;
