@@ -133,6 +133,28 @@ static void hands_out_slots_again_and_never_twice(void **state)
     assert_null(recording.traces);
 }
 
+static void takes_more_or_fewer_events_than_expected(void **state)
+{
+    (void)state;
+    for (uint64_t expected = 0; expected <= 4096; expected += 2048) {
+        frag_recording recording = {0};
+        frag_error error = {0};
+        frag_builder *builder = frag_builder_create(&recording);
+        frag_builder_expect(builder, expected);
+        for (uint32_t i = 0; i < 3000; i++)
+            frag_builder_add(builder,
+                             &(frag_build_event){
+                                 .op = FRAG_OP_ALLOC, .slot = i, .bytes = i + 1, .address = i % 2});
+        assert_true(frag_builder_finish(builder, "x", &error));
+        assert_int_equal(recording.traces[0].event_count, 3000);
+        for (uint32_t i = 0; i < 3000; i++) {
+            assert_int_equal(recording.traces[0].events[i].bytes, i + 1);
+            assert_int_equal(recording.traces[0].addresses[i], i % 2);
+        }
+        frag_recording_destroy(&recording);
+    }
+}
+
 static void leaves_nothing_behind_on_failure(void **state)
 {
     (void)state;
@@ -154,6 +176,7 @@ int main(void)
         cmocka_unit_test(refuses_more_streams_than_an_event_can_name),
         cmocka_unit_test(interns_tables),
         cmocka_unit_test(hands_out_slots_again_and_never_twice),
+        cmocka_unit_test(takes_more_or_fewer_events_than_expected),
         cmocka_unit_test(leaves_nothing_behind_on_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,213 @@ static void the_visitor_hears_when_keys_repeat(void **state)
     frag_text_destroy(&seen.text);
 }
 
+/* ---- entries whose values change their kind, by lot, and what must be read of them */
+
+enum { LOT_ENTRIES = 60, LOT_ROUNDS = 300, LOT_KEYS = 4 };
+
+typedef struct writer {
+    unsigned char bytes[16384];
+    size_t used;
+    frag_text text; /* what is to be read */
+    uint32_t names; /* given so far */
+    uint32_t named; /* the last of them that is a string's */
+    const char *string;
+    uint32_t random;
+    uint32_t kinds[LOT_KEYS]; /* of the last values */
+} writer;
+
+static uint32_t draw(writer *made, uint32_t below)
+{
+    made->random = made->random * 1664525u + 1013904223u;
+    return (made->random >> 8) % below;
+}
+
+static void put(writer *made, const char *bytes, size_t count)
+{
+    assert_true(made->used + count <= sizeof made->bytes);
+    memcpy(made->bytes + made->used, bytes, count);
+    made->used += count;
+}
+
+static void put_number(writer *made, char operation, uint64_t number, unsigned count)
+{
+    put(made, &operation, 1);
+    for (unsigned i = 0; i < count; i++)
+        put(made, &(char){(char)(number >> (8 * i) & 0xff)}, 1);
+}
+
+/* Names a value in one of the ways there are, or not at all. */
+static bool put_name(writer *made)
+{
+    uint32_t way = draw(made, 8);
+    if (way == 0)
+        return false;
+    if (way == 3) { /* one that was given before, and that nothing asks for */
+        put_number(made, 'q', 2, 1);
+        return false;
+    }
+    if (way == 1 && made->names < 256)
+        put_number(made, 'q', made->names, 1);
+    else if (way == 2)
+        put_number(made, 'r', made->names, 4);
+    else
+        put(made, "\x94", 1);
+    made->names++;
+    return true;
+}
+
+/* Two's complement of count bytes; 9 for one that would be negative in 8. */
+static void put_long(writer *made)
+{
+    unsigned count = 1 + draw(made, 9);
+    unsigned used = count < 8 ? count : 8;
+    uint64_t number = (uint64_t)draw(made, 1 << 24) << 40 | (uint64_t)draw(made, 1 << 24) << 16;
+    number |= draw(made, 1 << 16);
+    int64_t read = 0;
+    memcpy(&read, &number, sizeof read);
+    for (unsigned unused = 64 - 8 * used; unused > 0; unused -= 8)
+        read /= 256;
+    memcpy(&number, &read, sizeof number);
+    put(made, "\x8a", 1);
+    put_number(made, (char)count, number, used);
+    if (count == 9)
+        put(made, "", 1);
+    frag_text_add(&made->text, " an integer %lld;", (long long)read);
+}
+
+static void put_pair(writer *made)
+{
+    uint32_t low = draw(made, 2);
+    put_number(made, 'K', low, 1);
+    put_number(made, 'K', 7, 1);
+    put(made, "\x86", 1);
+    put_name(made);
+    frag_text_add(&made->text, " a tuple an integer %u; an integer 7;;", low);
+}
+
+static void put_list(writer *made)
+{
+    put(made, "]", 1);
+    put_name(made);
+    bool is_empty = draw(made, 2) == 0;
+    frag_text_add(&made->text,
+                  is_empty ? " a list;" : " a list a string 'second'; a string 'first';;");
+    if (!is_empty)
+        put(made, "(h\1h\0e", 6);
+}
+
+static void put_string(writer *made)
+{
+    static const char *const strings[] = {"a", "N/A", "N/B", "fivebytes", "\x94", "", "12\x94"};
+    const char *string = strings[draw(made, 7)];
+    put(made, "\x8c", 1);
+    put(made, &(char){(char)strlen(string)}, 1);
+    put(made, string, strlen(string));
+    if (put_name(made)) {
+        made->named = made->names - 1;
+        made->string = string;
+    }
+    frag_text_add(&made->text, " a string '%s';", string);
+}
+
+static void put_value(writer *made, uint32_t kind)
+{
+    static const unsigned counts[] = {1, 2, 4};
+    uint32_t number = draw(made, 256);
+    switch (kind) {
+    case 0:
+    case 1:
+    case 2:
+        number = kind == 0 ? number : kind == 1 ? number << 8 : number << 24;
+        put_number(made, "KMJ"[kind], number, counts[kind]);
+        frag_text_add(&made->text, " an integer %d;", (int32_t)number);
+        return;
+    case 3:
+        put_long(made);
+        return;
+    case 4:
+    case 5:
+        number = draw(made, 2) == 0 ? 1 : made->named;
+        put_number(made, kind == 4 && number < 256 ? 'h' : 'j', number,
+                   kind == 4 && number < 256 ? 1 : 4);
+        frag_text_add(&made->text, " a string '%s';", number == 1 ? "second" : made->string);
+        return;
+    case 6:
+        put_pair(made);
+        return;
+    case 7:
+        put_list(made);
+        return;
+    case 8:
+        put(made, "N", 1);
+        frag_text_add(&made->text, " None;");
+        return;
+    default:
+        put_string(made);
+    }
+}
+
+/* An entry of the keys "first", "second" ..., now and then without the last one. */
+static void put_entry(writer *made)
+{
+    put(made, "}", 1);
+    put_name(made);
+    put(made, "(", 1);
+    uint32_t count = draw(made, 16) == 0 ? LOT_KEYS - 1 : LOT_KEYS;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t key = i % 2;
+        put_number(made, i == 2 ? 'j' : 'h', key, i == 2 ? 4 : 1);
+        frag_text_add(&made->text, " a string '%s';", key == 0 ? "first" : "second");
+        if (draw(made, 4) == 0)
+            made->kinds[i] = draw(made, 10);
+        put_value(made, made->kinds[i]);
+    }
+    put(made, "u", 1);
+    frag_text_add(&made->text, "\n");
+}
+
+static bool collect(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
+                    size_t pair_count, bool has_last_keys, uint32_t *record)
+{
+    (void)has_last_keys;
+    reading *seen = context;
+    for (size_t i = 0; i < 2 * pair_count; i++)
+        tell_value(&seen->text, pickle, pairs[i], 1);
+    frag_text_add(&seen->text, "\n");
+    *record = seen->records++;
+    return true;
+}
+
+static void values_are_read_whatever_the_entry_before_had(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"first", "second"};
+    static writer made;
+    for (uint32_t round = 0; round < LOT_ROUNDS; round++) {
+        made = (writer){.random = round, .names = 3, .string = "first"};
+        put(&made, "\x80\x04(\x8c\5first\x94\x8c\6second\x94]\x94(", 23);
+        for (uint32_t i = 0; i < LOT_ENTRIES; i++)
+            put_entry(&made);
+        put(&made, "eX\xb8\x0b\0\0", 6);
+        memset(made.bytes + made.used, '.', 3000);
+        made.used += 3000;
+        put(&made, "t.", 2);
+        reading seen = {0};
+        frag_error error = {0};
+        frag_pickle_value root = 0;
+        frag_pickle *pickle = frag_pickle_create(names, 2);
+        frag_input *input = frag_input_from_memory(made.bytes, made.used, "memory");
+        if (!frag_pickle_read(pickle, input, collect, &seen, &root, &error))
+            fail_msg("round %u: %s", round, error.sentence);
+        frag_input_close(input);
+        frag_pickle_destroy(pickle);
+        assert_int_equal(seen.records, LOT_ENTRIES);
+        assert_string_equal(seen.text.bytes, made.text.bytes);
+        frag_text_destroy(&seen.text);
+        frag_text_destroy(&made.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +456,7 @@ int main(void)
         cmocka_unit_test(others_are_read_operation_by_operation),
         cmocka_unit_test(the_visitor_hears_when_keys_repeat),
         cmocka_unit_test(what_an_entry_cannot_hold_is_refused_after_it),
+        cmocka_unit_test(values_are_read_whatever_the_entry_before_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
