@@ -252,6 +252,7 @@ typedef struct writer {
     uint32_t names; /* given so far */
     uint32_t named; /* the last of them that is a string's */
     const char *string;
+    uint32_t put; /* the last that BINPUT gave */
     uint32_t random;
     uint32_t kinds[LOT_KEYS]; /* of the last values */
 } writer;
@@ -282,16 +283,20 @@ static bool put_name(writer *made)
     uint32_t way = draw(made, 8);
     if (way == 0)
         return false;
-    if (way == 3) { /* one that was given before, and that nothing asks for */
-        put_number(made, 'q', 2, 1);
+    if (way == 3) { /* as the last with BINPUT, which is not asked for by that name any more */
+        put_number(made, 'q', made->put, 1);
+        made->string = made->named == made->put ? "second" : made->string;
+        made->named = made->named == made->put ? 1 : made->named;
         return false;
     }
-    if (way == 1 && made->names < 256)
+    if (way == 1 && made->names < 256) {
+        made->put = made->names;
         put_number(made, 'q', made->names, 1);
-    else if (way == 2)
+    } else if (way == 2) {
         put_number(made, 'r', made->names, 4);
-    else
+    } else {
         put(made, "\x94", 1);
+    }
     made->names++;
     return true;
 }
@@ -424,7 +429,7 @@ static void values_are_read_whatever_the_entry_before_had(void **state)
     static const char *const names[] = {"first", "second"};
     static writer made;
     for (uint32_t round = 0; round < LOT_ROUNDS; round++) {
-        made = (writer){.random = round, .names = 3, .string = "first"};
+        made = (writer){.random = round, .names = 3, .put = 2, .string = "first"};
         put(&made, "\x80\x04(\x8c\5first\x94\x8c\6second\x94]\x94(", 23);
         for (uint32_t i = 0; i < LOT_ENTRIES; i++)
             put_entry(&made);

@@ -91,11 +91,54 @@ static void takes_from_the_middle_of_a_block(void **state)
     frag_free_layout_destroy(&layout);
 }
 
+/* Counts the free blocks of a list by going from each to the next, which must come behind it. */
+static uint32_t count_in_order(frag_free_layout *layout, uint32_t list)
+{
+    uint32_t count = 0;
+    uint32_t before = 0;
+    for (uint32_t at = frag_free_layout_best(layout, list, 1); at != 0; count++) {
+        const frag_free_layout_block *block = &layout->blocks[at];
+        const frag_free_layout_block *last = &layout->blocks[before];
+        assert_true(block->is_free);
+        assert_true(before == 0 || last->bytes < block->bytes ||
+                    (last->bytes == block->bytes && last->address < block->address));
+        before = at;
+        at = frag_free_layout_after(layout, at);
+    }
+    return count;
+}
+
+static void keeps_thousands_of_few_sizes_in_order(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 3000 };
+    frag_free_layout layout;
+    frag_free_layout_create(&layout);
+    uint32_t list = frag_free_layout_list_of(&layout, 0, 0, true);
+    uint32_t random = 7;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint64_t units = 17 + (random >> 8) % 4;
+        uint64_t address = BASE + (uint64_t)((random >> 12) % SEGMENTS) * 64 * UNIT;
+        if (frag_free_layout_add(&layout, list, address, units * UNIT, i, 0) != 0)
+            count++;
+    }
+    assert_int_equal(count_in_order(&layout, list), count);
+    for (uint32_t i = 0; i < SEGMENTS; i += 2)
+        if (frag_free_layout_remove(&layout, BASE + (uint64_t)i * 64 * UNIT) != UINT32_MAX)
+            count--;
+    assert_int_equal(count_in_order(&layout, list), count);
+    assert_int_equal(layout.steps, 0);
+    frag_free_layout_destroy(&layout);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_a_search_of_all_memory_finds),
         cmocka_unit_test(takes_from_the_middle_of_a_block),
+        cmocka_unit_test(keeps_thousands_of_few_sizes_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

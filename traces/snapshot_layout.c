@@ -10,27 +10,28 @@
 static void insert(frag_free_layout *layout, uint32_t id)
 {
     frag_free_layout_block *block = &layout->blocks[id];
-    frag_free_order_add(&layout->lists[block->list].order, layout->blocks, id);
+    frag_free_order_add(&layout->lists[block->list].order, layout->blocks, id, &layout->steps);
     block->is_free = true;
 }
 
 static void erase(frag_free_layout *layout, uint32_t id)
 {
     frag_free_layout_block *block = &layout->blocks[id];
-    frag_free_order_remove(&layout->lists[block->list].order, layout->blocks, id);
+    frag_free_order_remove(&layout->lists[block->list].order, layout->blocks, id, &layout->steps);
     block->is_free = false;
 }
 
-uint32_t frag_free_layout_best(const frag_free_layout *layout, uint32_t list, uint64_t bytes)
+uint32_t frag_free_layout_best(frag_free_layout *layout, uint32_t list, uint64_t bytes)
 {
-    return frag_free_order_from(&layout->lists[list].order, layout->blocks, bytes, 0);
+    return frag_free_order_from(&layout->lists[list].order, layout->blocks, bytes, 0,
+                                &layout->steps);
 }
 
-uint32_t frag_free_layout_after(const frag_free_layout *layout, uint32_t block)
+uint32_t frag_free_layout_after(frag_free_layout *layout, uint32_t block)
 {
     const frag_free_layout_block *at = &layout->blocks[block];
     return frag_free_order_from(&layout->lists[at->list].order, layout->blocks, at->bytes,
-                                at->address + 1);
+                                at->address + 1, &layout->steps);
 }
 
 /* ---- blocks in their segments */

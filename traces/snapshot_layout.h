@@ -26,7 +26,7 @@ typedef struct frag_free_layout {
     size_t list_count;
     size_t list_capacity;
     uint32_t last_list;
-    uint64_t steps;            /* taken by frag_free_layout_find */
+    uint64_t steps;            /* by frag_free_layout_find, and down trees that are too deep */
     frag_held_ranges segments; /* pool: the first block */
 } frag_free_layout;
 
@@ -48,9 +48,9 @@ uint32_t frag_free_layout_remove(frag_free_layout *layout, uint64_t address);
 uint32_t frag_free_layout_find(frag_free_layout *layout, uint64_t address);
 /* The smallest free block of a list with at least bytes, of equal ones that at the lowest address;
  * or 0. */
-uint32_t frag_free_layout_best(const frag_free_layout *layout, uint32_t list, uint64_t bytes);
+uint32_t frag_free_layout_best(frag_free_layout *layout, uint32_t list, uint64_t bytes);
 /* The free block that comes next in its list, or 0. */
-uint32_t frag_free_layout_after(const frag_free_layout *layout, uint32_t block);
+uint32_t frag_free_layout_after(frag_free_layout *layout, uint32_t block);
 
 /* Takes bytes at an address inside a free block into use, and returns their block; what is left on
  * either side stays free, and is of the time of the block. */

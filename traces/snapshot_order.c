@@ -31,13 +31,14 @@ static inline uint32_t weight_of(uint32_t block)
     return block * 0x9E3779B1u;
 }
 
-static inline void count_steps(frag_free_order *order, uint64_t depth)
+static inline void count_steps(uint64_t *steps, uint64_t depth)
 {
     if (FRAG_UNLIKELY(depth > DEPTH_EXPECTED))
-        order->steps += depth;
+        *steps += depth;
 }
 
-void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block)
+void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block,
+                         uint64_t *steps)
 {
     if (order->bins == NULL)
         order->bins = frag_alloc(1, sizeof *order->bins);
@@ -63,10 +64,11 @@ void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks,
     }
     *ends[0] = 0;
     *ends[1] = 0;
-    count_steps(order, depth);
+    count_steps(steps, depth);
 }
 
-void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block)
+void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block,
+                            uint64_t *steps)
 {
     const frag_free_layout_block *removed = &blocks[block];
     uint32_t bin = bin_of(removed->bytes);
@@ -88,7 +90,7 @@ void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *bloc
         *taken = *link;
     }
     *link = before | behind;
-    count_steps(order, depth);
+    count_steps(steps, depth);
     if (order->bins->roots[bin] == 0)
         order->bins->words[bin / 64] &= ~((uint64_t)1 << bin % 64);
 }
@@ -109,8 +111,8 @@ static uint32_t bin_from(const frag_free_bins *bins, uint32_t bin)
 }
 
 /* The first block of a tree that is not below a size and an address, or 0. */
-static uint32_t first_from(frag_free_order *order, const frag_free_layout_block *blocks,
-                           uint32_t root, uint64_t bytes, uint64_t address)
+static uint32_t first_from(const frag_free_layout_block *blocks, uint32_t root, uint64_t bytes,
+                           uint64_t address, uint64_t *steps)
 {
     uint32_t found = 0;
     uint64_t depth = 0;
@@ -119,22 +121,22 @@ static uint32_t first_from(frag_free_order *order, const frag_free_layout_block 
         found = is_before ? found : at;
         at = blocks[at].child[is_before];
     }
-    count_steps(order, depth);
+    count_steps(steps, depth);
     return found;
 }
 
-uint32_t frag_free_order_from(frag_free_order *order, const frag_free_layout_block *blocks,
-                              uint64_t bytes, uint64_t address)
+uint32_t frag_free_order_from(const frag_free_order *order, const frag_free_layout_block *blocks,
+                              uint64_t bytes, uint64_t address, uint64_t *steps)
 {
     const frag_free_bins *bins = order->bins;
     if (bins == NULL)
         return 0;
     uint32_t bin = bin_of(bytes);
-    uint32_t found = first_from(order, blocks, bins->roots[bin], bytes, address);
+    uint32_t found = first_from(blocks, bins->roots[bin], bytes, address, steps);
     if (found != 0)
         return found;
     bin = bin_from(bins, bin + 1);
-    return bin == BIN_COUNT ? 0 : first_from(order, blocks, bins->roots[bin], bytes, address);
+    return bin == BIN_COUNT ? 0 : first_from(blocks, bins->roots[bin], bytes, address, steps);
 }
 
 void frag_free_order_destroy(frag_free_order *order)

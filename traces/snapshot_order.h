@@ -1,8 +1,9 @@
 /* Free blocks in the order in which PyTorch looks for one: by size, then by address.
  *
- * They lie in logarithmic bins of their size, 8 to an octave, each a search tree whose shape depends
- * on the numbers of its blocks (a treap: Seidel and Aragon, Algorithmica 16, 1996). Bins are mostly
- * of one or two blocks; one in which thousands are of one size stays as cheap as a logarithm. */
+ * They lie in logarithmic bins of their size, 8 to an octave, each a search tree whose shape
+ * depends on the numbers of its blocks (a treap: Seidel and Aragon, Algorithmica 16, 1996). Bins
+ * are mostly of one or two blocks; one in which thousands are of one size stays as cheap as a
+ * logarithm. */
 #ifndef FRAG_TRACES_SNAPSHOT_ORDER_H
 #define FRAG_TRACES_SNAPSHOT_ORDER_H
 
@@ -29,16 +30,18 @@ typedef struct frag_free_bins frag_free_bins;
 /* Start from {0}. */
 typedef struct frag_free_order {
     frag_free_bins *bins; /* NULL: none was ever added */
-    uint64_t steps;       /* down trees that are deeper than chance makes them */
 } frag_free_order;
 
-/* No two blocks are of the same size and address, which stay as they are while a block is here. */
-void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block);
+/* No two blocks are of the same size and address, which stay as they are while a block is here.
+ * To *steps are added those down trees that are deeper than chance makes them. */
+void frag_free_order_add(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block,
+                         uint64_t *steps);
 /* Removes a block, which must be there. */
-void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block);
+void frag_free_order_remove(frag_free_order *order, frag_free_layout_block *blocks, uint32_t block,
+                            uint64_t *steps);
 /* The first block at or behind a size and an address, or 0. */
-uint32_t frag_free_order_from(frag_free_order *order, const frag_free_layout_block *blocks,
-                              uint64_t bytes, uint64_t address);
+uint32_t frag_free_order_from(const frag_free_order *order, const frag_free_layout_block *blocks,
+                              uint64_t bytes, uint64_t address, uint64_t *steps);
 void frag_free_order_destroy(frag_free_order *order);
 
 #endif

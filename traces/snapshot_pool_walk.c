@@ -243,8 +243,7 @@ void frag_pool_walker_fail(const frag_pool_walker *state, uint64_t index, uint32
     state->device->entries[index].pool = state->pools[colour];
 }
 
-static bool has_room(const frag_pool_walker *state, uint32_t colour, uint64_t stream,
-                     uint64_t rounded)
+static bool has_room(frag_pool_walker *state, uint32_t colour, uint64_t stream, uint64_t rounded)
 {
     for (uint32_t i = 0; i < state->layout.list_count; i++) {
         const frag_free_layout_list *list = &state->layout.lists[i];
@@ -348,8 +347,8 @@ static void begin_walk(frag_pool_walker *state)
     }
 }
 
-static bool is_expected(const frag_pool_walker *state, uint32_t list,
-                        const frag_snapshot_entry *entry, uint64_t rounded, uint32_t *found)
+static bool is_expected(frag_pool_walker *state, uint32_t list, const frag_snapshot_entry *entry,
+                        uint64_t rounded, uint32_t *found)
 {
     const frag_free_layout_list *at = &state->layout.lists[list];
     if (at->stream != entry->stream || at->is_small != (rounded <= SMALL_BYTES_MAX))
@@ -411,7 +410,8 @@ static void walk_alloc(frag_pool_walker *state, uint64_t index)
     if (!state->is_in_run)
         state->run_first = index;
     uint32_t at = served_block(state, index, rounded);
-    frag_pool_walker_end_run(state, index);
+    if (state->is_in_run)
+        frag_pool_walker_end_run(state, index);
     if (at == 0) {
         state->is_lost = true;
         return;
@@ -484,8 +484,10 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
 bool frag_pool_walk_segments(frag_pool_walker *state)
 {
     begin_walk(state);
-    for (uint64_t i = 0; i < state->device->entry_count && !state->is_lost; i++)
+    for (uint64_t i = 0; i < state->device->entry_count && !state->is_lost; i++) {
         walk_entry(state, i);
+        state->is_lost = state->is_lost || state->layout.steps > STEPS_MAX;
+    }
     frag_pool_walker_end_run(state, state->device->entry_count);
     return !state->is_lost;
 }
