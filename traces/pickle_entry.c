@@ -1,7 +1,8 @@
 /* Entries of a trace are nearly all of a pickle, and nearly all alike: a dictionary whose keys were
  * spelled out before, of numbers, strings, pairs and lists of such as were named before. Such a
- * dictionary is read in one loop that looks at every operation once and needs neither a stack nor
- * an object for it. */
+ * dictionary is read in one loop that needs neither a stack nor an object for it: each key and what
+ * its value begins with are compared with those of the entry before, and what does not stand as
+ * expected is read operation by operation. */
 #include <string.h>
 
 #include "sim/base/bits.h"
@@ -12,7 +13,7 @@ enum {
     ITEMS_MAX = 512,
     STEP_BYTES = 32, /* a key with its value, strings and lists aside, takes and looks at less */
     DICTIONARY_BYTES = STEP_BYTES * (FRAG_PICKLE_KEYS_MAX + 2), /* visible before each key */
-    MISSES_KEPT = 8, /* SIZED and GOTTEN are learnt anew when so many values were of other kinds */
+    MISSES_KEPT = 8, /* ANY_NUMBER, ANY_NAME: learnt anew when so many values were of other kinds */
     MARKS_HERE = 2,  /* open at the same time: of the pairs and of a list */
     NAMES_MAX = FRAG_PICKLE_KEYS_MAX + 1 /* that a dictionary and its values are given */
 };
@@ -267,11 +268,11 @@ static void learn_form(frag_pickle_key *key, const unsigned char *start, size_t 
     bool has_varied = key->miss_count > 0;
     expect_nothing(key);
     if (is_get(operation)) {
-        expect(key, start, has_varied ? FRAG_PICKLE_FORM_GOTTEN : FRAG_PICKLE_FORM_NAMED, 1,
+        expect(key, start, has_varied ? FRAG_PICKLE_FORM_ANY_NAME : FRAG_PICKLE_FORM_NAMED, 1,
                value_length - 1);
     } else if (operand_bytes(operation) != 0 && value_length == 1 + operand_bytes(operation)) {
         expect_number(key, start, 1, value_length - 1);
-        key->form = has_varied ? FRAG_PICKLE_FORM_SIZED : FRAG_PICKLE_FORM_NUMBER;
+        key->form = has_varied ? FRAG_PICKLE_FORM_ANY_NUMBER : FRAG_PICKLE_FORM_NUMBER;
     } else if (operation == 0x8a && value_length == 2 + (size_t)value_start[1]) {
         expect_number(key, start, 2, value_start[1]);
     } else if (value_length <= 8 && operation != ']' &&
@@ -293,17 +294,17 @@ static inline bool get_named(const entry_reader *reader, uint64_t name, frag_pic
     return true;
 }
 
-/* SIZED and GOTTEN. No processor guesses the length, so that it decides no branch. */
+/* ANY_NUMBER and ANY_NAME. No processor guesses the length, so that it decides no branch. */
 static inline bool read_varied(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
                                frag_pickle_value *value)
 {
     const unsigned char *start = reader->at + key->length;
     unsigned bytes = operand_bytes(*start);
     if ((head & key->mask) != key->bits || bytes == 0 ||
-        is_get(*start) != (key->form == FRAG_PICKLE_FORM_GOTTEN))
+        is_get(*start) != (key->form == FRAG_PICKLE_FORM_ANY_NAME))
         return false;
     uint64_t operand = frag_load_64(start + 1) & mask_of(bytes);
-    if (key->form == FRAG_PICKLE_FORM_GOTTEN) {
+    if (key->form == FRAG_PICKLE_FORM_ANY_NAME) {
         if (!get_named(reader, operand, value))
             return false;
     } else {
@@ -320,7 +321,7 @@ static inline bool read_varied(entry_reader *reader, const frag_pickle_key *key,
 static inline bool read_expected(entry_reader *reader, const frag_pickle_key *key, uint64_t head,
                                  frag_pickle_value *value)
 {
-    if (key->form >= FRAG_PICKLE_FORM_SIZED)
+    if (key->form >= FRAG_PICKLE_FORM_ANY_NUMBER)
         return read_varied(reader, key, head, value);
     uint64_t operand = frag_load_64(reader->at + key->operand_at);
     if ((head & key->head_mask) != key->head_bits || (operand & key->check_mask) != key->check_bits)
@@ -373,7 +374,7 @@ static FRAG_NOINLINE bool read_pair(entry_reader *reader, frag_pickle_machine *m
     frag_pickle_value *value = &machine->pairs[2 * count + 1];
     if (!read_value(reader, value))
         return false;
-    if (key->form < FRAG_PICKLE_FORM_SIZED || key->miss_count % MISSES_KEPT == 0)
+    if (key->form < FRAG_PICKLE_FORM_ANY_NUMBER || key->miss_count % MISSES_KEPT == 0)
         learn_form(key, start, (size_t)(reader->at - start), *value,
                    reader->memo_count - names_before);
     return true;

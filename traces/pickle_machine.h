@@ -10,14 +10,15 @@ enum { FRAG_PICKLE_MARKS_MAX = 512 };
 /* A name that was given to no value; no value has these bits. */
 #define FRAG_PICKLE_UNNAMED UINT64_MAX
 
-/* How the value of a key stood in the last entry. */
+/* What is expected of the value of a key: mostly that it stands as in the last entry. */
 typedef enum frag_pickle_form {
-    FRAG_PICKLE_FORM_OTHER,  /* or none is known: no bytes are as expected */
-    FRAG_PICKLE_FORM_NUMBER, /* of one operation, which is expected again */
-    FRAG_PICKLE_FORM_SAME,   /* at most 8 bytes, which are expected again, MEMOIZE among them */
+    FRAG_PICKLE_FORM_OTHER,  /* nothing */
+    FRAG_PICKLE_FORM_NUMBER, /* a number of the same operation */
+    FRAG_PICKLE_FORM_SAME,   /* the same bytes, at most 8, MEMOIZE among them */
     FRAG_PICKLE_FORM_NAMED,  /* BINGET or LONG_BINGET, whichever it was */
-    FRAG_PICKLE_FORM_SIZED,  /* a number: BININT, BININT1 or BININT2 */
-    FRAG_PICKLE_FORM_GOTTEN  /* BINGET or LONG_BINGET */
+    /* ---- of no one length */
+    FRAG_PICKLE_FORM_ANY_NUMBER, /* BININT, BININT1 or BININT2 */
+    FRAG_PICKLE_FORM_ANY_NAME    /* BINGET or LONG_BINGET */
 } frag_pickle_form;
 
 /* A key of an entry with its value as they stood in the file; the next entry is mostly like it.
@@ -27,7 +28,7 @@ typedef struct frag_pickle_key {
     uint64_t bits; /* its operation, BINGET or LONG_BINGET, with its operand */
     uint64_t mask;
     size_t length;
-    /* ---- of the value, unless its form is OTHER */
+    /* ---- of the value: of no use while its form is OTHER or of no one length */
     uint64_t head_bits; /* the key and what goes before the value's operand */
     uint64_t head_mask;
     size_t operand_at; /* of SAME all of the value is the operand */
@@ -66,9 +67,8 @@ typedef struct frag_pickle_machine {
     frag_pickle_value entry_key; /* the first key of what the visitor took last */
     uint64_t entry_count;        /* records that no container stands for */
     frag_pickle_key keys[FRAG_PICKLE_KEYS_MAX + 1]; /* the first that is not known is OTHER */
-    frag_pickle_value
-        pairs[2 * FRAG_PICKLE_KEYS_MAX + 2]; /* keys, known so far, each with a value */
-    size_t key_count;                        /* 0: none are known, or names were given anew */
+    frag_pickle_value pairs[2 * FRAG_PICKLE_KEYS_MAX + 2]; /* of the entry; keys stay */
+    size_t key_count;   /* 0: none are known, or names were given anew */
     size_t taken_count; /* of the keys, when the visitor took last what has just these; else 0 */
 } frag_pickle_machine;
 
