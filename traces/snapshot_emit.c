@@ -429,7 +429,7 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const fr
         .findings = findings,
         .ordinal = device,
     };
-    state.slots = frag_realloc(NULL, rewound->block_count + 1, sizeof *state.slots);
+    state.slots = frag_alloc(rewound->block_count + 1, sizeof *state.slots);
     state.block_flags = frag_alloc(rewound->block_count + 1, sizeof *state.block_flags);
     for (size_t i = 0; i < rewound->misplaced_count; i++)
         state.block_flags[rewound->misplaced[i]] = BLOCK_MISPLACED;

@@ -13,7 +13,8 @@ struct frag_free_bins {
     uint32_t roots[BIN_COUNT];
 };
 
-/* The exponent and the first three bits of the fraction of a size as a double. */
+/* The exponent and the first three bits of the fraction of a size, below 2^63, as a double; 0 is
+ * taken for 1. */
 static inline uint32_t bin_of(uint64_t bytes)
 {
     return (uint32_t)(frag_double_bits(bytes | 1) >> 49) - 0x1ff8u;
