@@ -24,9 +24,9 @@ ALL_CFLAGS = -std=c11 -D_DEFAULT_SOURCE -I. $(WARNINGS) $(FLAGS_$(MODE)) $(CFLAG
 ALL_LDFLAGS = -rdynamic $(LDFLAGS)
 LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 
-# In the replay small records are written field by field: put together in a vector register first,
-# they are there some cycles later, and the next event waits for them.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay.o): replay_flags = -fno-tree-slp-vectorize
+# In the replay, and where events are made, small records are written field by field: put together in a
+# vector register first, they are there some cycles later, and the next event waits for them.
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay.o $(place)/traces/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto

@@ -107,7 +107,7 @@ typedef struct frag_fgt_cursor {
     uint32_t count;
     uint32_t next;
     uint64_t constant;
-    uint64_t value_max;
+    uint64_t value_max; /* no value is above */
 } frag_fgt_cursor;
 
 /* A column of count values that is in raw, which outlives the cursor. value_max is one less than a
@@ -119,13 +119,17 @@ bool frag_fgt_cursor_open(frag_fgt_cursor *cursor, frag_fgt_coding coding, const
 /* The next count values; FRAG_E_INPUT when one is above value_max or not in the dictionary. */
 bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count,
                           frag_error *error);
+/* The same of a column that was opened with a value_max of UINT32_MAX or less. */
+bool frag_fgt_cursor_next_32(frag_fgt_cursor *cursor, uint32_t *values, uint32_t count,
+                             frag_error *error);
+
 /* Is every value 0, whatever next would say? */
 static inline bool frag_fgt_cursor_is_zero(const frag_fgt_cursor *cursor)
 {
     return cursor->places == NULL && cursor->constant == 0;
 }
 
-/* All values of a column that was opened with a value_max of 255. */
+/* All values of a column that has none above 255. */
 bool frag_fgt_cursor_bytes(frag_fgt_cursor *cursor, uint8_t *values, frag_error *error);
 void frag_fgt_cursor_close(frag_fgt_cursor *cursor);
 

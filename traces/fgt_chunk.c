@@ -5,8 +5,7 @@
 
 #include "sim/base/memory.h"
 
-/* Events are put together in blocks whose columns fit the nearest cache. */
-#define BLOCK_EVENTS 512u
+#define BLOCK_EVENTS FRAG_FGT_BLOCK_EVENTS
 #define BLOCKS (FRAG_FGT_CHUNK_EVENTS / BLOCK_EVENTS)
 
 /* What a block holds of each kind of event. */
@@ -25,7 +24,8 @@ struct frag_fgt_chunk_reader {
     block_counts blocks[BLOCKS];
     uint8_t ops[FRAG_FGT_CHUNK_EVENTS];
     uint8_t flags[FRAG_FGT_CHUNK_EVENTS];
-    uint64_t *guesses; /* FRAG_FGT_GUESSES, once they are needed */
+    uint8_t streams[FRAG_FGT_CHUNK_EVENTS]; /* where none is above 255 */
+    uint64_t *guesses;                      /* FRAG_FGT_GUESSES, once they are needed */
 };
 
 /* The columns that events are made of. */
@@ -36,36 +36,6 @@ typedef struct event_columns {
     frag_fgt_cursor bytes;
     frag_fgt_cursor other_bytes;
 } event_columns;
-
-/* One block of each. The places behind the last value are read, but never used. */
-typedef struct block_values {
-    uint64_t streams[BLOCK_EVENTS];
-    uint64_t slots[BLOCK_EVENTS + 1];
-    uint64_t taken_slots[BLOCK_EVENTS + 1];
-    uint64_t bytes[BLOCK_EVENTS + 1];
-    uint64_t other_bytes[BLOCK_EVENTS + 1];
-} block_values;
-
-/* ---- slots */
-void frag_fgt_slots_reserve(frag_fgt_slots *slots, uint32_t events)
-{
-    size_t added = slots->count < events ? events : 0;
-    size_t wanted = slots->count + added + events;
-    slots->free = frag_grow(slots->free, &slots->capacity, wanted, sizeof *slots->free);
-    if (added == 0)
-        return;
-    memmove(slots->free + added, slots->free, slots->count * sizeof *slots->free);
-    for (size_t i = 0; i < added; i++)
-        slots->free[i] = slots->fresh + (uint32_t)(added - 1 - i);
-    slots->count += added;
-    slots->fresh += (uint32_t)added;
-}
-
-void frag_fgt_slots_destroy(frag_fgt_slots *slots)
-{
-    free(slots->free);
-    *slots = (frag_fgt_slots){0};
-}
 
 /* ---- columns */
 frag_fgt_chunk_reader *frag_fgt_chunk_reader_create(void)
@@ -155,6 +125,20 @@ static bool read_small(frag_fgt_chunk_reader *reader, const frag_fgt_place *plac
     return ok;
 }
 
+/* Counts so few at a time that a byte holds the count, and many are counted at once. */
+static uint32_t count_allocs(const uint8_t *ops, uint32_t size)
+{
+    uint32_t alloc_count = 0;
+    for (uint32_t first = 0; first < size; first += 128) {
+        uint32_t end = size - first < 128 ? size : first + 128;
+        uint8_t part_count = 0;
+        for (uint32_t i = first; i < end; i++)
+            part_count = (uint8_t)(part_count + (ops[i] == FRAG_OP_ALLOC ? 1 : 0));
+        alloc_count += part_count;
+    }
+    return alloc_count;
+}
+
 static block_counts count_block(const uint8_t *ops, const uint8_t *flags, uint32_t size)
 {
     uint8_t any_op = 0;
@@ -163,28 +147,14 @@ static block_counts count_block(const uint8_t *ops, const uint8_t *flags, uint32
         any_op |= ops[i];
         any_flags |= flags[i];
     }
-    block_counts counts = {0};
-    if (any_op > FRAG_OP_FREE || any_flags != 0) {
-        for (uint32_t i = 0; i < size; i++) {
-            counts.alloc_count += ops[i] == FRAG_OP_ALLOC ? 1 : 0;
-            counts.take_count += frag_fgt_takes_slot(ops[i], flags[i]) ? 1 : 0;
-            counts.held_count += frag_fgt_is_held(ops[i], flags[i]) ? 1 : 0;
-        }
-        return counts;
-    }
-    /* Eight counts at once, each below 256. */
-    uint64_t frees = 0;
-    uint32_t i = 0;
-    for (; i + 8 <= size; i += 8)
-        frees += frag_fgt_get(ops + i, 8);
-    uint32_t free_count = 0;
-    for (; i < size; i++)
-        free_count += ops[i];
-    for (; frees != 0; frees >>= 8)
-        free_count += (uint32_t)(frees & 0xff);
-    counts.alloc_count = size - free_count;
+    block_counts counts = {.alloc_count = count_allocs(ops, size)};
     counts.take_count = counts.alloc_count;
-    counts.is_plain = true;
+    counts.is_plain = any_op <= FRAG_OP_FREE && any_flags == 0;
+    bool has_others = any_op >= FRAG_OP_SEGMENT_ALLOC || any_flags != 0;
+    for (uint32_t i = 0; has_others && i < size; i++) {
+        counts.take_count -= ops[i] == FRAG_OP_ALLOC && !frag_fgt_takes_slot(ops[i], flags[i]);
+        counts.held_count += frag_fgt_is_held(ops[i], flags[i]);
+    }
     return counts;
 }
 
@@ -208,14 +178,23 @@ static bool read_kinds(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chun
     return true;
 }
 
+static bool open_streams(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chunk,
+                         event_columns *columns, frag_error *error)
+{
+    if (!open_column(reader, &chunk->places[FRAG_FGT_COLUMN_STREAM], UINT16_MAX, chunk->count,
+                     &columns->streams, error))
+        return false;
+    return columns->streams.value_max > UINT8_MAX ||
+           frag_fgt_cursor_bytes(&columns->streams, reader->streams, error);
+}
+
 static bool open_events(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chunk,
                         const block_counts *total, event_columns *columns, frag_error *error)
 {
     const frag_fgt_place *places = chunk->places;
     bool is_old = chunk->major == 1;
     uint32_t count = chunk->count;
-    return open_column(reader, &places[FRAG_FGT_COLUMN_STREAM], UINT16_MAX, count,
-                       &columns->streams, error) &&
+    return open_streams(reader, chunk, columns, error) &&
            open_column(reader, &places[FRAG_FGT_COLUMN_SLOT], UINT32_MAX,
                        is_old ? count : count - total->take_count, &columns->slots, error) &&
            open_column(reader, &places[FRAG_FGT_COLUMN_TAKEN_SLOT], UINT32_MAX,
@@ -227,119 +206,105 @@ static bool open_events(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chu
 }
 
 /* Values of a column that is not there stay 0. */
-static bool next_values(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count,
-                        frag_error *error)
+static bool next_64(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count, frag_error *error)
 {
     return frag_fgt_cursor_is_zero(cursor) || frag_fgt_cursor_next(cursor, values, count, error);
 }
 
-/* Version 1: every column has a value for every event. */
-static bool make_old_block(event_columns *columns, const uint8_t *ops, const uint8_t *flags,
-                           block_values *values, uint32_t size, frag_event *events,
-                           frag_error *error)
+/* Slots are stored plus one. */
+static bool next_slots(frag_fgt_cursor *cursor, uint32_t *slots, uint32_t count, frag_error *error)
 {
-    if (!next_values(&columns->streams, values->streams, size, error) ||
-        !next_values(&columns->slots, values->slots, size, error) ||
-        !next_values(&columns->bytes, values->bytes, size, error))
+    if (!frag_fgt_cursor_next_32(cursor, slots, count, error))
         return false;
-    for (uint32_t i = 0; i < size; i++)
-        events[i] = (frag_event){
-            .op = ops[i],
-            .flags = flags[i],
-            .stream = (uint16_t)values->streams[i],
-            .slot = (uint32_t)values->slots[i] - 1,
-            .bytes = values->bytes[i],
-        };
+    for (uint32_t i = 0; i < count; i++)
+        slots[i]--;
     return true;
 }
 
-static bool next_block(event_columns *columns, const block_counts *block, uint32_t size,
-                       block_values *values, frag_error *error)
+/* The heads of a block; *largest becomes the largest stream of its plain events, or something
+ * above. */
+static bool fill_heads(const frag_fgt_chunk_reader *reader, event_columns *columns, uint32_t first,
+                       frag_fgt_block *block, uint32_t *largest, frag_error *error)
 {
-    return next_values(&columns->streams, values->streams, size, error) &&
-           next_values(&columns->slots, values->slots, size - block->take_count, error) &&
-           next_values(&columns->taken_slots, values->taken_slots, block->take_count, error) &&
-           next_values(&columns->bytes, values->bytes, block->alloc_count, error) &&
-           next_values(&columns->other_bytes, values->other_bytes, size - block->alloc_count,
-                       error);
-}
-
-/* Allocs and frees alternate as they like, which no processor foresees: nothing here branches. */
-static void make_plain_events(const block_values *values, const uint8_t *ops, uint32_t size,
-                              frag_fgt_slots *slots, frag_event *events)
-{
-    uint32_t *top = slots->free + slots->count;
-    uint32_t free_count = 0;
-    for (uint32_t i = 0; i < size; i++) {
-        uint32_t is_free = ops[i];
-        uint32_t taken = top[-1];
-        uint32_t given = (uint32_t)values->slots[free_count] - 1;
-        *top = given; /* of an alloc: nothing, above what is free */
-        top += (int32_t)(2 * is_free) - 1;
-        events[i].op = (uint8_t)is_free;
-        events[i].flags = 0;
-        events[i].stream = (uint16_t)values->streams[i];
-        events[i].slot = taken ^ ((taken ^ given) & (0 - is_free));
-        events[i].bytes = values->bytes[i - free_count] & ((uint64_t)is_free - 1);
-        free_count += is_free;
-    }
-    slots->count = (size_t)(top - slots->free);
-}
-
-static void make_events(const block_values *values, const uint8_t *ops, const uint8_t *flags,
-                        uint32_t size, bool is_foreseen, frag_fgt_slots *slots, frag_event *events)
-{
-    uint32_t alloc_count = 0;
-    uint32_t take_count = 0;
-    for (uint32_t i = 0; i < size; i++) {
-        frag_event event = {
-            .op = ops[i],
-            .flags = flags[i],
-            .stream = (uint16_t)values->streams[i],
-            .slot = (uint32_t)values->slots[i - take_count] - 1,
-            .bytes = values->other_bytes[i - alloc_count],
-        };
-        if (event.op == FRAG_OP_ALLOC)
-            event.bytes = values->bytes[alloc_count++];
-        if (frag_fgt_takes_slot(event.op, event.flags)) {
-            uint32_t foreseen = slots->free[--slots->count];
-            event.slot = is_foreseen ? foreseen : (uint32_t)values->taken_slots[take_count] - 1;
-            take_count++;
+    const uint8_t *ops = reader->ops + first;
+    const uint8_t *flags = reader->flags + first;
+    const uint8_t *streams = reader->streams + first;
+    uint32_t *heads = block->heads;
+    uint32_t size = block->size;
+    if (columns->streams.value_max > UINT8_MAX) {
+        uint32_t wide[BLOCK_EVENTS];
+        if (!frag_fgt_cursor_next_32(&columns->streams, wide, size, error))
+            return false;
+        *largest = 0;
+        for (uint32_t i = 0; i < size; i++) {
+            uint32_t plain = ops[i] <= FRAG_OP_FREE ? wide[i] : 0;
+            *largest = plain > *largest ? plain : *largest;
+            heads[i] = frag_fgt_event_head(ops[i], flags[i], wide[i]);
         }
-        if (frag_fgt_gives_slot(event.op, event.flags))
-            slots->free[slots->count++] = event.slot;
-        events[i] = event;
+        return true;
     }
+    *largest = (uint32_t)columns->streams.value_max;
+    if (block->is_plain && *largest == 0)
+        for (uint32_t i = 0; i < size; i++)
+            heads[i] = frag_fgt_event_head(ops[i], 0, 0);
+    else
+        for (uint32_t i = 0; i < size; i++)
+            heads[i] = frag_fgt_event_head(ops[i], flags[i], streams[i]);
+    return true;
+}
+
+static bool has_value(const uint64_t *values, uint32_t count)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all |= values[i];
+    return all != 0;
+}
+
+static bool fill_values(event_columns *columns, const block_counts *counts, frag_fgt_block *block,
+                        frag_error *error)
+{
+    uint32_t other_count = block->size - counts->alloc_count;
+    if (!next_slots(&columns->slots, block->slots, block->size - counts->take_count, error) ||
+        (!block->is_foreseen &&
+         !next_slots(&columns->taken_slots, block->taken_slots, counts->take_count, error)) ||
+        !next_64(&columns->bytes, block->bytes, counts->alloc_count, error) ||
+        !next_64(&columns->other_bytes, block->other_bytes, other_count, error))
+        return false;
+    block->has_other_bytes = !frag_fgt_cursor_is_zero(&columns->other_bytes) &&
+                             has_value(block->other_bytes, other_count);
+    return true;
 }
 
 static bool read_events(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chunk,
                         event_columns *columns, frag_error *error)
 {
-    bool is_foreseen = chunk->places[FRAG_FGT_COLUMN_TAKEN_SLOT].stored == NULL;
-    bool has_other_bytes = chunk->places[FRAG_FGT_COLUMN_OTHER_BYTES].stored != NULL;
-    block_values values;
-    memset(&values, 0, sizeof values);
-    for (uint32_t first = 0; first < chunk->count; first += BLOCK_EVENTS) {
-        const block_counts *block = &reader->blocks[first / BLOCK_EVENTS];
-        const uint8_t *ops = reader->ops + first;
-        const uint8_t *flags = reader->flags + first;
-        frag_event *events = chunk->trace->events + chunk->first + first;
-        uint32_t size = block_size(chunk->count, first);
-        if (chunk->major == 1) {
-            if (!make_old_block(columns, ops, flags, &values, size, events, error))
+    frag_trace *trace = chunk->trace;
+    uint32_t stream_largest = 0;
+    frag_fgt_block block;
+    memset(&block, 0, sizeof block);
+    block.is_foreseen = chunk->places[FRAG_FGT_COLUMN_TAKEN_SLOT].stored == NULL;
+    for (uint32_t at = 0; at < chunk->count; at += BLOCK_EVENTS) {
+        const block_counts *counts = &reader->blocks[at / BLOCK_EVENTS];
+        uint64_t first = chunk->first + at;
+        block.size = block_size(chunk->count, at);
+        block.is_plain = counts->is_plain;
+        if (!fill_heads(reader, columns, at, &block, &stream_largest, error))
+            return false;
+        /* Without streams all are 0, which is the first or the only one. */
+        block.has_known_streams = stream_largest == 0 || stream_largest < trace->stream_count;
+        if (chunk->major > 1) {
+            if (!fill_values(columns, counts, &block, error))
                 return false;
-        } else {
-            if (!next_block(columns, block, size, &values, error))
-                return false;
-            frag_fgt_slots_reserve(chunk->slots, size);
-            if (block->is_plain && is_foreseen && !has_other_bytes)
-                make_plain_events(&values, ops, size, chunk->slots, events);
-            else
-                make_events(&values, ops, flags, size, is_foreseen, chunk->slots, events);
+            frag_fgt_block_make(&block, chunk->slots, chunk->recording, trace, first, chunk->scan);
+            continue;
         }
+        if (!next_slots(&columns->slots, block.slots, block.size, error) ||
+            !next_64(&columns->bytes, block.bytes, block.size, error))
+            return false;
+        frag_fgt_block_make_old(&block, trace->events + first);
         if (chunk->scan != NULL)
-            frag_trace_scan_to(chunk->scan, chunk->recording, chunk->trace,
-                               chunk->first + first + size);
+            frag_trace_scan_to(chunk->scan, chunk->recording, trace, first + block.size);
     }
     return true;
 }
@@ -363,13 +328,13 @@ static column_share share_of(const frag_fgt_chunk *chunk, frag_fgt_column which)
 static uint32_t list_events(const frag_fgt_chunk_reader *reader, uint32_t first, uint32_t size,
                             column_share share, uint32_t *listed)
 {
-    bool is_plain = reader->blocks[first / BLOCK_EVENTS].is_plain;
+    bool holds_none = reader->blocks[first / BLOCK_EVENTS].held_count == 0;
     uint32_t count = 0;
-    if (share == SHARE_HELD && is_plain)
+    if (share == SHARE_HELD && holds_none)
         return 0;
     for (uint32_t i = first; i < first + size; i++) {
         listed[count] = i;
-        count += share == SHARE_ALL || is_plain ||
+        count += share == SHARE_ALL || holds_none ||
                          frag_fgt_is_held(reader->ops[i], reader->flags[i]) == (share == SHARE_HELD)
                      ? 1
                      : 0;
@@ -440,13 +405,7 @@ static bool read_32(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chunk,
     if (*column == NULL)
         *column = frag_alloc((size_t)chunk->capacity, sizeof **column);
     uint32_t *out = *column + chunk->first;
-    for (uint32_t first = 0; ok && first < chunk->count; first += BLOCK_EVENTS) {
-        uint64_t values[BLOCK_EVENTS];
-        uint32_t size = block_size(chunk->count, first);
-        ok = frag_fgt_cursor_next(&cursor, values, size, error);
-        for (uint32_t i = 0; ok && i < size; i++)
-            out[first + i] = (uint32_t)values[i];
-    }
+    ok = ok && frag_fgt_cursor_next_32(&cursor, out, chunk->count, error);
     frag_fgt_cursor_close(&cursor);
     return ok;
 }

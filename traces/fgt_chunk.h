@@ -10,40 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/trace.h"
 #include "traces/fgt.h"
-
-/* ---- which slot comes next: the one given back last, else the lowest that was never taken */
-
-/* Free slots in a stack, the next one on top. As many fresh ones as are asked for lie below those
- * that were given back, so that taking needs no question. */
-typedef struct frag_fgt_slots {
-    uint32_t *free;
-    size_t count;
-    size_t capacity;
-    uint32_t fresh; /* slots below this are or were in the stack */
-} frag_fgt_slots;
-
-/* Makes room for that many events, whatever they do. */
-void frag_fgt_slots_reserve(frag_fgt_slots *slots, uint32_t events);
-void frag_fgt_slots_destroy(frag_fgt_slots *slots);
-
-/* Does the event take a slot away from the free ones, or give one back? */
-static inline bool frag_fgt_takes_slot(uint32_t op, uint32_t flags)
-{
-    return op == FRAG_OP_ALLOC && (flags & FRAG_EVENT_FAILED) == 0;
-}
-
-static inline bool frag_fgt_gives_slot(uint32_t op, uint32_t flags)
-{
-    return (op == FRAG_OP_FREE && (flags & FRAG_EVENT_DEFERRED) == 0) || op == FRAG_OP_COMPLETE;
-}
-
-/* Events whose addresses replay needs, and that may have a block size. */
-static inline bool frag_fgt_is_held(uint32_t op, uint32_t flags)
-{
-    return frag_op_is_observed(op) || (flags & FRAG_EVENT_INITIAL) != 0;
-}
-
-/* ---- reading */
+#include "traces/fgt_events.h"
 
 /* A column as it lies in the file. */
 typedef struct frag_fgt_place {

@@ -249,16 +249,18 @@ static bool open_dictionary(frag_fgt_cursor *cursor, const unsigned char *raw, s
                          "a column has places of %u bits among %u distinct values; expected %u",
                          width, (uint32_t)distinct, place_bits_needed((uint32_t)distinct));
     cursor->distinct = (uint32_t)distinct;
-    /* Every place of so many bits is in the table, so that it may be looked up before it is judged.
-     */
-    cursor->table =
-        frag_alloc((size_t)1 << place_bits_needed((uint32_t)distinct), sizeof *cursor->table);
+    /* Every place of so many bits is in the table, so that it may be looked up before it is judged;
+     * those beyond the distinct values are all ones. */
+    size_t table_count = (size_t)1 << place_bits_needed((uint32_t)distinct);
+    cursor->table = frag_realloc(NULL, table_count, sizeof *cursor->table);
+    memset(cursor->table + distinct, 0xff, (table_count - distinct) * sizeof *cursor->table);
     widen_any(raw + 4, value_width, cursor->table, cursor->distinct);
     uint64_t max = value_max_of(cursor->table, cursor->distinct);
     if (max > cursor->value_max) {
         frag_fgt_cursor_close(cursor);
         return fail_value(max, cursor->value_max, error);
     }
+    cursor->value_max = max;
     cursor->constant = cursor->table[0];
     cursor->places = width == 0 ? NULL : raw + 4 + distinct * value_width;
     return true;
@@ -305,93 +307,113 @@ static uint64_t join_planes(const frag_fgt_cursor *cursor, uint64_t *values, uin
     return all;
 }
 
-/* Each of these functions returns a number above 2^31 when a place is beyond the distinct values:
- * both are below 2^17, so that only then the difference is negative. */
-static inline uint32_t look_up_bytes(const frag_fgt_cursor *cursor, uint32_t width,
-                                     uint64_t *values, uint32_t count)
+/* Places of whole bytes. Whether one is beyond the distinct values has to be asked here: not all
+ * that such a place can name is in the table. */
+static inline bool look_up_bytes(const frag_fgt_cursor *cursor, uint32_t width, uint64_t *values,
+                                 uint32_t count)
 {
     const unsigned char *places = cursor->places + (size_t)cursor->next * width;
     const uint64_t *table = cursor->table;
     uint32_t last = cursor->distinct - 1;
-    uint32_t beyond = 0;
+    uint32_t beyond = 0; /* bit 31: both are below 2^17, so that only then a difference has it */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t place = (uint32_t)frag_fgt_get(places + (size_t)i * width, width);
         beyond |= last - place;
         values[i] = table[place <= last ? place : last];
     }
-    return beyond;
+    return beyond >> 31 == 0;
 }
 
-/* Several whole places in each byte; the first value begins one. */
-static inline uint32_t look_up_parts(const frag_fgt_cursor *cursor, uint32_t width,
-                                     uint64_t *values, uint32_t count)
+/* The place with a number, of 1 to 16 bits. */
+static inline uint32_t get_place(const frag_fgt_cursor *cursor, uint32_t number)
 {
-    const unsigned char *places = cursor->places + (size_t)cursor->next * width / 8;
-    const uint64_t *table = cursor->table;
-    const uint32_t parts = 8 / width;
-    const uint32_t mask = ((uint32_t)1 << width) - 1;
-    uint32_t last = cursor->distinct - 1;
-    uint32_t beyond = 0;
-    uint32_t i = 0;
-    for (; i + parts <= count; i += parts, places++)
-        for (uint32_t part = 0; part < parts; part++) {
-            uint32_t place = (uint32_t)*places >> part * width & mask;
-            beyond |= last - place;
-            values[i + part] = table[place];
+    const uint32_t width = cursor->coding.width;
+    size_t bit = (size_t)number * width;
+    size_t left = cursor->places_bytes - bit / 8;
+    uint64_t window = frag_fgt_get(cursor->places + bit / 8, left < 3 ? (uint32_t)left : 3);
+    return (uint32_t)(window >> bit % 8) & (((uint32_t)1 << width) - 1);
+}
+
+/* Eight places are as many whole bytes as each has bits: with a width that is a constant in each
+ * caller, all else is too. Returns the union of all bits. */
+static inline uint64_t look_up_eights(const unsigned char *places, const unsigned char *places_end,
+                                      const uint64_t *table, uint32_t width, uint64_t *values,
+                                      uint32_t *done, uint32_t count)
+{
+    const uint64_t mask = ((uint64_t)1 << width) - 1;
+    uint64_t all = 0;
+    uint32_t i = *done;
+    /* The last window of eight bytes begins at most seven bits before the last place. */
+    for (; i + 8 <= count && (size_t)(places_end - places) >= width + 8; i += 8, places += width)
+        for (uint32_t k = 0; k < 8; k++) {
+            uint64_t window = frag_load_64(places + k * width / 8) >> k * width % 8;
+            values[i + k] = table[window & mask];
+            all |= values[i + k];
         }
-    for (uint32_t part = 0; i < count; i++, part++) {
-        uint32_t place = (uint32_t)*places >> part * width & mask;
-        beyond |= last - place;
-        values[i] = table[place];
-    }
-    return beyond;
+    *done = i;
+    return all;
 }
 
-/* Places of 1 to 16 bits in a row; the last ones are read without what lies behind the column. */
-static uint32_t look_up_bits(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
+static uint64_t look_up_any_eights(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t *done,
+                                   uint32_t count)
 {
-    const unsigned char *places = cursor->places;
     const uint64_t *table = cursor->table;
     const uint32_t width = cursor->coding.width;
-    const uint64_t mask = ((uint64_t)1 << width) - 1;
-    const uint32_t last = cursor->distinct - 1;
-    uint32_t beyond = 0;
-    uint32_t i = 0;
-    size_t bit = (size_t)cursor->next * width;
-    size_t end = cursor->places_bytes;
-    /* Eight bytes hold three places, wherever they begin. */
-    for (; i + 3 <= count && bit / 8 + 8 <= end; i += 3) {
-        uint64_t window = frag_fgt_get(places + bit / 8, 8) >> bit % 8;
-        for (uint32_t k = 0; k < 3; k++) {
-            uint32_t place = (uint32_t)(window & mask);
-            beyond |= last - place;
-            values[i + k] = table[place];
-            window >>= width;
-        }
-        bit += 3 * (size_t)width;
+    const unsigned char *end = cursor->places + cursor->places_bytes;
+    const unsigned char *at = cursor->places + (size_t)(cursor->next + *done) / 8 * width;
+    switch (width) {
+#define WIDTH(w)                                                                                   \
+    case w:                                                                                        \
+        return look_up_eights(at, end, table, w, values, done, count);
+        WIDTH(1)
+        WIDTH(2)
+        WIDTH(3)
+        WIDTH(4)
+        WIDTH(5)
+        WIDTH(6)
+        WIDTH(7)
+        WIDTH(8)
+        WIDTH(9)
+        WIDTH(10)
+        WIDTH(11)
+        WIDTH(12)
+        WIDTH(13)
+        WIDTH(14)
+        WIDTH(15)
+#undef WIDTH
+    default:
+        return look_up_eights(at, end, table, 16, values, done, count);
     }
-    for (; i < count; i++, bit += width) {
-        uint32_t left = end - bit / 8 < 3 ? (uint32_t)(end - bit / 8) : 3;
-        uint32_t place = (uint32_t)(frag_fgt_get(places + bit / 8, left) >> bit % 8 & mask);
-        beyond |= last - place;
-        values[i] = table[place];
-    }
-    return beyond;
 }
 
-static uint32_t look_up(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
+static bool look_up_bits(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
 {
-    uint32_t width = cursor->coding.width;
-    if (cursor->coding.encoding == FRAG_FGT_DICTIONARY)
-        return width == 1 ? look_up_bytes(cursor, 1, values, count)
-                          : look_up_bytes(cursor, 2, values, count);
-    if (cursor->next * (size_t)width % 8 != 0)
+    const uint64_t *table = cursor->table;
+    uint64_t all = 0;
+    uint32_t i = 0;
+    for (; i < count && (cursor->next + i) % 8 != 0; i++) {
+        values[i] = table[get_place(cursor, cursor->next + i)];
+        all |= values[i];
+    }
+    all |= look_up_any_eights(cursor, values, &i, count);
+    for (; i < count; i++) {
+        values[i] = table[get_place(cursor, cursor->next + i)];
+        all |= values[i];
+    }
+    /* Values may be all ones too: only the places tell. */
+    uint32_t beyond = 0;
+    for (i = 0; all == UINT64_MAX && i < count; i++)
+        beyond |= cursor->distinct - 1 - get_place(cursor, cursor->next + i);
+    return beyond >> 31 == 0;
+}
+
+/* false: a place is beyond the distinct values. */
+static bool look_up(const frag_fgt_cursor *cursor, uint64_t *values, uint32_t count)
+{
+    if (cursor->coding.encoding == FRAG_FGT_BITS)
         return look_up_bits(cursor, values, count);
-    return width == 1   ? look_up_parts(cursor, 1, values, count)
-           : width == 2 ? look_up_parts(cursor, 2, values, count)
-           : width == 4 ? look_up_parts(cursor, 4, values, count)
-           : width == 8 ? look_up_parts(cursor, 8, values, count)
-                        : look_up_bits(cursor, values, count);
+    return cursor->coding.width == 1 ? look_up_bytes(cursor, 1, values, count)
+                                     : look_up_bytes(cursor, 2, values, count);
 }
 
 bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t count,
@@ -399,7 +421,7 @@ bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t co
 {
     FRAG_ASSERT(count <= cursor->count - cursor->next);
     uint64_t all = 0;
-    uint32_t beyond = 0;
+    bool is_found = true;
     if (cursor->places == NULL)
         for (uint32_t i = 0; i < count; i++)
             values[i] = cursor->constant;
@@ -409,15 +431,55 @@ bool frag_fgt_cursor_next(frag_fgt_cursor *cursor, uint64_t *values, uint32_t co
     else if (cursor->coding.encoding == FRAG_FGT_PLANES)
         all = join_planes(cursor, values, count);
     else
-        beyond = look_up(cursor, values, count);
+        is_found = look_up(cursor, values, count);
     cursor->next += count;
-    if (beyond >> 31 != 0)
+    if (!is_found)
         return fail_beyond(cursor, error);
+    /* That of values which are not in a dictionary is one less than a power of two. */
     return (all & ~cursor->value_max) == 0 ||
            fail_value(value_max_of(values, count), cursor->value_max, error);
 }
 
-/* Places of which a byte holds several become values a byte at a time. Returns as look_up does. */
+static void join_planes_32(const frag_fgt_cursor *cursor, uint32_t *values, uint32_t count)
+{
+    const unsigned char *low = cursor->places + cursor->next;
+    const unsigned char *high = low + cursor->count;
+    if (cursor->coding.width == 1)
+        for (uint32_t i = 0; i < count; i++)
+            values[i] = low[i];
+    else
+        for (uint32_t i = 0; i < count; i++)
+            values[i] = (uint32_t)low[i] | (uint32_t)high[i] << 8;
+    for (uint32_t plane = 2; plane < cursor->coding.width; plane++)
+        for (uint32_t i = 0; i < count; i++)
+            values[i] |= (uint32_t)low[(size_t)plane * cursor->count + i] << 8 * plane;
+}
+
+bool frag_fgt_cursor_next_32(frag_fgt_cursor *cursor, uint32_t *values, uint32_t count,
+                             frag_error *error)
+{
+    FRAG_ASSERT(cursor->places == NULL || cursor->value_max <= UINT32_MAX);
+    const uint32_t width = cursor->coding.width;
+    if (cursor->places != NULL && cursor->coding.encoding == FRAG_FGT_PLANES && width <= 4 &&
+        cursor->value_max >> (8 * width - 1) != 0) {
+        FRAG_ASSERT(count <= cursor->count - cursor->next);
+        join_planes_32(cursor, values, count);
+        cursor->next += count;
+        return true;
+    }
+    uint64_t some[256];
+    for (uint32_t first = 0; first < count; first += 256) {
+        uint32_t size = count - first < 256 ? count - first : 256;
+        if (!frag_fgt_cursor_next(cursor, some, size, error))
+            return false;
+        for (uint32_t i = 0; i < size; i++)
+            values[first + i] = (uint32_t)some[i];
+    }
+    return true;
+}
+
+/* Places of which a byte holds several become values a byte at a time. Returns a number with bit 31
+ * when a place is beyond the distinct values. */
 static inline uint32_t spread_parts(const frag_fgt_cursor *cursor, uint32_t width, uint8_t *values)
 {
     const unsigned char *places = cursor->places;
@@ -450,7 +512,7 @@ static inline uint32_t spread_parts(const frag_fgt_cursor *cursor, uint32_t widt
 
 bool frag_fgt_cursor_bytes(frag_fgt_cursor *cursor, uint8_t *values, frag_error *error)
 {
-    FRAG_ASSERT(cursor->next == 0 && (cursor->places == NULL || cursor->value_max == UINT8_MAX));
+    FRAG_ASSERT(cursor->next == 0 && cursor->value_max <= UINT8_MAX);
     if (cursor->places == NULL) {
         memset(values, (int)cursor->constant, cursor->count);
         return true;
