@@ -54,6 +54,12 @@ typedef enum frag_fgt_column {
     FRAG_FGT_COLUMN_COUNT
 } frag_fgt_column;
 
+/* Are events made of it, or does it stand beside them? */
+static inline bool frag_fgt_is_of_event(frag_fgt_column column)
+{
+    return column <= FRAG_FGT_COLUMN_BYTES_ASKED || column >= FRAG_FGT_COLUMN_TAKEN_SLOT;
+}
+
 typedef enum frag_fgt_encoding {
     FRAG_FGT_PLAIN = 0,      /* values of width bytes */
     FRAG_FGT_DICTIONARY = 1, /* distinct values, then places among them of width bytes */

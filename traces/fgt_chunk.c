@@ -63,19 +63,14 @@ frag_unpacker *frag_fgt_chunk_unpacker(frag_fgt_chunk_reader *reader)
     return reader->unpacker;
 }
 
-/* The columns that events are made of are open at once; of all others one at a time. */
-static bool is_of_event(frag_fgt_column which)
-{
-    return which <= FRAG_FGT_COLUMN_BYTES_ASKED || which >= FRAG_FGT_COLUMN_TAKEN_SLOT;
-}
-
 static void reserve_raw(frag_fgt_chunk_reader *reader, const frag_fgt_place *places)
 {
     size_t together = 0;
     size_t alone = 0;
+    /* The columns that events are made of are open at once; of all others one at a time. */
     for (uint32_t i = 0; i < FRAG_FGT_COLUMN_COUNT; i++) {
         size_t bytes = places[i].raw_bytes != places[i].stored_bytes ? places[i].raw_bytes : 0;
-        if (is_of_event((frag_fgt_column)i))
+        if (frag_fgt_is_of_event((frag_fgt_column)i))
             together += bytes;
         else
             alone = bytes > alone ? bytes : alone;

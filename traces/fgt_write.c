@@ -266,8 +266,15 @@ static void encode(fgt_writer *writer, column_form *form)
     form->stored_bytes = form->raw_bytes;
 }
 
-/* What little is saved is not worth the time it takes to load: of all forms the fastest that is at
- * most a third larger than the smallest. It is what writer->raw or packed hold afterwards. */
+/* What little is saved is not worth the time it takes to load. Columns that events are made of are
+ * read every time; of the others those that take most of a file are mostly skipped. */
+static size_t bytes_worth(frag_fgt_column column, size_t least)
+{
+    return frag_fgt_is_of_event(column) ? least * 5 / 2 : least + least / 3;
+}
+
+/* The fastest of all forms that is not too large. It is what writer->raw or packed hold afterwards.
+ */
 static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint32_t count)
 {
     const frag_fgt_encoding *encodings = column_encodings(column);
@@ -284,7 +291,7 @@ static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint3
             least = form->stored_bytes < least ? form->stored_bytes : least;
         }
     uint32_t chosen = 0;
-    while (forms[chosen].stored_bytes > least + least / 3)
+    while (forms[chosen].stored_bytes > bytes_worth(column, least))
         chosen++;
     encode(writer, &forms[chosen]);
     return forms[chosen];
