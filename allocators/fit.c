@@ -57,8 +57,8 @@ static const frag_option fit_options[] = {
     {.key = NULL},
 };
 
-/* Best and worst fit look holes up by size, first and next fit by address. [1]: holes above
- * max_split */
+/* Best and worst fit look holes up by size, in tables that stay open, first and next fit by
+ * address. [1]: holes above max_split */
 struct frag_policy {
     frag_block_space space;
     search how;
@@ -114,7 +114,8 @@ FRAG_INLINE void add_hole(frag_policy *policy, uint32_t hole, way of)
     const frag_block *block = &policy->space.blocks[hole];
     uint32_t i = index_of(policy, block->bytes, of);
     if (is_by_size(of.how))
-        frag_free_index_insert(&policy->size_store, &policy->by_size[i], hole);
+        frag_free_table_insert(&policy->size_store, policy->by_size[i].heads, hole, block->bytes,
+                               NULL);
     else
         frag_address_index_insert(&policy->by_address[i], hole);
 }
@@ -124,7 +125,7 @@ FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, w
 {
     uint32_t i = index_of(policy, bytes, of);
     if (is_by_size(of.how))
-        frag_free_index_remove(&policy->size_store, &policy->by_size[i], hole);
+        (void)frag_free_table_take_out(&policy->size_store, policy->by_size[i].heads, hole);
     else
         frag_address_index_remove(&policy->by_address[i], hole);
 }
@@ -133,7 +134,7 @@ FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, w
 FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t bytes, way of)
 {
     if (is_by_size(of.how))
-        frag_free_index_change_by(&policy->size_store, &policy->by_size[i], hole, bytes, NULL);
+        frag_free_table_change(&policy->size_store, policy->by_size[i].heads, hole, bytes, NULL);
     else
         frag_address_index_change(&policy->by_address[i], hole);
 }
@@ -197,12 +198,16 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
         return NULL;
     policy->how = how;
     uint32_t record_max = policy->space.record_max;
-    if (is_by_size(how))
+    if (is_by_size(how)) {
         frag_free_index_store_create(&policy->size_store, setup->arena, policy->space.blocks,
                                      record_max, 2);
-    else
+        frag_free_table_open(&policy->size_store, &policy->by_size[0]);
+        if (policy->max_split != FRAG_UNLIMITED)
+            frag_free_table_open(&policy->size_store, &policy->by_size[1]);
+    } else {
         frag_address_index_store_create(&policy->address_store, setup->arena, policy->space.blocks,
                                         record_max, 2, policy->align);
+    }
     for (uint32_t i = 0; i < 2; i++)
         policy->by_address[i] = (frag_address_index){&policy->address_store, FRAG_ADDRESS_NONE};
     return policy;
@@ -228,47 +233,75 @@ static frag_policy *create_worst(const frag_policy_setup *setup, frag_error *err
     return create(setup, SEARCH_WORST, error);
 }
 
-static inline bool find(const frag_policy *policy, uint32_t i, uint64_t bytes, way of,
-                        uint32_t *hole)
+/* 0: no hole of the index will do. */
+FRAG_INLINE uint32_t find(const frag_policy *policy, uint32_t i, uint64_t bytes, way of)
 {
+    uint32_t hole = 0;
+    bool is_there = false;
     switch (of.how) {
     case SEARCH_BEST:
-        return frag_free_index_best(&policy->size_store, &policy->by_size[i], bytes, hole);
+        return frag_free_place_best(&policy->size_store, policy->by_size[i].heads, bytes);
     case SEARCH_FIRST:
-        return frag_address_index_first(&policy->by_address[i], bytes, hole);
+        is_there = frag_address_index_first(&policy->by_address[i], bytes, &hole);
+        break;
     case SEARCH_NEXT:
-        return frag_address_index_next(&policy->by_address[i], bytes, policy->rover, hole);
+        is_there = frag_address_index_next(&policy->by_address[i], bytes, policy->rover, &hole);
+        break;
     case SEARCH_WORST:
-        return frag_free_index_worst(&policy->size_store, &policy->by_size[i], bytes, hole);
+        is_there = frag_free_index_worst(&policy->size_store, &policy->by_size[i], bytes, &hole);
+        break;
     }
-    return false;
+    return is_there ? hole : 0;
+}
+
+FRAG_INLINE bool is_to_split(const frag_policy *policy, uint64_t bytes, uint64_t rest, way of)
+{
+    return rest >= policy->min_split && (!of.has_limit || bytes <= policy->max_split);
+}
+
+/* A hole that no index holds, when none of theirs will do; the rest of it is put into one. 0: the
+ * device has no room. */
+static FRAG_NOINLINE uint32_t take_fresh(frag_policy *policy, uint64_t bytes)
+{
+    const way of = {policy->how, true};
+    uint32_t hole = 0;
+    if (!frag_block_space_grow(&policy->space, bytes, &hole))
+        return 0;
+    frag_block *block = &policy->space.blocks[hole];
+    if (!is_to_split(policy, bytes, block->bytes - bytes, of)) {
+        block->state = FRAG_BLOCK_BUSY;
+        return hole;
+    }
+    uint32_t granted = frag_block_cut(&policy->space, hole, bytes);
+    add_hole(policy, hole, of);
+    return granted;
+}
+
+FRAG_INLINE uint32_t take(frag_policy *policy, uint64_t bytes, way of)
+{
+    uint32_t i = index_of(policy, bytes, of);
+    uint32_t hole = find(policy, i, bytes, of);
+    if (FRAG_UNLIKELY(hole == 0))
+        return take_fresh(policy, bytes);
+    frag_block *block = &policy->space.blocks[hole];
+    uint64_t held = block->bytes;
+    uint64_t rest = held - bytes;
+    if (!is_to_split(policy, bytes, rest, of)) {
+        take_hole(policy, hole, held, of);
+        block->state = FRAG_BLOCK_BUSY;
+        return hole;
+    }
+    uint32_t granted = frag_block_cut(&policy->space, hole, bytes);
+    change_hole(policy, i, hole, rest, of);
+    return granted;
 }
 
 FRAG_INLINE bool alloc(frag_policy *policy, const frag_request *request, frag_grant *grant, way of)
 {
-    uint64_t bytes = frag_align_up(request->bytes, policy->align);
-    uint32_t hole = 0;
-    uint32_t i = index_of(policy, bytes, of);
-    bool is_indexed = find(policy, i, bytes, of, &hole);
-    if (FRAG_UNLIKELY(!is_indexed) && !frag_block_space_grow(&policy->space, bytes, &hole))
+    uint32_t granted = take(policy, frag_align_up(request->bytes, policy->align), of);
+    if (FRAG_UNLIKELY(granted == 0))
         return false;
-    frag_block *block = &policy->space.blocks[hole];
-    uint64_t held = block->bytes;
-    uint64_t rest = held - bytes;
-    bool is_split = rest >= policy->min_split && (!of.has_limit || bytes <= policy->max_split);
-    uint32_t granted = hole;
-    if (is_split) {
-        granted = frag_block_cut(&policy->space, hole, bytes);
-        if (is_indexed)
-            change_hole(policy, i, hole, rest, of);
-        else
-            add_hole(policy, hole, of);
-        block = &policy->space.blocks[granted];
-    } else {
-        if (is_indexed)
-            take_hole(policy, hole, held, of);
-        block->state = FRAG_BLOCK_BUSY;
-    }
+    const frag_block *block = &policy->space.blocks[granted];
     *grant =
         (frag_grant){.address = block->address, .block_bytes = block->bytes, .handle = granted};
     if (of.how == SEARCH_NEXT)

@@ -69,7 +69,7 @@ typedef struct frag_free_index_store {
 
 /* Starts as zero. */
 typedef struct frag_free_index {
-    uint32_t heads; /* the place of the first bin's head; 0 while the index is empty */
+    uint32_t heads; /* the place of the first bin's head; 0: it has no table and is empty */
 } frag_free_index;
 
 /* What orders blocks of one size before their addresses do, of a record; constant while the block
@@ -112,6 +112,8 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
                            frag_free_rank *rank_of, frag_error *error);
 
 /* ---- the slow halves of the functions below */
+
+/* Gives an index a table; it has none yet. Returns its heads. */
 uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
 
@@ -166,15 +168,15 @@ FRAG_INLINE bool frag_free_precedes(const frag_free_index_store *store, uint32_t
                                 rank_of(two), two[0]);
 }
 
+/* ---- steps with the table of an index, named by its heads. An index has one while it holds
+ * something; a policy of few indexes may open their tables at the start and keep them. */
+
 /* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
-FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+FRAG_INLINE void frag_free_table_insert(const frag_free_index_store *store, uint32_t heads,
+                                        uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
 {
     frag_free_link *links = store->links;
     uint32_t number = frag_free_bin_of(bytes);
-    uint32_t heads = index->heads;
-    if (FRAG_UNLIKELY(heads == 0))
-        heads = frag_free_table_open(store, index);
     uint32_t previous = heads + number;
     uint32_t next = links[previous].next;
     while (frag_free_precedes(store, next, bytes, id, rank_of)) {
@@ -185,33 +187,47 @@ FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_fr
     frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
-/* As frag_free_index_remove, but an index that is empty then keeps its table. true: it may be. */
-FRAG_INLINE bool frag_free_index_take_out(const frag_free_index_store *store,
-                                          const frag_free_index *index, uint32_t id)
+/* Takes a block out. true: the table may be empty now. */
+FRAG_INLINE bool frag_free_table_take_out(const frag_free_index_store *store, uint32_t heads,
+                                          uint32_t id)
 {
     frag_free_link link = frag_free_unlink(store->links, id);
     uint32_t previous = link.previous;
     if (link.next != 0 || previous < store->id_count)
         return false;
-    uint32_t number = previous - index->heads;
-    uint64_t *word = &frag_free_words(store, index->heads)[number / 64];
+    uint32_t number = previous - heads;
+    uint64_t *word = &frag_free_words(store, heads)[number / 64];
     *word &= ~((uint64_t)1 << (number % 64));
     return *word == 0;
+}
+
+/* A block has got another address in its record, and bytes, so many. */
+FRAG_INLINE void frag_free_table_change(const frag_free_index_store *store, uint32_t heads,
+                                        uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+{
+    (void)frag_free_table_take_out(store, heads, id);
+    frag_free_table_insert(store, heads, id, bytes, rank_of);
+}
+
+/* ---- the same with an index, whose table comes and goes */
+
+/* The heads of an index that is about to hold something. */
+FRAG_INLINE uint32_t frag_free_index_heads(frag_free_index_store *store, frag_free_index *index)
+{
+    return FRAG_LIKELY(index->heads != 0) ? index->heads : frag_free_table_open(store, index);
+}
+
+FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
+                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+{
+    frag_free_table_insert(store, frag_free_index_heads(store, index), id, bytes, rank_of);
 }
 
 static inline void frag_free_index_remove(frag_free_index_store *store, frag_free_index *index,
                                           uint32_t id)
 {
-    if (frag_free_index_take_out(store, index, id))
+    if (frag_free_table_take_out(store, index->heads, id))
         frag_free_table_close_if_empty(store, index);
-}
-
-/* A block of the index has got another address in its record, and bytes, so many. */
-FRAG_INLINE void frag_free_index_change_by(frag_free_index_store *store, frag_free_index *index,
-                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
-{
-    (void)frag_free_index_take_out(store, index, id);
-    frag_free_index_insert_by(store, index, id, bytes, rank_of);
 }
 
 static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
@@ -220,10 +236,10 @@ static inline void frag_free_index_insert(frag_free_index_store *store, frag_fre
     frag_free_index_insert_by(store, index, id, frag_free_bytes_at(store, id), NULL);
 }
 
-static inline void frag_free_index_change(frag_free_index_store *store, frag_free_index *index,
-                                          uint32_t id)
+static inline void frag_free_index_change(const frag_free_index_store *store,
+                                          const frag_free_index *index, uint32_t id)
 {
-    frag_free_index_change_by(store, index, id, frag_free_bytes_at(store, id), NULL);
+    frag_free_table_change(store, index->heads, id, frag_free_bytes_at(store, id), NULL);
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */

@@ -209,7 +209,7 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
-    frag_free_index_change_by(&policy->store, index, id, bytes - rounded, frag_pytorch_rank);
+    frag_free_table_change(&policy->store, index->heads, id, bytes - rounded, frag_pytorch_rank);
     return front;
 }
 
@@ -279,7 +279,7 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
         uint32_t front = frag_pytorch_cut_front_if(policy, id, rounded, by == TIE_NUMBER);
-        frag_free_index_change_by(&policy->store, index, id, held - rounded, rank_by(by));
+        frag_free_table_change(&policy->store, index->heads, id, held - rounded, rank_by(by));
         id = front;
         held = rounded;
     } else {
@@ -338,7 +338,7 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id, tie by)
     uint32_t prev = freed->prev;
     uint32_t next = freed->next;
     if (blocks[prev].list == list) {
-        (void)frag_free_index_take_out(&policy->store, index, prev);
+        (void)frag_free_table_take_out(&policy->store, index->heads, prev);
         freed->address = blocks[prev].address;
         bytes += blocks[prev].bytes;
         freed->prev = blocks[prev].prev;
@@ -346,7 +346,7 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id, tie by)
         frag_pytorch_give_record(policy, prev);
     }
     if (blocks[next].list == list) {
-        (void)frag_free_index_take_out(&policy->store, index, next);
+        (void)frag_free_table_take_out(&policy->store, index->heads, next);
         bytes += blocks[next].bytes;
         freed->next = blocks[next].next;
         blocks[freed->next].prev = id;

@@ -153,7 +153,7 @@ static void change_something(world *w, uint32_t rising)
         uint64_t old = w->blocks[id].bytes;
         uint64_t cut = old > 1 ? old - 1 : old;
         shape(w, id, draw(w, 2) == 0 ? draw_size(w) : draw(w, 2) == 0 ? cut : old + 1);
-        frag_free_index_change_by(&w->store, index, id, w->blocks[id].bytes, w->rank_of);
+        frag_free_table_change(&w->store, index->heads, id, w->blocks[id].bytes, w->rank_of);
     } else if (draw(w, 100) >= rising) {
         frag_free_index_remove(&w->store, index, id);
         w->homes[id] = 0;
@@ -169,8 +169,11 @@ static void compare_with_a_plain_list(frag_free_rank *rank_of)
         change_something(&w, (step / 5000) % 2 == 0 ? 90 : 10);
         ask(&w, (uint32_t)draw(&w, INDEXES));
         if (step % 500 == 0)
-            for (uint32_t i = 0; i < INDEXES; i++)
+            for (uint32_t i = 0; i < INDEXES; i++) {
                 assert_true(frag_free_index_check(&w.store, &w.indexes[i], w.rank_of, &error));
+                bool is_empty = frag_free_index_count(&w.store, &w.indexes[i]) == 0;
+                assert_int_equal(w.indexes[i].heads == 0, is_empty);
+            }
     }
     frag_arena_destroy(&w.arena);
 }
@@ -185,6 +188,30 @@ static void answers_as_a_plain_list_would_in_an_order_of_the_callers(void **stat
 {
     (void)state;
     compare_with_a_plain_list(link_of);
+}
+
+static void asks_a_table_that_stays_open_while_it_is_empty(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, NULL);
+    frag_free_index *index = &w.indexes[0];
+    uint32_t heads = frag_free_table_open(&w.store, index);
+    for (uint32_t round = 0; round < 2; round++) {
+        uint32_t id = 0;
+        assert_false(frag_free_index_best(&w.store, index, 1, &id));
+        assert_false(frag_free_index_worst(&w.store, index, 1, &id));
+        assert_false(frag_free_index_last(&w.store, index, &id));
+        assert_int_equal(frag_free_index_count(&w.store, index), 0);
+        assert_true(frag_free_index_check(&w.store, index, NULL, NULL));
+        shape(&w, 3, 4096);
+        frag_free_table_insert(&w.store, heads, 3, 4096, NULL);
+        assert_true(frag_free_index_worst(&w.store, index, 1, &id));
+        assert_int_equal(id, 3);
+        assert_true(frag_free_table_take_out(&w.store, heads, 3));
+        assert_int_equal(index->heads, heads);
+    }
+    frag_arena_destroy(&w.arena);
 }
 
 static void orders_every_size_by_its_bin(void **state)
@@ -310,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_as_a_plain_list_would),
         cmocka_unit_test(answers_as_a_plain_list_would_in_an_order_of_the_callers),
+        cmocka_unit_test(asks_a_table_that_stays_open_while_it_is_empty),
         cmocka_unit_test(orders_every_size_by_its_bin),
         cmocka_unit_test(holds_every_block_in_one_bin_and_gives_the_memory_back),
         cmocka_unit_test(sees_what_has_been_broken),
