@@ -123,11 +123,10 @@ static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint
     return (uint64_t *)(void *)(store->links + heads) - FRAG_FREE_TABLE_WORDS;
 }
 
-/* The exponent of a double and the first four bits of its fraction are the number of a bin, 16 to
- * an octave, from 1 on. size is 1 to 2^62. */
+/* The number of a bin, 16 to an octave, from 1 on. size is 1 to 2^62. */
 static inline uint32_t frag_free_bin_of(uint64_t size)
 {
-    return (uint32_t)(frag_double_bits(size) >> 48) - 0x3fefu;
+    return frag_octave_step(size, 4) + 1;
 }
 
 static inline void frag_free_link_behind(frag_free_link *links, uint32_t previous, uint32_t place)

@@ -13,11 +13,10 @@ struct frag_free_bins {
     uint32_t roots[BIN_COUNT];
 };
 
-/* The exponent and the first three bits of the fraction of a size, below 2^63, as a double; 0 is
- * taken for 1. */
+/* 8 bins to an octave. bytes is below 2^63; 0 is taken for 1. */
 static inline uint32_t bin_of(uint64_t bytes)
 {
-    return (uint32_t)(frag_double_bits(bytes | 1) >> 49) - 0x1ff8u;
+    return frag_octave_step(bytes | 1, 3);
 }
 
 static inline bool is_below(const frag_free_layout_block *block, uint64_t bytes, uint64_t address)

@@ -68,6 +68,13 @@ static inline uint64_t frag_double_bits(uint64_t value)
     return number.bits;
 }
 
+/* Where a number is on a logarithmic scale of 2^fraction_bits steps to an octave: 1 is at 0. value
+ * is 1 to 2^63 - 1; fraction_bits is at most 20. */
+static inline uint32_t frag_octave_step(uint64_t value, uint32_t fraction_bits)
+{
+    return (uint32_t)(frag_double_bits(value) >> (52 - fraction_bits)) - (1023u << fraction_bits);
+}
+
 /* false on overflow */
 static inline bool frag_add(uint64_t a, uint64_t b, uint64_t *sum)
 {
