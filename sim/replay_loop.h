@@ -24,6 +24,14 @@ static inline uint64_t frag_replay_note_allocated(frag_replay *replay, uint64_t 
     return unwaited < peak->allocated_bytes ? unwaited : peak->allocated_bytes;
 }
 
+/* Makes the replay know what the loop keeps for itself: the event it is at, and the level. */
+FRAG_INLINE void frag_replay_come_to(frag_replay *replay, const frag_event *event,
+                                     uint64_t requested, uint64_t allocated)
+{
+    replay->now = event;
+    frag_replay_set_level(replay, requested, allocated);
+}
+
 /* Events from replay->now to end, or to where an OOM stops the run. pools is that of the trace. */
 FRAG_INLINE void frag_replay_loop_over(
     frag_replay *replay, uint64_t end, const uint32_t *pools,
@@ -60,8 +68,7 @@ FRAG_INLINE void frag_replay_loop_over(
                 if (allocated > allocated_mark)
                     allocated_mark = frag_replay_note_allocated(replay, allocated);
             } else {
-                replay->now = event;
-                frag_replay_set_level(replay, requested, allocated);
+                frag_replay_come_to(replay, event, requested, allocated);
                 frag_replay_refuse(replay, event);
                 stop = replay->has_stopped ? event : stop;
             }
@@ -74,8 +81,7 @@ FRAG_INLINE void frag_replay_loop_over(
             at->handle = FRAG_HANDLE_NONE;
             give_back(seen_policy, handle, event->stream);
         } else {
-            replay->now = event;
-            frag_replay_set_level(replay, requested, allocated);
+            frag_replay_come_to(replay, event, requested, allocated);
             frag_replay_handle_unusual(replay, event);
             requested = replay->level.requested_bytes;
             allocated = replay->level.allocated_bytes;
@@ -85,16 +91,14 @@ FRAG_INLINE void frag_replay_loop_over(
         requested_sum += requested;
         allocated_sum += allocated;
         if (FRAG_UNLIKELY(device->has_changed)) {
-            replay->now = event;
-            frag_replay_set_level(replay, requested, allocated);
+            frag_replay_come_to(replay, event, requested, allocated);
             frag_replay_note_reserved(replay);
             frag_replay_note_peak(replay);
             replay->has_stopped = replay->has_stopped || device->has_failed;
             stop = replay->has_stopped ? event : stop;
         }
     }
-    replay->now = event;
-    frag_replay_set_level(replay, requested, allocated);
+    frag_replay_come_to(replay, event, requested, allocated);
     replay->result.requests += requests;
     frag_wide_add(&replay->result.requested_sum, requested_sum);
     frag_wide_add(&replay->result.allocated_sum, allocated_sum);
