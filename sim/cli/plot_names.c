@@ -196,13 +196,17 @@ typedef struct placing {
     size_t comparisons;
 } placing;
 
+static bool is_outside(const frag_tag_field *field, const box *covered)
+{
+    return covered->left < 0 || covered->right > field->width || covered->low < 0 ||
+           covered->high > field->height;
+}
+
 /* What the name covers of the field. */
 static double cost_in_field(const frag_tag_field *field, const name *at)
 {
     const box *covered = &at->covered;
-    bool is_outside = covered->left < 0 || covered->right > field->width || covered->low < 0 ||
-                      covered->high > field->height;
-    double cost = is_outside ? COST_OUTSIDE : 0;
+    double cost = is_outside(field, covered) ? COST_OUTSIDE : 0;
     for (size_t i = 0; i < field->line_count; i++) {
         cost += crosses(&field->lines[i], covered) ? COST_LINE : 0;
         cost += at->is_apart && cross(&field->lines[i], &at->leader) ? COST_LINE_CROSSED : 0;
@@ -383,9 +387,7 @@ static void improve(placing *state)
 static bool is_covering(const placing *state, size_t index)
 {
     const box *covered = &state->names[index].covered;
-    const frag_tag_field *field = state->field;
-    if (covered->left < 0 || covered->right > field->width || covered->low < 0 ||
-        covered->high > field->height)
+    if (is_outside(state->field, covered))
         return true;
     for (size_t i = 0; i < state->count; i++) {
         box mark = mark_of(&state->tags[i]);
