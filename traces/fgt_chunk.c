@@ -248,14 +248,6 @@ static bool fill_heads(const frag_fgt_chunk_reader *reader, event_columns *colum
     return true;
 }
 
-static bool has_value(const uint64_t *values, uint32_t count)
-{
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < count; i++)
-        all |= values[i];
-    return all != 0;
-}
-
 static bool fill_values(event_columns *columns, const block_counts *counts, frag_fgt_block *block,
                         frag_error *error)
 {
@@ -267,7 +259,7 @@ static bool fill_values(event_columns *columns, const block_counts *counts, frag
         !next_64(&columns->other_bytes, block->other_bytes, other_count, error))
         return false;
     block->has_other_bytes = !frag_fgt_cursor_is_zero(&columns->other_bytes) &&
-                             has_value(block->other_bytes, other_count);
+                             frag_fgt_has_value(block->other_bytes, other_count);
     return true;
 }
 

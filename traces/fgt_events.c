@@ -104,10 +104,7 @@ static bool has_free_bytes(const block_position *at, const frag_fgt_block *block
     uint32_t free_count = 0;
     for (uint32_t i = at->index; i < end; i++)
         free_count += op_of(&block->heads[i]);
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < free_count; i++)
-        all |= block->other_bytes[at->other + i];
-    return all != 0;
+    return frag_fgt_has_value(block->other_bytes + at->other, free_count);
 }
 
 /* Sums up the requests of a run. */

@@ -68,6 +68,15 @@ static inline uint32_t frag_fgt_event_head(uint32_t op, uint32_t flags, uint32_t
                                    : op << 24 | flags << 16 | stream;
 }
 
+/* Is any of these values not 0? */
+static inline bool frag_fgt_has_value(const uint64_t *values, uint32_t count)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all |= values[i];
+    return all != 0;
+}
+
 /* Makes the events of a trace from an index on. scan, of the trace, goes over them where it is not
  * NULL; what it thinks of them is for frag_trace_accept to tell. */
 void frag_fgt_block_make(const frag_fgt_block *block, frag_fgt_slots *slots,
