@@ -31,8 +31,6 @@ bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
     return true;
 }
 
-#define TIME_US_MAX (UINT64_MAX / 1000)
-
 /* What an entry must have; bits of the keys seen. */
 #define KEY_BIT(name) ((uint64_t)1 << FRAG_SNAPSHOT_##name)
 
@@ -76,7 +74,7 @@ static uint32_t read_frames(const frag_pickle *pickle, frag_pickle_value value)
 static uint64_t read_time(const frag_pickle *pickle, frag_pickle_value value)
 {
     uint64_t time_us = 0;
-    if (!frag_pickle_unsigned(pickle, value, &time_us) || time_us > TIME_US_MAX)
+    if (!frag_pickle_unsigned(pickle, value, &time_us) || time_us > FRAG_SNAPSHOT_TIME_US_MAX)
         return 0; /* a clock that was set wrong harms nobody */
     return time_us;
 }
@@ -218,7 +216,7 @@ static inline bool read_plain_numbers(const frag_snapshot_shape *shape,
         .address = frag_pickle_content_of(address),
         .bytes = frag_pickle_content_of(bytes),
         .stream = frag_pickle_content_of(stream),
-        .time_us = time_us > TIME_US_MAX ? 0 : time_us,
+        .time_us = time_us > FRAG_SNAPSHOT_TIME_US_MAX ? 0 : time_us,
         .note = FRAG_SNAPSHOT_EMPTY,
     };
     return true;

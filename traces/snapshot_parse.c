@@ -367,16 +367,12 @@ static bool use_entry(const parser *state, frag_pickle_value item, uint64_t inde
 static bool read_trace(const parser *state, frag_pickle_value list, uint32_t device,
                        trace_place *place)
 {
-    frag_snapshot *snapshot = state->snapshot;
     place->count = frag_pickle_item_count(state->pickle, list);
     frag_pickle_walk walk = frag_pickle_begin(state->pickle, list);
     frag_pickle_value item = 0;
     for (uint64_t i = 0; frag_pickle_next(state->pickle, &walk, &item); i++) {
-        uint64_t record = frag_pickle_content_of(item);
-        if (frag_pickle_tag_of(item) == FRAG_PICKLE_TAG_RECORD &&
-            record < snapshot->is_used_capacity && snapshot->is_used[record] == 0)
-            snapshot->is_used[record] = 1;
-        else if (!use_entry(state, item, i, device, &record))
+        uint64_t record = 0;
+        if (!use_entry(state, item, i, device, &record))
             return false;
         if (i == 0)
             place->first = record;
@@ -466,7 +462,8 @@ static void read_annotations(const parser *state, frag_pickle_value list)
         name_values(state->pickle, item, &named);
         if (!claim(&quiet, item, FRAG_PICKLE_DICT, "") ||
             !get_number(&quiet, &named, FRAG_SNAPSHOT_DEVICE, FRAG_SNAPSHOT_DEVICE_MAX, &device) ||
-            !get_number(&quiet, &named, FRAG_SNAPSHOT_TIME_US, UINT64_MAX / 1000, &mark.time_us))
+            !get_number(&quiet, &named, FRAG_SNAPSHOT_TIME_US, FRAG_SNAPSHOT_TIME_US_MAX,
+                        &mark.time_us))
             continue;
         mark.device = (uint32_t)device;
         mark.name = get_name(&quiet, &named, FRAG_SNAPSHOT_NAME);

@@ -86,6 +86,7 @@ enum {
 /* Sizes and addresses beyond these are no device's. */
 #define FRAG_SNAPSHOT_ADDRESS_MAX (((uint64_t)1 << 62) - 1)
 #define FRAG_SNAPSHOT_DEVICE_MAX 1023u
+#define FRAG_SNAPSHOT_TIME_US_MAX (UINT64_MAX / 1000) /* as ns they fit a number */
 
 typedef struct frag_snapshot_entry {
     uint64_t address; /* oom: bytes free on the device */
