@@ -191,12 +191,10 @@ FRAG_INLINE bool frag_free_table_take_out(const frag_free_index_store *store, ui
                                           uint32_t id)
 {
     frag_free_link link = frag_free_unlink(store->links, id);
-    uint32_t previous = link.previous;
-    if (link.next != 0 || previous < store->id_count)
-        return false;
-    uint32_t number = previous - heads;
-    uint64_t *word = &frag_free_words(store, heads)[number / 64];
-    *word &= ~((uint64_t)1 << (number % 64));
+    uint32_t number = link.previous - heads;
+    uint64_t is_only = ((uint64_t)link.next << 32 | number) < FRAG_FREE_BIN_COUNT;
+    uint64_t *word = &frag_free_words(store, heads)[number / 64 % FRAG_FREE_WORD_COUNT];
+    *word &= ~(is_only << (number % 64));
     return *word == 0;
 }
 
