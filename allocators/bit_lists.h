@@ -37,9 +37,9 @@ static inline void frag_bit_list_insert(frag_bit_lists *lists, uint32_t number, 
 static inline void frag_bit_list_take_out(frag_bit_lists *lists, uint32_t id)
 {
     frag_free_link link = frag_free_unlink(lists->links, id);
-    uint64_t number = (uint64_t)link.next << 32 | (link.previous - lists->first_head);
-    uint64_t is_only = number < FRAG_BIT_LIST_MAX;
-    uint64_t at = number / 64 % FRAG_BIT_LIST_WORDS;
+    uint64_t is_only = frag_free_was_only(link, lists->first_head, FRAG_BIT_LIST_MAX);
+    uint32_t number = link.previous - lists->first_head;
+    uint32_t at = number / 64 % FRAG_BIT_LIST_WORDS;
     uint64_t word = lists->words[at] & ~(is_only << (number % 64));
     lists->words[at] = word;
     lists->summary &= ~((uint64_t)(word == 0) << at);

@@ -111,7 +111,7 @@ static frag_policy *buddy_create(const frag_policy_setup *setup, frag_error *err
     }
     frag_block_space_create_bare(&policy->space, setup, record_max(&setup->limits, setup->values));
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks,
-                                 policy->space.record_max, 1);
+                                 policy->space.record_max, 1, false);
     uint32_t header =
         frag_block_space_add_segment(&policy->space, policy->base, policy->range_bytes);
     uint32_t whole =
@@ -407,7 +407,7 @@ static bool buddy_check(const frag_policy *policy, frag_error *error)
     uint64_t hole_count = 0;
     uint64_t indexed_count = 0;
     if (!frag_block_space_check(&policy->space, &hole_count, error) ||
-        !frag_free_index_check(&policy->store, &policy->index, NULL, error) ||
+        !frag_free_index_check(&policy->store, &policy->index, error) ||
         !check_buddies(policy, error))
         return false;
     frag_free_index_visit(&policy->store, &policy->index, count_entry, &indexed_count);

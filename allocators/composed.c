@@ -51,7 +51,7 @@ void frag_composed_create(frag_composed *composed, const frag_policy_setup *setu
     composed->idle = frag_arena_take(setup->arena, records, sizeof *composed->idle);
     composed->lists = frag_arena_take(setup->arena, lists, sizeof *composed->lists);
     frag_free_index_store_create(&composed->store, setup->arena, composed->space.blocks, records,
-                                 lists);
+                                 lists, false);
     FRAG_ASSERT(rules->pick == FRAG_PICK_EXACT || rules->gives_back <= FRAG_GIVE_BACK_BY_ADDRESS);
     if (rules->pick == FRAG_PICK_EXACT) {
         FRAG_ASSERT(rules->lists == FRAG_LISTS_ONE && rules->split == FRAG_SPLIT_NEVER &&

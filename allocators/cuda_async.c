@@ -133,7 +133,7 @@ static frag_policy *cuda_async_create(const frag_policy_setup *setup, frag_error
     policy->sides = frag_arena_take(setup->arena, records, sizeof *policy->sides);
     policy->indexes = frag_arena_take(setup->arena, owners, sizeof *policy->indexes);
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
-                                 owners);
+                                 owners, false);
     policy->waited = frag_arena_take(setup->arena, owners, sizeof *policy->waited);
     for (uint32_t i = 0; i < owners; i++)
         policy->waited[i] = NONE;

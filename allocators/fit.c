@@ -114,8 +114,7 @@ FRAG_INLINE void add_hole(frag_policy *policy, uint32_t hole, way of)
     const frag_block *block = &policy->space.blocks[hole];
     uint32_t i = index_of(policy, block->bytes, of);
     if (is_by_size(of.how))
-        frag_free_table_insert(&policy->size_store, policy->by_size[i].heads, hole, block->bytes,
-                               NULL);
+        frag_free_table_insert(&policy->size_store, policy->by_size[i].heads, hole, block->bytes);
     else
         frag_address_index_insert(&policy->by_address[i], hole);
 }
@@ -134,7 +133,7 @@ FRAG_INLINE void take_hole(frag_policy *policy, uint32_t hole, uint64_t bytes, w
 FRAG_INLINE void change_hole(frag_policy *policy, uint32_t i, uint32_t hole, uint64_t bytes, way of)
 {
     if (is_by_size(of.how))
-        frag_free_table_change(&policy->size_store, policy->by_size[i].heads, hole, bytes, NULL);
+        frag_free_table_change(&policy->size_store, policy->by_size[i].heads, hole, bytes);
     else
         frag_address_index_change(&policy->by_address[i], hole);
 }
@@ -200,7 +199,7 @@ static frag_policy *create(const frag_policy_setup *setup, search how, frag_erro
     uint32_t record_max = policy->space.record_max;
     if (is_by_size(how)) {
         frag_free_index_store_create(&policy->size_store, setup->arena, policy->space.blocks,
-                                     record_max, 2);
+                                     record_max, 2, false);
         frag_free_table_open(&policy->size_store, &policy->by_size[0]);
         if (policy->max_split != FRAG_UNLIMITED)
             frag_free_table_open(&policy->size_store, &policy->by_size[1]);

@@ -30,10 +30,11 @@ void *frag_free_records_take(frag_arena *arena, uint32_t count)
 }
 
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, void *records,
-                                  uint32_t id_count, uint64_t index_count)
+                                  uint32_t id_count, uint64_t index_count, bool is_ranked)
 {
     *store = (frag_free_index_store){
         .records = records,
+        .is_ranked = is_ranked,
         .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
         .id_count = id_count,
     };
@@ -72,6 +73,47 @@ void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_inde
     index->heads = 0;
 }
 
+/* Does the block at a place come before another one? The place that is none comes last. */
+static inline bool precedes(const frag_free_index_store *store, uint32_t place, uint32_t other)
+{
+    const uint64_t *records = store->records;
+    const uint64_t *one = &records[(size_t)place * FRAG_FREE_RECORD_WORDS];
+    const uint64_t *two = &records[(size_t)other * FRAG_FREE_RECORD_WORDS];
+    if (!store->is_ranked)
+        return frag_pair_is_below(one[1], one[0], two[1], two[0]);
+    uint32_t rank = ((const uint32_t *)one)[FRAG_FREE_RANK_WORD];
+    uint32_t other_rank = ((const uint32_t *)two)[FRAG_FREE_RANK_WORD];
+    return frag_triple_is_below(one[1], rank, one[0], two[1], other_rank, two[0]);
+}
+
+/* Moves a block back behind those that come before it, into what is in order behind it. */
+static inline void move_back(const frag_free_index_store *store, uint32_t place)
+{
+    frag_free_link *links = store->links;
+    uint32_t previous = frag_free_unlink(links, place).next;
+    while (precedes(store, links[previous].next, place))
+        previous = links[previous].next;
+    frag_free_link_behind(links, previous, place);
+}
+
+uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head)
+{
+    const frag_free_link *links = store->links;
+    uint32_t place = links[head].next;
+    /* Of the blocks counted some may have gone again; then some that are in order are among these.
+     */
+    for (uint32_t count = links[head].previous; count > 1 && links[place].next != 0; count--)
+        place = links[place].next;
+    store->links[head].previous = 0;
+    while (place != head) {
+        uint32_t before = links[place].previous;
+        if (precedes(store, links[place].next, place))
+            move_back(store, place);
+        place = before;
+    }
+    return links[head].next;
+}
+
 /* The first place of the highest bin; 0: the index is empty. */
 static uint32_t first_of_top(const frag_free_index_store *store, uint32_t heads)
 {
@@ -80,7 +122,7 @@ static uint32_t first_of_top(const frag_free_index_store *store, uint32_t heads)
     const uint64_t *words = frag_free_words(store, heads);
     for (uint32_t at = FRAG_FREE_WORD_COUNT; at-- > 0;)
         if (words[at] != 0)
-            return store->links[heads + at * 64 + frag_bit_high(words[at])].next;
+            return frag_free_list_first(store, heads + at * 64 + frag_bit_high(words[at]));
     return 0;
 }
 
@@ -117,7 +159,7 @@ void frag_free_index_visit(const frag_free_index_store *store, const frag_free_i
         return;
     for (uint32_t number = frag_free_bin_from(store, heads, 0); number < FRAG_FREE_BIN_COUNT;
          number = frag_free_bin_from(store, heads, number + 1))
-        for (uint32_t place = store->links[heads + number].next; place != 0;
+        for (uint32_t place = frag_free_list_first(store, heads + number); place != 0;
              place = store->links[place].next)
             visit(context, place);
 }
@@ -138,7 +180,7 @@ uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_fr
 
 /* Audits one bin and adds the blocks in it to *count. */
 static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32_t number,
-                      frag_free_rank *rank_of, uint64_t *count, frag_error *error)
+                      uint64_t *count, frag_error *error)
 {
     const frag_free_link *links = store->links;
     uint32_t head = heads + number;
@@ -146,25 +188,26 @@ static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32
     if (is_marked != (links[head].next != 0))
         return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
                          number);
+    uint64_t unsorted = (uint64_t)links[head].previous + 1; /* and the one behind those */
     uint32_t previous = head;
     for (uint32_t place = links[head].next; place != 0; place = links[place].next) {
         if (place >= store->id_count || links[place].previous != previous ||
             ++*count >= store->id_count)
             return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
                              number);
-        uint64_t size = frag_free_bytes_at(store, place);
-        if (frag_free_bin_of(size) != number)
+        if (frag_free_bin_of(frag_free_bytes_at(store, place)) != number)
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
                              place);
-        if (previous != head && !frag_free_precedes(store, previous, size, place, rank_of))
+        if (unsorted == 0 && !precedes(store, previous, place))
             return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order", place);
+        unsorted -= unsorted != 0 ? 1 : 0;
         previous = place;
     }
     return true;
 }
 
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
-                           frag_free_rank *rank_of, frag_error *error)
+                           frag_error *error)
 {
     uint32_t heads = index->heads;
     if (frag_free_bytes_at(store, 0) != UINT64_MAX)
@@ -173,7 +216,7 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
         return true;
     uint64_t count = 0;
     for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
-        if (!check_bin(store, heads, number, rank_of, &count, error))
+        if (!check_bin(store, heads, number, &count, error))
             return false;
     if (frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0)
         return frag_fail(error, FRAG_E_INPUT, "free index: searches would not end");

@@ -2,10 +2,13 @@
  *
  * Blocks are kept in logarithmic bins of their size, 16 to an octave (exact below 32 bytes), each
  * a list linked both ways in order of (size, rank, address). Best fit is the first block of the
- * wanted size's bin that is large enough, or the head of the next bin that a bitmap shows. On
- * allocation traces bins are short and most searches end at the head of a list, which is what the
- * processor guesses; insertions walk half a block on average. This beats balanced trees 4 to 5
- * times.
+ * wanted size's bin that is large enough, or the head of the next bin that a bitmap shows.
+ *
+ * A list is put in order only when a search comes to it: until then new blocks lie at its front as
+ * they came, and its head counts them. On allocation traces most bins hold one block at most, and
+ * most blocks have merged with a neighbour before anything looks for them. Putting one in or taking
+ * it out so asks for no other block and leaves the processor nothing to guess, and a search mostly
+ * ends at the head of a list, which it guesses. This beats balanced trees 4 to 5 times.
  *
  * Many indexes (one per pool and stream, say) share one store, which holds the links of all blocks
  * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are records of
@@ -27,21 +30,25 @@
 
 enum { FRAG_FREE_BIN_COUNT = 1024, FRAG_FREE_WORD_COUNT = 16 };
 
-/* What records begin with; they are of 32 bytes. */
+/* What records look like, of whatever type of the caller's they are. */
 typedef struct frag_free_record {
     uint64_t address;
     uint64_t bytes;
-    uint64_t own[2]; /* the caller's */
+    uint32_t own[3]; /* the caller's */
+    uint32_t rank;   /* the caller's, too, in a store without ranks */
 } frag_free_record;
 
-enum { FRAG_FREE_RECORD_WORDS = sizeof(frag_free_record) / sizeof(uint64_t) };
+enum {
+    FRAG_FREE_RECORD_WORDS = sizeof(frag_free_record) / sizeof(uint64_t),
+    FRAG_FREE_RANK_WORD = offsetof(frag_free_record, rank) / sizeof(uint32_t)
+};
 
 /* Neighbours in the bin: places. The place of a block is its id; place 0 is no block, and larger
  * than any, so that walks end at it. Before the first block of a bin lies its head, which has a
  * place behind those of all blocks, so that no link is a special case. */
 typedef struct frag_free_link {
     uint32_t next;
-    uint32_t previous;
+    uint32_t previous; /* heads of bins: how many blocks in front may be out of order */
 } frag_free_link;
 
 /* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
@@ -60,6 +67,7 @@ _Static_assert(FRAG_FREE_TABLE_WORDS + FRAG_FREE_BIN_COUNT <= FRAG_FREE_TABLE_LI
 
 typedef struct frag_free_index_store {
     void *records;         /* by id: FRAG_FREE_RECORD_WORDS for each */
+    bool is_ranked;        /* blocks of one size are in the order of their ranks first */
     frag_free_link *links; /* of all blocks, and FRAG_FREE_TABLE_LINKS for each table */
     uint32_t spare_table;  /* as frag_free_index names it; the others follow as its heads' links */
     uint32_t first_table;  /* where tables begin */
@@ -72,10 +80,6 @@ typedef struct frag_free_index {
     uint32_t heads; /* the place of the first bin's head; 0: it has no table and is empty */
 } frag_free_index;
 
-/* What orders blocks of one size before their addresses do, of a record; constant while the block
- * is held. Asked of the record before the first, too. */
-typedef uint32_t frag_free_rank(const void *record);
-
 /* Arena bytes that count records and a store of so many indexes on them may take at most. */
 size_t frag_free_records_bytes(uint32_t count);
 size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count);
@@ -86,7 +90,7 @@ void *frag_free_records_take(frag_arena *arena, uint32_t count);
 
 /* records: id_count of them, from frag_free_records_take. */
 void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, void *records,
-                                  uint32_t id_count, uint64_t index_count);
+                                  uint32_t id_count, uint64_t index_count, bool is_ranked);
 
 /* ---- searches; false: no block of the index will do */
 
@@ -107,15 +111,18 @@ void frag_free_index_visit(const frag_free_index_store *store, const frag_free_i
 /* How many blocks it holds; counts them. */
 uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_free_index *index);
 
-/* Audits every invariant. rank_of NULL: by address. false: FRAG_E_INPUT with what is broken. */
+/* Audits every invariant. false: FRAG_E_INPUT with what is broken. */
 bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
-                           frag_free_rank *rank_of, frag_error *error);
+                           frag_error *error);
 
 /* ---- the slow halves of the functions below */
 
 /* Gives an index a table; it has none yet. Returns its heads. */
 uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
+
+/* Puts a list of two blocks or more in order. Returns its first place. */
+uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head);
 
 /* The bitmap of the table with those heads. */
 static inline uint64_t *frag_free_words(const frag_free_index_store *store, uint32_t heads)
@@ -138,6 +145,16 @@ static inline void frag_free_link_behind(frag_free_link *links, uint32_t previou
     links[previous].next = place;
 }
 
+/* Was that the link of the only block behind its head, one of so many from first_head on? 1 or 0,
+ * by computing: a branch would often be guessed wrong, and what follows from this nobody waits for.
+ */
+static inline uint64_t frag_free_was_only(frag_free_link link, uint32_t first_head,
+                                          uint32_t head_count)
+{
+    uint32_t number = link.previous - first_head;
+    return ((uint64_t)link.next << 32 | number) < head_count;
+}
+
 /* Returns what the place was linked to. */
 static inline frag_free_link frag_free_unlink(frag_free_link *links, uint32_t place)
 {
@@ -154,35 +171,29 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
     return records[(size_t)place * FRAG_FREE_RECORD_WORDS + 1];
 }
 
-/* Does the block at a place come before another one, of so many bytes? */
-FRAG_INLINE bool frag_free_precedes(const frag_free_index_store *store, uint32_t place,
-                                    uint64_t bytes, uint32_t other, frag_free_rank *rank_of)
+/* The first place of a head's list, which is in order then; 0: it is empty. */
+FRAG_INLINE uint32_t frag_free_list_first(const frag_free_index_store *store, uint32_t head)
 {
-    const uint64_t *records = store->records;
-    const uint64_t *one = &records[(size_t)place * FRAG_FREE_RECORD_WORDS];
-    const uint64_t *two = &records[(size_t)other * FRAG_FREE_RECORD_WORDS];
-    if (rank_of == NULL)
-        return frag_pair_is_below(frag_free_bytes_at(store, place), one[0], bytes, two[0]);
-    return frag_triple_is_below(frag_free_bytes_at(store, place), rank_of(one), one[0], bytes,
-                                rank_of(two), two[0]);
+    const frag_free_link *links = store->links;
+    uint32_t first = links[head].next;
+    if (FRAG_UNLIKELY(links[first].next != 0) && links[head].previous != 0)
+        return frag_free_list_settle(store, head);
+    return first;
 }
 
 /* ---- steps with the table of an index, named by its heads. An index has one while it holds
  * something; a policy of few indexes may open their tables at the start and keep them. */
 
-/* Puts a block in, whose record has so many bytes. rank_of NULL: by address. */
+/* Puts a block in, whose record has so many bytes. */
 FRAG_INLINE void frag_free_table_insert(const frag_free_index_store *store, uint32_t heads,
-                                        uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+                                        uint32_t id, uint64_t bytes)
 {
     frag_free_link *links = store->links;
     uint32_t number = frag_free_bin_of(bytes);
-    uint32_t previous = heads + number;
-    uint32_t next = links[previous].next;
-    while (frag_free_precedes(store, next, bytes, id, rank_of)) {
-        previous = next;
-        next = links[next].next;
-    }
-    frag_free_link_behind(links, previous, id);
+    uint32_t head = heads + number;
+    uint32_t unsorted = links[head].previous + 1; /* without a branch */
+    links[head].previous = links[head].next != 0 ? unsorted : 0;
+    frag_free_link_behind(links, head, id);
     frag_free_words(store, heads)[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
@@ -191,19 +202,20 @@ FRAG_INLINE bool frag_free_table_take_out(const frag_free_index_store *store, ui
                                           uint32_t id)
 {
     frag_free_link link = frag_free_unlink(store->links, id);
+    uint64_t is_only = frag_free_was_only(link, heads, FRAG_FREE_BIN_COUNT);
     uint32_t number = link.previous - heads;
-    uint64_t is_only = ((uint64_t)link.next << 32 | number) < FRAG_FREE_BIN_COUNT;
     uint64_t *word = &frag_free_words(store, heads)[number / 64 % FRAG_FREE_WORD_COUNT];
-    *word &= ~(is_only << (number % 64));
-    return *word == 0;
+    uint64_t left = *word & ~(is_only << (number % 64));
+    *word = left;
+    return (left | (is_only - 1)) == 0;
 }
 
 /* A block has got another address in its record, and bytes, so many. */
 FRAG_INLINE void frag_free_table_change(const frag_free_index_store *store, uint32_t heads,
-                                        uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+                                        uint32_t id, uint64_t bytes)
 {
     (void)frag_free_table_take_out(store, heads, id);
-    frag_free_table_insert(store, heads, id, bytes, rank_of);
+    frag_free_table_insert(store, heads, id, bytes);
 }
 
 /* ---- the same with an index, whose table comes and goes */
@@ -214,10 +226,11 @@ FRAG_INLINE uint32_t frag_free_index_heads(frag_free_index_store *store, frag_fr
     return FRAG_LIKELY(index->heads != 0) ? index->heads : frag_free_table_open(store, index);
 }
 
-FRAG_INLINE void frag_free_index_insert_by(frag_free_index_store *store, frag_free_index *index,
-                                           uint32_t id, uint64_t bytes, frag_free_rank *rank_of)
+static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
+                                          uint32_t id)
 {
-    frag_free_table_insert(store, frag_free_index_heads(store, index), id, bytes, rank_of);
+    frag_free_table_insert(store, frag_free_index_heads(store, index), id,
+                           frag_free_bytes_at(store, id));
 }
 
 static inline void frag_free_index_remove(frag_free_index_store *store, frag_free_index *index,
@@ -227,16 +240,10 @@ static inline void frag_free_index_remove(frag_free_index_store *store, frag_fre
         frag_free_table_close_if_empty(store, index);
 }
 
-static inline void frag_free_index_insert(frag_free_index_store *store, frag_free_index *index,
-                                          uint32_t id)
-{
-    frag_free_index_insert_by(store, index, id, frag_free_bytes_at(store, id), NULL);
-}
-
 static inline void frag_free_index_change(const frag_free_index_store *store,
                                           const frag_free_index *index, uint32_t id)
 {
-    frag_free_table_change(store, index->heads, id, frag_free_bytes_at(store, id), NULL);
+    frag_free_table_change(store, index->heads, id, frag_free_bytes_at(store, id));
 }
 
 /* The number of the first bin from the given one on that is not empty, or FRAG_FREE_BIN_COUNT. */
@@ -256,7 +263,7 @@ FRAG_INLINE uint32_t frag_free_place_above(const frag_free_index_store *store, u
                                            uint32_t number)
 {
     uint32_t above = frag_free_bin_from(store, heads, number + 1);
-    return store->links[heads + above % FRAG_FREE_BIN_COUNT].next;
+    return frag_free_list_first(store, heads + above % FRAG_FREE_BIN_COUNT);
 }
 
 /* The place of the smallest block of at least size, of those the first in order; 0: there is none.
@@ -265,7 +272,7 @@ FRAG_INLINE uint32_t frag_free_place_best(const frag_free_index_store *store, ui
                                           uint64_t size)
 {
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = store->links[heads + number].next;
+    uint32_t place = frag_free_list_first(store, heads + number);
     while (frag_free_bytes_at(store, place) < size)
         place = store->links[place].next;
     return place != 0 ? place : frag_free_place_above(store, heads, number);
@@ -284,10 +291,11 @@ static inline bool frag_free_index_best(const frag_free_index_store *store,
 static inline bool frag_free_index_after(const frag_free_index_store *store,
                                          const frag_free_index *index, uint32_t held, uint32_t *id)
 {
+    uint32_t number = frag_free_bin_of(frag_free_bytes_at(store, held));
+    (void)frag_free_list_first(store, index->heads + number);
     uint32_t place = store->links[held].next;
     if (place == 0)
-        place = frag_free_place_above(store, index->heads,
-                                      frag_free_bin_of(frag_free_bytes_at(store, held)));
+        place = frag_free_place_above(store, index->heads, number);
     *id = place != 0 ? place : *id;
     return place != 0;
 }

@@ -99,7 +99,7 @@ static frag_policy *gmlake_create(const frag_policy_setup *setup, frag_error *er
     frag_block_space_create_bare(&policy->space, setup, records);
     policy->sides = frag_arena_take(setup->arena, records, sizeof *policy->sides);
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
-                                 policy->index_count);
+                                 policy->index_count, false);
     policy->indexes = frag_arena_take(setup->arena, policy->index_count, sizeof *policy->indexes);
     policy->free_bytes =
         frag_arena_take(setup->arena, policy->stream_count, sizeof *policy->free_bytes);

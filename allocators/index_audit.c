@@ -19,7 +19,7 @@ bool frag_index_audit_take(frag_index_audit *audit, const frag_free_index_store 
                            const frag_free_index *index, uint32_t number, frag_error *error)
 {
     audit_step step = {audit, number};
-    if (!frag_free_index_check(store, index, NULL, error))
+    if (!frag_free_index_check(store, index, error))
         return false;
     frag_free_index_visit(store, index, check_block, &step);
     return true;

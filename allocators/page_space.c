@@ -147,7 +147,7 @@ bool frag_page_space_create(frag_page_space *space, const frag_policy_setup *set
     frag_block_space_create_bare(&space->records, setup, records);
     uint32_t hole_indexes = area_count * space->label_count;
     frag_free_index_store_create(&space->store, setup->arena, space->records.blocks, records,
-                                 hole_indexes + area_count);
+                                 hole_indexes + area_count, false);
     space->holes = frag_arena_take(setup->arena, hole_indexes, sizeof *space->holes);
     space->voids = frag_arena_take(setup->arena, area_count, sizeof *space->voids);
     space->areas = frag_arena_take(setup->arena, area_count, sizeof *space->areas);

@@ -209,7 +209,7 @@ static inline uint32_t split(frag_policy *policy, uint32_t id, uint64_t rounded,
     if (policy->tracks_ages)
         policy->ages[id] = policy->large_searches;
     frag_free_index *index = frag_pytorch_index_at(policy, frag_pytorch_at(policy, id));
-    frag_free_table_change(&policy->store, index->heads, id, bytes - rounded, frag_pytorch_rank);
+    frag_free_table_change(&policy->store, index->heads, id, bytes - rounded);
     return front;
 }
 
@@ -254,20 +254,10 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
     return true;
 }
 
-/* Are blocks of one size ordered by their addresses alone, as up to 2.11? All numbers are 0 then,
- * and the ways that requests and frees mostly take need not read them: a constant of each caller,
- * which has them made for either case. */
-typedef enum tie { TIE_ADDRESS, TIE_NUMBER } tie;
-
-FRAG_INLINE frag_free_rank *rank_by(tie by)
-{
-    return by == TIE_ADDRESS ? NULL : frag_pytorch_rank;
-}
-
 /* The short way of most requests: nothing is out of the ordinary (see frag_pytorch_settle), and a
  * free block is there. false: there is none, and nothing has changed. */
 FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t stream,
-                               frag_grant *grant, tie by)
+                               frag_grant *grant)
 {
     uint64_t rounded = frag_align_up(bytes, FRAG_PYTORCH_ROUND);
     bool is_small = rounded <= FRAG_PYTORCH_SMALL_MAX;
@@ -278,8 +268,8 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     frag_pytorch_block *block = frag_pytorch_at(policy, id);
     uint64_t held = block->bytes;
     if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
-        uint32_t front = frag_pytorch_cut_front_if(policy, id, rounded, by == TIE_NUMBER);
-        frag_free_table_change(&policy->store, index->heads, id, held - rounded, rank_by(by));
+        uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
+        frag_free_table_change(&policy->store, index->heads, id, held - rounded);
         id = front;
         held = rounded;
     } else {
@@ -293,11 +283,10 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     return true;
 }
 
-FRAG_INLINE bool alloc_by(frag_policy *policy, const frag_request *request, frag_grant *grant,
-                          tie by)
+FRAG_INLINE bool answer_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     if (FRAG_LIKELY(policy->is_plain && request->pool == 0) &&
-        FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant, by)))
+        FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant)))
         return true;
     /* Copies, field by field, so that the caller's need not lie in memory. */
     const frag_request asked = {request->bytes, request->stream, request->pool};
@@ -309,26 +298,14 @@ FRAG_INLINE bool alloc_by(frag_policy *policy, const frag_request *request, frag
     return is_granted;
 }
 
-FRAG_INLINE bool alloc_by_address(frag_policy *policy, const frag_request *request,
-                                  frag_grant *grant)
-{
-    return alloc_by(policy, request, grant, TIE_ADDRESS);
-}
-
-FRAG_INLINE bool alloc_by_number(frag_policy *policy, const frag_request *request,
-                                 frag_grant *grant)
-{
-    return alloc_by(policy, request, grant, TIE_NUMBER);
-}
-
 static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
-    return alloc_by_number(policy, request, grant);
+    return answer_alloc(policy, request, grant);
 }
 
 /* A block that is in no list takes its free neighbours in and becomes free. All blocks of a segment
  * belong to one list. */
-FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id, tie by)
+FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id)
 {
     frag_pytorch_block *blocks = policy->store.records;
     frag_pytorch_block *freed = &blocks[id];
@@ -355,7 +332,7 @@ FRAG_INLINE void merge_into_free(frag_policy *policy, uint32_t id, tie by)
     freed->bytes = bytes;
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, index, id, bytes, rank_by(by));
+    frag_free_table_insert(&policy->store, frag_free_index_heads(&policy->store, index), id, bytes);
 }
 
 void frag_pytorch_complete(frag_policy *policy, uint32_t id)
@@ -364,7 +341,7 @@ void frag_pytorch_complete(frag_policy *policy, uint32_t id)
         frag_pytorch_count_complete(policy, id);
     frag_pytorch_at(policy, id)->list &=
         ~(FRAG_PYTORCH_IN_USE | FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING);
-    merge_into_free(policy, id, TIE_NUMBER);
+    merge_into_free(policy, id);
 }
 
 /* Frees that are not over when they come: of blocks that other streams use, or that were put off.
@@ -380,7 +357,7 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-FRAG_INLINE void free_by(frag_policy *policy, frag_handle handle, tie by)
+FRAG_INLINE void free_at(frag_policy *policy, frag_handle handle)
 {
     enum { BUSY = FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING };
     frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
@@ -390,24 +367,18 @@ FRAG_INLINE void free_by(frag_policy *policy, frag_handle handle, tie by)
         return;
     }
     freed->list &= ~FRAG_PYTORCH_IN_USE;
-    merge_into_free(policy, handle, by);
+    merge_into_free(policy, handle);
 }
 
-FRAG_INLINE void free_by_address(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void answer_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
-    free_by(policy, handle, TIE_ADDRESS);
-}
-
-FRAG_INLINE void free_by_number(frag_policy *policy, frag_handle handle, uint32_t stream)
-{
-    (void)stream;
-    free_by(policy, handle, TIE_NUMBER);
+    free_at(policy, handle);
 }
 
 static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
-    free_by_number(policy, handle, stream);
+    answer_free(policy, handle, stream);
 }
 
 /* What waits is no longer allocated, in the words of the library. */
@@ -508,7 +479,7 @@ static void join_next(frag_policy *policy, uint32_t id)
     if (!frag_pytorch_is_free(frag_pytorch_at(policy, frag_pytorch_at(policy, id)->next)))
         return;
     frag_pytorch_remove_free(policy, id);
-    merge_into_free(policy, id, TIE_NUMBER);
+    merge_into_free(policy, id);
 }
 
 static bool pytorch_adopts_ranges(const frag_policy *policy)
@@ -615,7 +586,7 @@ static void create_lists(frag_policy *policy, const frag_policy_setup *setup)
     policy->indexes = frag_arena_take(setup->arena, policy->list_count, sizeof *policy->indexes);
     frag_free_index_store_create(&policy->store, setup->arena,
                                  frag_free_records_take(setup->arena, policy->block_max),
-                                 policy->block_max, policy->list_count);
+                                 policy->block_max, policy->list_count, true);
     frag_pytorch_at(policy, FRAG_PYTORCH_NONE)->list = FRAG_PYTORCH_IN_USE;
     for (uint32_t i = 0; i < policy->list_count; i++)
         policy->lists[i] = (frag_pytorch_list){
@@ -719,22 +690,9 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     return policy;
 }
 
-static FRAG_NOINLINE void replay_by_address(frag_replay *replay, uint64_t end)
-{
-    frag_replay_loop(replay, end, alloc_by_address, free_by_address);
-}
-
-static FRAG_NOINLINE void replay_by_number(frag_replay *replay, uint64_t end)
-{
-    frag_replay_loop(replay, end, alloc_by_number, free_by_number);
-}
-
 static void pytorch_replay(frag_replay *replay, uint64_t end)
 {
-    if (replay->policy->settings.tie == FRAG_PYTORCH_TIE_ADDRESS)
-        replay_by_address(replay, end);
-    else
-        replay_by_number(replay, end);
+    frag_replay_loop(replay, end, answer_alloc, answer_free);
 }
 
 extern const frag_policy_ops frag_policy_pytorch;

@@ -35,7 +35,9 @@ typedef struct frag_pytorch_block {
     uint32_t number;
 } frag_pytorch_block;
 
-_Static_assert(sizeof(frag_pytorch_block) == sizeof(frag_free_record), "as the index wants it");
+_Static_assert(sizeof(frag_pytorch_block) == sizeof(frag_free_record) &&
+                   offsetof(frag_pytorch_block, number) == offsetof(frag_free_record, rank),
+               "as the index wants it");
 
 typedef struct frag_pytorch_list {
     uint32_t stream;
@@ -218,19 +220,12 @@ static inline void frag_pytorch_give_record(frag_policy *policy, uint32_t id)
     policy->spare = id;
 }
 
-/* frag_free_rank of blocks. */
-static inline uint32_t frag_pytorch_rank(const void *record)
-{
-    return ((const frag_pytorch_block *)record)->number;
-}
-
 static inline void frag_pytorch_insert_free(frag_policy *policy, uint32_t id)
 {
     const frag_pytorch_block *block = frag_pytorch_at(policy, id);
     if (FRAG_UNLIKELY(policy->tracks_ages))
         policy->ages[id] = policy->large_searches;
-    frag_free_index_insert_by(&policy->store, frag_pytorch_index_at(policy, block), id,
-                              block->bytes, frag_pytorch_rank);
+    frag_free_index_insert(&policy->store, frag_pytorch_index_at(policy, block), id);
 }
 
 static inline void frag_pytorch_remove_free(frag_policy *policy, uint32_t id)
@@ -269,9 +264,8 @@ static inline uint32_t frag_pytorch_number_beside(frag_policy *policy,
 }
 
 /* Cuts the front of a block off as a block of its own, in no list; the record keeps the remainder
- * and its number. is_numbered false: where all numbers are 0. */
-FRAG_INLINE uint32_t frag_pytorch_cut_front_if(frag_policy *policy, uint32_t id, uint64_t bytes,
-                                               bool is_numbered)
+ * and its number. */
+FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
 {
     uint32_t front = frag_pytorch_take_record(policy);
     frag_pytorch_block *rest = frag_pytorch_at(policy, id);
@@ -281,18 +275,13 @@ FRAG_INLINE uint32_t frag_pytorch_cut_front_if(frag_policy *policy, uint32_t id,
         .prev = rest->prev,
         .next = id,
         .list = rest->list,
-        .number = is_numbered ? frag_pytorch_number_beside(policy, rest) : 0,
+        .number = frag_pytorch_number_beside(policy, rest),
     };
     frag_pytorch_at(policy, rest->prev)->next = front;
     rest->prev = front;
     rest->address += bytes;
     rest->bytes -= bytes;
     return front;
-}
-
-FRAG_INLINE uint32_t frag_pytorch_cut_front(frag_policy *policy, uint32_t id, uint64_t bytes)
-{
-    return frag_pytorch_cut_front_if(policy, id, bytes, true);
 }
 
 /* The number of a new segment. */

@@ -82,7 +82,7 @@ bool frag_pytorch_check(const frag_policy *policy, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT, "blocks add up to %llu bytes; reserved are %llu",
                          (unsigned long long)reserved, (unsigned long long)policy->reserved_bytes);
     for (uint32_t i = 0; i < policy->list_count; i++) {
-        if (!frag_free_index_check(&policy->store, &policy->indexes[i], frag_pytorch_rank, error))
+        if (!frag_free_index_check(&policy->store, &policy->indexes[i], error))
             return false;
         free_blocks -= frag_free_index_count(&policy->store, &policy->indexes[i]);
     }

@@ -249,7 +249,7 @@ static frag_policy *size_class_create(const frag_policy_setup *setup, frag_error
     policy->segment_count = 1;
     frag_free_index_store_create(&policy->store, setup->arena,
                                  frag_free_records_take(setup->arena, policy->segment_max),
-                                 policy->segment_max, 1);
+                                 policy->segment_max, 1, false);
     return policy;
 }
 
@@ -607,7 +607,7 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     uint64_t idle_bytes = 0;
     uint64_t partial_count = 0;
     uint64_t listed_count = 0;
-    if (!frag_free_index_check(&policy->store, &policy->kept, NULL, error) ||
+    if (!frag_free_index_check(&policy->store, &policy->kept, error) ||
         !check_partial(policy, &listed_count, error))
         return false;
     for (uint32_t id = 1; id < policy->segment_count; id++) {

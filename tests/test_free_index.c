@@ -19,16 +19,12 @@ typedef struct world {
     frag_free_index indexes[INDEXES];
     frag_block *blocks;
     uint32_t homes[IDS]; /* what a plain list says: index + 1, 0: none */
-    frag_free_rank *rank_of;
     uint64_t random;
 } world;
 
-static uint32_t link_of(const void *record)
-{
-    return ((const frag_block *)record)->link;
-}
+_Static_assert(offsetof(frag_block, link) == offsetof(frag_free_record, rank), "a block's rank");
 
-static void open_world(world *w, frag_free_rank *rank_of)
+static void open_world(world *w, bool is_ranked)
 {
     memset(w, 0, sizeof *w);
     frag_error error = {0};
@@ -36,8 +32,7 @@ static void open_world(world *w, frag_free_rank *rank_of)
         &w->arena, frag_free_records_bytes(IDS) + frag_free_index_store_bytes(IDS, INDEXES),
         &error));
     w->blocks = frag_free_records_take(&w->arena, IDS);
-    frag_free_index_store_create(&w->store, &w->arena, w->blocks, IDS, INDEXES);
-    w->rank_of = rank_of;
+    frag_free_index_store_create(&w->store, &w->arena, w->blocks, IDS, INDEXES, is_ranked);
     w->random = 88172645463325252u;
 }
 
@@ -71,7 +66,7 @@ static bool is_less(const world *w, uint32_t a, uint32_t b)
 {
     if (w->blocks[a].bytes != w->blocks[b].bytes)
         return w->blocks[a].bytes < w->blocks[b].bytes;
-    if (w->rank_of != NULL && w->blocks[a].link != w->blocks[b].link)
+    if (w->store.is_ranked && w->blocks[a].link != w->blocks[b].link)
         return w->blocks[a].link < w->blocks[b].link;
     return w->blocks[a].address < w->blocks[b].address;
 }
@@ -144,8 +139,7 @@ static void change_something(world *w, uint32_t rising)
         uint32_t home = (uint32_t)draw(w, INDEXES);
         shape(w, id, draw_size(w));
         w->homes[id] = home + 1;
-        frag_free_index_insert_by(&w->store, &w->indexes[home], id, w->blocks[id].bytes,
-                                  w->rank_of);
+        frag_free_index_insert(&w->store, &w->indexes[home], id);
         return;
     }
     frag_free_index *index = &w->indexes[w->homes[id] - 1];
@@ -153,24 +147,28 @@ static void change_something(world *w, uint32_t rising)
         uint64_t old = w->blocks[id].bytes;
         uint64_t cut = old > 1 ? old - 1 : old;
         shape(w, id, draw(w, 2) == 0 ? draw_size(w) : draw(w, 2) == 0 ? cut : old + 1);
-        frag_free_table_change(&w->store, index->heads, id, w->blocks[id].bytes, w->rank_of);
+        frag_free_table_change(&w->store, index->heads, id, w->blocks[id].bytes);
     } else if (draw(w, 100) >= rising) {
         frag_free_index_remove(&w->store, index, id);
         w->homes[id] = 0;
     }
 }
 
-static void compare_with_a_plain_list(frag_free_rank *rank_of)
+/* Questions come in turns of 1000 steps: each time, and seldom, so that much waits to be put in
+ * order.
+ */
+static void compare_with_a_plain_list(bool is_ranked)
 {
     world w;
-    open_world(&w, rank_of);
+    open_world(&w, is_ranked);
     frag_error error = {0};
     for (uint32_t step = 0; step < 60000; step++) {
         change_something(&w, (step / 5000) % 2 == 0 ? 90 : 10);
-        ask(&w, (uint32_t)draw(&w, INDEXES));
+        if ((step / 1000) % 2 == 0 || step % 97 == 0)
+            ask(&w, (uint32_t)draw(&w, INDEXES));
         if (step % 500 == 0)
             for (uint32_t i = 0; i < INDEXES; i++) {
-                assert_true(frag_free_index_check(&w.store, &w.indexes[i], w.rank_of, &error));
+                assert_true(frag_free_index_check(&w.store, &w.indexes[i], &error));
                 bool is_empty = frag_free_index_count(&w.store, &w.indexes[i]) == 0;
                 assert_int_equal(w.indexes[i].heads == 0, is_empty);
             }
@@ -181,20 +179,20 @@ static void compare_with_a_plain_list(frag_free_rank *rank_of)
 static void answers_as_a_plain_list_would(void **state)
 {
     (void)state;
-    compare_with_a_plain_list(NULL);
+    compare_with_a_plain_list(false);
 }
 
 static void answers_as_a_plain_list_would_in_an_order_of_the_callers(void **state)
 {
     (void)state;
-    compare_with_a_plain_list(link_of);
+    compare_with_a_plain_list(true);
 }
 
 static void asks_a_table_that_stays_open_while_it_is_empty(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, NULL);
+    open_world(&w, false);
     frag_free_index *index = &w.indexes[0];
     uint32_t heads = frag_free_table_open(&w.store, index);
     for (uint32_t round = 0; round < 2; round++) {
@@ -203,9 +201,9 @@ static void asks_a_table_that_stays_open_while_it_is_empty(void **state)
         assert_false(frag_free_index_worst(&w.store, index, 1, &id));
         assert_false(frag_free_index_last(&w.store, index, &id));
         assert_int_equal(frag_free_index_count(&w.store, index), 0);
-        assert_true(frag_free_index_check(&w.store, index, NULL, NULL));
+        assert_true(frag_free_index_check(&w.store, index, NULL));
         shape(&w, 3, 4096);
-        frag_free_table_insert(&w.store, heads, 3, 4096, NULL);
+        frag_free_table_insert(&w.store, heads, 3, 4096);
         assert_true(frag_free_index_worst(&w.store, index, 1, &id));
         assert_int_equal(id, 3);
         assert_true(frag_free_table_take_out(&w.store, heads, 3));
@@ -242,7 +240,7 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, NULL);
+    open_world(&w, false);
     frag_error error = {0};
     /* Each size in turn takes all blocks, so that they travel from bin to bin. */
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
@@ -257,7 +255,7 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
         uint32_t id = 0;
         assert_true(frag_free_index_best(&w.store, index, size, &id));
         assert_int_equal(id, IDS - 1);
-        assert_true(frag_free_index_check(&w.store, index, NULL, &error));
+        assert_true(frag_free_index_check(&w.store, index, &error));
         for (uint32_t i = 1; i < IDS; i++)
             frag_free_index_remove(&w.store, index, i);
         assert_int_equal(frag_free_index_count(&w.store, index), 0);
@@ -271,33 +269,43 @@ static void sees_what_has_been_broken(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, NULL);
+    open_world(&w, false);
     frag_error error = {0};
     for (uint32_t id = 7; id < 9; id++) {
         w.blocks[id] = (frag_block){.bytes = 4096, .address = id * 10};
         frag_free_index_insert(&w.store, &w.indexes[0], id);
     }
     frag_free_index *index = &w.indexes[0];
-    assert_true(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_true(frag_free_index_check(&w.store, index, &error));
+    /* They lie in no order until somebody asks. */
+    uint32_t head = index->heads + frag_free_bin_of(4096);
+    assert_int_equal(w.store.links[head].next, 8);
+    w.store.links[head].previous = 0;
+    assert_false(frag_free_index_check(&w.store, index, &error));
+    w.store.links[head].previous = 1;
+    uint32_t least = 0;
+    assert_true(frag_free_index_best(&w.store, index, 4096, &least));
+    assert_int_equal(least, 7);
+    assert_int_equal(w.store.links[head].next, 7);
     w.store.links[7].previous = 5;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
-    w.store.links[7].previous = index->heads + frag_free_bin_of(4096);
-    assert_true(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
+    w.store.links[7].previous = head;
+    assert_true(frag_free_index_check(&w.store, index, &error));
     w.blocks[7].address = 90;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
     w.blocks[7].address = 70;
     w.blocks[7].bytes = 16384;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
     w.blocks[7].bytes = 4096;
     uint64_t *words = frag_free_words(&w.store, index->heads);
     words[0] |= 1;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
     words[0] = 0;
     words[FRAG_FREE_WORD_COUNT] = 0;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
     words[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
     w.blocks[0].bytes = 0;
-    assert_false(frag_free_index_check(&w.store, index, NULL, &error));
+    assert_false(frag_free_index_check(&w.store, index, &error));
     frag_arena_destroy(&w.arena);
 }
 
@@ -322,7 +330,7 @@ static void sees_where_the_blocks_are_others(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, NULL);
+    open_world(&w, false);
     w.blocks[8] = (frag_block){.state = FRAG_BLOCK_HOLE, .bytes = 4096, .address = 20};
     frag_free_index_insert(&w.store, &w.indexes[0], 8);
     assert_false(is_found_wrong(&w, 0));
