@@ -131,6 +131,7 @@ static inline uint32_t frag_block_cut(frag_block_space *space, uint32_t hole, ui
     uint32_t id = frag_block_take_record(space);
     frag_block *rest = &space->blocks[hole];
     frag_block *block = &space->blocks[id];
+    uint64_t left = rest->bytes - bytes;
     block->address = rest->address;
     block->bytes = bytes;
     block->previous = rest->previous;
@@ -138,8 +139,8 @@ static inline uint32_t frag_block_cut(frag_block_space *space, uint32_t hole, ui
     block->state = FRAG_BLOCK_BUSY;
     space->blocks[rest->previous].next = id;
     rest->previous = id;
-    rest->address += bytes;
-    rest->bytes -= bytes;
+    rest->address = block->address + bytes;
+    rest->bytes = left;
     return id;
 }
 

@@ -272,10 +272,14 @@ FRAG_INLINE uint32_t frag_free_place_best(const frag_free_index_store *store, ui
                                           uint64_t size)
 {
     uint32_t number = frag_free_bin_of(size);
-    uint32_t place = frag_free_list_first(store, heads + number);
-    while (frag_free_bytes_at(store, place) < size)
-        place = store->links[place].next;
-    return place != 0 ? place : frag_free_place_above(store, heads, number);
+    if (store->links[heads + number].next != 0) {
+        uint32_t place = frag_free_list_first(store, heads + number);
+        while (frag_free_bytes_at(store, place) < size)
+            place = store->links[place].next;
+        if (FRAG_LIKELY(place != 0))
+            return place;
+    }
+    return frag_free_place_above(store, heads, number);
 }
 
 /* The smallest block of at least size, of those the first in order: best fit. */
