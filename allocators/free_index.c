@@ -53,6 +53,7 @@ uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *ind
     uint32_t heads = store->spare_table;
     if (heads != 0) {
         store->spare_table = spare_link(store, heads)->previous;
+        spare_link(store, heads)->previous = 0;
     } else {
         heads =
             store->first_table + store->table_count * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
@@ -100,6 +101,7 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
 {
     const frag_free_link *links = store->links;
     uint32_t place = links[head].next;
+    FRAG_ASSERT(place != 0);
     /* Of the blocks counted some may have gone again; then some that are in order are among these.
      */
     for (uint32_t count = links[head].previous; count > 1 && links[place].next != 0; count--)

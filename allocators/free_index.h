@@ -48,7 +48,8 @@ enum {
  * place behind those of all blocks, so that no link is a special case. */
 typedef struct frag_free_link {
     uint32_t next;
-    uint32_t previous; /* heads of bins: how many blocks in front may be out of order */
+    uint32_t previous; /* heads of bins: how many blocks in front may be out of order; an empty list
+                          may have a count left */
 } frag_free_link;
 
 /* What an index that holds something has among the links: a bitmap, of which bit b says that bin b
@@ -121,7 +122,7 @@ bool frag_free_index_check(const frag_free_index_store *store, const frag_free_i
 uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index);
 void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index);
 
-/* Puts a list of two blocks or more in order. Returns its first place. */
+/* Puts the list of a head in order, which is not empty. Returns its first place. */
 uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head);
 
 /* The bitmap of the table with those heads. */
@@ -174,11 +175,9 @@ static inline uint64_t frag_free_bytes_at(const frag_free_index_store *store, ui
 /* The first place of a head's list, which is in order then; 0: it is empty. */
 FRAG_INLINE uint32_t frag_free_list_first(const frag_free_index_store *store, uint32_t head)
 {
-    const frag_free_link *links = store->links;
-    uint32_t first = links[head].next;
-    if (FRAG_UNLIKELY(links[first].next != 0) && links[head].previous != 0)
+    if (FRAG_UNLIKELY(store->links[head].previous != 0))
         return frag_free_list_settle(store, head);
-    return first;
+    return store->links[head].next;
 }
 
 /* ---- steps with the table of an index, named by its heads. An index has one while it holds
