@@ -266,8 +266,12 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     if (FRAG_UNLIKELY(!frag_free_index_best(&policy->store, index, rounded, &id)))
         return false;
     frag_pytorch_block *block = frag_pytorch_at(policy, id);
+    /* One that could grow need not be the one that the library takes. */
+    if (FRAG_UNLIKELY((block->list & FRAG_PYTORCH_EXPANDABLE) != 0) &&
+        (frag_pytorch_at(policy, block->next)->list & FRAG_PYTORCH_UNMAPPED) != 0)
+        return false;
     uint64_t held = block->bytes;
-    if (held - rounded >= (is_small ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1)) {
+    if (held - rounded >= policy->least_rest[is_small]) {
         uint32_t front = frag_pytorch_cut_front(policy, id, rounded);
         frag_free_table_change(&policy->store, index->heads, id, held - rounded);
         id = front;

@@ -129,6 +129,9 @@ struct frag_policy {
     bool is_gc_armed;
     bool tracks_ages; /* collection was on at some time */
     bool is_rejected; /* the request being served was refused before the device was asked */
+    /* Where is_plain: the least that is split off a block, of the large pool and of the small one.
+     */
+    uint64_t least_rest[2];
     frag_free_index_store store;
     uint32_t *scratch;       /* block ids, for sorted walks of a free list */
     uint32_t *stream_order;  /* streams by handle, as the library sorts them */
@@ -316,11 +319,13 @@ static inline uint64_t frag_pytorch_pool_key(const frag_policy *policy, uint32_t
 static inline void frag_pytorch_settle(frag_policy *policy)
 {
     const frag_pytorch_settings *settings = &policy->settings;
-    bool has_plain_settings = !settings->has_divisions && !settings->is_expandable &&
-                              settings->max_split_bytes == UINT64_MAX;
-    policy->is_plain = has_plain_settings && policy->range_count <= 1 && policy->wait_count == 0 &&
-                       policy->scope_count == 0 && !policy->is_gc_armed && !policy->tracks_ages &&
-                       policy->stats == NULL;
+    bool has_plain_settings = !settings->has_divisions && settings->max_split_bytes == UINT64_MAX &&
+                              (settings->is_expandable || policy->range_count <= 1);
+    policy->is_plain = has_plain_settings && policy->wait_count == 0 && policy->scope_count == 0 &&
+                       !policy->is_gc_armed && !policy->tracks_ages && policy->stats == NULL;
+    policy->least_rest[0] =
+        settings->is_expandable ? FRAG_PYTORCH_ROUND : FRAG_PYTORCH_SMALL_MAX + 1;
+    policy->least_rest[1] = FRAG_PYTORCH_ROUND;
 }
 
 /* Names the list that the next device calls are for, to those who watch. */
