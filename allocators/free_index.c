@@ -1,5 +1,9 @@
 #include "allocators/free_index.h"
 
+/* So many blocks or fewer, as nearly always, are put in order by moving each behind those that come
+ * before it; more by merging, which takes longer for few. */
+enum { MOVED_ONE_BY_ONE = 8 };
+
 static size_t whole_lines(uint64_t bytes)
 {
     return (size_t)frag_align_up(bytes, 64);
@@ -87,6 +91,56 @@ static inline bool precedes(const frag_free_index_store *store, uint32_t place, 
     return frag_triple_is_below(one[1], rank, one[0], two[1], other_rank, two[0]);
 }
 
+/* Two lists in order made one, linked forward only. */
+static uint32_t joined(const frag_free_index_store *store, uint32_t one, uint32_t two)
+{
+    uint32_t first = 0;
+    uint32_t *end = &first;
+    while (one != 0 && two != 0) {
+        uint32_t *least = precedes(store, two, one) ? &two : &one;
+        *end = *least;
+        end = &store->links[*least].next;
+        *least = *end;
+    }
+    *end = one != 0 ? one : two;
+    return first;
+}
+
+/* The first count blocks of a list of as many at least, in order and linked forward only; the list
+ * begins behind them then. */
+static uint32_t sorted(const frag_free_index_store *store, uint32_t *list, uint32_t count)
+{
+    if (count > 1) {
+        uint32_t half = sorted(store, list, count / 2);
+        return joined(store, half, sorted(store, list, count - count / 2));
+    }
+    uint32_t first = *list;
+    *list = store->links[first].next;
+    store->links[first].next = 0;
+    return first;
+}
+
+/* Puts the first count blocks of a list among those behind them, which are in order: n log n
+ * comparisons and one walk. */
+static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t head,
+                                   uint32_t count)
+{
+    frag_free_link *links = store->links;
+    uint32_t rest = links[head].next;
+    uint32_t place = sorted(store, &rest, count);
+    links[head].next = rest;
+    links[rest].previous = head;
+    uint32_t previous = head;
+    while (place != 0) {
+        uint32_t following = links[place].next;
+        while (precedes(store, links[previous].next, place))
+            previous = links[previous].next;
+        frag_free_link_behind(links, previous, place);
+        previous = place;
+        place = following;
+    }
+}
+
 /* Moves a block back behind those that come before it, into what is in order behind it. */
 static inline void move_back(const frag_free_index_store *store, uint32_t place)
 {
@@ -104,9 +158,14 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
     FRAG_ASSERT(place != 0);
     /* Of the blocks counted some may have gone again; then some that are in order are among these.
      */
-    for (uint32_t count = links[head].previous; count > 1 && links[place].next != 0; count--)
+    uint32_t count = 1;
+    for (; count < links[head].previous && links[place].next != 0; count++)
         place = links[place].next;
     store->links[head].previous = 0;
+    if (FRAG_UNLIKELY(count > MOVED_ONE_BY_ONE)) {
+        merge_in(store, head, count);
+        return links[head].next;
+    }
     while (place != head) {
         uint32_t before = links[place].previous;
         if (precedes(store, links[place].next, place))

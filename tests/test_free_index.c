@@ -228,12 +228,15 @@ static void orders_every_size_by_its_bin(void **state)
 typedef struct sum_of {
     const world *w;
     uint64_t bytes;
+    uint64_t address; /* of the block before */
 } sum_of;
 
 static void add_block(void *context, uint32_t id)
 {
     sum_of *sum = context;
     sum->bytes += sum->w->blocks[id].bytes;
+    assert_true(sum->w->blocks[id].address > sum->address);
+    sum->address = sum->w->blocks[id].address;
 }
 
 static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
@@ -246,15 +249,15 @@ static void holds_every_block_in_one_bin_and_gives_the_memory_back(void **state)
     for (uint64_t size = 1; size < ((uint64_t)1 << 40); size *= 3) {
         frag_free_index *index = &w.indexes[size % INDEXES];
         for (uint32_t id = 1; id < IDS; id++) {
-            w.blocks[id] = (frag_block){.bytes = size, .address = IDS - id};
+            w.blocks[id] = (frag_block){.bytes = size, .address = id * 101 % 601};
             frag_free_index_insert(&w.store, index, id);
         }
-        sum_of sum = {&w, 0};
+        sum_of sum = {&w, 0, 0};
         frag_free_index_visit(&w.store, index, add_block, &sum);
         assert_int_equal(sum.bytes, size * (IDS - 1));
         uint32_t id = 0;
         assert_true(frag_free_index_best(&w.store, index, size, &id));
-        assert_int_equal(id, IDS - 1);
+        assert_int_equal(w.blocks[id].address, 1);
         assert_true(frag_free_index_check(&w.store, index, &error));
         for (uint32_t i = 1; i < IDS; i++)
             frag_free_index_remove(&w.store, index, i);
