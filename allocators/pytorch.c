@@ -287,6 +287,7 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     return true;
 }
 
+/* What the loop of a replay compiles in, as answer_free below. */
 FRAG_INLINE bool answer_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     if (FRAG_LIKELY(policy->is_plain && request->pool == 0) &&
@@ -361,8 +362,9 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-FRAG_INLINE void free_at(frag_policy *policy, frag_handle handle)
+FRAG_INLINE void answer_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
+    (void)stream;
     enum { BUSY = FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING };
     frag_pytorch_block *freed = frag_pytorch_at(policy, handle);
     FRAG_ASSERT((freed->list & FRAG_PYTORCH_IN_USE) != 0);
@@ -372,12 +374,6 @@ FRAG_INLINE void free_at(frag_policy *policy, frag_handle handle)
     }
     freed->list &= ~FRAG_PYTORCH_IN_USE;
     merge_into_free(policy, handle);
-}
-
-FRAG_INLINE void answer_free(frag_policy *policy, frag_handle handle, uint32_t stream)
-{
-    (void)stream;
-    free_at(policy, handle);
 }
 
 static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
