@@ -120,6 +120,15 @@ static uint32_t sorted(const frag_free_index_store *store, uint32_t *list, uint3
     return first;
 }
 
+/* Links a block that no list holds behind those that come before it, from a place on behind which
+ * all is in order. */
+static inline void put_from(const frag_free_index_store *store, uint32_t previous, uint32_t place)
+{
+    while (precedes(store, store->links[previous].next, place))
+        previous = store->links[previous].next;
+    frag_free_link_behind(store->links, previous, place);
+}
+
 /* Puts the first count blocks of a list among those behind them, which are in order: n log n
  * comparisons and one walk. */
 static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t head,
@@ -133,22 +142,10 @@ static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t 
     uint32_t previous = head;
     while (place != 0) {
         uint32_t following = links[place].next;
-        while (precedes(store, links[previous].next, place))
-            previous = links[previous].next;
-        frag_free_link_behind(links, previous, place);
+        put_from(store, previous, place);
         previous = place;
         place = following;
     }
-}
-
-/* Moves a block back behind those that come before it, into what is in order behind it. */
-static inline void move_back(const frag_free_index_store *store, uint32_t place)
-{
-    frag_free_link *links = store->links;
-    uint32_t previous = frag_free_unlink(links, place).next;
-    while (precedes(store, links[previous].next, place))
-        previous = links[previous].next;
-    frag_free_link_behind(links, previous, place);
 }
 
 uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head)
@@ -169,7 +166,7 @@ uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head
     while (place != head) {
         uint32_t before = links[place].previous;
         if (precedes(store, links[place].next, place))
-            move_back(store, place);
+            put_from(store, frag_free_unlink(store->links, place).next, place);
         place = before;
     }
     return links[head].next;

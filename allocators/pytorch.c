@@ -287,8 +287,7 @@ FRAG_INLINE bool alloc_plainly(frag_policy *policy, uint64_t bytes, uint32_t str
     return true;
 }
 
-/* What the loop of a replay compiles in, as answer_free below. */
-FRAG_INLINE bool answer_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+FRAG_INLINE bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
 {
     if (FRAG_LIKELY(policy->is_plain && request->pool == 0) &&
         FRAG_LIKELY(alloc_plainly(policy, request->bytes, request->stream, grant)))
@@ -301,11 +300,6 @@ FRAG_INLINE bool answer_alloc(frag_policy *policy, const frag_request *request, 
     grant->block_bytes = given.block_bytes;
     grant->handle = given.handle;
     return is_granted;
-}
-
-static bool pytorch_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
-{
-    return answer_alloc(policy, request, grant);
 }
 
 /* A block that is in no list takes its free neighbours in and becomes free. All blocks of a segment
@@ -362,7 +356,7 @@ static void free_slowly(frag_policy *policy, frag_handle handle)
         frag_pytorch_complete(policy, handle);
 }
 
-FRAG_INLINE void answer_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
 {
     (void)stream;
     enum { BUSY = FRAG_PYTORCH_SHARED | FRAG_PYTORCH_WAITING };
@@ -374,11 +368,6 @@ FRAG_INLINE void answer_free(frag_policy *policy, frag_handle handle, uint32_t s
     }
     freed->list &= ~FRAG_PYTORCH_IN_USE;
     merge_into_free(policy, handle);
-}
-
-static void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t stream)
-{
-    answer_free(policy, handle, stream);
 }
 
 /* What waits is no longer allocated, in the words of the library. */
@@ -692,7 +681,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
 
 static void pytorch_replay(frag_replay *replay, uint64_t end)
 {
-    frag_replay_loop(replay, end, answer_alloc, answer_free);
+    frag_replay_loop(replay, end, pytorch_alloc, pytorch_free);
 }
 
 extern const frag_policy_ops frag_policy_pytorch;
