@@ -196,7 +196,7 @@ static bool find_donor(const frag_policy *policy, const frag_page_donor *wanted,
 
 /* Unmaps pages of up to count holes with at least this many bytes of them, until the run's missing
  * ones are gathered. Returns the bytes that are still missing. */
-static uint64_t gather(frag_policy *policy, const frag_page_run *run, uint64_t least,
+static uint64_t gather(frag_policy *policy, frag_page_run *run, uint64_t least,
                        uint64_t count)
 {
     uint64_t missing = run->missing;
@@ -204,7 +204,7 @@ static uint64_t gather(frag_policy *policy, const frag_page_run *run, uint64_t l
         frag_page_donor wanted = {.least = least, .enough = missing, .spared = run};
         uint32_t hole = 0;
         uint64_t gained = find_donor(policy, &wanted, &hole)
-                              ? frag_page_space_unmap(&policy->space, hole, missing)
+                              ? frag_page_space_unmap(&policy->space, hole, missing, run)
                               : 0;
         if (gained == 0)
             break;

@@ -202,6 +202,7 @@ bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint6
     frag_block *blocks = space->records.blocks;
     uint32_t id = run->hollow;
     uint32_t area = frag_page_space_area_of(space, blocks[id].address);
+    FRAG_ASSERT(blocks[id].state == FRAG_BLOCK_VOID && blocks[id].bytes >= bytes);
     uint64_t rest = blocks[id].bytes - bytes;
     uint64_t from = blocks[id].address + (run->is_high ? rest : 0);
     if (frag_device_map(space->device, from, bytes) != FRAG_DEVICE_OK)
@@ -230,7 +231,8 @@ static uint64_t pages_inside(const frag_page_space *space, uint32_t hole)
     return to > from ? to - from : 0;
 }
 
-uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes)
+uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes,
+                               frag_page_run *run)
 {
     frag_block *blocks = space->records.blocks;
     uint64_t page = space->device->page_bytes;
@@ -254,7 +256,11 @@ uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t b
     blocks[hollow].link = space->clean;
     space->mapped_bytes -= taken;
     space->areas[area].mapped_bytes -= taken;
-    (void)join(space, area, hollow);
+    /* The void above gives up its record to this one. */
+    bool takes_over = run != NULL && blocks[hollow].next == run->hollow;
+    uint32_t whole = join(space, area, hollow);
+    if (takes_over)
+        run->hollow = whole;
     return taken;
 }
 
@@ -271,7 +277,7 @@ uint64_t frag_page_space_give_back(frag_page_space *space, uint32_t area)
         /* A void above becomes part of the one that the hole leaves. */
         if (blocks[next].state == FRAG_BLOCK_VOID)
             next = blocks[next].next;
-        if (frag_page_space_unmap(space, id, FRAG_UNLIMITED) > 0)
+        if (frag_page_space_unmap(space, id, FRAG_UNLIMITED, NULL) > 0)
             call_count++;
     }
     return call_count;

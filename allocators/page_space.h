@@ -44,7 +44,7 @@ typedef struct frag_page_space {
 typedef struct frag_page_run {
     uint32_t hollow;  /* the void */
     uint64_t missing; /* bytes to map, whole pages */
-    uint64_t room;    /* bytes of the void: that could be mapped */
+    uint64_t room;    /* bytes of the void when it was found: that could be mapped */
     bool is_high;     /* mapped at the end of the void, below the hole above; else at its start */
 } frag_page_run;
 
@@ -69,8 +69,11 @@ bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t
  * became of them. false: the device refused. */
 bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint64_t bytes,
                          uint32_t *hole);
-/* Unmaps the last pages inside a hole, at most bytes of them. Returns how many bytes that were. */
-uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes);
+/* Unmaps the last pages inside a hole, at most bytes of them. Returns how many bytes that were. run:
+ * for which they are unmapped; where its void becomes part of a larger one, it is of that one then.
+ * NULL: none. */
+uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes,
+                               frag_page_run *run);
 /* Unmaps all pages inside the holes of an area, lowest first. Returns how many calls that took. */
 uint64_t frag_page_space_give_back(frag_page_space *space, uint32_t area);
 /* Looks for a hole that can lose pages in an area: the one with the fewest whole pages that are

@@ -138,6 +138,31 @@ static void a_place_grows_downwards_where_that_takes_fewer_pages(void **state)
     small_world_close(&world);
 }
 
+/* The hole below the void loses the pages that are then mapped at the void's end: the two voids
+ * become one, and the place that was found goes on with it. */
+static void pages_may_come_from_just_below_the_place_they_are_mapped_at(void **state)
+{
+    (void)state;
+    small_world world;
+    small_world_open(&world, "frugal:call_worth=1MiB", FRAG_UNLIMITED);
+    frag_grant low = small_world_alloc(&world, MIB(300));
+    frag_grant middle = small_world_alloc(&world, MIB(200));
+    frag_grant high = small_world_alloc(&world, MIB(400));
+    (void)small_world_alloc(&world, MIB(32));
+    small_world_free(&world, middle);
+    small_world_empty_cache(&world);
+    (void)small_world_alloc(&world, MIB(250));
+    uint64_t before = world.device->reserved_bytes;
+    small_world_free(&world, low);
+    small_world_free(&world, high);
+    assert_int_equal(small_world_alloc(&world, MIB(500)).address, low.address + MIB(400));
+    assert_int_equal(world.device->reserved_bytes, before);
+    assert_int_equal(small_world_alloc(&world, MIB(200)).address, low.address);
+    assert_int_equal(small_world_alloc(&world, MIB(200)).address, low.address + MIB(200));
+    assert_int_equal(world.device->reserved_bytes, before + MIB(200));
+    small_world_close(&world);
+}
+
 static void no_page_moves_when_calls_are_dear(void **state)
 {
     (void)state;
@@ -275,6 +300,7 @@ int main(void)
         cmocka_unit_test(only_as_many_pages_move_as_are_missing),
         cmocka_unit_test(the_smallest_hole_that_has_enough_gives_pages_up),
         cmocka_unit_test(a_place_grows_downwards_where_that_takes_fewer_pages),
+        cmocka_unit_test(pages_may_come_from_just_below_the_place_they_are_mapped_at),
         cmocka_unit_test(no_page_moves_when_calls_are_dear),
         cmocka_unit_test(a_full_device_makes_do_with_all_that_is_free),
         cmocka_unit_test(everything_free_goes_back_on_empty_cache),
