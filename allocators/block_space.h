@@ -148,6 +148,8 @@ static inline uint32_t frag_block_cut(frag_block_space *space, uint32_t hole, ui
 static inline void frag_block_unlink(frag_block_space *space, uint32_t id)
 {
     const frag_block *block = &space->blocks[id];
+    FRAG_ASSERT(space->blocks[block->previous].next == id &&
+                space->blocks[block->next].previous == id);
     space->blocks[block->previous].next = block->next;
     space->blocks[block->next].previous = block->previous;
     frag_block_give_record(space, id);

@@ -160,7 +160,7 @@ static inline uint64_t frag_free_was_only(frag_free_link link, uint32_t first_he
 static inline frag_free_link frag_free_unlink(frag_free_link *links, uint32_t place)
 {
     frag_free_link link = links[place];
-    FRAG_ASSERT_SLOW(links[link.previous].next == place);
+    FRAG_ASSERT(links[link.previous].next == place);
     links[link.previous].next = link.next;
     links[link.next].previous = link.previous;
     return link;
@@ -190,6 +190,7 @@ FRAG_INLINE void frag_free_table_insert(const frag_free_index_store *store, uint
     frag_free_link *links = store->links;
     uint32_t number = frag_free_bin_of(bytes);
     uint32_t head = heads + number;
+    FRAG_ASSERT_SLOW(id != 0 && id < store->id_count && links[head].next != id);
     uint32_t unsorted = links[head].previous + 1; /* without a branch */
     links[head].previous = links[head].next != 0 ? unsorted : 0;
     frag_free_link_behind(links, head, id);
