@@ -264,7 +264,7 @@ static bool set_limit(const frag_replay *replay, const frag_event *event)
     if (replay->ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED))
         return false;
     replay->ops->set_limit(replay->policy,
-                           is_ratio ? (uint64_t)((double)event->bytes / 1e9 * (double)capacity)
+                           is_ratio ? (uint64_t)(frag_ratio_value(event->bytes) * (double)capacity)
                                     : event->bytes);
     return true;
 }

@@ -1,5 +1,6 @@
 #include "sim/trace.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,36 @@ uint8_t frag_op_flags(uint32_t op)
 {
     FRAG_ASSERT(op < FRAG_OP_COUNT);
     return op_flags[op];
+}
+
+#define BILLION 1000000000u
+
+uint64_t frag_ratio_code(double ratio)
+{
+    FRAG_ASSERT(ratio >= 0 && ratio <= 1);
+    uint64_t billionths = (uint64_t)(ratio * BILLION + 0.5);
+    if ((double)billionths / BILLION == ratio)
+        return billionths;
+    if (ratio < DBL_MIN)
+        return 0;
+    uint64_t bits = 0;
+    memcpy(&bits, &ratio, sizeof bits);
+    return bits;
+}
+
+double frag_ratio_value(uint64_t code)
+{
+    if (code <= BILLION)
+        return (double)code / BILLION;
+    double ratio = 0;
+    memcpy(&ratio, &code, sizeof ratio);
+    return ratio;
+}
+
+bool frag_ratio_is_code(uint64_t code)
+{
+    double ratio = frag_ratio_value(code);
+    return ratio >= 0 && ratio <= 1 && frag_ratio_code(ratio) == code;
 }
 
 uint64_t frag_trace_start(const frag_trace *trace)

@@ -23,7 +23,7 @@
     X(COMPLETE, "complete")         /* slot whose deferred free has become safe */                 \
     X(SYNC, "sync")                 /* stream, or FRAG_STREAM_ALL */                               \
     X(EMPTY_CACHE, "empty_cache")   /* slot = pool index, or FRAG_SLOT_NONE: every pool */         \
-    X(LIMIT, "limit")               /* bytes = limit; RATIO: billionths of the capacity */         \
+    X(LIMIT, "limit")               /* bytes = limit; RATIO: frag_ratio_code of the capacity */    \
     X(POOL_BEGIN, "pool_begin")     /* slot = pool index; stream routed to it, or ALL */           \
     X(POOL_END, "pool_end")         /* slot = pool index */                                        \
     X(POOL_RELEASE, "pool_release") /* slot = pool index: its owner is gone */                     \
@@ -182,6 +182,15 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
  * " alignment=N". Loading keeps both whatever else is dropped. */
 #define FRAG_PROBLEM_KEY "problem"
 bool frag_recording_is_problem(const frag_recording *recording);
+
+/* A share of the capacity, 0 to 1, as the number that stands in the bytes of a limit with RATIO.
+ * Whole billionths are that number of them, as in files from before format 3; any other share is
+ * the bits of its double, which are a larger number. Shares below 2^-1022 come to no byte of any
+ * capacity and are taken as 0. */
+uint64_t frag_ratio_code(double ratio);
+double frag_ratio_value(uint64_t code);
+/* Is it a number that frag_ratio_code gives? */
+bool frag_ratio_is_code(uint64_t code);
 
 /* Validates a whole trace: ops, flags, slots in their life cycle, streams, pools, strings, sites,
  * sizes. On failure the sentence names the event. */

@@ -289,7 +289,7 @@ fails() {
     ./fraglab run $trace --policy pytorch:garbage_collection_threshold=0 2>"$BATS_TEST_TMPDIR/err" >/dev/null
     [ ! -s "$BATS_TEST_TMPDIR/err" ]
     # The limit may be the program's own.
-    printf '# fraglab trace 1\nlimit 800000000 ratio\nalloc 0 512\n' >"$BATS_TEST_TMPDIR/limit.txt"
+    printf '# fraglab trace 2\nlimit 0.8 ratio\nalloc 0 512\n' >"$BATS_TEST_TMPDIR/limit.txt"
     ./fraglab run "$BATS_TEST_TMPDIR/limit.txt" --policy pytorch:garbage_collection_threshold=0.5 --capacity 1GiB \
         2>"$BATS_TEST_TMPDIR/err" >/dev/null
     [ ! -s "$BATS_TEST_TMPDIR/err" ]

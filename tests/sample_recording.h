@@ -14,6 +14,20 @@ static inline uint32_t sample_string(frag_builder *builder, const char *text)
     return frag_builder_string(builder, text, strlen(text));
 }
 
+/* What formats before version 3 could not say. */
+static inline void sample_add_newest(frag_builder *builder)
+{
+    const frag_build_event events[] = {
+        {.op = FRAG_OP_LIMIT,
+         .bytes = frag_ratio_code(0.07570907948282714),
+         .flags = FRAG_EVENT_RATIO},
+        {.op = FRAG_OP_LIMIT, .bytes = frag_ratio_code(1), .flags = FRAG_EVENT_RATIO},
+        {.op = FRAG_OP_LIMIT, .bytes = frag_ratio_code(1e-300), .flags = FRAG_EVENT_RATIO},
+    };
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        frag_builder_add(builder, &events[i]);
+}
+
 static inline void sample_add_program(frag_builder *builder, uint32_t site, uint32_t pool)
 {
     uint32_t a = frag_builder_slot_take(builder);
@@ -118,8 +132,9 @@ static inline void sample_add_prologue(frag_builder *builder)
         frag_builder_add(builder, &events[i]);
 }
 
-/* Two devices (0 and 3), the second with a prologue. */
-static inline void sample_recording(frag_recording *recording)
+/* Two devices (0 and 3), the second with a prologue. has_newest: with what only the newest version
+ * of our formats can say. */
+static inline void sample_recording_of(frag_recording *recording, bool has_newest)
 {
     frag_error error = {0};
     *recording = (frag_recording){0};
@@ -141,10 +156,17 @@ static inline void sample_recording(frag_recording *recording)
     frag_builder_pool(builder, (frag_pool_id){UINT64_MAX, 5});
     sample_add_prologue(builder);
     sample_add_program(builder, 0, 1);
+    if (has_newest)
+        sample_add_newest(builder);
     if (!frag_builder_finish(builder, "sample", &error)) {
         fprintf(stderr, "sample recording: %s\n", error.sentence);
         abort();
     }
+}
+
+static inline void sample_recording(frag_recording *recording)
+{
+    sample_recording_of(recording, true);
 }
 
 static inline bool same_column(const void *a, const void *b, uint64_t bytes)

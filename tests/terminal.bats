@@ -62,7 +62,7 @@ binary_refused() {
     [ "$status" -eq 2 ]
     on_terminal "./fraglab trace convert --to text $trace -"
     [ "$status" -eq 0 ]
-    [[ "${lines[0]}" == "# fraglab trace 1"* ]]
+    [[ "${lines[0]}" == "# fraglab trace 2"* ]]
     on_terminal "./fraglab plot timeline $trace --format svg"
     [ "$status" -eq 0 ]
 }

@@ -252,7 +252,7 @@ static void names_the_plain_event_that_is_wrong(void **state)
     uint32_t seen = 0;
     uint64_t count = recording.traces[0].event_count;
     /* The last ones concern slots that nothing else asks for. */
-    for (uint64_t at = 1000; at < count; at += count - at > 150 ? 97 : 1) {
+    for (uint64_t at = 1000; at<count; at += count - at> 150 ? 97 : 1) {
         const frag_event right = events[at];
         if (right.op > FRAG_OP_FREE || right.flags != 0)
             continue;
@@ -359,10 +359,9 @@ static void reads_tables_wherever_they_are(void **state)
     frag_recording_destroy(&again);
 }
 
-/* The same sample, written when that was the only version. */
-static void reads_files_of_version_1(void **state)
+/* The same sample, written when the file's version was the newest. */
+static void reads_old_file(const char *path, bool has_newest)
 {
-    (void)state;
     frag_recording recording;
     frag_recording old;
     frag_recording lean;
@@ -370,8 +369,7 @@ static void reads_files_of_version_1(void **state)
     frag_findings findings = {0};
     const frag_load_options all = {.with_columns = true, .with_sites = true};
     const frag_load_options some = {0};
-    const char *path = "tests/corpus/fgt/version-1.fgt";
-    sample_recording(&recording);
+    sample_recording_of(&recording, has_newest);
     assert_true(frag_recording_load(path, &all, &old, &findings, &error));
     assert_true(same_recording(&recording, &old));
     assert_true(frag_recording_load(path, &some, &lean, &findings, &error));
@@ -383,6 +381,14 @@ static void reads_files_of_version_1(void **state)
     frag_recording_destroy(&recording);
     frag_recording_destroy(&old);
     frag_recording_destroy(&lean);
+}
+
+static void reads_files_of_every_version(void **state)
+{
+    (void)state;
+    reads_old_file("tests/corpus/fgt/version-1.fgt", false);
+    reads_old_file("tests/corpus/fgt/version-2.fgt", false);
+    reads_old_file("tests/corpus/fgt/version-3.fgt", true);
 }
 
 static size_t encoded(frag_fgt_encoding encoding, const uint64_t *values, uint32_t count,
@@ -580,11 +586,11 @@ static void refuses_an_unknown_major_version(void **state)
     sample_recording(&recording);
     size_t bytes = 0;
     char *file = sample_written(&recording, frag_fgt_write, &bytes);
-    file[8] = 3;
+    file[8] = 4;
     assert_false(sample_load(file, bytes, true, &again, &error));
     assert_int_equal(error.code, FRAG_E_INPUT);
     assert_string_equal(error.sentence,
-                        "the file has format version 3; this fraglab reads versions 1 to 2");
+                        "the file has format version 4; this fraglab reads versions 1 to 3");
     free(file);
     frag_recording_destroy(&recording);
 }
@@ -688,7 +694,7 @@ int main(void)
         cmocka_unit_test(keeps_a_trace_of_many_equal_events),
         cmocka_unit_test(keeps_an_empty_trace),
         cmocka_unit_test(reads_tables_wherever_they_are),
-        cmocka_unit_test(reads_files_of_version_1),
+        cmocka_unit_test(reads_files_of_every_version),
         cmocka_unit_test(every_encoding_gives_back_what_it_took),
         cmocka_unit_test(columns_of_bytes_are_read_whole),
         cmocka_unit_test(refuses_places_beyond_the_dictionary),

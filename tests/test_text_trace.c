@@ -7,6 +7,7 @@
 
 #include "sim/base/memory.h"
 #include "tests/sample_recording.h"
+#include "traces/text_trace.h"
 
 static void keeps_everything_a_recording_says(void **state)
 {
@@ -157,13 +158,21 @@ static void refuses_mistakes_with_their_place(void **state)
         {"meta \"a\"\n", 2, 9},
         {"sync stream=0 slot=3\n", 2, 15},
         {"mark \"x\" stream=3\n", 2, 10},
-        {"limit 1000000001 ratio\n", 0, 0},
+        {"limit 1000000001 ratio\n", 2, 7},
+        {"limit 0.8\n", 2, 7},
+        {"limit\n", 2, 6},
+        {"limit 1.1 ratio\n", 2, 7},
+        {"limit -0.5 ratio\n", 2, 7},
+        {"limit nan time=1 ratio\n", 2, 7},
+        {"limit 0x1p-1 ratio\n", 2, 7},
+        {"limit 2 note=\" ratio \" ratio\n", 2, 7},
+        {"limit 0.5 ratio bytes=1\n", 2, 17},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         frag_recording recording;
         frag_error error = {0};
         char text[256];
-        snprintf(text, sizeof text, "# fraglab trace 1\n%s", bad[i].lines);
+        snprintf(text, sizeof text, FRAG_TEXT_FIRST_LINE "\n%s", bad[i].lines);
         if (sample_load(text, strlen(text), true, &recording, &error))
             fail_msg("accepted: %s", bad[i].lines);
         if (error.line != bad[i].line || error.column != bad[i].column)
@@ -174,10 +183,51 @@ static void refuses_mistakes_with_their_place(void **state)
     }
 }
 
+/* The share of a limit, as it is typed and as it is written; in version 1 as billionths. */
+static void keeps_every_digit_of_a_share(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double ratio;
+        const char *written;
+    } shares[] = {
+        {"# fraglab trace 1\nlimit 800000000 ratio\n", 0.8, "limit 0.8 ratio\n"},
+        {"# fraglab trace 1\nlimit 1 ratio\n", 1e-9, "limit 1e-09 ratio\n"},
+        {"# fraglab trace 2\nlimit 1 time=5 ratio\n", 1, "limit 1 ratio time=5\n"},
+        {"# fraglab trace 2\nlimit 0 ratio\n", 0, "limit 0 ratio\n"},
+        {"# fraglab trace 2\nlimit 0.07570907948282714 ratio\n", 0.07570907948282714,
+         "limit 0.07570907948282714 ratio\n"},
+        {"# fraglab trace 2\nlimit .99999999999999989 note=\"x\" ratio\n", 0.99999999999999989,
+         "limit 0.9999999999999999 ratio note=\"x\"\n"},
+        {"# fraglab trace 2\nlimit 1e-320 ratio\n", 0, "limit 0 ratio\n"},
+        {"# fraglab trace 2\nlimit 3 note=\" ratio \"\n", -1, "limit 3 note=\" ratio \"\n"},
+    };
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        frag_recording recording;
+        load_text(shares[i].text, &recording);
+        const frag_event *event = &recording.traces[0].events[0];
+        if (shares[i].ratio >= 0)
+            assert_true(frag_ratio_value(event->bytes) == shares[i].ratio);
+        else
+            assert_int_equal(event->bytes, 3);
+        size_t bytes = 0;
+        char *written = sample_written(&recording, frag_text_write, &bytes);
+        if (strstr(written, shares[i].written) == NULL)
+            fail_msg("%s became %s", shares[i].text, written);
+        free(written);
+        frag_recording_destroy(&recording);
+    }
+}
+
 static void refuses_other_versions_and_formats(void **state)
 {
     (void)state;
-    const char *const bad[] = {"", "alloc 0 512\n", "# fraglab trace 2\n", "# fraglab trace 1 x\n",
+    const char *const bad[] = {"",
+                               "alloc 0 512\n",
+                               "# fraglab trace 0\n",
+                               "# fraglab trace 3\n",
+                               "# fraglab trace 1 x\n",
                                "PK\x03\x04"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         frag_recording recording;
@@ -227,6 +277,7 @@ int main(void)
         cmocka_unit_test(keeps_an_empty_trace),
         cmocka_unit_test(reads_what_a_person_types),
         cmocka_unit_test(sync_and_pool_begin_mean_all_streams_unless_told),
+        cmocka_unit_test(keeps_every_digit_of_a_share),
         cmocka_unit_test(refuses_mistakes_with_their_place),
         cmocka_unit_test(refuses_other_versions_and_formats),
         cmocka_unit_test(stands_any_damage),

@@ -93,6 +93,13 @@ static void names_the_first_event_that_is_wrong(void **state)
         {{{SYNC, 0, 1, 0, 0}}, 0},
         {{{SYNC, 0, 0, 1, 0}}, 0},
         {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, 1000000001}}, 0},
+        {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0x000fffffffffffff)}},
+         0}, /* < 2^-1022 */
+        {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0x3fe0000000000000)}}, 0}, /* 0.5 */
+        {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0x3ff0000000000001)}}, 0}, /* > 1 */
+        {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0x7ff8000000000000)}},
+         0}, /* no number */
+        {{{FRAG_OP_LIMIT, FRAG_EVENT_RATIO, 0, 0, UINT64_C(0xbfe0000000000001)}}, 0}, /* < 0 */
         {{{FRAG_OP_EMPTY_CACHE, 0, 0, 2, 0}}, 0},
         {{{FRAG_OP_POOL_BEGIN, 0, 0, 2, 0}}, 0},
         {{{FRAG_OP_POOL_END, 0, FRAG_STREAM_ALL, 1, 0}}, 0},

@@ -13,7 +13,7 @@
     "\x89"                                                                                         \
     "FGT\r\n\x1a\n"
 #define FRAG_FGT_MAGIC_BYTES 8
-#define FRAG_FGT_MAJOR 2 /* what is written; files of version 1 are read too */
+#define FRAG_FGT_MAJOR 3 /* what is written; files of versions 1 and 2 are read too */
 #define FRAG_FGT_MINOR 0
 #define FRAG_FGT_HEADER_BYTES 16
 #define FRAG_FGT_SECTION_BYTES 24

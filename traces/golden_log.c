@@ -1,6 +1,5 @@
 #include "traces/golden_log.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,7 +228,7 @@ bool frag_golden_read_fraction(const frag_golden_reader *reader, frag_golden_lin
     if (!frag_json_read_ratio(frag_json_at(reader->json, "value"), &value) ||
         !(value >= 0 && value <= 1))
         return frag_golden_fail_member(reader, "value", "a number from 0 to 1");
-    line->bytes = (uint64_t)llround(value * 1e9);
+    line->bytes = frag_ratio_code(value);
     return true;
 }
 

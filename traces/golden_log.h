@@ -141,7 +141,7 @@ typedef struct frag_golden_line {
     uint32_t device;    /* of the request; of the block for free and record_stream */
     uint32_t owner;     /* alloc and what names one: index of the alloc line */
     uint32_t text;      /* string: OOM message, settings, what failed */
-    uint64_t bytes;     /* alloc; fraction: billionths; snapshot: segments */
+    uint64_t bytes;     /* alloc; fraction: frag_ratio_code; snapshot: segments */
     uint64_t stream;    /* raw handle */
     uint64_t address;   /* alloc */
     frag_pool_id pool;

@@ -16,6 +16,7 @@
 #include "traces/nsys_database.h"
 #include "traces/rmm_log.h"
 #include "traces/stalloc_log.h"
+#include "traces/text_trace.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 
@@ -76,7 +77,7 @@ static bool is_like_device_log(const unsigned char *bytes, size_t count)
 
 static bool is_like_text(const unsigned char *bytes, size_t count)
 {
-    return starts_with(bytes, count, "# fraglab trace ");
+    return starts_with(bytes, count, FRAG_TEXT_START);
 }
 
 /* No text in UTF-8 begins with this byte. */
@@ -147,7 +148,8 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
     return frag_fail_at(
         error, 0,
         "the format is not known; expected a .fgt, a text trace (its first line is "
-        "'# fraglab trace 1'), a pickled torch snapshot, a device log, a golden log (its first "
+        "'" FRAG_TEXT_FIRST_LINE
+        "'), a pickled torch snapshot, a device log, a golden log (its first "
         "line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler or of STAlloc, "
         "a "
         "report that Nsight Systems exported as SQLite or a packing problem (CSV with columns id, "

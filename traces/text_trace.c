@@ -21,6 +21,8 @@ frag_text_shape frag_text_shape_of(frag_op op)
     case FRAG_OP_CONFIG:
     case FRAG_OP_MARK:
         return FRAG_TEXT_STRING;
+    case FRAG_OP_LIMIT:
+        return FRAG_TEXT_LIMIT;
     case FRAG_OP_SYNC:
     case FRAG_OP_CAPTURE_BEGIN:
     case FRAG_OP_CAPTURE_END:

@@ -5,7 +5,9 @@
 
 #include "sim/trace.h"
 
-#define FRAG_TEXT_FIRST_LINE "# fraglab trace 1"
+#define FRAG_TEXT_START "# fraglab trace "
+#define FRAG_TEXT_VERSION 2 /* what is written; files of version 1 are read too */
+#define FRAG_TEXT_FIRST_LINE FRAG_TEXT_START "2"
 
 /* What follows the name of an op on its line, before the attributes. */
 typedef enum frag_text_shape {
@@ -13,6 +15,7 @@ typedef enum frag_text_shape {
     FRAG_TEXT_SLOT,
     FRAG_TEXT_SLOT_BYTES,
     FRAG_TEXT_BYTES,
+    FRAG_TEXT_LIMIT, /* bytes, or with RATIO a share of the capacity */
     FRAG_TEXT_POOL,
     FRAG_TEXT_POOL_OR_NOTHING,
     FRAG_TEXT_STRING,

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 #include "traces/builder.h"
 #include "traces/load.h"
@@ -29,6 +30,7 @@ typedef struct text_reader {
     frag_builder *builder;
     frag_recording *recording;
     frag_error *error;
+    uint64_t version;
     line_cursor line;
     frag_text string; /* the string read last */
     bool has_device;
@@ -408,7 +410,7 @@ static bool take_attribute(text_reader *reader, const char *key, size_t length, 
         return take_number(reader, UINT64_MAX, "expected bytes", &event->block_bytes);
     if (is_word(key, length, "bytes=")) {
         frag_text_shape shape = frag_text_shape_of(event->op);
-        if (shape == FRAG_TEXT_BYTES || shape == FRAG_TEXT_SLOT_BYTES)
+        if (shape == FRAG_TEXT_BYTES || shape == FRAG_TEXT_SLOT_BYTES || shape == FRAG_TEXT_LIMIT)
             return fail_here(reader, at, "expected the bytes right after the op, and once");
         return take_number(reader, UINT64_MAX, "expected bytes", &event->bytes);
     }
@@ -466,6 +468,43 @@ static bool take_slot(text_reader *reader, frag_build_event *event)
     return true;
 }
 
+/* A share of the capacity as a decimal number; in version 1 as billionths. */
+static bool take_ratio(text_reader *reader, uint64_t *code)
+{
+    if (reader->version == 1)
+        return take_number(reader, 1000000000,
+                           "expected billionths of the capacity, 0 to 1000000000", code);
+    enum { RATIO_CHARS_MAX = 64 };
+    char text[RATIO_CHARS_MAX + 1];
+    const char *word = NULL;
+    skip_blanks(&reader->line);
+    size_t at = reader->line.at;
+    size_t length = take_word(&reader->line, &word);
+    size_t kept = length <= RATIO_CHARS_MAX ? length : 0;
+    memcpy(text, word, kept);
+    text[kept] = '\0';
+    double ratio = 0;
+    frag_error refusal = {0};
+    if (!frag_ratio_parse(text, 0, 1, &ratio, &refusal))
+        return fail_here(reader, at, "expected a share of the capacity, 0 to 1");
+    *code = frag_ratio_code(ratio);
+    return true;
+}
+
+/* The number of a limit, which was passed over: a word behind it says what it is. */
+static bool take_limit(text_reader *reader, size_t at, frag_build_event *event)
+{
+    size_t end = reader->line.at;
+    reader->line.at = at;
+    bool ok = (event->flags & FRAG_EVENT_RATIO) != 0
+                  ? take_ratio(reader, &event->bytes)
+                  : take_number(reader, UINT64_MAX,
+                                "expected bytes, or a share of the capacity and 'ratio' behind it",
+                                &event->bytes);
+    reader->line.at = end;
+    return ok;
+}
+
 static bool take_shape(text_reader *reader, frag_build_event *event)
 {
     frag_text_shape shape = frag_text_shape_of(event->op);
@@ -483,6 +522,11 @@ static bool take_shape(text_reader *reader, frag_build_event *event)
     }
     case FRAG_TEXT_BYTES:
         return take_number(reader, UINT64_MAX, "expected bytes", &event->bytes);
+    case FRAG_TEXT_LIMIT: {
+        const char *number = NULL;
+        return take_word(&reader->line, &number) > 0 ||
+               fail_here(reader, reader->line.at, "expected bytes, or a share of the capacity");
+    }
     case FRAG_TEXT_POOL_OR_NOTHING: {
         skip_blanks(&reader->line);
         const line_cursor *line = &reader->line;
@@ -529,6 +573,8 @@ static bool read_event(text_reader *reader, frag_op op)
     if (reader->has_streams && reader->stream_count > 0)
         event.stream = reader->streams[0];
     bool has_stream = false;
+    skip_blanks(&reader->line);
+    size_t shape_at = reader->line.at;
     if (!take_shape(reader, &event))
         return false;
     while (!is_at_end(&reader->line)) {
@@ -538,6 +584,8 @@ static bool read_event(text_reader *reader, frag_op op)
         if (!take_attribute(reader, key, length, at, &event, &has_stream))
             return false;
     }
+    if (op == FRAG_OP_LIMIT && !take_limit(reader, shape_at, &event))
+        return false;
     bool has_failed = (event.flags & FRAG_EVENT_FAILED) != 0;
     if (op == FRAG_OP_ALLOC && has_failed != (event.slot == FRAG_SLOT_NONE))
         return fail_here(reader, 0, "expected slot '-' if and only if the alloc failed");
@@ -641,18 +689,18 @@ static bool read_first_line(text_reader *reader)
     size_t consumed = 0;
     if (!next_line(reader, &has_line, &consumed))
         return false;
-    static const char start[] = "# fraglab trace ";
+    static const char start[] = FRAG_TEXT_START;
     if (!has_line || reader->line.length < sizeof start - 1 ||
         memcmp(reader->line.bytes, start, sizeof start - 1) != 0)
         return frag_fail_line(reader->error, 1, 1,
                               "the first line is not that of a text trace; expected '%s'",
                               FRAG_TEXT_FIRST_LINE);
     reader->line.at = sizeof start - 1;
-    const char *version = NULL;
-    size_t length = take_word(&reader->line, &version);
-    if (!is_word(version, length, "1"))
-        return fail_here(reader, sizeof start - 1,
-                         "expected version 1, the one this fraglab reads");
+    static const char expected[] = "expected version 1 or 2, those that this fraglab reads";
+    if (!take_number(reader, FRAG_TEXT_VERSION, expected, &reader->version))
+        return false;
+    if (reader->version == 0)
+        return fail_here(reader, sizeof start - 1, expected);
     if (!expect_end(reader))
         return false;
     frag_input_skip(reader->input, consumed);

@@ -82,6 +82,20 @@ static void write_slot(FILE *stream, uint32_t slot)
         fprintf(stream, " %" PRIu32, slot);
 }
 
+/* The shortest decimal number that reads back as the share. */
+static void write_ratio(FILE *stream, uint64_t code)
+{
+    enum { DIGITS_MAX = 17 }; /* enough for any double */
+    double ratio = frag_ratio_value(code);
+    char text[DIGITS_MAX + 16];
+    for (int digits = 1; digits <= DIGITS_MAX; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, ratio);
+        if (strtod(text, NULL) == ratio)
+            break;
+    }
+    fprintf(stream, " %s", text);
+}
+
 /* What stands right after the op; returns whether the bytes were part of it. */
 static bool write_shape(const frag_recording *recording, const frag_event *event, FILE *stream)
 {
@@ -101,6 +115,12 @@ static bool write_shape(const frag_recording *recording, const frag_event *event
         return true;
     case FRAG_TEXT_BYTES:
         fprintf(stream, " %" PRIu64, event->bytes);
+        return true;
+    case FRAG_TEXT_LIMIT:
+        if ((event->flags & FRAG_EVENT_RATIO) != 0)
+            write_ratio(stream, event->bytes);
+        else
+            fprintf(stream, " %" PRIu64, event->bytes);
         return true;
     case FRAG_TEXT_STRING:
         putc(' ', stream);

@@ -494,14 +494,10 @@ bool frag_torch_device_limit(frag_torch_device *device, double fraction)
     if (device->policy.ops->set_limit == NULL || !(fraction >= 0 && fraction <= 1))
         return false;
     double capacity = (double)frag_device_capacity(device->device);
-    uint64_t limit = (uint64_t)(fraction * capacity);
-    uint64_t billionths = (uint64_t)(fraction * 1e9 + 0.5);
-    device->policy.ops->set_limit(device->policy.policy, limit);
-    /* A share is told as one where that comes to the same bytes. */
-    bool is_ratio = (uint64_t)((double)billionths / 1e9 * capacity) == limit;
+    device->policy.ops->set_limit(device->policy.policy, (uint64_t)(fraction * capacity));
     frag_torch_log_add(device->log, &(frag_torch_event){.op = FRAG_OP_LIMIT,
-                                                        .flags = is_ratio ? FRAG_EVENT_RATIO : 0,
-                                                        .bytes = is_ratio ? billionths : limit});
+                                                        .flags = FRAG_EVENT_RATIO,
+                                                        .bytes = frag_ratio_code(fraction)});
     return true;
 }
 

@@ -102,7 +102,7 @@ double frag_evidence_limit_ratio(const frag_trace *trace)
     for (uint64_t i = 0; i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_LIMIT &&
             (trace->events[i].flags & FRAG_EVENT_RATIO) != 0)
-            return (double)trace->events[i].bytes / 1e9;
+            return frag_ratio_value(trace->events[i].bytes);
     return 0;
 }
 
