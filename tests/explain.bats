@@ -143,6 +143,13 @@ broken_up() {
     [[ $output == *"it ran out of memory itself"* ]]
 }
 
+@test "a snapshot without history cannot tell whether memory ran out" {
+    run ./fraglab explain tests/data/snapshots/no-history.pickle
+    [ "$status" = 2 ]
+    [[ $output == *"it holds no history of requests, so it cannot tell whether memory ran out; call torch.cuda.memory._record_memory_history() before"* ]]
+    ./fraglab explain tests/data/snapshots/no-history.pickle --capacity 1MiB --format jsonl | verdict
+}
+
 @test "a recording that did not run out needs a capacity" {
     run ./fraglab explain $S/gpt-varlen.pickle.zst
     [ "$status" = 2 ]

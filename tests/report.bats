@@ -45,6 +45,15 @@ import functools, json, sys
 for line in sys.stdin:
     print(functools.reduce(lambda at, key: at[key], sys.argv[1].split("/"), json.loads(line)))' "$1"; }
 
+@test "the usual policies are those that the recorded release has" {
+    run ./fraglab report tests/data/snapshots/torch-2-0.pickle -o "$out/old.html"
+    [ "$status" -eq 0 ]
+    grep -q 'best-fit' "$out/old.html"
+    [ "$(grep -c 'expandable_segments=true' "$out/old.html")" -eq 0 ]
+    ./fraglab report tests/data/snapshots/oom.pickle -o "$out/new.html"
+    grep -q 'expandable_segments=true' "$out/new.html"
+}
+
 @test "the page is one file of the same bytes for any number of threads" {
     ./fraglab report $S/truncated.pickle.zst $S/model-parallel.pickle.zst -j 1 -o "$out/a.html"
     ./fraglab report $S/truncated.pickle.zst $S/model-parallel.pickle.zst -j 4 -o "$out/b.html"

@@ -85,6 +85,17 @@ setup() {
     [[ "$output" == *"gpt-varlen-oom.pickle.zst pytorch:recorded: identical: 1,842 requests, 104 device events, 1 OOM"* ]]
 }
 
+@test "verify does not call a snapshot without history identical" {
+    run ./fraglab verify tests/data/snapshots/no-history.pickle
+    [ "$status" -eq 0 ]
+    [ "$output" = "no-history.pickle pytorch:recorded: nothing to compare: the recording holds no requests, only memory that was in use" ]
+    [[ "$(./fraglab verify tests/data/snapshots/no-history.pickle --format jsonl)" == *'"is_identical":null,"requests":0,'* ]]
+    run ./fraglab verify tests/data/snapshots/{no-history,torch-2-0,gone-pool-rounded,oom}.pickle -p pytorch:version=2.9
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "4 comparisons: 2 identical, 1 different, 1 with nothing to compare" ]
+    [[ "$output" == *$'\n'"torch-2-0.pickle pytorch:version=2.9: identical: 1 request, 0 device events"$'\n'* ]]
+}
+
 @test "verify names the first difference and exits 1" {
     run ./fraglab verify $S/gpt-varlen.pickle.zst --policy pytorch:max_split_size_mb=128
     [ "$status" -eq 1 ]
@@ -171,8 +182,9 @@ strip() {
 @test "verify takes the policy that the log of a pool names" {
     run ./fraglab verify tests/data/golden-peers/rmm-pool-*.zst tests/data/golden-peers/tf-bfc-*.zst
     [ "$status" -eq 0 ]
-    [[ "${lines[0]}" == "rmm-pool-"*" rmm-pool:"*": identical: "* ]]
-    [ "$(grep -vc ': identical: ' <<<"$output")" -eq 0 ]
+    [ "${lines[0]}" = "$((${#lines[@]} - 1)) comparisons: $((${#lines[@]} - 1)) identical" ]
+    [[ "${lines[1]}" == "rmm-pool-"*" rmm-pool:"*": identical: "* ]]
+    [ "$(grep -vc ': identical: ' <<<"$output")" -eq 1 ]
 }
 
 @test "a recording cannot name a shared object as its policy" {

@@ -634,6 +634,26 @@ bool frag_explain_can(const frag_recording *recording, const frag_explain_option
     return false;
 }
 
+/* Without requests nobody can know whether one failed. */
+static bool has_history(const frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (recording->traces[i].stats.request_count > 0)
+            return true;
+    return false;
+}
+
+static const char *why_unexplained(const frag_recording *recording)
+{
+    if (has_failed(recording))
+        return "it does not tell how large its device was; say so with --capacity";
+    if (!has_history(recording))
+        return "it holds no history of requests, so it cannot tell whether memory ran out; call "
+               "torch.cuda.memory._record_memory_history() before the program's first allocation, "
+               "or ask with --capacity whether its memory fits a smaller device";
+    return "it did not run out of memory; --capacity asks what would happen on a smaller device";
+}
+
 int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
                            FILE *stream, bool is_json)
 {
@@ -649,11 +669,7 @@ int frag_explain_recording(frag_recording *recording, const frag_explain_options
     if (has_explained || code != 0)
         return code;
     frag_error error = {0};
-    frag_fail(&error, FRAG_E_USAGE,
-              has_failed(recording)
-                  ? "it does not tell how large its device was; say so with --capacity"
-                  : "it did not run out of memory; --capacity asks what would happen on a smaller "
-                    "device");
+    frag_fail(&error, FRAG_E_USAGE, "%s", why_unexplained(recording));
     frag_error_in(&error, recording->name);
     return frag_report(&error);
 }

@@ -7,6 +7,7 @@
 #include "sim/cli/card_table.h"
 #include "sim/cli/report_state.h"
 #include "sim/cli/row_policy.h"
+#include "sim/cli/usual_policies.h"
 
 /* ---- runs of the command line */
 
@@ -30,22 +31,13 @@ static void add_replay(frag_report_state *report, size_t trace, const frag_polic
         frag_policy_spec_copy(spec, &run->spec);
 }
 
-/* What was recorded, the setting that is tried first, and two other allocators. */
 static void add_usual_replays(frag_report_state *report, size_t trace)
 {
-    static const char *const usual[] = {"pytorch", "pytorch:expandable_segments=true", "best-fit",
-                                        "frugal"};
-    const frag_recording *recording = &report->traces[trace].source->recording;
-    bool has_settings = frag_recording_get(recording, "torch.conf") != NULL;
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-        frag_policy_spec spec = {0};
-        frag_error error = {0};
-        const char *text = i == 0 && has_settings ? "pytorch:recorded" : usual[i];
-        bool ok = frag_policy_spec_parse(text, &spec, &error);
-        FRAG_ASSERT(ok);
-        add_replay(report, trace, &spec);
-        frag_policy_spec_destroy(&spec);
-    }
+    frag_policy_list policies;
+    frag_usual_policies(&report->traces[trace].source->recording, &policies);
+    for (size_t i = 0; i < policies.count; i++)
+        add_replay(report, trace, &policies.specs[i]);
+    frag_inputs_policies_destroy(&policies);
 }
 
 static frag_report_trace *add_trace(frag_report_state *report, const char *name, uint32_t device,

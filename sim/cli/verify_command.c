@@ -46,12 +46,24 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
+/* What a comparison came to. Nothing was compared where a recording holds neither a request nor a
+ * call of its allocator: as it is with a snapshot without history. */
+typedef enum outcome { IDENTICAL, DIFFERENT, NOTHING_COMPARED, OUTCOMES } outcome;
+
 typedef struct job {
     frag_text out;
     frag_error error;
     bool is_ok;
-    bool is_different;
+    uint64_t counts[OUTCOMES]; /* of comparisons, by outcome */
 } job;
+
+static outcome outcome_of(const frag_verify_result *result)
+{
+    if (!result->is_identical)
+        return DIFFERENT;
+    return result->requests + result->device_events + result->ooms > 0 ? IDENTICAL
+                                                                        : NOTHING_COMPARED;
+}
 
 typedef struct checking {
     const frag_arguments *arguments;
@@ -245,10 +257,17 @@ static void print_text(const checking *state, job *task, const frag_recording *r
     if (recording->trace_count > 1)
         frag_text_add(&task->out, " device %" PRIu32, trace->device);
     frag_text_add(&task->out, " %s: ", spec->text);
+    if (outcome_of(result) == NOTHING_COMPARED) {
+        frag_text_add(&task->out,
+                      "nothing to compare: the recording holds no requests, only memory that was "
+                      "in use\n");
+        return;
+    }
     if (result->is_identical) {
-        frag_text_add(&task->out, "identical: %s requests, %s device events",
-                      frag_count_text(result->requests, a),
-                      frag_count_text(result->device_events, b));
+        frag_text_add(&task->out, "identical: %s request%s, %s device event%s",
+                      frag_count_text(result->requests, a), result->requests == 1 ? "" : "s",
+                      frag_count_text(result->device_events, b),
+                      result->device_events == 1 ? "" : "s");
         if (result->ooms > 0)
             frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
         add_inferred(&task->out, inferred);
@@ -310,7 +329,10 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
 {
     frag_json *json = frag_json_create();
     frag_verify_row_head(json, recording, trace, spec);
-    frag_json_flag(json, "verify.is_identical", result->is_identical);
+    if (outcome_of(result) == NOTHING_COMPARED)
+        frag_json_text(json, "verify.is_identical", NULL);
+    else
+        frag_json_flag(json, "verify.is_identical", result->is_identical);
     frag_json_number(json, "verify.requests", result->requests);
     frag_json_number(json, "verify.device_events", result->device_events);
     frag_json_number(json, "verify.ooms", result->ooms);
@@ -399,7 +421,7 @@ static bool verify_one(checking *state, job *task, const frag_recording *recordi
     if (ok && !result.is_identical)
         frag_verify_infer(recording, trace, &resolved, capacity, &result, &inferred);
     if (ok) {
-        task->is_different = task->is_different || !result.is_identical;
+        task->counts[outcome_of(&result)]++;
         if (state->is_json)
             print_json(task, recording, trace, &resolved, &result, &inferred);
         else
@@ -453,6 +475,29 @@ static void verify_file(void *context, uint64_t index)
     frag_progress_add(state->progress, 1);
 }
 
+/* Several comparisons are summed up in a line before theirs. */
+static void print_summary(const uint64_t counts[OUTCOMES])
+{
+    static const char *const words[OUTCOMES] = {
+        [IDENTICAL] = "identical",
+        [DIFFERENT] = "different",
+        [NOTHING_COMPARED] = "with nothing to compare",
+    };
+    char text[FRAG_BYTES_TEXT_MAX];
+    uint64_t sum = counts[IDENTICAL] + counts[DIFFERENT] + counts[NOTHING_COMPARED];
+    if (sum < 2)
+        return;
+    printf("%s comparisons:", frag_count_text(sum, text));
+    const char *separator = " ";
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        if (counts[i] == 0)
+            continue;
+        printf("%s%s %s", separator, frag_count_text(counts[i], text), words[i]);
+        separator = ", ";
+    }
+    printf("\n");
+}
+
 /* Golden logs hold their settings, capacity and format; what would contradict them is refused. */
 static int verify_golden(const frag_arguments *arguments, const checking *state, uint32_t threads)
 {
@@ -480,6 +525,27 @@ static bool refuse_gpu_options(const frag_arguments *arguments, frag_error *erro
             return frag_fail(error, FRAG_E_USAGE, "--%s goes with --against cuda; leave it out",
                              foreign[i]);
     return true;
+}
+
+/* What the jobs found, in the order of the files; the first failure's exit code. */
+static int print_jobs(const checking *state, size_t count, uint64_t counts[OUTCOMES])
+{
+    int code = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < OUTCOMES; k++)
+            counts[k] += state->jobs[i].counts[k];
+    if (!state->is_json)
+        print_summary(counts);
+    for (size_t i = 0; i < count; i++) {
+        job *task = &state->jobs[i];
+        if (task->out.length > 0)
+            fputs(task->out.bytes, stdout);
+        int failure =
+            !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
+        code = code != 0 ? code : failure;
+        frag_text_destroy(&task->out);
+    }
+    return code;
 }
 
 static int verify_command(const frag_arguments *arguments)
@@ -521,24 +587,14 @@ static int verify_command(const frag_arguments *arguments)
     state.progress = frag_progress_start(arguments, "verifying", "traces", count);
     frag_for_each((uint32_t)threads, count, verify_file, &state);
     frag_progress_end(state.progress);
-    int code = 0;
-    bool is_different = false;
-    for (size_t i = 0; i < count; i++) {
-        job *task = &state.jobs[i];
-        if (task->out.length > 0)
-            fputs(task->out.bytes, stdout);
-        int failure =
-            !task->is_ok && task->error.code != FRAG_E_NONE ? frag_report(&task->error) : 0;
-        code = code != 0 ? code : failure;
-        is_different = is_different || task->is_different;
-        frag_text_destroy(&task->out);
-    }
+    uint64_t counts[OUTCOMES] = {0};
+    int code = print_jobs(&state, count, counts);
     free(state.jobs);
     frag_inputs_policies_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;
     /* Input that could not be read weighs more than a difference. */
-    return code != 0 ? code : is_different ? 1 : 0;
+    return code != 0 ? code : counts[DIFFERENT] > 0 ? 1 : 0;
 }
 
 const frag_command frag_command_verify = {
@@ -549,8 +605,10 @@ const frag_command frag_command_verify = {
         "Replays the requests of a recording on a device that answers as the recorded one did, "
         "and compares every address, every segment event and every OOM with what was recorded. "
         "Prints one line if all is identical, else the first difference, the events around it, "
-        "what both sides hold after it and the likely reason. The policy is pytorch:recorded "
-        "unless others are named; the log of another framework's pool names its own.\n\n"
+        "what both sides hold after it and the likely reason; of several comparisons first a line "
+        "that counts them. A snapshot without history has nothing to compare, which is said and "
+        "is no difference. The policy is pytorch:recorded unless others are named; the log of "
+        "another framework's pool names its own.\n\n"
         "A snapshot holds neither the capacity nor a memory limit, though expandable segments "
         "depend on the one and garbage collection on the other; its release is known to a range; "
         "and old ones hold no settings. Values are looked for under which all is identical, and "
@@ -559,7 +617,8 @@ const frag_command frag_command_verify = {
         "--against cuda replays on a real card, with the addresses that the driver gives, "
         "then on the simulated device with the same addresses, and compares every device "
         "call, its result and every block that was granted.\n\n"
-        "Exit: 0 identical; 1 a difference; 2 usage; 3 bad input; 4 the card refused.",
+        "Exit: 0 identical, or nothing to compare; 1 a difference; 2 usage; 3 bad input; 4 the "
+        "card refused.",
     .examples =
         "fraglab verify train.pickle\n"
         "fraglab verify --against golden tests/data/golden  # the real library's logs\n"

@@ -324,6 +324,11 @@ def two_devices():
         {"device": 1, "time_us": T, "name": "forward", "stage": "START"}])
 
 
+def no_history():
+    """The memory at the end, and nothing of how it came to be."""
+    return snapshot([segment(A, [block(512, 100), block(2 * MIB - 512)], "small")], [])
+
+
 def broken():
     """Every expectation violated once."""
     trace = [entry("alloc", A + 4096, 10),                      # never freed, not there
@@ -403,7 +408,7 @@ def main():
                                                       empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
                                                       gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
-                                                      broken)}
+                                                      no_history, broken)}
     for name, function in made.items():
         Clock.now = T
         write(name, function())
