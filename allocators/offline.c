@@ -1,6 +1,7 @@
 /* The whole trace is packed before it runs; each request is then served at its place in the plan.
- * One device malloc of the plan's height holds them all. Requests that nobody could plan (those
- * that failed when recorded, and every one where no trace is known in advance) get a malloc each.
+ * One device malloc of the plan's height holds them all. Where the device has no room for requests
+ * that failed when recorded, the others are served by a plan without them. Requests that nobody
+ * could plan (every one where no trace is known in advance) get a malloc each.
  * Source: planner/plan.h. Bound: the plan's own; where it is proved optimal, no policy that never
  * moves a block comes lower. */
 #include <stdlib.h>
@@ -33,10 +34,16 @@ static const frag_option offline_options[] = {
     [OPTION_COUNT] = {.key = NULL},
 };
 
-struct frag_policy_plan {
+typedef struct layout {
     frag_plan packing;
-    uint64_t *offsets; /* by request; NO_OFFSET: not planned */
-    uint64_t *bytes;   /* of its block */
+    uint64_t *offsets; /* by request; NO_OFFSET: it has no place */
+} layout;
+
+struct frag_policy_plan {
+    layout whole;
+    layout served;     /* without requests that failed when recorded */
+    bool has_attempts; /* false: served is not made */
+    uint64_t *bytes;   /* by request, of its block */
     uint64_t count;
 };
 
@@ -52,7 +59,8 @@ typedef struct offline_block {
 struct frag_policy {
     frag_device *device;
     const frag_policy_plan *plan;
-    uint64_t request; /* the number of the next one */
+    const layout *places; /* of the plan, which the range has room for; NULL: no range is held */
+    uint64_t request;     /* the number of the next one */
     uint64_t align;
     uint64_t range_address;
     uint64_t range_bytes; /* 0: nothing is held for the plan */
@@ -67,22 +75,24 @@ struct frag_policy {
 
 /* ---- the plan */
 
-static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_error *error)
+static bool has_place(const frag_lifetime *lifetime, bool with_attempts)
+{
+    return lifetime->lower < lifetime->upper ||
+           (with_attempts && frag_lifetime_is_attempt(lifetime));
+}
+
+static bool make_layout(const frag_policy_plan *plan, const frag_policy_plan_setup *setup,
+                        bool with_attempts, layout *made, frag_error *error)
 {
     uint64_t align = setup->values[OPTION_ALIGN].number;
-    frag_policy_plan *plan = frag_alloc(1, sizeof *plan);
-    plan->count = setup->lifetime_count;
-    plan->offsets = frag_alloc((size_t)plan->count + 1, sizeof *plan->offsets);
-    plan->bytes = frag_alloc((size_t)plan->count + 1, sizeof *plan->bytes);
     frag_buffer *buffers = frag_alloc((size_t)plan->count + 1, sizeof *buffers);
     uint32_t count = 0;
     for (uint64_t i = 0; i < plan->count; i++) {
         const frag_lifetime *at = &setup->lifetimes[i];
-        plan->bytes[i] = at->alignment > 0 ? at->bytes : frag_round_up(at->bytes, align);
-        plan->offsets[i] = NO_OFFSET;
-        if (at->lower < at->upper && count < FRAG_BUFFER_COUNT_MAX)
-            buffers[count++] = (frag_buffer){at->lower, at->upper, plan->bytes[i],
-                                             at->alignment > 0 ? at->alignment : align};
+        if (has_place(at, with_attempts) && count < FRAG_BUFFER_COUNT_MAX)
+            buffers[count++] =
+                (frag_buffer){at->lower, at->upper + (frag_lifetime_is_attempt(at) ? 1 : 0),
+                              plan->bytes[i], at->alignment > 0 ? at->alignment : align};
     }
     frag_plan_options options = {
         .capacity_bytes = setup->limits.capacity_bytes,
@@ -90,37 +100,56 @@ static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_
         .is_stopped = setup->limits.is_stopped,
         .context = setup->limits.context,
     };
-    bool ok = frag_plan_make(buffers, count, &options, &plan->packing, error);
+    bool ok = frag_plan_make(buffers, count, &options, &made->packing, error);
     free(buffers);
-    if (!ok) {
-        free(plan->offsets);
-        free(plan->bytes);
-        free(plan);
-        return NULL;
-    }
+    if (!ok)
+        return false;
+    made->offsets = frag_alloc((size_t)plan->count + 1, sizeof *made->offsets);
     uint32_t next = 0;
-    for (uint64_t i = 0; i < plan->count && next < count; i++)
-        if (setup->lifetimes[i].lower < setup->lifetimes[i].upper)
-            plan->offsets[i] = plan->packing.offsets[next++];
-    return plan;
-}
-
-static void offline_plan_facts(const frag_policy_plan *plan, frag_policy_plan_facts *facts)
-{
-    *facts = (frag_policy_plan_facts){
-        .answer = frag_plan_answer_name(plan->packing.answer),
-        .peak_bytes = plan->packing.height_bytes,
-        .bound_bytes = plan->packing.bound_bytes,
-        .load_bytes = plan->packing.load_bytes,
-    };
+    for (uint64_t i = 0; i < plan->count; i++)
+        made->offsets[i] = next < count && has_place(&setup->lifetimes[i], with_attempts)
+                               ? made->packing.offsets[next++]
+                               : NO_OFFSET;
+    return true;
 }
 
 static void offline_plan_destroy(frag_policy_plan *plan)
 {
-    frag_plan_destroy(&plan->packing);
-    free(plan->offsets);
+    frag_plan_destroy(&plan->whole.packing);
+    frag_plan_destroy(&plan->served.packing);
+    free(plan->whole.offsets);
+    free(plan->served.offsets);
     free(plan->bytes);
     free(plan);
+}
+
+static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_error *error)
+{
+    uint64_t align = setup->values[OPTION_ALIGN].number;
+    frag_policy_plan *plan = frag_alloc(1, sizeof *plan);
+    plan->count = setup->lifetime_count;
+    plan->bytes = frag_alloc((size_t)plan->count + 1, sizeof *plan->bytes);
+    for (uint64_t i = 0; i < plan->count; i++) {
+        const frag_lifetime *at = &setup->lifetimes[i];
+        plan->bytes[i] = at->alignment > 0 ? at->bytes : frag_round_up(at->bytes, align);
+        plan->has_attempts = plan->has_attempts || frag_lifetime_is_attempt(at);
+    }
+    if (make_layout(plan, setup, true, &plan->whole, error) &&
+        (!plan->has_attempts || make_layout(plan, setup, false, &plan->served, error)))
+        return plan;
+    offline_plan_destroy(plan);
+    return NULL;
+}
+
+static void offline_plan_facts(const frag_policy_plan *plan, frag_policy_plan_facts *facts)
+{
+    const frag_plan *packing = &plan->whole.packing;
+    *facts = (frag_policy_plan_facts){
+        .answer = frag_plan_answer_name(packing->answer),
+        .peak_bytes = packing->height_bytes,
+        .bound_bytes = packing->bound_bytes,
+        .load_bytes = packing->load_bytes,
+    };
 }
 
 /* ---- the policy */
@@ -159,15 +188,32 @@ static uint32_t take_record(frag_policy *policy)
     return policy->block_count++;
 }
 
-/* The range that the plan lives in; whole pages, as the device gives them. */
-static bool hold_range(frag_policy *policy)
+/* The range that a layout lives in; whole pages, as the device gives them. */
+static bool hold_range_of(frag_policy *policy, const layout *places)
 {
-    if (policy->range_bytes > 0)
-        return true;
-    uint64_t bytes = frag_round_up(policy->plan->packing.height_bytes, policy->device->page_bytes);
+    uint64_t bytes = frag_round_up(places->packing.height_bytes, policy->device->page_bytes);
     if (frag_device_malloc(policy->device, bytes, &policy->range_address) != FRAG_DEVICE_OK)
         return false;
     policy->range_bytes = bytes;
+    policy->places = places;
+    return true;
+}
+
+static bool hold_range(frag_policy *policy)
+{
+    const frag_policy_plan *plan = policy->plan;
+    return policy->range_bytes > 0 || hold_range_of(policy, &plan->whole) ||
+           (plan->has_attempts && hold_range_of(policy, &plan->served));
+}
+
+/* The place of a request in the plan. false: it has none, or there is no memory for the plan. */
+static bool find_place(frag_policy *policy, uint64_t number, offline_block *block)
+{
+    if (!hold_range(policy) || policy->places->offsets[number] == NO_OFFSET)
+        return false;
+    block->is_planned = true;
+    block->address = policy->range_address + policy->places->offsets[number];
+    block->bytes = policy->plan->bytes[number];
     return true;
 }
 
@@ -176,13 +222,10 @@ static bool offline_alloc(frag_policy *policy, const frag_request *request, frag
     const frag_policy_plan *plan = policy->plan;
     uint64_t number = policy->request++;
     offline_block block = {.is_held = true};
-    if (plan != NULL && number < plan->count && plan->offsets[number] != NO_OFFSET) {
+    if (plan != NULL && number < plan->count && plan->whole.offsets[number] != NO_OFFSET) {
         FRAG_ASSERT(request->bytes <= plan->bytes[number]);
-        if (!hold_range(policy))
+        if (!find_place(policy, number, &block))
             return false;
-        block.is_planned = true;
-        block.address = policy->range_address + plan->offsets[number];
-        block.bytes = plan->bytes[number];
     } else {
         block.bytes = frag_round_up(request->bytes, policy->device->page_bytes);
         block.slack_bytes = block.bytes - request->bytes;

@@ -48,6 +48,8 @@ void frag_page_write_data(const frag_page *page, FILE *stream);
 void frag_page_write_rows(const frag_page_trace *trace, size_t number, FILE *stream);
 
 /* ---- page_verdict.c */
+/* Entries of the list of figures: where memory ran out, on a device of what size. */
+void frag_page_write_oom_facts(const char *explanation, FILE *stream);
 void frag_page_write_verdict(const char *explanation, FILE *stream);
 
 #endif

@@ -5,6 +5,7 @@
 #include "report/markup.h"
 #include "report/page.h"
 #include "sim/base/bytes.h"
+#include "sim/base/text.h"
 #include "sim/device_description.h"
 
 enum { BAR_WIDTH = 1000, BAR_HEIGHT = 22 };
@@ -48,13 +49,17 @@ static void write_facts(const frag_page_trace *page, FILE *stream)
     const frag_trace *trace = row->trace;
     char text[FRAG_BYTES_TEXT_MAX];
     fputs("<dl class=\"facts\">\n", stream);
+    if (page->explanation != NULL)
+        frag_page_write_oom_facts(page->explanation, stream);
     if (row->recorded_by != NULL)
         write_fact(stream, "recorded by", row->recorded_by);
     if (trace->device > 0)
         write_fact(stream, "device of the recording", frag_count_text(trace->device, text));
     write_fact(stream, "events", frag_count_text(trace->event_count, text));
     write_fact(stream, "requests", frag_count_text(trace->stats.request_count, text));
-    write_byte_fact(stream, "peak requested (bound)", trace->stats.peak_requested_bytes);
+    write_byte_fact(stream, "peak requested", trace->stats.peak_requested_bytes);
+    if (frag_trace_bound_bytes(trace) > trace->stats.peak_requested_bytes)
+        write_byte_fact(stream, "with the request that failed", frag_trace_bound_bytes(trace));
     if (row->packing != NULL)
         write_byte_fact(stream,
                         row->packing->is_proved ? "offline packing, optimal" : "offline packing",
@@ -64,7 +69,7 @@ static void write_facts(const frag_page_trace *page, FILE *stream)
                         trace->stats.observed_reserved_peak_bytes);
     if (row->device->gpu != NULL)
         write_fact(stream, "card", row->device->gpu->name);
-    write_fact(stream, "capacity", frag_bytes_text(row->device->capacity_bytes, text));
+    write_fact(stream, "replayed on", frag_bytes_text(row->device->capacity_bytes, text));
     if (row->device->used_by_others_bytes > 0)
         write_byte_fact(stream, "used by others", row->device->used_by_others_bytes);
     fputs("<div class=\"digest\"><dt>digest</dt><dd>", stream);
@@ -89,12 +94,12 @@ static void write_count_cell(FILE *stream, const char *name, uint64_t count)
             frag_count_text(count, text));
 }
 
-static void write_percent_cell(FILE *stream, const char *name, const char *form, double above,
-                               double below, double less)
+static void write_percent_cell(FILE *stream, const char *name, const char *form, bool has,
+                               double ratio)
 {
     char text[64];
-    if (below > 0) {
-        double percent = (above / below - less) * 100;
+    if (has) {
+        double percent = ratio * 100;
         snprintf(text, sizeof text, form, percent);
         fprintf(stream, "<td class=\"%s\" data-value=\"%.12g\">%s</td>", name, percent, text);
     } else {
@@ -147,15 +152,14 @@ static void write_run(const frag_page_run *run, size_t trace, size_t number, boo
 {
     const frag_row *row = &run->row;
     const frag_replay_result *replay = &row->result->replay;
-    bool is_whole = !replay->oom.has_happened;
+    double ratio = 0;
     fprintf(stream, "<tr data-run=\"%zu\">", number);
     write_run_name(run, trace, number, stream);
     write_bytes_cell(stream, "reserved", replay->peak.reserved_bytes);
-    /* After an OOM the run ended early: its peak says nothing about the whole trace. */
-    write_percent_cell(stream, "over", "%+.1f%%", (double)replay->peak.reserved_bytes,
-                       is_whole ? (double)row->trace->stats.peak_requested_bytes : 0, 1);
-    write_percent_cell(stream, "utilisation", "%.1f%%", (double)replay->peak.allocated_bytes,
-                       (double)replay->peak.reserved_bytes, 0);
+    bool has = frag_row_over_bound(row, &ratio);
+    write_percent_cell(stream, "over", "%+.1f%%", has, ratio);
+    has = frag_row_utilisation(row, &ratio);
+    write_percent_cell(stream, "utilisation", "%.1f%%", has, ratio);
     write_bytes_cell(stream, "allocated", replay->peak.allocated_bytes);
     if (row->result->has_at_peak) {
         write_bytes_cell(stream, "hole", row->result->at_peak.largest_hole_bytes);
@@ -178,7 +182,8 @@ static void write_bound(FILE *stream, const char *name, uint64_t bytes, uint64_t
 {
     fprintf(stream, "<tr class=\"bound\"><th scope=\"row\">%s</th>", name);
     write_bytes_cell(stream, "reserved", bytes);
-    write_percent_cell(stream, "over", "%+.1f%%", (double)bytes, (double)bound, 1);
+    write_percent_cell(stream, "over", "%+.1f%%", bound > 0,
+                       bound > 0 ? (double)bytes / (double)bound - 1 : 0);
     for (int i = 0; i < (with_time ? 7 : 6); i++)
         fputs("<td>–</td>", stream);
     fputs("</tr>\n", stream);
@@ -187,7 +192,7 @@ static void write_bound(FILE *stream, const char *name, uint64_t bytes, uint64_t
 static void write_results(const frag_page_trace *page, size_t number, FILE *stream)
 {
     const frag_row *first = &page->runs[0].row;
-    uint64_t bound = first->trace->stats.peak_requested_bytes;
+    uint64_t bound = frag_trace_bound_bytes(first->trace);
     bool with_time = has_times(page);
     fprintf(stream, "<div class=\"scroll\"><table class=\"results sortable\" id=\"results-%zu\">\n",
             number);
@@ -202,7 +207,10 @@ static void write_results(const frag_page_trace *page, size_t number, FILE *stre
     for (size_t i = 0; i < page->run_count; i++)
         write_run(&page->runs[i], number, i, with_time, stream);
     fputs("</tbody>\n<tfoot>\n", stream);
-    write_bound(stream, "bound: peak requested", bound, bound, with_time);
+    frag_text name = {0};
+    frag_text_add(&name, "bound: %s", frag_result_bound_name(first->trace));
+    write_bound(stream, name.bytes, bound, bound, with_time);
+    frag_text_destroy(&name);
     if (first->packing != NULL)
         write_bound(stream,
                     first->packing->is_proved ? "bound: offline packing (optimal)"
@@ -295,10 +303,12 @@ void frag_page_write_rows(const frag_page_trace *page, size_t number, FILE *stre
     fputs("</h2>\n", stream);
     if (page->run_count > 0) {
         write_facts(page, stream);
+        if (page->explanation != NULL)
+            frag_page_write_verdict(page->explanation, stream);
         write_results(page, number, stream);
         write_parts(page, stream);
     }
-    if (page->explanation != NULL)
+    if (page->run_count == 0 && page->explanation != NULL)
         frag_page_write_verdict(page->explanation, stream);
     fputs("</section>\n", stream);
 }

@@ -162,6 +162,41 @@ static void write_one(FILE *stream, const frag_json *json)
     fputs("</section>\n", stream);
 }
 
+/* Where memory ran out, and what the device had: the first figures of the trace. */
+static void write_oom_facts(FILE *stream, const frag_json *json)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    uint64_t event = 0;
+    uint64_t asked = 0;
+    uint64_t capacity = 0;
+    bool is_recorded = false;
+    bool is_given = false;
+    frag_json_read_flag(frag_json_at_path(json, "oom.is_recorded"), &is_recorded);
+    frag_json_read_flag(frag_json_at_path(json, "device.is_given"), &is_given);
+    if (frag_json_find_number(json, "oom.event", &event) &&
+        frag_json_find_number(json, "oom.requested_bytes", &asked)) {
+        fprintf(stream, "<div class=\"oom\"><dt>out of memory%s</dt><dd>event %s, asked ",
+                is_recorded ? " when recorded" : "", frag_count_text(event, text));
+        write_bytes(stream, asked);
+        fputs("</dd></div>\n", stream);
+    }
+    if (frag_json_find_number(json, "device.capacity_bytes", &capacity)) {
+        fprintf(stream, "<div class=\"oom\"><dt>%s</dt><dd>",
+                is_given ? "capacity" : "capacity when recorded");
+        write_bytes(stream, capacity);
+        fputs("</dd></div>\n", stream);
+    }
+}
+
+void frag_page_write_oom_facts(const char *explanation, FILE *stream)
+{
+    frag_error error = {0};
+    frag_json *json = frag_json_parse(explanation, strlen(explanation), &error);
+    FRAG_ASSERT(json != NULL);
+    write_oom_facts(stream, json);
+    frag_json_destroy(json);
+}
+
 void frag_page_write_verdict(const char *explanation, FILE *stream)
 {
     frag_error error = {0};

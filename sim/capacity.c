@@ -60,7 +60,7 @@ static uint64_t next_capacity(const searching *search, uint64_t capacity,
 /* No policy does with less. */
 static uint64_t first_capacity(const searching *search)
 {
-    uint64_t least = search->trace->stats.peak_requested_bytes + search->spec.used_by_others_bytes;
+    uint64_t least = frag_trace_bound_bytes(search->trace) + search->spec.used_by_others_bytes;
     return frag_round_up(least > 0 ? least : 1, search->page_bytes);
 }
 

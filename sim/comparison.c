@@ -43,6 +43,7 @@ static const rule rules[] = {
     {"decomposition_at_peak.requested_bytes", FRAG_NO_METRIC}, /* where the peak fell */
     {"fragmentation.largest_hole_at_peak_bytes", FRAG_MORE_IS_BETTER},
     {"fragmentation.external_ratio_max", FRAG_LESS_IS_BETTER},
+    {"fragmentation.over_bound_ratio", FRAG_LESS_IS_BETTER},
     {"fragmentation.*_ratio", FRAG_MORE_IS_BETTER},
     {"oom.event", FRAG_MORE_IS_BETTER},
     {"oom.*", FRAG_NO_METRIC},

@@ -79,12 +79,18 @@ typedef struct frag_policy_limits {
 /* From when to when one request holds memory, in order of the policy's alloc calls. */
 typedef struct frag_lifetime {
     /* Held in [lower, upper): a release at a time comes before requests then. A request that failed
-     * when recorded is held at no time: upper is lower. */
+     * when recorded has upper = lower: it is held during that event alone. */
     uint64_t lower;
     uint64_t upper;
     uint64_t bytes;     /* as requested */
     uint64_t alignment; /* that the trace asks for; 0: it does not say */
 } frag_lifetime;
+
+/* A request that failed when recorded. A packing problem has none: its buffers have alignments. */
+static inline bool frag_lifetime_is_attempt(const frag_lifetime *lifetime)
+{
+    return lifetime->lower == lifetime->upper && lifetime->alignment == 0;
+}
 
 typedef struct frag_policy_plan frag_policy_plan; /* each policy defines its own behind this name */
 

@@ -109,8 +109,10 @@ void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream)
 static uint64_t granted_now(const frag_replay *replay)
 {
     const frag_event *event = replay->now;
-    bool is_held = event->op == FRAG_OP_ALLOC && event->slot != FRAG_SLOT_NONE &&
-                   replay->slots[event->slot].handle != FRAG_HANDLE_NONE;
+    if (event->op == FRAG_OP_ALLOC && event->slot == FRAG_SLOT_NONE)
+        return replay->attempt_bytes;
+    bool is_held =
+        event->op == FRAG_OP_ALLOC && replay->slots[event->slot].handle != FRAG_HANDLE_NONE;
     return is_held
                ? replay->slots[event->slot].requested_bytes + frag_slot_surplus(replay, event->slot)
                : 0;
@@ -165,6 +167,20 @@ static void add_hole(void *context, const frag_span *span)
         sum->largest = span->bytes;
 }
 
+/* A request that was not served is in no peak of requested or allocated bytes; so what was reserved
+ * for it alone is in no peak of reserved bytes. What is left of that in a run that goes on is held
+ * while later requests are served. The state from before the trace has its peak when it is whole.
+ */
+static void forget_peak_of_failure(frag_replay *replay)
+{
+    frag_device *device = replay->device;
+    if ((replay->now->flags & FRAG_EVENT_INITIAL) != 0)
+        return;
+    uint64_t kept = replay->is_oom_skipped ? device->reserved_bytes : 0;
+    uint64_t peak = replay->result.peak.reserved_bytes;
+    device->reserved_peak_bytes = kept > peak ? kept : peak;
+}
+
 void frag_replay_run_out(frag_replay *replay, const frag_request *request)
 {
     frag_replay_result *result = &replay->result;
@@ -196,6 +212,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
         memcpy(result->oom.message, replay->oom_message, sizeof replay->oom_message);
     }
     replay->has_stopped = !replay->is_oom_skipped;
+    forget_peak_of_failure(replay);
 }
 
 static frag_request request_of(const frag_replay *replay, const frag_event *event)
@@ -213,6 +230,27 @@ void frag_replay_refuse(frag_replay *replay, const frag_event *event)
     frag_replay_run_out(replay, &request);
 }
 
+/* The block of a request that failed when recorded is held while its event lasts, like any other:
+ * what was reserved for it is in the peak, so it is in the other peaks too. */
+static void count_attempt(frag_replay *replay, const frag_request *request, const frag_grant *grant)
+{
+    frag_replay_result *result = &replay->result;
+    frag_level before = replay->level;
+    uint64_t requested = before.requested_bytes + request->bytes;
+    uint64_t allocated = before.allocated_bytes + grant->block_bytes;
+    replay->attempt_bytes = grant->block_bytes;
+    frag_replay_set_level(replay, requested, allocated);
+    if (requested > result->peak.requested_bytes) {
+        result->peak.requested_bytes = requested;
+        result->peak_requested_event = frag_replay_event(replay);
+    }
+    (void)frag_replay_note_allocated(replay, allocated);
+    frag_replay_note_reserved(replay);
+    frag_replay_note_peak(replay);
+    frag_replay_set_level(replay, before.requested_bytes, before.allocated_bytes);
+    replay->attempt_bytes = 0;
+}
+
 /* A request that failed when it was recorded: the program went on without it. */
 static void attempt(frag_replay *replay, const frag_event *event)
 {
@@ -223,8 +261,7 @@ static void attempt(frag_replay *replay, const frag_event *event)
         frag_replay_run_out(replay, &request);
         return;
     }
-    frag_replay_note_reserved(replay);
-    frag_replay_note_peak(replay);
+    count_attempt(replay, &request, &grant);
     if (replay->is_attempt_kept && frag_replay_event(replay) + 1 == replay->end)
         frag_slot_fill(replay, replay->trace->slot_count, request.bytes, grant.block_bytes,
                        grant.handle);

@@ -63,6 +63,7 @@ struct frag_replay {
     uint64_t waiting_bytes; /* of their blocks: active is allocated and these */
     const frag_event *now;  /* the event being replayed */
     frag_level level;
+    uint64_t attempt_bytes;  /* of the block of a request that failed when recorded, while held */
     uint64_t reserved_seen;  /* device->reserved_bytes then */
     uint64_t reserved_since; /* the event from which it has been so */
     bool is_oom_skipped;

@@ -29,6 +29,24 @@ bool frag_result_format_find(const char *name, frag_result_format *format)
     return false;
 }
 
+bool frag_row_over_bound(const frag_row *row, double *ratio)
+{
+    const frag_replay_result *replay = &row->result->replay;
+    double bound = (double)frag_trace_bound_bytes(row->trace);
+    /* The bound is that of all requests; a run that left one out may come lower. */
+    bool has = bound > 0 && !replay->oom.has_happened;
+    *ratio = has ? (double)replay->peak.reserved_bytes / bound - 1 : 0;
+    return has;
+}
+
+bool frag_row_utilisation(const frag_row *row, double *ratio)
+{
+    const frag_level *peak = &row->result->replay.peak;
+    bool has = peak->reserved_bytes > 0;
+    *ratio = has ? (double)peak->allocated_bytes / (double)peak->reserved_bytes : 0;
+    return has;
+}
+
 /* ---- fields */
 
 typedef enum field_kind {
@@ -228,13 +246,22 @@ static void add_parts(field_list *list, const frag_run_result *result)
                has ? parts->page_slack_bytes : FRAG_UNLIMITED);
 }
 
-static void add_fragmentation(field_list *list, const frag_run_result *result)
+/* A figure of a row, or nothing. */
+static void add_figure(field_list *list, const char *path, const frag_row *row,
+                       bool (*figure)(const frag_row *row, double *ratio))
 {
+    double ratio = 0;
+    field_kind kind = figure(row, &ratio) ? FIELD_RATIO : FIELD_NONE;
+    add(list, path, kind)->ratio = ratio;
+}
+
+static void add_fragmentation(field_list *list, const frag_row *row)
+{
+    const frag_run_result *result = row->result;
     const frag_replay_result *replay = &result->replay;
     const frag_decomposition *parts = &result->at_peak;
     bool has = result->has_at_peak;
-    add_ratio(list, "fragmentation.utilisation_ratio", (double)replay->peak.allocated_bytes,
-              (double)replay->peak.reserved_bytes);
+    add_figure(list, "fragmentation.utilisation_ratio", row, frag_row_utilisation);
     add_ratio(list, "fragmentation.requested_over_reserved_at_peak_ratio",
               (double)replay->at_reserved_peak.requested_bytes,
               (double)replay->at_reserved_peak.reserved_bytes);
@@ -247,6 +274,7 @@ static void add_fragmentation(field_list *list, const frag_run_result *result)
                has ? parts->largest_hole_bytes : FRAG_UNLIMITED);
     add_number(list, "fragmentation.holes_at_peak", has ? parts->hole_count : FRAG_UNLIMITED);
     add_number(list, "fragmentation.segments_at_peak", has ? parts->segment_count : FRAG_UNLIMITED);
+    add_figure(list, "fragmentation.over_bound_ratio", row, frag_row_over_bound);
 }
 
 static void add_oom(field_list *list, const frag_oom *oom)
@@ -323,11 +351,11 @@ static void fill(field_list *list, const frag_row *row)
     add_number(list, "peak.reserved_at_event", result->replay.reserved_at_event);
     add_level(list, "final", &result->replay.final);
     add_parts(list, result);
-    add_fragmentation(list, result);
+    add_fragmentation(list, row);
     add_oom(list, &result->replay.oom);
     add_calls(list, result);
     add_times(list, result);
-    add_number(list, "bounds.peak_requested_bytes", row->trace->stats.peak_requested_bytes);
+    add_number(list, "bounds.peak_requested_bytes", frag_trace_bound_bytes(row->trace));
     const frag_row_packing *packing = row->packing;
     add_number(list, "bounds.packing_bytes", packing != NULL ? packing->bytes : FRAG_UNLIMITED);
     add(list, "bounds.packing_proved", packing != NULL ? FIELD_FLAG : FIELD_NONE)->number =

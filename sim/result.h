@@ -65,6 +65,14 @@ typedef struct frag_row {
     const frag_row_stats *stats;     /* NULL: not asked for; the row has no fields for them */
 } frag_row;
 
+/* ---- the two figures that rows, tables and pages show of a run; docs/metrics.md has the rule */
+
+/* Peak reserved over the bound of the trace, less 1. false: there is none, because a request was
+ * not served or nothing is requested. */
+bool frag_row_over_bound(const frag_row *row, double *ratio);
+/* Peak allocated over peak reserved, of what was served. false: nothing was reserved. */
+bool frag_row_utilisation(const frag_row *row, double *ratio);
+
 /* Before the first row: the CSV header. */
 void frag_result_begin(frag_result_format format, FILE *stream);
 void frag_result_write(frag_result_format format, FILE *stream, const frag_row *row);
@@ -100,6 +108,8 @@ void frag_result_table_head(frag_result_format format, FILE *stream, const frag_
  * in the third. beside_bytes is added to each: what a device must have besides, in tables of
  * capacities. */
 void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint64_t beside_bytes);
+/* What the first bound is: "peak requested", or that with a request that failed when recorded. */
+const char *frag_result_bound_name(const frag_trace *trace);
 /* "event 9,443 (needs 20.00 MiB, largest hole 12.00 MiB)" */
 void frag_result_oom_text(frag_text *text, const frag_oom *oom);
 

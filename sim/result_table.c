@@ -30,7 +30,24 @@ static void add_over(frag_text_table *table, uint64_t bytes, uint64_t bound)
         add_dash(table);
 }
 
+static void add_figure(frag_text_table *table, const frag_row *row, const char *form,
+                       bool (*figure)(const frag_row *row, double *ratio))
+{
+    double ratio = 0;
+    if (figure(row, &ratio))
+        frag_text_add(frag_text_table_cell(table), form, 100 * ratio);
+    else
+        add_dash(table);
+}
+
 /* ---- what is said of a trace: the parts that tables of other commands share */
+
+const char *frag_result_bound_name(const frag_trace *trace)
+{
+    return frag_trace_bound_bytes(trace) > trace->stats.peak_requested_bytes
+               ? "peak requested, failed included"
+               : "peak requested";
+}
 
 void frag_result_oom_text(frag_text *text, const frag_oom *oom)
 {
@@ -44,9 +61,10 @@ void frag_result_oom_text(frag_text *text, const frag_oom *oom)
 
 void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint64_t beside_bytes)
 {
-    uint64_t bound = row->trace->stats.peak_requested_bytes + beside_bytes;
+    uint64_t bound = frag_trace_bound_bytes(row->trace) + beside_bytes;
     const char *beside = beside_bytes > 0 ? " + used by others" : "";
-    frag_text_add(frag_text_table_cell(table), "bound: peak requested%s", beside);
+    frag_text_add(frag_text_table_cell(table), "bound: %s%s", frag_result_bound_name(row->trace),
+                  beside);
     add_bytes(table, bound);
     for (size_t i = 2; i < table->columns; i++)
         add_dash(table);
@@ -106,18 +124,11 @@ static void add_headers(frag_text_table *table, bool has_time)
 static void add_line(frag_text_table *table, const frag_row *row, bool has_time)
 {
     const frag_replay_result *replay = &row->result->replay;
-    uint64_t bound = row->trace->stats.peak_requested_bytes;
     char count[FRAG_BYTES_TEXT_MAX];
     frag_text_add(frag_text_table_cell(table), "%s", row->label);
     add_bytes(table, replay->peak.reserved_bytes);
-    /* After an OOM the run ended early: its peak says nothing about the whole trace. */
-    add_over(table, replay->peak.reserved_bytes, replay->oom.has_happened ? 0 : bound);
-    if (replay->peak.reserved_bytes > 0)
-        frag_text_add(frag_text_table_cell(table), "%.1f%%",
-                      100 * (double)replay->peak.allocated_bytes /
-                          (double)replay->peak.reserved_bytes);
-    else
-        add_dash(table);
+    add_figure(table, row, "%+.1f%%", frag_row_over_bound);
+    add_figure(table, row, "%.1f%%", frag_row_utilisation);
     frag_text_add(frag_text_table_cell(table), "%s",
                   frag_count_text(frag_run_memory_calls(row->result), count));
     if (has_time)

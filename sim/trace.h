@@ -101,7 +101,8 @@ typedef struct frag_trace_stats {
     uint64_t requested_bytes_total;
     uint64_t peak_requested_bytes; /* FAILED requests do not count */
     uint64_t peak_requested_event;
-    uint64_t end_requested_bytes; /* still live at the end */
+    uint64_t peak_attempted_bytes; /* a FAILED request and what was held then; 0 when none failed */
+    uint64_t end_requested_bytes;  /* still live at the end */
     uint64_t live_count_max;
     uint64_t observed_reserved_peak_bytes; /* from observed events; 0 when none */
     uint64_t observed_reserved_end_bytes;
@@ -158,6 +159,15 @@ static inline uint64_t frag_trace_stream_handle(const frag_trace *trace, uint32_
 /* The first event behind the state at the start, from where on there is something to see; the last
  * event where there is none behind it, 0 of a trace without events. */
 uint64_t frag_trace_start(const frag_trace *trace);
+
+/* What no policy can serve every request with less than: the most bytes that are requested at one
+ * time. A request that failed when recorded counts while it is tried, as everywhere in a run. */
+static inline uint64_t frag_trace_bound_bytes(const frag_trace *trace)
+{
+    const frag_trace_stats *stats = &trace->stats;
+    return stats->peak_attempted_bytes > stats->peak_requested_bytes ? stats->peak_attempted_bytes
+                                                                     : stats->peak_requested_bytes;
+}
 
 /* Is this something the recorded allocator did (never an input of a policy)? */
 static inline bool frag_op_is_observed(uint32_t op)

@@ -100,6 +100,8 @@ static bool scan_alloc(frag_trace_scan *scan, uint64_t index)
         if (event->slot != FRAG_SLOT_NONE)
             return fail_event(scan, index, "failed but has slot", event->slot, "expected none");
         stats->failed_count++;
+        if (scan->requested_bytes + event->bytes > stats->peak_attempted_bytes)
+            stats->peak_attempted_bytes = scan->requested_bytes + event->bytes;
         return true;
     }
     if (event->slot >= scan->slot_count && !grow_slots(scan, index, event->slot))

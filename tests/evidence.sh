@@ -48,7 +48,7 @@ esac | awk -v kind="$kind" '
         policy = value("label", "\"policy\":")
         if (!(policy in seen)) { seen[policy] = 1; policies[++policy_count] = policy }
         if (!(name in known)) { known[name] = 1; names_of[++count] = name }
-        bound[name] = value("peak_requested_bytes", "\"trace\":")
+        bound[name] = value("peak_requested_bytes", "\"bounds\":")
         held = kind == "peaks" ? value("reserved_bytes", "\"peak\":") : value("capacity_bytes", "\"used_by_others_bytes\"")
         ratio[name, policy] = held / bound[name]
         if (kind == "peaks") moved[name, policy] = calls()

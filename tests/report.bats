@@ -148,6 +148,20 @@ for line in sys.stdin:
     [ "$output" = 0 ]
 }
 
+@test "where memory ran out, and on what card, stand before the figures and the results" {
+    ./fraglab report $S/gpt-varlen-oom.pickle.zst --policy offline -o "$out/page.html"
+    sed 's/<[^>]*>/ /g; s/  */ /g' "$out/page.html" >"$out/text"
+    grep -v '^ *$' "$out/text" | grep -A2 -x ' gpt-varlen-oom.pickle.zst ' >"$out/first"
+    grep -q '^ out of memory when recorded event 3,056, asked 963.18 MiB' "$out/first"
+    grep -q '^ capacity when recorded 5.42 GiB' "$out/first"
+    grep -q '^ replayed on unlimited' "$out/text"
+    run grep -c 'capacity unlimited' "$out/text"
+    [ "$output" = 0 ]
+    [ "$(grep -n 'class="verdict"' "$out/page.html" | cut -d: -f1)" -lt "$(grep -n 'class="results' "$out/page.html" | cut -d: -f1)" ]
+    ./fraglab report $S/gpt-varlen-oom.pickle.zst --capacity 5GiB --policy offline -f -o "$out/page.html"
+    sed 's/<[^>]*>/ /g; s/  */ /g' "$out/page.html" | grep -q '^ capacity 5.00 GiB'
+}
+
 @test "call sites have the names that explain and the plots give them" {
     printf '%s\n' '# fraglab trace 1' 'frame "allocate" "allocator.cpp" 1' \
         'frame "linear" "site-packages/torch/nn/linear.py" 2' 'frame "forward" "model.py" 3' 'site 0 1' 'site 0 1 2' \

@@ -219,11 +219,134 @@ static void a_request_that_failed_when_recorded_is_tried_and_dropped(void **stat
     frag_run_result result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch",
                                  FRAG_UNLIMITED, false);
     assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
-    assert_int_equal(result.replay.peak.requested_bytes, 2048);
+    assert_int_equal(result.replay.final.requested_bytes, 2048);
     assert_false(result.replay.oom.has_happened);
     result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch", 16 * FRAG_MIB,
                  false);
     assert_int_equal(result.replay.oom.event, 1);
+}
+
+static void a_request_that_failed_when_recorded_is_in_every_peak(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n";
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    assert_int_equal(recording.traces[0].stats.peak_requested_bytes, 2048);
+    assert_int_equal(frag_trace_bound_bytes(&recording.traces[0]), 33554432 + 1024);
+    frag_recording_destroy(&recording);
+    frag_run_result result = run(text, "offline", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.requested_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.allocated_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.active_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
+    assert_int_equal(result.replay.final.requested_bytes, 2048);
+    result = run(text, "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
+    assert_int_equal(result.replay.at_reserved_peak.requested_bytes, 33554432 + 1024);
+    assert_int_equal(result.at_peak.requested_bytes, 33554432 + 1024);
+    /* Nothing was free when the segment for it was taken but the rest of the first one. */
+    assert_true(result.replay.external_ratio_max < 1);
+    /* Where it is not served it is in none. */
+    result = run(text, "pytorch", 16 * FRAG_MIB, true);
+    assert_int_equal(result.replay.peak.requested_bytes, 2048);
+    assert_int_equal(result.replay.peak.reserved_bytes, 2 * FRAG_MIB);
+}
+
+static void offline_serves_the_rest_where_a_request_that_failed_has_no_room(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 4194304\nalloc - 33554432 failed\nalloc 1 4194304\nfree 0\n"
+                       "alloc 2 4194304\n";
+    frag_run_result whole = run(text, "offline", FRAG_UNLIMITED, false);
+    assert_false(whole.replay.oom.has_happened);
+    assert_int_equal(whole.replay.peak.reserved_bytes, 36 * FRAG_MIB);
+    frag_run_result rest = run(text, "offline", 8 * FRAG_MIB, true);
+    assert_int_equal(rest.replay.failed_requests, 1);
+    assert_int_equal(rest.replay.oom.event, 1);
+    assert_int_equal(rest.replay.peak.reserved_bytes, 8 * FRAG_MIB);
+}
+
+/* A policy that takes memory page by page, and keeps what it has when a request fails. */
+struct frag_policy {
+    frag_device *device;
+};
+
+static size_t greedy_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+{
+    (void)limits;
+    (void)values;
+    return sizeof(frag_policy) + 128;
+}
+
+static frag_policy *greedy_create(const frag_policy_setup *setup, frag_error *error)
+{
+    (void)error;
+    frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
+    policy->device = setup->device;
+    return policy;
+}
+
+static bool greedy_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    uint64_t address = 0;
+    for (uint64_t at = 0; at < request->bytes; at += 2 * FRAG_MIB)
+        if (frag_device_malloc(policy->device, 2 * FRAG_MIB, &address) != FRAG_DEVICE_OK)
+            return false;
+    *grant = (frag_grant){.address = address, .block_bytes = request->bytes, .handle = 0};
+    return true;
+}
+
+static void greedy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)policy;
+    (void)handle;
+    (void)stream;
+}
+
+static void greedy_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
+{
+    (void)policy;
+    (void)visit;
+    (void)context;
+}
+
+static const frag_policy_ops greedy_ops = {
+    .name = "greedy",
+    .arena_bytes = greedy_arena_bytes,
+    .create = greedy_create,
+    .alloc = greedy_alloc,
+    .free = greedy_free,
+    .walk = greedy_walk,
+};
+
+static frag_run_result run_greedy(const char *text, bool is_oom_skipped)
+{
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_device_spec device = {.capacity_bytes = 16 * FRAG_MIB};
+    frag_run_options options = {.is_oom_skipped = is_oom_skipped, .is_layout_skipped = true};
+    frag_run_result result;
+    frag_error error = {0};
+    if (!frag_run(&recording, &recording.traces[0], &greedy_ops, NULL, &device, &options, &result,
+                  &error))
+        fail_msg("%s", error.sentence);
+    frag_recording_destroy(&recording);
+    return result;
+}
+
+static void what_is_reserved_for_a_request_that_fails_is_in_no_peak(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 4194304\nalloc 1 67108864\nfree 0\n";
+    frag_run_result result = run_greedy(text, false);
+    assert_true(result.replay.oom.has_happened);
+    assert_int_equal(result.replay.peak.reserved_bytes, 4 * FRAG_MIB);
+    assert_int_equal(result.replay.reserved_at_event, 0);
+    assert_int_equal(result.replay.final.reserved_bytes, 16 * FRAG_MIB);
+    /* A run that goes on holds it while it serves what follows. */
+    result = run_greedy(text, true);
+    assert_int_equal(result.replay.peak.reserved_bytes, 16 * FRAG_MIB);
 }
 
 static void empty_cache_gives_whole_segments_back(void **state)
@@ -415,6 +538,9 @@ int main(void)
         cmocka_unit_test(requests_of_all_there_is_fail_as_any_other),
         cmocka_unit_test(refuses_a_start_that_does_not_fit_together),
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),
+        cmocka_unit_test(a_request_that_failed_when_recorded_is_in_every_peak),
+        cmocka_unit_test(offline_serves_the_rest_where_a_request_that_failed_has_no_room),
+        cmocka_unit_test(what_is_reserved_for_a_request_that_fails_is_in_no_peak),
         cmocka_unit_test(empty_cache_gives_whole_segments_back),
         cmocka_unit_test(means_are_sums_over_events),
         cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),

@@ -509,6 +509,8 @@ static bool finish_trace(fgt_reader *reader, uint32_t number)
         trace->stats.time_first_ns = state->stats.time_first_ns;
         trace->stats.time_last_ns = state->stats.time_last_ns;
     }
+    /* Not in the summary: it follows from the events. */
+    state->stats.peak_attempted_bytes = trace->stats.peak_attempted_bytes;
     if (memcmp(&trace->stats, &state->stats, sizeof trace->stats) != 0 ||
         trace->slot_count != state->slot_count)
         return fail(reader, "the events of a trace do not add up to its summary");

@@ -22,11 +22,15 @@ bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
         return false;
     frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
     uint32_t buffer_count = 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (lifetimes[i].lower < lifetimes[i].upper && buffer_count < FRAG_BUFFER_COUNT_MAX)
+    for (uint64_t i = 0; i < count; i++) {
+        const frag_lifetime *at = &lifetimes[i];
+        /* Every request counts; see frag_trace_bound_bytes. */
+        bool is_attempt = frag_lifetime_is_attempt(at);
+        if ((at->lower < at->upper || is_attempt) && buffer_count < FRAG_BUFFER_COUNT_MAX)
             buffers[buffer_count++] =
-                (frag_buffer){lifetimes[i].lower, lifetimes[i].upper, lifetimes[i].bytes,
-                              lifetimes[i].alignment > 0 ? lifetimes[i].alignment : 1};
+                (frag_buffer){at->lower, at->upper + (is_attempt ? 1 : 0), at->bytes,
+                              at->alignment > 0 ? at->alignment : 1};
+    }
     free(lifetimes);
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
                                  .steps = FRAG_PLAN_STEPS_DEFAULT,

@@ -87,7 +87,7 @@ static void add_line(frag_text_table *table, const searching *state, const job *
                      bool has_failing)
 {
     const frag_capacity_result *result = &task->result;
-    uint64_t least = task->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes;
+    uint64_t least = frag_trace_bound_bytes(task->trace) + state->device.used_by_others_bytes;
     char text[FRAG_BYTES_TEXT_MAX];
     frag_text_add(frag_text_table_cell(table), "%s", task->spec->text);
     if (result->is_found)
@@ -174,7 +174,7 @@ static void print_json_row(FILE *stream, const searching *state, const job *task
                      result->is_monotone ? FRAG_UNLIMITED : result->failing_above_bytes);
     frag_json_number(json, "enough_bytes", result->enough_bytes);
     frag_json_number(json, "runs", result->runs);
-    frag_json_number(json, "bounds.peak_requested_bytes", task->trace->stats.peak_requested_bytes);
+    frag_json_number(json, "bounds.peak_requested_bytes", frag_trace_bound_bytes(task->trace));
     if (limits->has_packing) {
         frag_json_number(json, "bounds.packing_bytes", limits->packing.bytes);
         frag_json_flag(json, "bounds.packing_proved", limits->packing.is_proved);

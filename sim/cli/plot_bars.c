@@ -184,7 +184,7 @@ static bool run_traces(barring *state, frag_error *error)
         added->has_oom = result->replay.oom.has_happened;
         added->oom_event = result->replay.oom.event;
         if (state->has_bounds) {
-            added->bounds[0] = trace->stats.peak_requested_bytes;
+            added->bounds[0] = frag_trace_bound_bytes(trace);
             added->bounds[1] = state->packings[i / state->policies.count].bytes;
         }
     }

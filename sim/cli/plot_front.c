@@ -125,7 +125,7 @@ static void mark_front(fronting *state)
 
 static uint64_t bound_of(const fronting *state)
 {
-    return state->trace->stats.peak_requested_bytes;
+    return frag_trace_bound_bytes(state->trace);
 }
 
 /* Percent; what is nearer to the bound than the lowest one that is drawn stands there. */
@@ -391,7 +391,10 @@ static void print_characters(fronting *state)
         fputc('\n', stream);
     }
     if (state->packing.bytes > 0) {
-        print_bound(stream, width, "bound: peak requested", bound_of(state), bound_of(state));
+        frag_text bound = {0};
+        frag_text_add(&bound, "bound: %s", frag_result_bound_name(state->trace));
+        print_bound(stream, width, bound.bytes, bound_of(state), bound_of(state));
+        frag_text_destroy(&bound);
         print_bound(stream, width, packing, state->packing.bytes, bound_of(state));
     }
     fputs("\n* none beats it, but for policies that see the trace first\n", stream);

@@ -200,7 +200,7 @@ static void define(surviving *state, uint64_t max_bytes)
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
     frag_plot_define_unit(plot, max_bytes);
     frag_text bound = {0};
-    frag_text_add(&bound, ": %s", frag_bytes_text(state->trace->stats.peak_requested_bytes, bytes));
+    frag_text_add(&bound, ": %s", frag_bytes_text(frag_trace_bound_bytes(state->trace), bytes));
     frag_plot_define_text(plot, "bound_text", bound.bytes);
     frag_text_destroy(&bound);
     frag_plot_define_title(plot, state->recording.name);
@@ -213,7 +213,7 @@ static void define(surviving *state, uint64_t max_bytes)
 static bool fill(void *context, frag_error *error)
 {
     surviving *state = context;
-    uint64_t least = state->trace->stats.peak_requested_bytes + state->device.used_by_others_bytes;
+    uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
     if (state->trace->stats.request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
         return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));

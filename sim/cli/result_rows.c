@@ -117,6 +117,7 @@ static void read_trace(const frag_json *json, frag_trace *trace)
     trace->event_count = number_at(json, "trace.events", 0);
     trace->stats.request_count = number_at(json, "trace.requests", 0);
     trace->stats.peak_requested_bytes = number_at(json, "trace.peak_requested_bytes", 0);
+    trace->stats.peak_attempted_bytes = number_at(json, "bounds.peak_requested_bytes", 0);
     trace->stats.observed_reserved_peak_bytes =
         number_at(json, "trace.observed_reserved_peak_bytes", 0);
 }

@@ -139,7 +139,7 @@ static uint64_t most_of_use(const tuning *state, const frag_tune_point *point,
                             const frag_tune_subject *subject)
 {
     double others = (double)(state->searched_count - 1);
-    double bound = (double)subject->trace->stats.peak_requested_bytes;
+    double bound = (double)frag_trace_bound_bytes(subject->trace);
     double most = (point->size_of_use * (double)state->searched_count - others) * bound;
     uint64_t page = frag_device_page(&state->device, subject->trace);
     return most < (double)((uint64_t)1 << 62) ? (uint64_t)most + page : FRAG_UNLIMITED;
@@ -180,7 +180,7 @@ static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
             score->unreached +=
                 1 - (double)outcomes[i].oom_event / (double)(trace->event_count + 1);
         } else {
-            score->size += relative_size(outcomes[i].bytes, trace->stats.peak_requested_bytes);
+            score->size += relative_size(outcomes[i].bytes, frag_trace_bound_bytes(trace));
             score->over_packing +=
                 relative_size(outcomes[i].bytes, state->subjects[i].packing.bytes);
             served++;

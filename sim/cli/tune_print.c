@@ -111,10 +111,10 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
         if (has_advised)
             add_compared(&table, tuned, subject, FRAG_TUNE_ADVISED);
         if (tuned->has_bounds) {
-            add_bound(&table, subject, subject->trace->stats.peak_requested_bytes);
+            add_bound(&table, subject, frag_trace_bound_bytes(subject->trace));
             add_bound(&table, subject, subject->packing.bytes);
         } else {
-            add_cell(&table, frag_bytes_text(subject->trace->stats.peak_requested_bytes, text));
+            add_cell(&table, frag_bytes_text(frag_trace_bound_bytes(subject->trace), text));
         }
     }
     frag_text_destroy(&name);
@@ -374,7 +374,7 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
         frag_json_text(item, "digest", subject->trace->digest);
         frag_json_number(item, "device", subject->trace->device);
         frag_json_flag(item, "is_held_out", subject->is_held_out);
-        frag_json_number(item, "peak_requested_bytes", subject->trace->stats.peak_requested_bytes);
+        frag_json_number(item, "peak_requested_bytes", frag_trace_bound_bytes(subject->trace));
         if (tuned->has_bounds) {
             frag_json_number(item, "packing_bytes", subject->packing.bytes);
             frag_json_flag(item, "packing_proved", subject->packing.is_proved);
