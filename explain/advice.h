@@ -8,10 +8,13 @@ enum { FRAG_ADVICE_MAX = 12 };
 
 typedef struct frag_advice_step {
     const char *action;  /* static: "smaller-batch" */
-    const char *setting; /* static: what to set, literally; NULL: no setting */
+    const char *setting; /* what to set, literally: static, or in made; NULL: no setting */
     frag_amount gain;    /* at most, by the figures; not known: they do not say */
+    frag_text made;      /* a setting with a number from the figures */
     frag_text text;      /* for a person */
 } frag_advice_step;
+
+void frag_advice_step_destroy(frag_advice_step *step);
 
 typedef struct frag_advice {
     frag_advice_step steps[FRAG_ADVICE_MAX];

@@ -5,16 +5,20 @@
 
 #include "explain/message_escape.h"
 #include "explain/message_form.h"
+#include "explain/message_guess.h"
+#include "explain/message_quantity.h"
 #include "explain/message_size.h"
 #include "explain/message_text.h"
 #include "explain/wordings.h"
 #include "sim/base/memory.h"
 
 enum {
-    GAP_MAX = 60,     /* what * may pass over */
-    REACH_MAX = 4096, /* a field this far behind the last is of no message */
-    HINT_REACH = 48,  /* from a hint to the setting that it names */
-    HOST_REACH = 200, /* from the mark of a host message to its size */
+    GAP_MAX = 60,      /* what * may pass over */
+    GUESSES_MAX = 256, /* lines of a program that the table does not know */
+    REACH_MAX = 4096,  /* a field this far behind the last is of no message */
+    HINT_REACH = 48,   /* from a hint to the setting that it names */
+    HOST_REACH = 200,  /* from the mark of a host message to its size */
+    REST_REACH = 400,  /* behind the last wording, where its line may say more */
     CAPTURES_MAX = 4,
     TELLING_FIGURES = 3, /* so many make a message without its head */
     CUT_LETTERS = 3,     /* so many of a name tell it where the text is cut off */
@@ -121,6 +125,8 @@ typedef struct reader {
     frag_message *current;        /* NULL: none is open */
     size_t current_at;            /* where it begins */
     size_t last_at;               /* behind the last thing that belongs to it */
+    size_t span_end;              /* behind the last wording that was found */
+    size_t sizes_end;             /* behind the text in which sizes were collected */
     uint64_t owner;               /* whose lines it stands in; 0: they do not say */
     const frag_wording *opener;
     bool is_vague; /* nothing but "tried to allocate" so far */
@@ -132,7 +138,7 @@ typedef struct reader {
 /* Those that begin with a size are in the list of two zeros. */
 static void index_wordings(reader *state)
 {
-    FRAG_ASSERT(frag_wording_count < UINT16_MAX);
+    FRAG_ASSERT(frag_wording_count <= FRAG_WORDINGS_MAX);
     state->next = frag_alloc(frag_wording_count, sizeof *state->next);
     for (size_t i = frag_wording_count; i > 0; i--) {
         const char *pattern = frag_wordings[i - 1].pattern;
@@ -223,6 +229,28 @@ static void keep_last(frag_messages *messages)
     }
 }
 
+/* The lines in which the message stands, as far as they are its own. */
+static void collect_sizes(reader *state, frag_message *message)
+{
+    size_t from = frag_message_text_line_start(&state->text, state->current_at);
+    size_t to = frag_message_text_line_end(&state->text, state->last_at);
+    if (from + HOST_REACH < state->current_at)
+        from = state->current_at - HOST_REACH;
+    if (from < state->sizes_end)
+        from = state->sizes_end;
+    if (to > state->last_at + REST_REACH)
+        to = state->last_at + REST_REACH;
+    state->sizes_end = to;
+    frag_message_quantities(&state->text, from, to, message);
+    bool is_bare = figure_count(message) == 0;
+    bool is_open = is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
+    for (uint32_t i = 0; i < message->size_count && is_open; i++) {
+        const frag_message_quantity *size = &message->sizes[i];
+        if (size->is_labelled && !message->figures[size->figure].is_known)
+            message->figures[size->figure] = size->amount;
+    }
+}
+
 static void close_message(reader *state)
 {
     frag_message *message = state->current;
@@ -236,6 +264,7 @@ static void close_message(reader *state)
         state->messages->count--;
         return;
     }
+    collect_sizes(state, message);
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN && message->release != NULL)
         message->framework = FRAG_FRAMEWORK_PYTORCH;
     if (message->framework == FRAG_FRAMEWORK_UNKNOWN && (message->says & FRAG_SAYS_DUMP) != 0)
@@ -253,6 +282,7 @@ static void open_message(reader *state, frag_message_kind kind, size_t at)
     *state->current =
         (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at)};
     state->owner = frag_message_text_owner(&state->text, at);
+    state->current->owner = state->owner;
     state->current_at = at;
     state->last_at = at;
     state->opener = NULL;
@@ -260,15 +290,21 @@ static void open_message(reader *state, frag_message_kind kind, size_t at)
     state->is_cut = false;
 }
 
+/* How far behind the last thing of the message; a wording may begin inside of it. */
+static size_t distance(const reader *state, size_t at)
+{
+    return at > state->last_at ? at - state->last_at : 0;
+}
+
 static bool is_in_reach(const reader *state, size_t at)
 {
-    return state->current != NULL && (at - state->last_at <= REACH_MAX ||
+    return state->current != NULL && (distance(state, at) <= REACH_MAX ||
                                       state->current->framework == FRAG_FRAMEWORK_TENSORFLOW);
 }
 
 static bool is_just_before(const reader *state, size_t at)
 {
-    return state->current != NULL && at - state->last_at <= HOST_REACH;
+    return state->current != NULL && distance(state, at) <= HOST_REACH;
 }
 
 /* Lines of several processes stand in turn in one log. */
@@ -278,11 +314,24 @@ static bool is_of_other(const reader *state, size_t at)
     return state->owner != 0 && owner != 0 && owner != state->owner;
 }
 
+/* The same figure, printed once more with more digits. */
+static bool is_finer(const frag_amount *amount, const frag_amount *known)
+{
+    uint64_t apart =
+        amount->bytes > known->bytes ? amount->bytes - known->bytes : known->bytes - amount->bytes;
+    return amount->slack_bytes < known->slack_bytes && apart <= known->slack_bytes + 1;
+}
+
 static void set_figure(frag_message *message, signed char figure, const frag_amount *amount)
 {
+    if (figure == FRAG_FIGURE_REQUESTED && !amount->is_known)
+        message->says |= FRAG_SAYS_HUGE;
     if (figure == FRAG_CAPTURE_NOTHING || !amount->is_known)
         return;
-    if (figure == FRAG_CAPTURE_DEVICE) {
+    if (figure == FRAG_CAPTURE_PROCESS_ID) {
+        if (message->process_count < FRAG_MESSAGE_PROCESSES)
+            message->process_ids[message->process_count] = amount->bytes;
+    } else if (figure == FRAG_CAPTURE_DEVICE) {
         message->has_device = true;
         message->device = amount->bytes;
     } else if (figure == FRAG_CAPTURE_PROCESS) {
@@ -291,7 +340,7 @@ static void set_figure(frag_message *message, signed char figure, const frag_amo
     } else {
         frag_amount *known =
             &message->figures[figure == FRAG_CAPTURE_CACHED ? FRAG_FIGURE_IDLE : figure];
-        if (!known->is_known)
+        if (!known->is_known || is_finer(amount, known))
             *known = *amount;
     }
 }
@@ -313,7 +362,8 @@ static void take_facts(reader *state, const frag_wording *wording, const match *
         message->framework = wording->framework;
     if (wording->release != NULL && has_releases(message->framework))
         message->release = wording->release;
-    state->last_at = end;
+    if (end > state->last_at)
+        state->last_at = end;
 }
 
 static bool brings_request(const frag_wording *wording)
@@ -330,11 +380,11 @@ static bool brings_request(const frag_wording *wording)
 static bool continues(const reader *state, const frag_wording *wording, size_t at)
 {
     const frag_message *message = state->current;
-    if (!is_in_reach(state, at) || at - state->last_at > REACH_MAX ||
+    if (!is_in_reach(state, at) || distance(state, at) > REACH_MAX ||
         message->kind != FRAG_MESSAGE_OOM || state->opener == wording || is_of_other(state, at))
         return false;
     bool is_same_line =
-        memchr(state->text.bytes + state->last_at, '\n', at - state->last_at) == NULL;
+        memchr(state->text.bytes + state->last_at, '\n', distance(state, at)) == NULL;
     bool is_same = wording->framework == FRAG_FRAMEWORK_UNKNOWN ||
                    (is_same_line && (message->framework == FRAG_FRAMEWORK_UNKNOWN ||
                                      message->framework == wording->framework));
@@ -348,7 +398,7 @@ static void take_opener(reader *state, const frag_wording *wording, const match 
 {
     bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
     if (is_vague && state->current != NULL && state->current->kind == FRAG_MESSAGE_HOST &&
-        at - state->last_at <= HOST_REACH)
+        distance(state, at) <= HOST_REACH)
         return;
     if (!continues(state, wording, at)) {
         open_message(state, FRAG_MESSAGE_OOM, at);
@@ -403,13 +453,16 @@ static void take(reader *state, const frag_wording *wording, const match *found,
             state->current->kind = FRAG_MESSAGE_HOST;
         else
             open_message(state, FRAG_MESSAGE_HOST, at);
-        state->last_at = at + found->bytes;
+        take_facts(state, wording, found, at + found->bytes);
         break;
     case FRAG_WORDING_HINT:
         state->has_hint = true;
         state->hint_at = at + found->bytes;
         if (is_in_reach(state, at) && wording->release != NULL)
             state->current->release = wording->release;
+        break;
+    case FRAG_WORDING_SCENE:
+        state->messages->scenes |= wording->scene;
         break;
     case FRAG_WORDING_SETTING:
         if (!state->has_hint || at - state->hint_at > HINT_REACH)
@@ -444,47 +497,61 @@ static bool may_match(const char *pattern, const char *text)
     return true;
 }
 
-/* Returns how many bytes the wording covers here, 0: it does not fit. */
-static size_t read_wording(reader *state, const frag_wording *wording, size_t at)
+/* The wording that covers most text at a place. */
+typedef struct longest {
+    const frag_wording *wording; /* NULL: none fits */
+    match found;
+} longest;
+
+static void try_wording(const reader *state, const frag_wording *wording, size_t at, longest *best)
 {
     const char *text = state->text.bytes + at;
     match found;
     if (!may_match(wording->pattern, text))
-        return 0;
+        return;
     found.capture_count = 0;
-    if (!match_pattern(wording->pattern, text, &found) ||
-        !is_in_place(state, wording, at, at + found.bytes))
-        return 0;
-    take(state, wording, &found, at);
-    return found.bytes;
+    if (match_pattern(wording->pattern, text, &found) &&
+        (best->wording == NULL || found.bytes > best->found.bytes) &&
+        is_in_place(state, wording, at, at + found.bytes))
+        *best = (longest){.wording = wording, .found = found};
 }
 
 /* A line ends between the first two bytes, which is rare: any wording may fit. */
-static size_t read_at_line_end(reader *state, size_t at)
+static void find_at_line_end(const reader *state, size_t at, longest *best)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < frag_wording_count && bytes == 0; i++)
+    for (size_t i = 0; i < frag_wording_count; i++)
         if (frag_wordings[i].pattern[0] == state->text.bytes[at])
-            bytes = read_wording(state, &frag_wordings[i], at);
-    return bytes;
+            try_wording(state, &frag_wordings[i], at, best);
 }
 
-/* The first wording of the table that fits here. Returns how many bytes it covers, 0: none. */
-static size_t read_at(reader *state, size_t at)
+static void find_at(const reader *state, size_t at, longest *best)
 {
     const char *text = state->text.bytes;
     frag_amount size;
     bool is_size = is_digit(text[at]);
-    if (is_size && (is_inside_number(text, at) || frag_message_size(text + at, &size) == 0))
-        return 0;
-    if (!is_size && text[at + 1] == '\n')
-        return read_at_line_end(state, at);
-    size_t bytes = 0;
+    if (!is_size && text[at + 1] == '\n') {
+        find_at_line_end(state, at, best);
+        return;
+    }
     uint16_t wording = state->first[(unsigned char)(is_size ? '0' : text[at])]
                                    [(unsigned char)(is_size ? '0' : text[at + 1])];
-    for (; wording != 0 && bytes == 0; wording = state->next[wording - 1])
-        bytes = read_wording(state, &frag_wordings[wording - 1], at);
-    return bytes;
+    if (wording == 0 ||
+        (is_size && (is_inside_number(text, at) || frag_message_size(text + at, &size) == 0)))
+        return;
+    for (; wording != 0; wording = state->next[wording - 1])
+        try_wording(state, &frag_wordings[wording - 1], at, best);
+}
+
+/* What lies wholly inside the wording before says nothing new. */
+static void read_at(reader *state, size_t at)
+{
+    longest best = {.wording = NULL};
+    find_at(state, at, &best);
+    if (best.wording == NULL || at + best.found.bytes <= state->span_end)
+        return;
+    state->span_end = at + best.found.bytes;
+    state->messages->is_matched[best.wording - frag_wordings] = true;
+    take(state, best.wording, &best.found, at);
 }
 
 static bool is_letter(char byte)
@@ -515,6 +582,43 @@ static void name_jax(frag_messages *messages)
             messages->items[i].framework = FRAG_FRAMEWORK_JAX;
 }
 
+/* Where the table found nothing: lines that speak of memory and failure all the same. Two that
+ * follow each other are one message. */
+static void guess_messages(reader *state)
+{
+    frag_message_guess guess;
+    size_t count = 0;
+    for (size_t at = 0; count < GUESSES_MAX && frag_message_guess_next(&state->text, at, &guess);
+         at = guess.end, count++) {
+        bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH &&
+                       state->current->kind == guess.kind;
+        if (!is_next) {
+            open_message(state, guess.kind, guess.start);
+            state->current->says = FRAG_SAYS_GUESS;
+        }
+        state->last_at = guess.end;
+    }
+    close_message(state);
+    state->messages->scenes |= frag_message_scenes(&state->text);
+}
+
+/* Several ranks that ran out on the same device. */
+static void find_ranks(frag_messages *messages)
+{
+    for (size_t i = 1; i < messages->count; i++) {
+        const frag_message *one = &messages->items[i - 1];
+        const frag_message *other = &messages->items[i];
+        if (one->kind == FRAG_MESSAGE_OOM && other->kind == FRAG_MESSAGE_OOM && one->has_device &&
+            other->has_device && one->device == other->device && one->owner != other->owner &&
+            one->owner != 0 && other->owner != 0)
+            messages->scenes |= FRAG_SCENE_RANKS;
+    }
+    const frag_message *best = frag_messages_best(messages);
+    bool has_many = best != NULL && (best->owner != 0 || (messages->scenes & FRAG_SCENE_MANY) != 0);
+    if (has_many && best->process_count >= 2)
+        messages->scenes |= FRAG_SCENE_RANKS;
+}
+
 void frag_messages_read(frag_messages *messages, const char *text, size_t length)
 {
     *messages = (frag_messages){0};
@@ -526,13 +630,14 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     }
     index_wordings(&state);
     frag_message_text_make(&state.text, text, length);
-    for (size_t at = 0; at < state.text.length;) {
-        size_t bytes = read_at(&state, at);
-        at += bytes > 0 ? bytes : 1;
-    }
+    for (size_t at = 0; at < state.text.length; at++)
+        read_at(&state, at);
     close_message(&state);
+    if (messages->count == 0)
+        guess_messages(&state);
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);
+    find_ranks(messages);
     frag_message_text_destroy(&state.text);
     frag_text_destroy(&converted);
     free(state.next);

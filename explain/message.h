@@ -27,7 +27,18 @@
     X(ONNXRUNTIME, "onnxruntime", "ONNX Runtime")                                                  \
     X(PADDLE, "paddle", "PaddlePaddle")                                                            \
     X(VLLM, "vllm", "vLLM")                                                                        \
-    X(SGLANG, "sglang", "SGLang")
+    X(SGLANG, "sglang", "SGLang")                                                                  \
+    X(TENSORRT, "tensorrt", "TensorRT")                                                            \
+    X(TENSORRT_LLM, "tensorrt-llm", "TensorRT-LLM")                                                \
+    X(ASCEND, "ascend", "Ascend (MindSpore or CANN)")                                              \
+    X(PHYSX, "physx", "PhysX")                                                                     \
+    X(HASHCAT, "hashcat", "hashcat")                                                               \
+    X(CUDA_JL, "cuda-jl", "CUDA.jl")                                                               \
+    X(MXNET, "mxnet", "MXNet")                                                                     \
+    X(CAFFE, "caffe", "Caffe")                                                                     \
+    X(BLENDER, "blender", "Blender Cycles")                                                        \
+    X(HABANA, "habana", "Habana Gaudi")                                                            \
+    X(OLLAMA, "ollama", "Ollama")
 
 typedef enum frag_framework {
 #define FRAG_FRAMEWORK_ENUM(name, text, person) FRAG_FRAMEWORK_##name,
@@ -89,9 +100,18 @@ typedef enum frag_setting {
 typedef enum frag_message_kind {
     FRAG_MESSAGE_NONE,     /* nothing about memory running out */
     FRAG_MESSAGE_HARMLESS, /* a warning: the program went on */
-    FRAG_MESSAGE_HOST,     /* the computer's memory ran out, not a GPU's */
+    FRAG_MESSAGE_HOST,     /* something else than a device's memory ran out: says tells what */
     FRAG_MESSAGE_OOM
 } frag_message_kind;
+
+/* What a text shows of the program around its messages. */
+enum {
+    FRAG_SCENE_LOADING = 1,     /* the model was being moved to the device, or loaded */
+    FRAG_SCENE_RANKS = 2,       /* several ranks ran out on one device */
+    FRAG_SCENE_OTHER_ERROR = 4, /* an error of another kind */
+    FRAG_SCENE_MEMORY = 8,      /* words of memory */
+    FRAG_SCENE_MANY = 16        /* a program of several ranks */
+};
 
 /* What a wording says besides its figures. */
 enum {
@@ -102,17 +122,34 @@ enum {
     FRAG_SAYS_LIBRARY = 16,     /* a library beside the framework asked */
     FRAG_SAYS_CACHED = 32,      /* old wording: what is cached is idle */
     FRAG_SAYS_UTILISATION = 64, /* a share of the card that was wanted is not free */
-    FRAG_SAYS_DUMP = 128        /* the table of an allocator, which only a failure prints */
+    FRAG_SAYS_DUMP = 128,       /* the table of an allocator, which only a failure prints */
+    FRAG_SAYS_GUESS = 256,      /* no wording of the table: words of memory and failure */
+    FRAG_SAYS_ON_CHIP = 512,    /* memory inside the chip: of one kernel, not the device's own */
+    FRAG_SAYS_SHM = 1024,       /* shared memory between processes of the computer */
+    FRAG_SAYS_PINNED = 2048,    /* the computer's memory, pinned for the device */
+    FRAG_SAYS_DISK = 4096,      /* a file system */
+    FRAG_SAYS_KILLED = 8192     /* the kernel, a container or a batch system ended the program */
 };
 
-enum { FRAG_MESSAGE_PROCESSES = 16 };
+enum { FRAG_MESSAGE_PROCESSES = 16, FRAG_MESSAGE_SIZES = 24, FRAG_WORDINGS_MAX = 1024 };
+
+/* A size that stands in a message, whatever it is about. */
+typedef struct frag_message_quantity {
+    frag_amount amount;
+    bool is_labelled;
+    frag_figure figure; /* what the words around it say it is, if is_labelled */
+} frag_message_quantity;
 
 typedef struct frag_message {
     frag_message_kind kind;
     frag_framework framework;
     frag_amount figures[FRAG_FIGURE_COUNT];
     uint64_t processes[FRAG_MESSAGE_PROCESSES]; /* bytes of "Process N has ..." */
+    uint64_t process_ids[FRAG_MESSAGE_PROCESSES];
     uint32_t process_count;
+    frag_message_quantity sizes[FRAG_MESSAGE_SIZES]; /* each size once, in order of the text */
+    uint32_t size_count;
+    uint64_t owner;      /* of its lines, see message_text.h; 0: they do not say */
     uint32_t says;       /* FRAG_SAYS_* */
     const char *release; /* "PyTorch 2.1", as the wording tells; NULL: it does not */
     bool has_device;
@@ -130,7 +167,9 @@ typedef struct frag_messages {
     size_t best;      /* index of the one that says most */
     size_t oom_count; /* messages of an OOM, kept or not */
     bool is_on[FRAG_SETTING_COUNT];
-    bool is_windows; /* paths of Windows stand in the text */
+    bool is_windows;                    /* paths of Windows stand in the text */
+    uint32_t scenes;                    /* FRAG_SCENE_* */
+    bool is_matched[FRAG_WORDINGS_MAX]; /* which wordings of the table were found, by index */
 } frag_messages;
 
 /* Finds every message of a text, in order; any bytes are welcome. Time is linear in length. */

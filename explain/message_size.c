@@ -49,8 +49,9 @@ static size_t read_unit(const char *text, uint64_t *unit)
         const char *name;
         unsigned shift;
     } units[] = {
-        {"bytes", 0}, {"byte", 0}, {"tib", 40}, {"gib", 30}, {"mib", 20}, {"kib", 10}, {"tb", 40},
-        {"gb", 30},   {"mb", 20},  {"kb", 10},  {"g", 30},   {"m", 20},   {"k", 10},   {"b", 0},
+        {"bytes", 0}, {"byte", 0}, {"eib", 60}, {"pib", 50}, {"tib", 40}, {"gib", 30},
+        {"mib", 20},  {"kib", 10}, {"eb", 60},  {"pb", 50},  {"tb", 40},  {"gb", 30},
+        {"mb", 20},   {"kb", 10},  {"g", 30},   {"m", 20},   {"k", 10},   {"b", 0},
     };
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t at = 0;
@@ -89,6 +90,12 @@ static bool read_shared_unit(const char *text, uint64_t *unit)
     return at > 0 && read_unit(text + at, unit) > 0;
 }
 
+/* unit * decimals / scale, which is below the unit. A scale has at most six digits. */
+static uint64_t fraction_of(uint64_t unit, uint64_t decimals, uint64_t scale)
+{
+    return unit / scale * decimals + unit % scale * decimals / scale;
+}
+
 size_t frag_message_size(const char *text, frag_amount *amount)
 {
     uint64_t whole = 0;
@@ -111,7 +118,8 @@ size_t frag_message_size(const char *text, frag_amount *amount)
     if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))
         return 0;
     *amount = (frag_amount){.bytes = whole, .slack_bytes = unit == 1 ? 0 : unit / scale / 2};
-    amount->is_known = !is_huge && multiply_add(&amount->bytes, unit, decimals * unit / scale);
+    amount->is_known =
+        !is_huge && multiply_add(&amount->bytes, unit, fraction_of(unit, decimals, scale));
     return at + unit_bytes;
 }
 

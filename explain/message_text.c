@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "explain/message_escape.h"
 #include "sim/base/memory.h"
@@ -35,9 +36,9 @@ static uint64_t number_behind(const char *start, size_t length, const char *name
     for (size_t i = 0; i + name_length < length; i++) {
         uint64_t number = 0;
         size_t at = i + name_length;
-        if (memcmp(start + i, name, name_length) != 0)
+        if (strncasecmp(start + i, name, name_length) != 0)
             continue;
-        at += start[at] == '=';
+        at += start[at] == '=' || start[at] == ' ';
         if (at == length || start[at] < '0' || start[at] > '9')
             continue;
         for (size_t digits = 0; at < length && digits < 9 && start[at] >= '0' && start[at] <= '9';
@@ -73,6 +74,7 @@ typedef struct maker {
     uint64_t line;
     size_t line_at;     /* where it begins */
     bool is_line_start; /* nothing of this line is in the text yet */
+    bool has_gap;       /* a blank was left out since the last byte */
     frag_message_text *text;
 } maker;
 
@@ -87,9 +89,13 @@ static void put(maker *state, char plain)
         if (state->is_line_start)
             add_line(text, state->line,
                      owner_of(state->bytes + state->line_at, state->length - state->line_at));
+        bool is_capital = plain >= 'A' && plain <= 'Z';
+        text->marks[text->length] =
+            (unsigned char)((state->has_gap || state->is_line_start ? FRAG_MESSAGE_WORD : 0) |
+                            (is_capital ? FRAG_MESSAGE_CAPITAL : 0));
         state->is_line_start = false;
-        text->bytes[text->length++] =
-            plain >= 'A' && plain <= 'Z' ? (char)(plain - 'A' + 'a') : plain;
+        state->has_gap = false;
+        text->bytes[text->length++] = is_capital ? (char)(plain - 'A' + 'a') : plain;
     }
 }
 
@@ -116,6 +122,7 @@ static void take(maker *state)
         return;
     }
     size_t taken = frag_escape_terminal(bytes, left);
+    bool is_terminal = taken > 0;
     if (taken == 0)
         taken = frag_escape_backslash(bytes, left, &plain);
     if (taken == 0)
@@ -128,13 +135,15 @@ static void take(maker *state)
         plain = plain_byte(state);
         taken = 1;
     }
+    state->has_gap |= plain == 0 && !is_terminal;
     put(state, plain);
     state->at += taken;
 }
 
 void frag_message_text_make(frag_message_text *text, const char *bytes, size_t length)
 {
-    *text = (frag_message_text){.bytes = frag_alloc(length + 1, 1)};
+    *text =
+        (frag_message_text){.bytes = frag_alloc(length + 1, 1), .marks = frag_alloc(length + 1, 1)};
     maker state = {.bytes = (const unsigned char *)bytes,
                    .length = length,
                    .line = 1,
@@ -151,11 +160,13 @@ void frag_message_text_make(frag_message_text *text, const char *bytes, size_t l
         state.at += prefix;
     }
     text->bytes[text->length] = '\0';
+    text->marks[text->length] = FRAG_MESSAGE_WORD;
 }
 
 void frag_message_text_destroy(frag_message_text *text)
 {
     free(text->bytes);
+    free(text->marks);
     free(text->lines);
     *text = (frag_message_text){0};
 }
@@ -182,4 +193,15 @@ uint64_t frag_message_text_line(const frag_message_text *text, size_t at)
 uint64_t frag_message_text_owner(const frag_message_text *text, size_t at)
 {
     return text->line_count == 0 ? 0 : text->lines[find_line(text, at)].owner;
+}
+
+size_t frag_message_text_line_start(const frag_message_text *text, size_t at)
+{
+    return text->line_count == 0 ? 0 : text->lines[find_line(text, at)].at;
+}
+
+size_t frag_message_text_line_end(const frag_message_text *text, size_t at)
+{
+    const char *end = memchr(text->bytes + at, '\n', text->length - at);
+    return end != NULL ? (size_t)(end - text->bytes) : text->length;
 }

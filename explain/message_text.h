@@ -12,8 +12,15 @@
 /* Stands for a letter outside ASCII: part of no wording. */
 #define FRAG_MESSAGE_FOREIGN '\x01'
 
+/* What taking blanks and capitals away lost, kept beside each byte. */
+enum {
+    FRAG_MESSAGE_WORD = 1,   /* a blank stood before it, or a line begins here */
+    FRAG_MESSAGE_CAPITAL = 2 /* it was a capital letter */
+};
+
 typedef struct frag_message_text {
-    char *bytes; /* ends with a zero; lower case, no blanks; '\n' between lines */
+    char *bytes;          /* ends with a zero; lower case, no blanks; '\n' between lines */
+    unsigned char *marks; /* FRAG_MESSAGE_* of each byte, and of the zero */
     size_t length;
     /* Place in bytes of each line that has something in it, in order, and its number in the text.
      */
@@ -32,6 +39,10 @@ void frag_message_text_destroy(frag_message_text *text);
 
 /* The line of the original in which the byte at lies. */
 uint64_t frag_message_text_line(const frag_message_text *text, size_t at);
+
+/* Where the line in which the byte at lies begins and ends in bytes, its '\n' left out. */
+size_t frag_message_text_line_start(const frag_message_text *text, size_t at);
+size_t frag_message_text_line_end(const frag_message_text *text, size_t at);
 
 /* Which of the processes that write the log wrote that line: one more than the number behind
  * "rank" or "pid=" near its start, as in "[rank3]: " or "(Worker rank=3 pid=1090)"; 0: it does not

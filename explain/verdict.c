@@ -104,6 +104,10 @@ static void complete(const frag_message *message, frag_diagnosis *diagnosis)
         frag_amount used = sum(*allocated, figures[FRAG_FIGURE_OTHERS]);
         if (allocated->is_known && figures[FRAG_FIGURE_LIMIT].is_known)
             *free = difference(figures[FRAG_FIGURE_LIMIT], used);
+    } else if (message->framework == FRAG_FRAMEWORK_CUDA_JL && total->is_known &&
+               figures[FRAG_FIGURE_PROCESS].is_known) {
+        *free = difference(*total, figures[FRAG_FIGURE_PROCESS]); /* it says what is in use */
+        figures[FRAG_FIGURE_PROCESS].is_known = false;
     } else if ((message->framework == FRAG_FRAMEWORK_TENSORFLOW ||
                 message->framework == FRAG_FRAMEWORK_JAX) &&
                (message->says & FRAG_SAYS_WHOLE) == 0 && total->is_known && total->bytes == 0) {
@@ -123,6 +127,9 @@ static void complete(const frag_message *message, frag_diagnosis *diagnosis)
 }
 
 /* ---- the verdict */
+/* No device has so much: 1 PiB. */
+#define CORRUPT_BYTES ((uint64_t)1 << 50)
+
 typedef struct case_file {
     const frag_message *message;
     frag_diagnosis *diagnosis;
@@ -160,9 +167,20 @@ static bool decide_by_words(const case_file *file)
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
     char c[FRAG_BYTES_TEXT_MAX];
-    if ((says & FRAG_SAYS_HUGE) != 0) {
+    if ((says & FRAG_SAYS_HUGE) != 0 || file->requested >= CORRUPT_BYTES) {
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
-        frag_text_add(because, "The request is larger than an exabyte: a size went wrong.");
+        frag_text_add(because,
+                      "The request is larger than any device: a size went wrong, as from a "
+                      "negative dimension or a product that overflowed.");
+    } else if ((says & FRAG_SAYS_ON_CHIP) != 0) {
+        decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
+        frag_text_add(because,
+                      "One program needs more of the memory inside the chip than that has");
+        if (knows(file, FRAG_FIGURE_REQUESTED) && knows(file, FRAG_FIGURE_LIMIT))
+            frag_text_add(because, ": %s of %s, as printed", text_of(file->requested, a),
+                          text_of(file->figures[FRAG_FIGURE_LIMIT].bytes, b));
+        frag_text_add(because, ". It is not the device's own memory (HBM) that ran out.");
+        file->diagnosis->missing = file->figures[FRAG_FIGURE_EXCESS];
     } else if ((says & FRAG_SAYS_BLOCK_MAX) != 0) {
         decide(file, FRAG_OOM_VERDICT_PLATFORM, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "This platform refuses single blocks of that size, however much "
@@ -264,20 +282,24 @@ static bool decide_limit(const case_file *file)
     uint64_t slack = file->figures[FRAG_FIGURE_LIMIT].slack_bytes +
                      file->figures[FRAG_FIGURE_RESERVED].slack_bytes +
                      file->figures[FRAG_FIGURE_ALLOCATED].slack_bytes;
-    bool binds =
-        knows(file, FRAG_FIGURE_LIMIT) && more(more(file->held, file->requested), slack) > limit;
+    uint64_t wanted = more(more(file->held, file->requested), slack);
+    bool binds = knows(file, FRAG_FIGURE_LIMIT) && wanted > limit;
+    /* A pool that rounds up, or is in pieces, ends a little below its limit. */
+    bool is_near = knows(file, FRAG_FIGURE_LIMIT) && !binds && wanted > limit / 100 * 99;
     bool has_room = knows(file, FRAG_FIGURE_FREE)
                         ? file->free >= file->requested
                         : !knows(file, FRAG_FIGURE_TOTAL) || file->requested > limit;
-    if (!binds || !(has_room || file->requested > limit))
+    if (!(binds || is_near) || !(has_room || file->requested > limit))
         return false;
     char a[FRAG_BYTES_TEXT_MAX];
     char b[FRAG_BYTES_TEXT_MAX];
     char c[FRAG_BYTES_TEXT_MAX];
     decide(file, FRAG_OOM_VERDICT_LIMIT,
-           file->idle >= file->requested ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH);
-    frag_text_add(&file->diagnosis->because, "%s held + %s asked is over the %s allowed",
-                  text_of(file->held, a), text_of(file->requested, b), text_of(limit, c));
+           is_near || file->idle >= file->requested ? FRAG_CONFIDENCE_MEDIUM
+                                                    : FRAG_CONFIDENCE_HIGH);
+    frag_text_add(&file->diagnosis->because, "%s held + %s asked is %s the %s allowed",
+                  text_of(file->held, a), text_of(file->requested, b),
+                  is_near ? "as good as" : "over", text_of(limit, c));
     if (knows(file, FRAG_FIGURE_FREE))
         frag_text_add(&file->diagnosis->because, ", while the device has %s free",
                       text_of(file->free, a));
@@ -494,8 +516,19 @@ static void decide_by_figures(const case_file *file)
                       text_of(file->requested, a), text_of(file->total, b));
     } else if (!knows_rest) {
         decide(file, FRAG_OOM_VERDICT_NO_FIGURES, FRAG_CONFIDENCE_HIGH);
-        frag_text_add(because, "%s were asked for; what was free or in use, it does not say.",
-                      text_of(file->requested, a));
+        frag_text_add(because, "%s were asked for; ", text_of(file->requested, a));
+        if (knows(file, FRAG_FIGURE_ALLOCATED) || knows(file, FRAG_FIGURE_RESERVED))
+            frag_text_add(because,
+                          "%s were held already, but how much the device has, it does "
+                          "not say.",
+                          text_of(file->held, b));
+        else if (knows(file, FRAG_FIGURE_TOTAL))
+            frag_text_add(because,
+                          "the device has %s, but how much of it was free or in use, it "
+                          "does not say.",
+                          text_of(file->total, b));
+        else
+            frag_text_add(because, "what was free or in use, it does not say.");
     } else if (file->message->framework == FRAG_FRAMEWORK_PYTORCH_MPS) {
         decide_mps(file);
     } else if (!decide_limit(file) && !decide_impossible(file) && !decide_fragmentation(file) &&
@@ -524,17 +557,74 @@ static uint64_t segment_of(const frag_message *message, uint64_t requested)
                : requested;
 }
 
+/* What ran out, where it is not the memory of a device. */
+static const char *host_text(uint32_t says)
+{
+    return (says & FRAG_SAYS_ON_CHIP) != 0
+               ? "A kernel needs more of the memory inside the chip (\"shared memory\" of a "
+                 "multiprocessor) than that has; the device's own memory did not run out."
+           : (says & FRAG_SAYS_SHM) != 0
+               ? "The shared memory between processes of the computer (/dev/shm) ran out, not a "
+                 "GPU's."
+           : (says & FRAG_SAYS_PINNED) != 0
+               ? "The computer's own memory, pinned for the device, ran out, not a GPU's."
+           : (says & FRAG_SAYS_DISK) != 0 ? "A file system is full, not a GPU's memory."
+           : (says & FRAG_SAYS_KILLED) != 0
+               ? "The program used too much of the computer's own memory, not of a GPU's, and was "
+                 "ended by the kernel, its container or the batch system."
+               : "It is the computer's own memory that ran out, not a GPU's.";
+}
+
+static void diagnose_other(const frag_message *message, frag_diagnosis *diagnosis)
+{
+    bool is_guess = (message->says & FRAG_SAYS_GUESS) != 0;
+    diagnosis->confidence = is_guess ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH;
+    for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
+        diagnosis->figures[i] = message->figures[i];
+    frag_text_add(&diagnosis->because, "%s",
+                  message->kind == FRAG_MESSAGE_HOST
+                      ? host_text(message->says)
+                      : "It is a warning: the program got along without that memory.");
+}
+
+/* A program that nobody knows: what was read is likely, but not sure. */
+static void doubt(frag_diagnosis *diagnosis)
+{
+    frag_text told = diagnosis->because;
+    diagnosis->because = (frag_text){0};
+    diagnosis->confidence = FRAG_CONFIDENCE_LOW;
+    frag_text_add(&diagnosis->because,
+                  "It looks like an out of memory of a program that fraglab does not know. %s",
+                  told.bytes);
+    frag_text_destroy(&told);
+}
+
+void frag_diagnose_text(const frag_messages *messages, frag_diagnosis *diagnosis)
+{
+    const frag_message *best = frag_messages_best(messages);
+    if (best != NULL) {
+        frag_diagnose(best, diagnosis);
+        return;
+    }
+    *diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM};
+    bool is_error = (messages->scenes & FRAG_SCENE_OTHER_ERROR) != 0;
+    bool has_memory = (messages->scenes & FRAG_SCENE_MEMORY) != 0;
+    diagnosis->confidence = is_error      ? FRAG_CONFIDENCE_HIGH
+                            : !has_memory ? FRAG_CONFIDENCE_MEDIUM
+                                          : FRAG_CONFIDENCE_LOW;
+    frag_text_add(&diagnosis->because, "%s",
+                  is_error ? "The text shows an error, but not one of memory that ran out."
+                  : has_memory
+                      ? "The text speaks of memory, but shows no error: paste what the program "
+                        "printed when it failed."
+                      : "The text shows no error and does not speak of memory.");
+}
+
 void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis)
 {
-    *diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
-                                  .confidence = FRAG_CONFIDENCE_HIGH};
-    if (message == NULL || message->kind != FRAG_MESSAGE_OOM) {
-        frag_text_add(&diagnosis->because, "%s",
-                      message == NULL || message->kind == FRAG_MESSAGE_NONE
-                          ? "No out-of-memory message of a GPU framework stands in this text."
-                      : message->kind == FRAG_MESSAGE_HOST
-                          ? "It is the computer's own memory that ran out, not a GPU's."
-                          : "It is a warning: the program got along without that memory.");
+    *diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM};
+    if (message->kind != FRAG_MESSAGE_OOM) {
+        diagnose_other(message, diagnosis);
         return;
     }
     for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
@@ -556,6 +646,8 @@ void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis)
     };
     if (!decide_by_words(&file))
         decide_by_figures(&file);
+    if ((message->says & FRAG_SAYS_GUESS) != 0)
+        doubt(diagnosis);
 }
 
 void frag_diagnosis_destroy(frag_diagnosis *diagnosis)

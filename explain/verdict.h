@@ -52,7 +52,9 @@ typedef struct frag_diagnosis {
     frag_text because;   /* the arithmetic, in a sentence or two */
 } frag_diagnosis;
 
-/* message NULL: nothing was found. The diagnosis is destroyed by the caller. */
+/* Of the message that says most; where the text has none, whether it shows another error. The
+ * diagnosis is destroyed by the caller. */
+void frag_diagnose_text(const frag_messages *messages, frag_diagnosis *diagnosis);
 void frag_diagnose(const frag_message *message, frag_diagnosis *diagnosis);
 void frag_diagnosis_destroy(frag_diagnosis *diagnosis);
 

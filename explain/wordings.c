@@ -21,13 +21,17 @@
 #define TELLS(pattern_)                                                                            \
     .pattern = pattern_, .role = FRAG_WORDING_FIELD, .place = FRAG_WORDING_TELLING
 #define OTHER(role_, pattern_) .pattern = pattern_, .role = FRAG_WORDING_##role_
+#define SHOWS(scene_, pattern_)                                                                    \
+    .pattern = pattern_, .role = FRAG_WORDING_SCENE, .scene = FRAG_SCENE_##scene_
+#define HOST(says_, pattern_)                                                                      \
+    .pattern = pattern_, .role = FRAG_WORDING_HOST, .says = FRAG_SAYS_##says_
 #define SETS(setting_, pattern_)                                                                   \
     .pattern = pattern_, .role = FRAG_WORDING_SETTING, .setting = FRAG_SETTING_##setting_
 #define CODE .place = FRAG_WORDING_AS_CODE
 #define BARE .place = FRAG_WORDING_AT_START | FRAG_WORDING_AT_END
 
 /* Sources: the messages themselves (tests/data/oom-messages names a thread for each) and, for
- * PyTorch, the releases named beside them. Of two that begin alike the longer one comes first. */
+ * PyTorch, the releases named beside them. */
 const frag_wording frag_wordings[] = {
     /* ---- PyTorch: what was asked */
     {OPENS(PYTORCH_ASYNC, "allocationondevice#wouldexceedallowedmemory"), .figures = {GPU}},
@@ -69,7 +73,7 @@ const frag_wording frag_wordings[] = {
     {FIELD("capacityof%ofwhich%isfree"), .figures = {T, F}},
     {FIELD("totalcapactyof%"), .figures = {T}},
     {FIELD("ofwhich%isfree"), .figures = {F}},
-    {FIELD("process#has%memoryinuse"), .figures = {NOT, FRAG_CAPTURE_PROCESS}},
+    {FIELD("process#has%memoryinuse"), .figures = {FRAG_CAPTURE_PROCESS_ID, FRAG_CAPTURE_PROCESS}},
     {FIELD("thisprocesshas%memoryinuse"), .figures = {FRAG_FIGURE_PROCESS}},
     {FIELD("with%allocatedinprivatepools"), .figures = {P}, .release = "PyTorch 2.5 or later"},
     {TELLS("%isallocatedbypytorch"), .figures = {A}},
@@ -149,8 +153,12 @@ const frag_wording frag_wordings[] = {
     {OPENS(JAX, "outofmemoryallocating#bytes."), .figures = {R}},
     {OPENS(JAX, "ranoutofmemoryinmemoryspacehbm.used%of%hbm.exceededhbmcapacityby%"),
      .figures = {A, T, X}, .says = FRAG_SAYS_WHOLE},
-    {OPENS(JAX, "ranoutofmemoryinmemoryspace*.used%of%"), .figures = {A, T},
+    {OPENS(JAX, "ranoutofmemoryinmemoryspacehbm.used%of%"), .figures = {A, T},
      .says = FRAG_SAYS_WHOLE},
+    {OPENS(JAX, "ranoutofmemoryinmemoryspace*.used%of%"), .figures = {R, L},
+     .says = FRAG_SAYS_ON_CHIP},
+    {FIELD("memcapacityby%"), .framework = FRAG_FRAMEWORK_JAX, .figures = {X}},
+    {FIELD("%reservable"), .framework = FRAG_FRAMEWORK_JAX, .figures = {B}},
     {OPENS(JAX, "failedtoallocaterequestfor%"), .figures = {R}},
     {OPENS(JAX, "failedtoallocate#bytesfornewconstant"), .figures = {R}},
     {OPENS(JAX, "attemptingtoallocate%.thatwasnotpossible.thereare%free"), .figures = {R, F}},
@@ -171,9 +179,14 @@ const frag_wording frag_wordings[] = {
     {OPENS(RMM, "maximumpoolsizeexceeded(failedtoallocate%)"), .figures = {R},
      .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "maximumpoolsizeexceeded"), .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(RMM, "[upstream%][failuremaximumpoolsizeexceeded]"), .figures = {R},
+     .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(RMM, "[upstream%][failure"), .figures = {R}},
     {OPENS(RMM, "exceededmemorylimit"), .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "std::bad_alloc:out_of_memory:cudaerror")},
     {OPENS(RMM, "std::bad_alloc:cudaerror")},
+    {OPENS(UNKNOWN, "badallocation:cudaerrormemoryallocation")},
+    {OPENS(UNKNOWN, "memoryerror:badallocation:cudaerrormemoryallocation")},
     {OPENS(RMM, "std::bad_alloc:out_of_memory:rmmfailure")},
     {OPENS(RMM, "rmm_error_out_of_memory"), CODE},
     {OPENS(RMM, "(failedtoallocate%)"), .figures = {R}},
@@ -219,6 +232,44 @@ const frag_wording frag_wordings[] = {
     {OPENS(SGLANG, "notenoughmemory.pleasetryincreasing--mem-fraction-static"),
      .says = FRAG_SAYS_POOL_FULL},
 
+    /* ---- TensorRT and TensorRT-LLM */
+    {OPENS(TENSORRT, "errorcode2:outofmemory(requestedsizewas#bytes"), .figures = {R}},
+    {OPENS(TENSORRT, "errorcode2:outofmemory")},
+    {OPENS(TENSORRT, "requestedamountofmemory(#bytes)couldnotbeallocated"), .figures = {R}},
+    {OPENS(TENSORRT, "requestedamountofgpumemory(#bytes)couldnotbeallocated"), .figures = {R}},
+    {OPENS(TENSORRT, "outofmemoryerrorin")},
+    {OPENS(TENSORRT, "outofmemoryerrorduringgetbesttactic")},
+    {OTHER(HARMLESS, "devicememoryisinsufficienttousetactic")},
+    {OTHER(HARMLESS, "tacticdevicerequest:%available:%"), .figures = {R, F}},
+    {OTHER(HARMLESS, "skippingtactic*duetoinsufficientmemoryonrequestedsizeof#"), .figures = {R}},
+    {OTHER(HARMLESS, "skippingtactic*duetooommemory")},
+    {OPENS(TENSORRT_LLM, "cudaruntimeerrorin*:outofmemory(/")},
+    {HOST(PINNED, "cudaruntimeerrorin::cudahostalloc*:outofmemory(/")},
+    {HOST(PINNED, "cudaruntimeerrorin::cudamallochost*:outofmemory(/")},
+
+    /* ---- Ascend: MindSpore, CANN */
+    {OPENS(ASCEND, "memory_allocation_failure(el0004)")},
+    {FIELD("rtmallocfail,*size:#"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
+    {OPENS(ASCEND, "allocsize:#ismorethantotalmemsize:#"), .figures = {R, T}},
+    {OPENS(ASCEND, "device(id:#)memoryisn'tenough")},
+    {FIELD("allocsize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
+    {OPENS(ASCEND, "outofmemory!!!requestmemorysize:%"), .figures = {R}},
+    {FIELD("devicehbmmemorysize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {T}},
+    {FIELD("devicefreesize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {F}},
+
+    /* ---- PhysX, hashcat, Habana, Ollama, Blender, MXNet, Caffe */
+    {OPENS(PHYSX, "pxgcudadevicememoryallocatorfailtoallocatememory#bytes"), .figures = {R}},
+    {HOST(PINNED, "pxgcudahostmemoryallocatorfailtoallocatememory#bytes"), .figures = {R}},
+    {OPENS(HASHCAT, "notenoughallocatabledevicememoryforthisattack"), .says = FRAG_SAYS_BLOCK_MAX},
+    {OPENS(HASHCAT, "doesnotprovideenoughallocatabledevice-memorytohandlethisattack"),
+     .says = FRAG_SAYS_BLOCK_MAX},
+    {OPENS(HABANA, "allocationfailedforsize::#"), .figures = {R}},
+    {OPENS(OLLAMA, "memorylayoutcannotbeallocated")},
+    {OPENS(MXNET, "pooled_storage_manager*cudamallocfailed:outofmemory")},
+    {OPENS(MXNET, "pooled_storage_manager*cudamallocretryfailed:outofmemory")},
+    {OPENS(CAFFE, "checkfailed:error==cudasuccess(2vs.0)")},
+    {OPENS(BLENDER, "systemisoutofgpumemory")},
+
     /* ---- the driver's own words, whoever passes them on */
     {OPENS(UNKNOWN, "failedtoallocate*(#bytes)fromdevice:cuda_error_out_of_memory"),
      .figures = {R}},
@@ -229,8 +280,16 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "memoryallocationerroronworker#:"), .figures = {NOT}},
     {FIELD("-freememory:#"), .figures = {F}},
     {FIELD("-requestedmemory:#"), .figures = {R}},
-    {OPENS(UNKNOWN, "outofgpumemorytryingtoallocate%"), .figures = {R}},
-    {FIELD("effectivegpumemoryusage:*(%/%)"), .figures = {V, T}},
+    {OPENS(CUDA_JL, "outofgpumemorytryingtoallocate%"), .figures = {R}},
+    {FIELD("effectivegpumemoryusage:*(%/%)"), .framework = FRAG_FRAMEWORK_CUDA_JL,
+     .figures = {FRAG_FIGURE_PROCESS, T}},
+    {FIELD("cudaallocatorusage:%(cappedat%)"), .figures = {A, L}},
+    {FIELD("cudaallocatorusage:%"), .figures = {A}},
+    {FIELD("memorypoolusage:%(%reserved)"), .figures = {A, V}},
+    {FIELD("memorypoolusage:%(%allocated,%cached)"), .figures = {V, A, I}},
+    {FIELD("usage:%(%allocated,%cached)"), .figures = {NOT, NOT, NOT}},
+    {FIELD("memorylimit:soft=%,hard=%"), .figures = {NOT, L}},
+    {OTHER(HARMLESS, "cudamemoryallocationfailed;attemptingtofreeupmemory")},
     {OPENS(UNKNOWN, "cuda:outofmemory"), .place = FRAG_WORDING_AT_END},
     {OPENS(UNKNOWN, "cuda_error_out_of_memory"), CODE},
     {OPENS(UNKNOWN, "cudaerrormemoryallocation"), CODE},
@@ -258,20 +317,58 @@ const frag_wording frag_wordings[] = {
 
     /* ---- host memory: no matter for a GPU's allocator */
     {OTHER(HOST, "defaultcpuallocator:")},
+    {OTHER(HOST, "defaultcpuallocator:can'tallocatememory:youtriedtoallocate#bytes"),
+     .figures = {R}},
+    {OTHER(HOST, "defaultcpuallocator:notenoughmemory:youtriedtoallocate#bytes"), .figures = {R}},
+    {HOST(ON_CHIP, "outofresource:sharedmemory")},
+    {HOST(ON_CHIP, "outofresource:sharedmemory,required:#,hardwarelimit:#"), .figures = {R, L}},
+    {HOST(ON_CHIP, "outofresource:sharedmemory,required:#,hardwarelimitation:#"),
+     .figures = {R, L}},
+    {HOST(ON_CHIP, "outofresource:sharedmemoryrequired:#hardwarelimit:#"), .figures = {R, L}},
+    {HOST(ON_CHIP, "insufficientsharedmemoryavailableonthegpu")},
+    {HOST(ON_CHIP, "usestoomuchshareddata(#bytes,#max)"), .figures = {R, L}},
+    {HOST(ON_CHIP, "usestoomuchshareddata(%,%max)"), .figures = {R, L}},
+    {HOST(SHM, "iskilledbysignal:buserror")},
+    {HOST(SHM, "workersareoutofsharedmemory")},
+    {HOST(SHM, "unabletoallocatesharedmemory(shm)")},
+    {HOST(SHM, "unabletowritetofile</torch_")},
+    {HOST(DISK, "nospaceleftondevice")},
+    {HOST(DISK, "diskquotaexceeded")},
+    {HOST(KILLED, "oom-killevent")},
+    {HOST(KILLED, "oom_killevent")},
+    {HOST(KILLED, "invokedoom-killer")},
+    {HOST(KILLED, "memorycgroupoutofmemory")},
+    {HOST(KILLED, "bythecgroupout-of-memoryhandler")},
+    {HOST(KILLED, "outofmemory:killprocess")},
+    {HOST(KILLED, "beenoomkilled")},
+    {HOST(KILLED, "reason:oomkilled")},
+    {HOST(KILLED, "taskwaskilledduetothenoderunninglowonmemory")},
+    {HOST(PINNED, "failedtoallocate%ofpinnedmemory"), .figures = {R}},
+    {HOST(PINNED, "failedtoallocatepinnedmemory")},
+    {HOST(PINNED, "pinnedhostmemoryofsize:#"), .figures = {R}},
+    {.pattern = "memoryerror",
+     .role = FRAG_WORDING_HOST,
+     .place = FRAG_WORDING_AT_START | FRAG_WORDING_AT_END},
+    {.pattern = "std::bad_alloc", .role = FRAG_WORDING_HOST, .place = FRAG_WORDING_AT_END},
+    {OTHER(HOST, "errno12]cannotallocatememory")},
+    {OTHER(HOST, "modelrequiresmoresystemmemory(%)thanisavailable(%)"), .figures = {R, F}},
+    {OTHER(HOST, "modelrequesttoolargeforsystem")},
+    {OTHER(HOST, "unabletoallocatecpubuffer")},
+    {OTHER(HOST, "failedtoallocatecpubufferofsize#"), .figures = {R}},
     {OTHER(HOST, "alloc_cpu.cpp")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory:outofmemory")},
     {OTHER(HOST, "bytesonhost:cuda_error_out_of_memory")},
-    {OTHER(HOST, "memoryerror:unabletoallocate%foranarray")},
+    {OTHER(HOST, "memoryerror:unabletoallocate%foranarray"), .figures = {R}},
     {OTHER(HOST, "byallocatorcpu")},
     {OTHER(HOST, "byallocatormklcpu")},
     {OTHER(HOST, "bfcarenaforcpu")},
     {OTHER(HOST, "java.lang.outofmemoryerror")},
-    {OTHER(HOST, "outofmemory:killedprocess")},
-    {OTHER(HOST, "oom-kill:constraint")},
+    {HOST(KILLED, "outofmemory:killedprocess")},
+    {HOST(KILLED, "oom-kill:constraint")},
     {OTHER(HOST, "runtime:outofmemory:")},
     {OTHER(HOST, "outofmemory,mallocfailed")},
     {OTHER(HOST, "ranoutofhostmemory")},
-    {OTHER(HOST, "iskilledbysignal:killed")},
+    {HOST(KILLED, "iskilledbysignal:killed")},
 
     /* ---- settings; a message's own hint names one that may not be in force */
     {OTHER(HINT, "trysettingpytorch_cuda_alloc_conf=")},
@@ -306,6 +403,23 @@ const frag_wording frag_wordings[] = {
     {SETS(TF_GROWTH, "allow_growth=true")},
     {SETS(TF_GROWTH, "tf_force_gpu_allow_growth=true")},
     {SETS(TF_GROWTH, "set_memory_growth(")},
+
+    /* ---- what the program was doing: moving or loading a model */
+    {SHOWS(LOADING, "self._apply(convert")},
+    {SHOWS(LOADING, "module._apply(fn")},
+    {SHOWS(LOADING, "pipe.to(")},
+    {SHOWS(LOADING, "pipeline.to(")},
+    {SHOWS(LOADING, "model.to(")},
+    {SHOWS(LOADING, "model.cuda(")},
+    {SHOWS(LOADING, "from_pretrained(")},
+    {SHOWS(LOADING, "set_module_tensor_to_device(")},
+    {SHOWS(LOADING, "load_state_dict(")},
+    {SHOWS(LOADING, "loadingcheckpointshards")},
+    {SHOWS(MANY, "torchrun")},
+    {SHOWS(MANY, "local_rank")},
+    {SHOWS(MANY, "[rank")},
+    {SHOWS(MANY, "torch/distributed/")},
+    {SHOWS(MANY, "worker_tp")},
 
     /* ---- any other program that prints the text of the runtime's error */
     {OPENS(UNKNOWN, "outofmemory"), .place = FRAG_WORDING_AS_ERROR},

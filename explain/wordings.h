@@ -12,7 +12,8 @@ typedef enum frag_wording_role {
     FRAG_WORDING_HOST,     /* a message about host memory */
     FRAG_WORDING_ELSE,     /* the message before it is about something else after all */
     FRAG_WORDING_HINT,     /* advice of the message: nothing after it counts as in force */
-    FRAG_WORDING_SETTING   /* a setting in force */
+    FRAG_WORDING_SETTING,  /* a setting in force */
+    FRAG_WORDING_SCENE     /* says what the program was doing */
 } frag_wording_role;
 
 enum {
@@ -29,7 +30,8 @@ enum {
  *   %  a size with its unit     #  a whole number, of bytes where it is a figure
  *   &  "[2,3,4]andtypefloat"    *  anything up to 60 bytes, once in a pattern
  * It begins with two characters of its own, or with %. The figures are those of the pattern's %, #
- * and & in order. */
+ * and & in order. Of all that fit at a place the one that covers most text is taken, and one that
+ * goes on beyond it is taken too; so the order of the table decides nothing. */
 typedef struct frag_wording {
     const char *pattern;
     frag_wording_role role;
@@ -38,6 +40,7 @@ typedef struct frag_wording {
     uint32_t says;
     uint32_t place; /* FRAG_WORDING_AT_* */
     frag_setting setting;
+    uint32_t scene; /* FRAG_SCENE_* */
     const char *release;
 } frag_wording;
 
@@ -46,7 +49,8 @@ enum {
     FRAG_CAPTURE_NOTHING = -1,
     FRAG_CAPTURE_DEVICE = -2,  /* the device's number */
     FRAG_CAPTURE_PROCESS = -3, /* memory of one process by its number */
-    FRAG_CAPTURE_CACHED = -4   /* idle where it says "cached" */
+    FRAG_CAPTURE_CACHED = -4,  /* idle where it says "cached" */
+    FRAG_CAPTURE_PROCESS_ID = -5
 };
 
 extern const frag_wording frag_wordings[];

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
         frag_advise(&messages, message, &diagnosis, &advice);
         bool is_oom = message->kind == FRAG_MESSAGE_OOM;
         FRAG_ASSERT(is_oom == (diagnosis.verdict != FRAG_OOM_VERDICT_NOT_AN_OOM));
-        FRAG_ASSERT(is_oom == (advice.count > 0));
+        FRAG_ASSERT((is_oom || message->kind == FRAG_MESSAGE_HOST) == (advice.count > 0));
+        FRAG_ASSERT(message->size_count <= FRAG_MESSAGE_SIZES);
         FRAG_ASSERT(diagnosis.because.length > 0);
         for (size_t j = 0; j < advice.count; j++)
             FRAG_ASSERT(advice.steps[j].text.length > 0 &&
@@ -31,6 +32,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
         frag_advice_destroy(&advice);
         frag_diagnosis_destroy(&diagnosis);
     }
+    frag_diagnosis whole;
+    frag_diagnose_text(&messages, &whole);
+    FRAG_ASSERT(whole.because.length > 0);
+    frag_diagnosis_destroy(&whole);
     FRAG_ASSERT((frag_messages_best(&messages) == NULL) == (messages.count == 0));
     frag_messages_destroy(&messages);
     return 0;

@@ -56,7 +56,7 @@ static bool judge(const json_t *row, const char *where)
     frag_advice advice;
     frag_messages_read(&messages, text, strlen(text));
     const frag_message *best = frag_messages_best(&messages);
-    frag_diagnose(best, &diagnosis);
+    frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, best, &diagnosis, &advice);
     const char *verdict = frag_oom_verdict_name(diagnosis.verdict);
     const char *named = forbidden(json_object_get(row, "never"), &advice);

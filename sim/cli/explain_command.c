@@ -63,7 +63,7 @@ static void explain_text(FILE *stream, const char *text, size_t length, bool is_
     frag_advice advice;
     frag_messages_read(&messages, text, length);
     const frag_message *best = frag_messages_best(&messages);
-    frag_diagnose(best, &diagnosis);
+    frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, best, &diagnosis, &advice);
     frag_explained explained = {
         .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};

@@ -195,6 +195,44 @@ void frag_explain_add_advice(frag_json *json, const frag_advice *advice)
     }
 }
 
+/* Every size of the message, in order, whatever it is about; "as" is what the words say. */
+static void add_sizes(frag_json *json, const frag_message *message)
+{
+    frag_json_array(json, "sizes");
+    for (uint32_t i = 0; message != NULL && i < message->size_count; i++) {
+        const frag_message_quantity *size = &message->sizes[i];
+        frag_json *item = frag_json_create();
+        frag_json_number(item, "bytes", size->amount.bytes);
+        frag_json_text(item, "as", size->is_labelled ? frag_figure_field(size->figure) : NULL);
+        frag_json_append(json, "sizes", item);
+    }
+    frag_json_array(json, "processes");
+    for (uint32_t i = 0; message != NULL && i < message->process_count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_number(item, "pid", message->process_ids[i]);
+        frag_json_number(item, "bytes", message->processes[i]);
+        frag_json_append(json, "processes", item);
+    }
+}
+
+/* Which memory ran out, by the words of the message. */
+static const char *memory_name(const frag_message *message)
+{
+    static const struct {
+        uint32_t says;
+        const char *name;
+    } names[] = {{FRAG_SAYS_ON_CHIP, "on-chip"},
+                 {FRAG_SAYS_SHM, "shared"},
+                 {FRAG_SAYS_PINNED, "pinned"},
+                 {FRAG_SAYS_DISK, "disk"}};
+    if (message == NULL || message->kind == FRAG_MESSAGE_HARMLESS)
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((message->says & names[i].says) != 0)
+            return names[i].name;
+    return message->kind == FRAG_MESSAGE_OOM ? "device" : "host";
+}
+
 static void add_found(frag_json *json, const frag_messages *messages)
 {
     frag_json_array(json, "found");
@@ -225,6 +263,8 @@ void frag_explain_print_json(FILE *stream, const frag_explained *explained)
     frag_json_text(json, "source.release", best != NULL ? best->release : NULL);
     frag_json_number(json, "source.device",
                      best != NULL && best->has_device ? best->device : FRAG_UNLIMITED);
+    frag_json_text(json, "source.memory", memory_name(best));
+    frag_json_flag(json, "source.is_guess", best != NULL && (best->says & FRAG_SAYS_GUESS) != 0);
     frag_text path = {0};
     for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++) {
         frag_text_clear(&path);
@@ -234,6 +274,7 @@ void frag_explain_print_json(FILE *stream, const frag_explained *explained)
     frag_text_destroy(&path);
     add_amount(json, "figures.outside_bytes", diagnosis->outside);
     add_amount(json, "figures.missing_bytes", diagnosis->missing);
+    add_sizes(json, best);
     frag_explain_add_advice(json, explained->advice);
     add_found(json, explained->messages);
     frag_json_write(json, stream, false);

@@ -514,7 +514,7 @@ static void weigh_advice(frag_trace_explanation *explanation)
         const frag_candidate *candidate = tried(explanation, step->setting);
         if (strcmp(step->action, "record-and-explain") == 0 || advice->count == FRAG_ADVICE_MAX ||
             (candidate != NULL && (candidate == best || !helps(explanation, candidate)))) {
-            frag_text_destroy(&step->text);
+            frag_advice_step_destroy(step);
             continue;
         }
         if (candidate != NULL)
@@ -527,8 +527,8 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
 {
     char capacity[FRAG_BYTES_TEXT_MAX];
     char peak[FRAG_BYTES_TEXT_MAX];
-    frag_diagnose(NULL, &explanation->diagnosis);
-    frag_text_clear(&explanation->diagnosis.because);
+    explanation->diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
+                                              .confidence = FRAG_CONFIDENCE_HIGH};
     frag_text_add(&explanation->diagnosis.because,
                   "On a device of %s %s with these settings; at most %s are reserved.",
                   frag_bytes_text(explanation->capacity_bytes, capacity),

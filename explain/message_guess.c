@@ -1,0 +1,275 @@
+#include "explain/message_guess.h"
+
+#include <string.h>
+
+#include "explain/message_words.h"
+
+enum {
+    BEFORE = 160, /* of a long line so much before a hint is read, */
+    BEHIND = 240, /* and so much behind it */
+    NEAR = 8,     /* words between two that belong together */
+    FAR = 1200    /* where else the text may say that it is about a device */
+};
+
+/* ---- where a line may speak of memory */
+static const char *const hints[] = {"memor", "alloc", "vram", "oom", "hbm", "gmem"};
+
+static bool is_hint(const char *text)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strncmp(text, hints[i], strlen(hints[i])) == 0)
+            return true;
+    return false;
+}
+
+static size_t next_hint(const frag_message_text *text, size_t from)
+{
+    for (size_t at = from; at < text->length; at++)
+        if (strchr("mavohg", text->bytes[at]) != NULL && is_hint(text->bytes + at))
+            return at;
+    return text->length;
+}
+
+/* ---- one line, as words */
+typedef struct line {
+    const frag_message_text *text;
+    frag_message_word words[FRAG_MESSAGE_WORDS_MAX];
+    size_t count;
+    uint32_t kinds; /* of all its words */
+} line;
+
+static void read_line(line *read, const frag_message_text *text, size_t from, size_t to)
+{
+    read->text = text;
+    read->count = frag_message_words(text, from, to, read->words);
+    read->kinds = 0;
+    for (size_t i = 0; i < read->count; i++)
+        read->kinds |= read->words[i].kinds;
+}
+
+static bool is_word(const line *read, size_t index, const char *name)
+{
+    return index < read->count && frag_message_word_is(read->text, &read->words[index], name);
+}
+
+static bool has_kind(const line *read, size_t index, uint32_t kinds)
+{
+    return index < read->count && (read->words[index].kinds & kinds) != 0;
+}
+
+static bool has_kind_within(const line *read, size_t from, size_t to, uint32_t kinds)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (has_kind(read, i, kinds))
+            return true;
+    return false;
+}
+
+/* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
+static bool is_out_of(const line *read, size_t i)
+{
+    return (is_word(read, i, "out") && is_word(read, i + 1, "of") &&
+            has_kind_within(read, i + 2, i + 6, FRAG_WORD_MEMORY)) ||
+           is_word(read, i, "outofmemory") || is_word(read, i, "oom");
+}
+
+/* "not enough memory", "insufficient VRAM", "too little memory", "no free memory" */
+static bool is_lack(const line *read, size_t i)
+{
+    bool is_not = (is_word(read, i, "not") || is_word(read, i, "no") || is_word(read, i, "t")) &&
+                  (is_word(read, i + 1, "enough") || is_word(read, i + 1, "sufficient") ||
+                   is_word(read, i + 2, "enough") || is_word(read, i + 3, "enough") ||
+                   is_word(read, i + 1, "available") || is_word(read, i + 1, "free"));
+    bool is_little = is_word(read, i, "too") &&
+                     (is_word(read, i + 1, "little") || is_word(read, i + 1, "small"));
+    bool is_lacking = has_kind(read, i, FRAG_WORD_LACK) && !is_word(read, i, "oom");
+    size_t from = i > 4 && is_lacking ? i - 4 : i;
+    return (is_not || is_little || is_lacking) &&
+           has_kind_within(read, from, i + 7, FRAG_WORD_MEMORY);
+}
+
+/* "memory isn't enough", "memory is full" */
+static bool is_memory_short(const line *read, size_t i)
+{
+    return has_kind(read, i, FRAG_WORD_MEMORY) &&
+           ((is_word(read, i + 1, "isn") && is_word(read, i + 3, "enough")) ||
+            (is_word(read, i + 1, "is") &&
+             (is_word(read, i + 2, "full") || is_word(read, i + 3, "enough"))));
+}
+
+/* "failed to allocate", "allocation failed", "cannot be allocated" */
+static bool is_failed(const line *read, size_t i)
+{
+    bool is_passive = is_word(read, i, "allocated") && i > 0 && is_word(read, i - 1, "be");
+    size_t from = i > NEAR ? i - NEAR : 0;
+    if (!has_kind(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
+        return false;
+    if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL))
+        return true;
+    for (size_t j = from; j < i + NEAR && j < read->count; j++)
+        if ((is_word(read, j, "could") || is_word(read, j, "can") || is_word(read, j, "did")) &&
+            (is_word(read, j + 1, "not") || is_word(read, j + 1, "t")))
+            return true;
+    return false;
+}
+
+/* "alloc size : 2 is more than total mem size : 1" */
+static bool is_exceeding(const line *read, size_t i)
+{
+    bool is_about = has_kind(read, i, FRAG_WORD_EXCEED) && (read->kinds & FRAG_WORD_MEMORY) != 0 &&
+                    (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
+    bool is_than = is_word(read, i + 1, "than") || is_word(read, i, "exceeds") ||
+                   is_word(read, i, "exceeded") || is_word(read, i, "exceed");
+    return is_about && is_than &&
+           (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
+}
+
+/* What was found in a line, and whether it is the mere name of an error, which sources and
+ * sentences use too. */
+typedef struct failure {
+    bool is_found;
+    bool is_allocation;
+    bool is_name;
+} failure;
+
+static failure find_failure(const line *read)
+{
+    failure found = {.is_name = true};
+    for (size_t i = 0; i < read->count; i++) {
+        bool failed =
+            is_failed(read, i) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
+                                                  FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0;
+        bool lacks = is_lack(read, i) || is_memory_short(read, i) || is_exceeding(read, i);
+        found.is_allocation |= failed;
+        found.is_name = found.is_name && !failed && !lacks;
+        found.is_found |= failed || lacks || is_out_of(read, i);
+    }
+    return found;
+}
+
+/* "Error:", "[error]", "CUDAError(2)": a mark that a program sets before what it reports. */
+static bool has_mark(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        char behind = read->text->bytes[read->words[i].end];
+        bool is_mark = behind != '\0' && strchr(":]>=|(", behind) != NULL;
+        bool is_failing = is_word(read, i, "failed") && behind != '\0' && strchr(":", behind);
+        if ((has_kind(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
+            return true;
+        if (is_word(read, i, "e") && behind == ']')
+            return true;
+    }
+    return false;
+}
+
+static bool is_reported(const line *read, const failure *found)
+{
+    bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
+    bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
+    bool is_prose = (read->kinds & FRAG_WORD_PROSE) != 0;
+    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0)
+        return false;
+    if (found->is_name)
+        return has_mark(read) && !is_prose;
+    return has_mark(read) || (!is_prose && (found->is_allocation || has_figure || is_about));
+}
+
+/* The program goes on: a line that says what it does instead. */
+static bool is_harmless(const line *read)
+{
+    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & FRAG_WORD_ERROR) == 0;
+}
+
+/* ---- whose memory */
+static bool stands_near(const frag_message_text *text, size_t at, const char *const *names)
+{
+    size_t from = at > FAR ? at - FAR : 0;
+    size_t to = at + FAR < text->length ? at + FAR : text->length;
+    for (size_t i = from; i < to; i++)
+        for (size_t j = 0; names[j] != NULL; j++)
+            if (text->bytes[i] == names[j][0] &&
+                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0)
+                return true;
+    return false;
+}
+
+/* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
+ * device is named. */
+static bool is_of_computer(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_host = is_word(read, i, "host") || is_word(read, i, "system") ||
+                       is_word(read, i, "cpu") || is_word(read, i, "ram");
+        bool was_allocation = i > 0 && has_kind(read, i - 1, FRAG_WORD_ALLOCATE);
+        if (is_word(read, i, "pinned") || is_word(read, i, "pagelocked") ||
+            is_word(read, i, "hostalloc") || is_word(read, i, "ram") ||
+            (is_host &&
+             (was_allocation || has_kind(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
+            return true;
+    }
+    return false;
+}
+
+static bool is_host(const line *read, size_t at)
+{
+    static const char *const devices[] = {"cuda",     "gpu",  "vulkan", "opencl", "hip",
+                                          "tensorrt", "npu",  "xpu",    "tpu",    "metal",
+                                          "ascend",   "vram", "hpu",    NULL};
+    if ((read->kinds & FRAG_WORD_DEVICE) != 0)
+        return is_of_computer(read);
+    return (read->kinds & FRAG_WORD_HOST) != 0 || !stands_near(read->text, at, devices);
+}
+
+/* After a fault of another kind every call fails, allocations too. */
+static bool follows_fault(const frag_message_text *text, size_t at)
+{
+    static const char *const faults[] = {"illegalmemoryaccess",
+                                         "illegal_address",
+                                         "illegaladdress",
+                                         "launchfail",
+                                         "launch_fail",
+                                         "device-side",
+                                         NULL};
+    return stands_near(text, at, faults);
+}
+
+static frag_message_kind kind_of(const line *read, size_t at)
+{
+    return is_harmless(read)   ? FRAG_MESSAGE_HARMLESS
+           : is_host(read, at) ? FRAG_MESSAGE_HOST
+                               : FRAG_MESSAGE_OOM;
+}
+
+bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess)
+{
+    line read;
+    for (size_t at = next_hint(text, from); at < text->length;) {
+        size_t start = frag_message_text_line_start(text, at);
+        size_t end = frag_message_text_line_end(text, at);
+        start = start + BEFORE < at ? at - BEFORE : start;
+        start = start < from ? from : start;
+        end = end > at + BEHIND ? at + BEHIND : end;
+        read_line(&read, text, start, end);
+        failure found = find_failure(&read);
+        if (found.is_found && is_reported(&read, &found) && !follows_fault(text, at)) {
+            *guess = (frag_message_guess){.start = start, .end = end, .kind = kind_of(&read, at)};
+            return true;
+        }
+        at = next_hint(text, end > at ? end : at + 1);
+    }
+    return false;
+}
+
+uint32_t frag_message_scenes(const frag_message_text *text)
+{
+    uint32_t scenes = next_hint(text, 0) < text->length ? FRAG_SCENE_MEMORY : 0;
+    static const char *const errors[] = {"error:",    "exception:",   "error]",
+                                         "errorcode", "fatal:",       "failed:",
+                                         "assertion", "(coredumped)", "cuda_error_"};
+    for (size_t at = 0; at < text->length; at++)
+        for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+            if (text->bytes[at] == errors[i][0] &&
+                strncmp(text->bytes + at, errors[i], strlen(errors[i])) == 0)
+                return scenes | FRAG_SCENE_OTHER_ERROR;
+    return scenes;
+}

@@ -1,0 +1,23 @@
+/* Messages of programs whose wording nobody wrote down: lines that speak of memory and of failure
+ * in the form of an error, not of a sentence about one. */
+#ifndef FRAG_EXPLAIN_MESSAGE_GUESS_H
+#define FRAG_EXPLAIN_MESSAGE_GUESS_H
+
+#include "explain/message.h"
+#include "explain/message_text.h"
+
+typedef struct frag_message_guess {
+    frag_message_kind kind; /* never NONE */
+    size_t start;
+    size_t end;
+} frag_message_guess;
+
+/* The first such line at or behind from. false: there is none. Calls that go on at guess->end take
+ * linear time together. */
+bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess);
+
+/* Does the text show an error, or words of memory, at all? FRAG_SCENE_OTHER_ERROR and
+ * FRAG_SCENE_MEMORY. */
+uint32_t frag_message_scenes(const frag_message_text *text);
+
+#endif
