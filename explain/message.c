@@ -233,13 +233,11 @@ static void keep_last(frag_messages *messages)
 static void collect_sizes(reader *state, frag_message *message)
 {
     size_t from = frag_message_text_line_start(&state->text, state->current_at);
-    size_t to = frag_message_text_line_end(&state->text, state->last_at);
+    size_t to = frag_message_text_line_end(&state->text, state->last_at, REST_REACH);
     if (from + HOST_REACH < state->current_at)
         from = state->current_at - HOST_REACH;
     if (from < state->sizes_end)
         from = state->sizes_end;
-    if (to > state->last_at + REST_REACH)
-        to = state->last_at + REST_REACH;
     state->sizes_end = to;
     frag_message_quantities(&state->text, from, to, message);
     bool is_bare = figure_count(message) == 0;
@@ -446,6 +444,7 @@ static void take(reader *state, const frag_wording *wording, const match *found,
             state->current->kind = FRAG_MESSAGE_HARMLESS;
         else
             open_message(state, FRAG_MESSAGE_HARMLESS, at);
+        take_facts(state, wording, found, at + found->bytes);
         break;
     case FRAG_WORDING_HOST:
         if (is_just_before(state, at) && at - state->current_at <= HOST_REACH &&
@@ -503,6 +502,14 @@ typedef struct longest {
     match found;
 } longest;
 
+/* Of two that cover the same text the one with more letters of its own is the more special. */
+static bool is_longer(const frag_wording *wording, const match *found, const longest *best)
+{
+    return best->wording == NULL || found->bytes > best->found.bytes ||
+           (found->bytes == best->found.bytes &&
+            strlen(wording->pattern) > strlen(best->wording->pattern));
+}
+
 static void try_wording(const reader *state, const frag_wording *wording, size_t at, longest *best)
 {
     const char *text = state->text.bytes + at;
@@ -510,8 +517,7 @@ static void try_wording(const reader *state, const frag_wording *wording, size_t
     if (!may_match(wording->pattern, text))
         return;
     found.capture_count = 0;
-    if (match_pattern(wording->pattern, text, &found) &&
-        (best->wording == NULL || found.bytes > best->found.bytes) &&
+    if (match_pattern(wording->pattern, text, &found) && is_longer(wording, &found, best) &&
         is_in_place(state, wording, at, at + found.bytes))
         *best = (longest){.wording = wording, .found = found};
 }

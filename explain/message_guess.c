@@ -245,10 +245,9 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
     line read;
     for (size_t at = next_hint(text, from); at < text->length;) {
         size_t start = frag_message_text_line_start(text, at);
-        size_t end = frag_message_text_line_end(text, at);
+        size_t end = frag_message_text_line_end(text, at, BEHIND);
         start = start + BEFORE < at ? at - BEFORE : start;
         start = start < from ? from : start;
-        end = end > at + BEHIND ? at + BEHIND : end;
         read_line(&read, text, start, end);
         failure found = find_failure(&read);
         if (found.is_found && is_reported(&read, &found) && !follows_fault(text, at)) {

@@ -200,8 +200,9 @@ size_t frag_message_text_line_start(const frag_message_text *text, size_t at)
     return text->line_count == 0 ? 0 : text->lines[find_line(text, at)].at;
 }
 
-size_t frag_message_text_line_end(const frag_message_text *text, size_t at)
+size_t frag_message_text_line_end(const frag_message_text *text, size_t at, size_t reach)
 {
-    const char *end = memchr(text->bytes + at, '\n', text->length - at);
-    return end != NULL ? (size_t)(end - text->bytes) : text->length;
+    size_t left = text->length - at < reach ? text->length - at : reach;
+    const char *end = memchr(text->bytes + at, '\n', left);
+    return end != NULL ? (size_t)(end - text->bytes) : at + left;
 }

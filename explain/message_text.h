@@ -40,9 +40,10 @@ void frag_message_text_destroy(frag_message_text *text);
 /* The line of the original in which the byte at lies. */
 uint64_t frag_message_text_line(const frag_message_text *text, size_t at);
 
-/* Where the line in which the byte at lies begins and ends in bytes, its '\n' left out. */
+/* Where the line in which the byte at lies begins in bytes, and where it ends, its '\n' left out,
+ * or reach bytes behind at where that is nearer. */
 size_t frag_message_text_line_start(const frag_message_text *text, size_t at);
-size_t frag_message_text_line_end(const frag_message_text *text, size_t at);
+size_t frag_message_text_line_end(const frag_message_text *text, size_t at, size_t reach);
 
 /* Which of the processes that write the log wrote that line: one more than the number behind
  * "rank" or "pid=" near its start, as in "[rank3]: " or "(Worker rank=3 pid=1090)"; 0: it does not

@@ -507,7 +507,8 @@ static void decide_by_figures(const case_file *file)
     char b[FRAG_BYTES_TEXT_MAX];
     bool knows_rest = knows(file, FRAG_FIGURE_FREE) ||
                       (knows(file, FRAG_FIGURE_TOTAL) && knows(file, FRAG_FIGURE_ALLOCATED)) ||
-                      (knows(file, FRAG_FIGURE_LIMIT) && knows(file, FRAG_FIGURE_ALLOCATED));
+                      (knows(file, FRAG_FIGURE_LIMIT) &&
+                       (knows(file, FRAG_FIGURE_ALLOCATED) || knows(file, FRAG_FIGURE_RESERVED)));
     if (!knows(file, FRAG_FIGURE_REQUESTED)) {
         decide_without_request(file);
     } else if (knows(file, FRAG_FIGURE_TOTAL) && file->requested > file->total) {

@@ -37,7 +37,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(PYTORCH_ASYNC, "allocationondevice#wouldexceedallowedmemory"), .figures = {GPU}},
     {OPENS(PYTORCH_ASYNC, "allocationondevice"), BARE},
     {OPENS(PYTORCH_MPS, "mpsbackendoutofmemory")},
-    {OPENS(PYTORCH_XPU, "cannotallocatememoryblockwithsizelargerthan%"), .figures = {NOT},
+    {OPENS(PYTORCH_XPU, "cannotallocatememoryblockwithsizelargerthan%"), .figures = {L},
      .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(PYTORCH, "triedtoallocatemorethan1ebmemory"), .says = FRAG_SAYS_HUGE},
     {OPENS(PYTORCH_XPU, "xpuoutofmemory.triedtoallocate%"), .figures = {R}},
@@ -78,7 +78,7 @@ const frag_wording frag_wordings[] = {
     {FIELD("with%allocatedinprivatepools"), .figures = {P}, .release = "PyTorch 2.5 or later"},
     {TELLS("%isallocatedbypytorch"), .figures = {A}},
     {TELLS("%isreservedbypytorchbutunallocated"), .figures = {I}},
-    {FIELD("docs.pytorch.org/docs/stable/notes/cuda.html#optimizing"),
+    {FIELD("docs.pytorch.org/docs/stable/notes/cuda.html*optimizing"),
      .release = "PyTorch 2.11 or later"},
 
     /* ---- PyTorch with cudaMallocAsync */
@@ -170,9 +170,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(CUPY, "outofmemoryallocating#bytes(allocatedsofar:#bytes,limitsetto:#bytes"),
      .figures = {R, A, L}},
     {OPENS(CUPY, "outofmemoryallocating#bytes(allocatedsofar:#bytes"), .figures = {R, A}},
-    {OPENS(CUPY, "outofmemorytoallocate#bytes(total#bytes,limitsetto#bytes"),
-     .figures = {R, NOT, L}},
-    {OPENS(CUPY, "outofmemorytoallocate#bytes(total#bytes"), .figures = {R, NOT}},
+    {OPENS(CUPY, "outofmemorytoallocate#bytes(total#bytes,limitsetto#bytes"), .figures = {R, V, L}},
+    {OPENS(CUPY, "outofmemorytoallocate#bytes(total#bytes"), .figures = {R, V}},
     {OPENS(CUPY, "outofmemorytoallocate#bytes"), .figures = {R}},
 
     /* ---- RMM */
@@ -201,7 +200,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(GGML, "failedtoallocatevulkan#bufferofsize#"), .figures = {GPU, R}},
     {OPENS(GGML, "failedtoallocatemetalbufferofsize#"), .figures = {R}},
     {OPENS(GGML, "devicememoryallocationofsize#failed"), .figures = {R}},
-    {OPENS(GGML, "size#islargerthanbuffermaximumof#"), .figures = {R, NOT},
+    {OPENS(GGML, "size#islargerthanbuffermaximumof#"), .figures = {R, L},
      .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(GGML, "kiogpucommandbuffercallbackerroroutofmemory")},
     {OPENS(UNKNOWN, "erroroutofdevicememory"), CODE},
@@ -251,7 +250,7 @@ const frag_wording frag_wordings[] = {
     {OPENS(ASCEND, "memory_allocation_failure(el0004)")},
     {FIELD("rtmallocfail,*size:#"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
     {OPENS(ASCEND, "allocsize:#ismorethantotalmemsize:#"), .figures = {R, T}},
-    {OPENS(ASCEND, "device(id:#)memoryisn'tenough")},
+    {OPENS(ASCEND, "device(id:#)memoryisn'tenough"), .figures = {GPU}},
     {FIELD("allocsize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {R}},
     {OPENS(ASCEND, "outofmemory!!!requestmemorysize:%"), .figures = {R}},
     {FIELD("devicehbmmemorysize:%"), .framework = FRAG_FRAMEWORK_ASCEND, .figures = {T}},
