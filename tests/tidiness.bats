@@ -94,7 +94,7 @@ notices() {
 @test "notices a large file and a large tree" {
     head -c 2097153 /dev/zero >"$COPY/large.bin"
     notices file-bytes large.bin
-    head -c 20000000 /dev/zero >"$COPY/larger.bin"
+    head -c 24000000 /dev/zero >"$COPY/larger.bin"
     notices tree-bytes 'all files'
     rm "$COPY/large.bin" "$COPY/larger.bin"
 }

@@ -122,7 +122,7 @@ fi
 
 if rule tree-bytes; then
     total=$(printf '%s\0' "${all[@]}" | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
-    [ "$total" -lt 20000000 ] || echo "all files have $total bytes; expected less than 20 MB" | say tree-bytes
+    [ "$total" -lt 24000000 ] || echo "all files have $total bytes; expected less than 24 MB" | say tree-bytes
 fi
 
 if rule blanks; then
