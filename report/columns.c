@@ -1,6 +1,7 @@
 #include "report/columns.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/base/codec.h"
 #include "sim/base/error.h"
@@ -31,6 +32,14 @@ void frag_columns_add_step(frag_columns *columns, uint64_t value)
         value >= columns->last ? (value - columns->last) << 1 : ((columns->last - value) << 1) - 1;
     frag_columns_add(columns, step);
     columns->last = value;
+}
+
+void frag_columns_add_bytes(frag_columns *columns, const char *bytes, size_t count)
+{
+    columns->bytes = frag_grow(columns->bytes, &columns->capacity, columns->count + count,
+                               sizeof *columns->bytes);
+    memcpy(columns->bytes + columns->count, bytes, count);
+    columns->count += count;
 }
 
 static void print_group(const unsigned char *bytes, size_t count, FILE *stream)

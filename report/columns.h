@@ -25,6 +25,8 @@ void frag_columns_begin(frag_columns *columns);
 void frag_columns_add(frag_columns *columns, uint64_t value);
 /* The difference to the value before: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... */
 void frag_columns_add_step(frag_columns *columns, uint64_t value);
+/* Text that stands in place of numbers. */
+void frag_columns_add_bytes(frag_columns *columns, const char *bytes, size_t count);
 /* Compressed and in base64, in lines of one length. */
 void frag_columns_print(const frag_columns *columns, FILE *stream);
 void frag_columns_destroy(frag_columns *columns);

@@ -1,15 +1,30 @@
-// The part of the page that moves: which trace, run and event are shown, and what follows from it.
-// The address of the page says what is selected: #trace=0&policy=1&event=1234.
+// The part of the page that moves: which trace, run and event are shown, and what follows from it. A
+// page has one for its own recording and one for a second that was opened beside it; the elements of
+// the second have '-2' behind their ids.
 
 class Explorer {
-  constructor(data) {
-    this.traces = data.traces.map((facts, i) => new Trace(i, facts));
+  constructor(traces, suffix) {
+    this.traces = traces;
+    this.suffix = suffix;
     this.colour = 'site';
     this.layout = 'address';
-    this.axis = 'event';
+    this.areas = 'blocks';
+    this.axisKind = 'event';
+    this.onSelect = () => {};
+    this.axis = new TimeAxis(this);
     this.timeline = new Timeline(this);
+    this.minimap = new Minimap(this);
     this.map = new MemoryMap(this);
-    this.listen();
+    this.search = new Search(this);
+    this.pinPanel = new PinPanel(this);
+    this.list = new EventList(this);
+    this.statePanel = new StatePanel(this);
+    this.sitesPanel = new SitesPanel(this);
+    new ExplorerControls(this).listen();
+  }
+
+  byId(id) {
+    return byId(id + this.suffix);
   }
 
   // ---- what is selected
@@ -26,10 +41,12 @@ class Explorer {
     if (this.wish !== wanted) return;
     run.prepare();
     const isOther = trace !== this.trace;
+    if (run !== this.run) this.map.focused = undefined;
     this.trace = trace;
     this.run = run;
     if (isOther) this.startTrace();
-    this.colouring = makeColouring(this.colour, run);
+    if (Number.isFinite(wanted.block) && wanted.block < trace.requests) this.pinned = wanted.block;
+    this.recolour();
     this.fillPickers();
     this.select(Number.isFinite(wanted.event) ? wanted.event : isOther ? run.peak_event : this.event);
     await this.loadOthers(trace);
@@ -41,9 +58,9 @@ class Explorer {
       if (!run.is_drawn || run.isLoaded) continue;
       await new Promise((resume) => setTimeout(resume, 0));
       await run.load();
-      if (trace === this.trace) this.redraw();
+      if (trace === this.trace) this.forget();
     }
-    byId('explorer').dataset.loaded = trace.number;
+    this.byId('explorer').dataset.loaded = trace.number;
   }
 
   // Of the trace, those whose lines can be drawn already.
@@ -53,24 +70,72 @@ class Explorer {
 
   startTrace() {
     this.group = undefined;
-    this.timeline.reset();
-    byId('pick-axis').disabled = this.trace.times === undefined;
-    const slider = byId('event-slider');
+    this.pinned = undefined;
+    this.axis.reset();
+    this.timeline.resetBytes();
+    this.search.run();
+    this.byId('pick-axis').disabled = this.trace.times === undefined;
+    const slider = this.byId('event-slider');
     slider.min = this.trace.start;
     slider.max = this.trace.last;
-    byId('event-number').max = this.trace.last;
+    this.byId('event-number').max = this.trace.last;
   }
 
   select(event) {
-    this.event = Math.max(this.trace.start, Math.min(this.run.last, Math.round(event)));
-    this.state = this.run.stateAt(this.event);
-    this.timeline.show(this.event);
-    this.tell();
+    const last = Math.max(this.trace.start, this.run.last);
+    this.event = Math.max(this.trace.start, Math.min(last, Math.round(event)));
+    this.axis.show(this.event);
+    this.onSelect(this);
     this.redraw();
+  }
+
+  // A request of the trace, or undefined. The other run's block of it is shown when that is selected.
+  pin(request) {
+    if (request === this.pinned) return;
+    this.pinned = request;
+    this.say(request === undefined ? 'unpinned' : `pinned ${requestName(this.trace, request)}`);
+    this.forget();
+    this.tellLater();
   }
 
   highlight(group) {
     this.group = group;
+    this.relight();
+  }
+
+  // The requests that stand out: those found, and those of the group that was pressed.
+  relight() {
+    const { group, search } = this;
+    const { of } = this.groups;
+    if (group === undefined) this.lit = search.matched;
+    else this.lit = Uint8Array.from(of, (one, i) =>
+      (one === group && (search.matched === undefined || search.matched[i] === 1) ? 1 : 0));
+    this.forget();
+  }
+
+  // Who holds the memory is listed by what blocks are coloured by, sites or stacks.
+  get groups() {
+    return this.colour === 'stack' ? this.trace.stacks : this.trace.groups;
+  }
+
+  get isColouredByGroup() {
+    return this.colour === 'site' || this.colour === 'stack';
+  }
+
+  recolour() {
+    this.colouring = makeColouring(this.colour, this.run);
+    this.relight();
+  }
+
+  setColour(kind) {
+    if ((kind === 'stack') !== (this.colour === 'stack')) this.group = undefined;
+    this.colour = kind;
+    this.recolour();
+  }
+
+  showAll() {
+    this.axis.reset();
+    this.timeline.resetBytes();
     this.redraw();
   }
 
@@ -82,42 +147,68 @@ class Explorer {
 
   // ---- what is shown
 
+  // What is kept as a picture is drawn anew.
+  forget() {
+    this.timeline.forget();
+    this.minimap.forget();
+    this.legendKey = undefined;
+    this.redraw();
+  }
+
   // All drawing of one moment happens once.
   redraw() {
-    if (this.isDrawing || this.state === undefined) return;
+    if (this.isDrawing || this.event === undefined) return;
     this.isDrawing = true;
-    requestAnimationFrame(() => {
-      this.isDrawing = false;
-      this.draw();
-    });
+    requestAnimationFrame(() => this.drawIfAsked());
+  }
+
+  drawIfAsked() {
+    if (!this.isDrawing) return;
+    this.isDrawing = false;
+    this.draw();
   }
 
   draw() {
+    if (this.state === undefined || this.state.event !== this.event || this.state.run !== this.run)
+      this.state = this.run.stateAt(this.event);
     this.timeline.draw();
+    this.minimap.draw();
     this.map.draw();
-    fillState(this.state);
-    fillSites(this);
+    // Those that ask for sizes come before those that change text: the browser lays out once.
+    this.list.draw();
+    this.statePanel.draw();
+    this.sitesPanel.draw();
+    this.pinPanel.show();
     this.fillLegends();
-    byId('event-number').value = this.event;
-    byId('event-slider').value = this.event;
-    byId('event-text').textContent = this.describe(this.event).join(' · ');
-    byId('to-oom').hidden = this.run.oom === null;
-    const canvas = byId('timeline');
+    this.fillControls();
+    this.tellLater();
+    this.byId('explorer').dataset.shown = `${this.trace.number} ${this.run.number} ${this.event}`;
+  }
+
+  fillControls() {
+    const lines = this.describe(this.event);
+    const canvas = this.byId('timeline');
+    this.byId('event-number').value = this.event;
+    this.byId('event-slider').value = this.event;
+    setText(this.byId('event-text'), lines.join(' · '));
+    this.byId('to-oom').hidden = this.run.oom === null;
     canvas.setAttribute('aria-valuemin', this.trace.start);
     canvas.setAttribute('aria-valuemax', this.run.last);
     canvas.setAttribute('aria-valuenow', this.event);
-    canvas.setAttribute('aria-valuetext', this.describe(this.event).slice(0, 3).join(', '));
-    byId('explorer').dataset.shown = `${this.trace.number} ${this.run.number} ${this.event}`;
+    canvas.setAttribute('aria-valuetext', lines.slice(0, 3).join(', '));
   }
 
   fillLegends() {
-    const runs = this.drawnRuns();
-    fillLegend(byId('timeline-legend'), [
-      ...runs.map((run) => [this.runColour(run), run === this.run ? `${run.label} (selected)` : run.label]),
-      [styleColour('part-requested'), 'requested'],
+    const isWaiting = this.state.waitingCount > 0;
+    const key = `${this.run.number} ${isWaiting} ${this.layout} ${this.areas} ${this.colour}`;
+    if (key === this.legendKey) return;
+    this.legendKey = key;
+    fillLegend(this.byId('timeline-legend'), [
+      ...this.drawnRuns().map((run) => [this.runColour(run), `${run.label}${run === this.run ? ' (selected)' : ''}: reserved`]),
+      ...(this.areas === 'levels' ? [[styleColour('part-requested'), 'requested']] : []),
     ]);
-    fillLegend(byId('map-legend'), [...this.colouring.legend(), [styleColour('hole'), 'free'],
-      ...(this.state.waitingCount > 0 ? [[styleColour('part-waiting'), 'waiting']] : []),
+    fillLegend(this.byId('map-legend'), [...this.colouring.legend(), [styleColour('hole'), 'free'],
+      ...(isWaiting ? [[styleColour('part-waiting'), 'waiting']] : []),
       ...(this.layout === 'address' ? [[styleColour('unheld'), 'not held']] : [])]);
   }
 
@@ -125,30 +216,24 @@ class Explorer {
     const { trace, run } = this;
     const lines = [`event ${countText(event)}`];
     if (trace.times !== undefined) lines.push(timeText(trace.times[event]));
-    lines.push(this.describeAction(event));
+    lines.push(describeAction(run, event));
     if (event > run.last) return [...lines, `${run.label} has stopped before`];
     return [...lines, `requested ${bytesText(run.requested[event])}`,
       ...this.drawnRuns().filter((one) => event <= one.last)
         .map((one) => `reserved ${bytesText(one.reserved[event])} (${one.label})`)];
   }
 
-  describeAction(event) {
-    const { trace } = this;
-    const mark = trace.markAt.get(event);
-    const asked = trace.requestAt[event];
-    const freed = trace.freedAt[event];
-    if (asked !== NEVER) {
-      const isOom = this.run.oom !== null && this.run.oom.event === event;
-      return `${isOom ? 'OUT OF MEMORY: ' : ''}alloc ${bytesText(trace.bytes[asked])}, ${this.nameOf(asked)}`;
-    }
-    if (freed !== NEVER) return `free ${bytesText(trace.bytes[freed])}, ${this.nameOf(freed)}`;
-    if (mark === undefined) return 'wait, stream or observed event';
-    return mark[2] === null ? mark[1] : `${mark[1]} ${mark[2]}`;
+  describeBlock(block, event) {
+    return describeBlock(this.run, block, event);
   }
 
-  nameOf(request) {
-    const { groups } = this.trace;
-    return groups.isBySite ? groups.names[groups.of[request]] : `stream ${this.trace.streams[this.trace.stream[request]] || 0}`;
+  describeSegment(segment) {
+    return describeSegment(this.run, segment);
+  }
+
+  // To those who listen to the page.
+  say(text) {
+    this.byId('spoken').textContent = text;
   }
 
   fillPickers() {
@@ -160,126 +245,35 @@ class Explorer {
         return option;
       }));
     };
-    fill(byId('pick-trace'), this.traces.filter((trace) => trace.is_drawn).map((trace) => [trace.number, trace.name]),
+    fill(this.byId('pick-trace'), this.traces.filter((trace) => trace.is_drawn).map((trace) => [trace.number, trace.name]),
       this.trace.number);
-    fill(byId('pick-run'), this.trace.runs.filter((run) => run.is_drawn).map((run) => [run.number, run.label]),
+    fill(this.byId('pick-run'), this.trace.runs.filter((run) => run.is_drawn).map((run) => [run.number, run.label]),
       this.run.number);
   }
 
-  // ---- the address of the page
+  // ---- the address of the page says what is selected: #trace=0&policy=1&event=1234&block=56
+
+  // Some time after the last step: browsers limit how often an address may change.
+  tellLater() {
+    if (this.suffix !== '') return;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.tell(), 200);
+  }
 
   tell() {
-    const hash = `#trace=${this.trace.number}&policy=${this.run.number}&event=${this.event}`;
+    const block = this.pinned === undefined ? '' : `&block=${this.pinned}`;
+    const hash = `#trace=${this.trace.number}&policy=${this.run.number}&event=${this.event}${block}`;
     if (hash === location.hash) return;
     try {
       history.replaceState(null, '', hash);
     } catch (refused) {
-      // Some browsers limit how often an address may change; it is only a convenience.
+      // It is only a convenience.
     }
   }
 
   wanted() {
     const words = new URLSearchParams(location.hash.slice(1));
     const number = (name) => (words.has(name) ? Number(words.get(name)) : NaN);
-    return { trace: number('trace'), policy: number('policy'), event: number('event') };
-  }
-
-  // ---- pointer and keys
-
-  listen() {
-    const onPick = (id, act) => byId(id).addEventListener('change', (event) => act(event.target.value));
-    const open = (wanted) => this.open(wanted).catch(sayFailure);
-    onPick('pick-trace', (value) => open({ trace: Number(value) }));
-    onPick('pick-run', (value) => open({ trace: this.trace.number, policy: Number(value) }));
-    onPick('pick-colour', (value) => {
-      this.colour = value;
-      this.colouring = makeColouring(value, this.run);
-      this.redraw();
-    });
-    onPick('pick-layout', (value) => {
-      this.layout = value;
-      this.redraw();
-    });
-    onPick('pick-axis', (value) => {
-      this.axis = value;
-      this.timeline.reset();
-      this.redraw();
-    });
-    this.listenToSteps();
-    window.addEventListener('hashchange', () => open(this.wanted()));
-    // The links of the result tables select a run; one wants to see it then.
-    for (const link of document.querySelectorAll('th.policy a'))
-      link.addEventListener('click', () => byId('explorer').scrollIntoView());
-    new ResizeObserver(() => this.redraw()).observe(byId('timeline-box'));
-    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
-  }
-
-  listenToSteps() {
-    const onPress = (id, act) => byId(id).addEventListener('click', act);
-    onPress('to-start', () => this.select(this.trace.start));
-    onPress('step-back', () => this.select(this.event - 1));
-    onPress('step-on', () => this.select(this.event + 1));
-    onPress('to-end', () => this.select(this.run.last));
-    onPress('to-peak', () => this.select(this.run.peak_event));
-    onPress('to-oom', () => this.select(this.run.oom.event));
-    onPress('zoom-out', () => {
-      this.timeline.reset();
-      this.redraw();
-    });
-    byId('event-slider').addEventListener('input', (event) => this.select(Number(event.target.value)));
-    byId('event-number').addEventListener('change', (event) => this.select(Number(event.target.value)));
-    byId('timeline').addEventListener('keydown', (event) => this.onKey(event));
-  }
-
-  onKey(event) {
-    const stride = event.shiftKey ? 100 : 1;
-    const middle = TIMELINE.left + this.timeline.plotWidth / 2;
-    const acts = {
-      ArrowLeft: () => this.select(this.event - stride),
-      ArrowRight: () => this.select(this.event + stride),
-      Home: () => this.select(this.trace.start),
-      End: () => this.select(this.run.last),
-      PageUp: () => this.select(this.markBeside(-1)),
-      PageDown: () => this.select(this.markBeside(1)),
-      '+': () => this.timeline.zoom(0.5, middle),
-      '-': () => this.timeline.zoom(2, middle),
-    };
-    if (acts[event.key] === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    acts[event.key]();
-  }
-
-  // The next mark in a direction, or the event itself.
-  markBeside(direction) {
-    const events = this.trace.marks.map((mark) => mark[0]);
-    const found = direction > 0 ? events.find((event) => event > this.event)
-      : events.reverse().find((event) => event < this.event);
-    return found === undefined ? this.event : found;
+    return { trace: number('trace'), policy: number('policy'), event: number('event'), block: number('block') };
   }
 }
-
-function sayProblem(text) {
-  byId('problem').textContent = text;
-  byId('problem').hidden = false;
-}
-
-async function start() {
-  document.querySelectorAll('table.sortable').forEach(makeSortable);
-  const data = JSON.parse(byId('data').textContent);
-  if (!data.traces.some((trace) => trace.is_drawn && trace.runs.some((run) => run.is_drawn))) return;
-  if (typeof DecompressionStream === 'undefined') {
-    sayProblem('This browser cannot unpack the data of the timeline and the memory map (it has no DecompressionStream); ' +
-      'Chromium 80, Firefox 113 and Safari 16.4 and what came after can. The tables below are complete.');
-    return;
-  }
-  byId('explorer').hidden = false;
-  const explorer = new Explorer(data);
-  await explorer.open(explorer.wanted());
-}
-
-function sayFailure(problem) {
-  sayProblem(`The timeline and the memory map cannot be shown: ${problem.message}. The tables below are complete.`);
-  throw problem;
-}
-
-start().catch(sayFailure);

@@ -47,28 +47,46 @@ function element(tag, text, name) {
   return made;
 }
 
+// Text of an element, set only where it is another: the browser lays out again what is set.
+function setText(target, text) {
+  if (target.textContent !== text) target.textContent = text;
+}
+
+function setHidden(target, isHidden) {
+  if (target.hidden !== isHidden) target.hidden = isHidden;
+}
+
+// A colour of the style sheet, '#rrggbb', as a pixel of a picture; over another to a share.
+function pixelOf(colour, over, share) {
+  const parts = [1, 3, 5].map((at) => {
+    const part = parseInt(colour.slice(at, at + 2), 16);
+    return over === undefined ? part : Math.round(part * share + parseInt(over.slice(at, at + 2), 16) * (1 - share));
+  });
+  return (255 << 24 | parts[2] << 16 | parts[1] << 8 | parts[0]) >>> 0;
+}
+
 function svgElement(tag, attributes) {
   const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   return made;
 }
 
-// A pure function of the page's colours: what the style sheet says for this scheme.
-function styleColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
-
 // A canvas as large as its box, in the pixels of the screen; drawn in those of the style sheet.
 function fitCanvas(canvas, height) {
   const ratio = window.devicePixelRatio || 1;
-  const width = canvas.parentElement.clientWidth;
-  canvas.style.height = `${height}px`;
-  if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
-  if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
+  const width = Math.max(60, canvas.parentElement.clientWidth);
+  if (canvas.style.height !== `${height}px`) canvas.style.height = `${height}px`;
+  sizeCanvas(canvas, width * ratio, height * ratio);
   const context = canvas.getContext('2d');
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  return { context, width, height };
+  return { context, width, height, ratio };
+}
+
+// Setting a size clears a canvas and takes time, so only another size is set.
+function sizeCanvas(canvas, width, height) {
+  if (canvas.width !== Math.round(width)) canvas.width = Math.round(width);
+  if (canvas.height !== Math.round(height)) canvas.height = Math.round(height);
 }
 
 // A box of lines beside the pointer, inside the window.

@@ -1,27 +1,27 @@
 // What lives at an event, out of many things that each live from `begin` to `end`, without looking
 // at all of them: the things alive are kept for every so many events, and what began since is
 // looked through. `begin` ascends. A thing lives after event e when begin <= e < end.
+//
+// Things are answered in the order of their keys (addresses). Lists hold ranks in that order, so
+// that putting them together is sorting of plain numbers.
 
 class Intervals {
-  constructor(begin, end, eventCount) {
+  constructor(begin, end, keys, eventCount) {
     this.begin = begin;
     this.end = end;
-    // As many events between two lists as things in a list: both cost the same then.
-    this.spacing = Math.max(1024, this.mostAlive(eventCount));
-    this.lists = [];
-    let alive = [];
-    let next = 0;
-    for (let event = this.spacing; event <= eventCount; event += this.spacing) {
-      for (; next < begin.length && begin[next] <= event; next++) alive.push(next);
-      alive = alive.filter((thing) => end[thing] > event);
-      this.lists.push(Uint32Array.from(alive));
-    }
+    this.byRank = sortedIndex(keys);
+    this.rankOf = new Uint32Array(keys.length);
+    for (let rank = 0; rank < keys.length; rank++) this.rankOf[this.byRank[rank]] = rank;
+    // Lists take memory, things between two lists take time: a quarter of a list's length between two.
+    this.spacing = Math.max(1024, Math.ceil(this.mostAlive(eventCount) / 4));
+    this.lists = [new Uint32Array(0)];
+    for (let event = this.spacing; event <= eventCount; event += this.spacing) this.lists.push(this.ranksAt(event));
   }
 
   mostAlive(eventCount) {
     const change = new Int32Array(eventCount + 2);
     for (let i = 0; i < this.begin.length; i++) {
-      change[this.begin[i]]++;
+      change[Math.min(this.begin[i], eventCount + 1)]++;
       change[Math.min(this.end[i], eventCount + 1)]--;
     }
     let alive = 0;
@@ -35,26 +35,70 @@ class Intervals {
 
   // The number of things that have begun at the event.
   begunAt(event) {
-    let low = 0;
-    let high = this.begin.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.begin[middle] <= event) low = middle + 1;
-      else high = middle;
+    return firstAbove(this.begin, event);
+  }
+
+  // Of what lives at the event, the ranks in order: those of the list before that still live, and
+  // those that began since.
+  ranksAt(event) {
+    const list = Math.min(Math.floor(event / this.spacing), this.lists.length - 1);
+    const { end, byRank, rankOf } = this;
+    const first = list === 0 ? 0 : this.begunAt(list * this.spacing);
+    const until = this.begunAt(event);
+    const born = new Uint32Array(until - first);
+    let bornCount = 0;
+    for (let thing = first; thing < until; thing++) if (end[thing] > event) born[bornCount++] = rankOf[thing];
+    const younger = born.subarray(0, bornCount).sort();
+    const older = this.lists[list];
+    const merged = new Uint32Array(older.length + bornCount);
+    let count = 0;
+    let next = 0;
+    for (const rank of older) {
+      if (end[byRank[rank]] <= event) continue;
+      while (next < bornCount && younger[next] < rank) merged[count++] = younger[next++];
+      merged[count++] = rank;
     }
-    return low;
+    while (next < bornCount) merged[count++] = younger[next++];
+    return merged.slice(0, count);
   }
 
   at(event) {
-    const list = Math.min(Math.floor(event / this.spacing), this.lists.length);
-    const found = [];
-    if (list > 0)
-      for (const thing of this.lists[list - 1]) if (this.end[thing] > event) found.push(thing);
-    const until = this.begunAt(event);
-    for (let thing = list > 0 ? this.begunAt(list * this.spacing) : 0; thing < until; thing++)
-      if (this.end[thing] > event) found.push(thing);
-    return found;
+    const things = this.ranksAt(event);
+    for (let i = 0; i < things.length; i++) things[i] = this.byRank[things[i]];
+    return things;
   }
+}
+
+// The number of values at or below one, in an ascending array.
+function firstAbove(values, value) {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The order of values below 2^53, equal ones as they stand: sixteen bits after sixteen, in linear time.
+function sortedIndex(values) {
+  let order = Uint32Array.from(values.keys());
+  let most = 0;
+  for (const value of values) if (value > most) most = value;
+  for (let scale = 1; scale <= most; scale *= 65536) {
+    const starts = new Uint32Array(65537);
+    const digits = new Uint16Array(values.length);
+    for (let i = 0; i < values.length; i++) {
+      digits[i] = Math.floor(values[i] / scale) % 65536;
+      starts[digits[i] + 1]++;
+    }
+    for (let i = 0; i < 65536; i++) starts[i + 1] += starts[i];
+    const next = new Uint32Array(values.length);
+    for (const i of order) next[starts[digits[i]]++] = i;
+    order = next;
+  }
+  return order;
 }
 
 // The lowest and highest of a level between two events, in time that does not grow with their
@@ -85,6 +129,21 @@ class Extremes {
       i += isWhole ? Extremes.BLOCK : 1;
     }
     return { low, high };
+  }
+
+  // Where the highest of them is first.
+  highestAt(first, end) {
+    let at = first;
+    for (let i = first; i < end;) {
+      const isWhole = i % Extremes.BLOCK === 0 && i + Extremes.BLOCK <= end;
+      if (isWhole && this.high[i / Extremes.BLOCK] <= this.values[at]) {
+        i += Extremes.BLOCK;
+        continue;
+      }
+      if (this.values[i] > this.values[at]) at = i;
+      i++;
+    }
+    return at;
   }
 }
 Extremes.BLOCK = 256;

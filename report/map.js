@@ -1,78 +1,217 @@
 // The memory map: every segment and block at the selected event, at its address. By address each
 // byte has one place for the whole run, so that nothing moves but what was freed and requested.
-
-const MAP = { height: 440, rows: 22, rowGap: 4, segmentRow: 18, label: 150, segmentsMax: 1500 };
+//
+// Rows are filled as pixels, one row of pixels for each, and stretched to their height: a step takes
+// time for the blocks alive and for the width of the screen, not for rectangles.
 
 class MemoryMap {
   constructor(explorer) {
     this.explorer = explorer;
-    this.canvas = byId('map');
+    this.canvas = explorer.byId('map');
+    this.box = explorer.byId('map-box');
+    this.picture = document.createElement('canvas');
     this.canvas.addEventListener('pointermove', (event) => this.onMove(event));
     this.canvas.addEventListener('pointerleave', hideTip);
     this.canvas.addEventListener('click', (event) => this.onClick(event));
+    this.canvas.addEventListener('keydown', (event) => this.onKey(event));
+    this.canvas.addEventListener('focus', () => this.explorer.redraw());
+    this.canvas.addEventListener('blur', () => this.explorer.redraw());
+    this.box.addEventListener('scroll', () => this.explorer.redraw());
   }
+
+  // ---- drawing
 
   draw() {
     const isBySegment = this.explorer.layout === 'segment';
+    const width = Math.max(60, this.box.clientWidth);
     this.state = this.explorer.state;
-    const shown = Math.min(this.state.segments.length, MAP.segmentsMax);
-    const height = isBySegment ? Math.max(MAP.height, shown * MAP.segmentRow + 4) : MAP.height;
-    const { context, width } = fitCanvas(this.canvas, height);
-    this.context = context;
     this.places = isBySegment ? new SegmentPlaces(this.state, width) : new AddressPlaces(this.state.run, width);
+    this.explorer.byId('map-extent').style.height = `${Math.max(this.places.height, MAP.height)}px`;
+    this.scrolled = isBySegment ? this.box.scrollTop : 0;
+    const { context, ratio } = fitCanvas(this.canvas, MAP.height);
+    this.context = context;
+    this.ratio = ratio;
     this.paint();
-    this.canvas.setAttribute('aria-label', `Memory map at event ${this.state.event}: ` +
-      `${countText(this.state.segments.length)} segments, ${countText(this.state.blocks.length)} blocks, ` +
-      `${bytesText(this.state.free)} free inside segments`);
+    this.outline(this.blockOfPin(), styleColour('ink'), 2.5);
+    if (document.activeElement === this.canvas) this.outline(this.focused, styleColour('accent'), 2.5);
+    this.drawAxis(width);
+    this.canvas.setAttribute('aria-label', this.label());
+  }
+
+  label() {
+    const { state } = this;
+    return `Memory map at event ${state.event}: ${countText(state.segments.length)} segments, ` +
+      `${countText(state.blocks.length)} blocks, ${bytesText(state.free)} free inside segments. ` +
+      'Arrow keys go from block to block, Enter pins one, Escape unpins it';
+  }
+
+  // Rows that are seen now.
+  visibleRows() {
+    const { top, rowHeight, rowCount } = this.places;
+    const first = Math.max(0, Math.floor((this.scrolled - top) / rowHeight));
+    return { first, end: Math.min(rowCount, Math.ceil((this.scrolled + MAP.height - top) / rowHeight)) };
   }
 
   paint() {
-    const { context, places, state } = this;
-    const run = state.run;
-    const paintOf = this.explorer.colouring.painter();
-    const group = this.explorer.group;
-    const waiting = styleColour('part-waiting');
-    places.drawGround(context);
-    context.fillStyle = styleColour('hole');
-    for (const segment of state.segments) this.fill(segment.address, segment.end, 0);
-    for (const block of state.blocks) {
-      const isDim = group !== undefined && run.trace.groups.of[run.request[block]] !== group;
-      context.globalAlpha = isDim ? 0.18 : 1;
-      context.fillStyle = run.isWaiting(block, state.event) ? waiting : paintOf(block);
-      this.fill(run.address[block], run.address[block] + run.bytes[block], 0.75);
+    const { places, ratio } = this;
+    const rows = this.visibleRows();
+    const count = Math.max(1, rows.end - rows.first);
+    const width = Math.max(1, Math.round(places.width * ratio));
+    sizeCanvas(this.picture, width, count);
+    const target = this.picture.getContext('2d');
+    const image = target.createImageData(width, count);
+    this.fillPixels(new Uint32Array(image.data.buffer), width, rows);
+    target.putImageData(image, 0, 0);
+    const { context } = this;
+    context.imageSmoothingEnabled = false;
+    for (let row = rows.first; row < rows.end; row++)
+      context.drawImage(this.picture, 0, row - rows.first, width, 1, places.left, this.yOfRow(row), places.width,
+        places.rowHeight - MAP.rowGap);
+    this.edgeRows(rows);
+  }
+
+  yOfRow(row) {
+    return this.places.top + row * this.places.rowHeight - this.scrolled;
+  }
+
+  // Segments over the ground, blocks over segments; a pixel of the ground stays between wide blocks.
+  fillPixels(pixels, width, rows) {
+    const { places, state } = this;
+    const { run } = state;
+    const fill = (address, end, colour, gap) => places.eachPiece(address, end, (row, from, to) => {
+      if (row < rows.first || row >= rows.end) return;
+      const start = (row - rows.first) * width;
+      const left = Math.round(from * width);
+      const right = Math.max(left + 1, Math.round(to * width));
+      pixels.fill(colour, start + left, start + Math.min(width, right - left > 3 ? right - gap : right));
+    });
+    this.fillGround(pixels, width, rows);
+    const hole = pixelOf(styleColour('hole'));
+    for (const segment of state.segments) fill(segment.address, segment.end, hole, 0);
+    const paintOf = this.painter();
+    for (const block of this.visibleBlocks(rows))
+      fill(run.address[block], run.address[block] + run.bytes[block], paintOf(block), 1);
+    const edge = pixelOf(styleColour('segment'));
+    for (const segment of state.segments) this.edgeSegment(pixels, width, rows, segment, edge);
+  }
+
+  fillGround(pixels, width, rows) {
+    const ground = pixelOf(styleColour('unheld'));
+    for (let row = rows.first; row < rows.end; row++) {
+      const start = (row - rows.first) * width;
+      pixels.fill(ground, start, start + Math.round(this.places.rowShare(row) * width));
     }
-    context.globalAlpha = 1;
-    context.strokeStyle = styleColour('segment');
-    context.lineWidth = 1;
-    for (const segment of state.segments) this.outline(segment);
   }
 
-  // Blocks wide enough to be seen apart leave a little of the ground between them.
-  fill(address, end, gap) {
-    for (const { x, y, width, height } of this.places.boxes(address, end))
-      this.context.fillRect(x, y, width > 3 ? width - gap : width, height);
+  // With a row for each segment only the blocks of segments on the screen are looked at.
+  visibleBlocks(rows) {
+    const { segments, blocks } = this.state;
+    if (this.explorer.layout !== 'segment' || rows.first >= rows.end) return blocks;
+    const [first, last] = [segments[rows.first], segments[rows.end - 1]];
+    return blocks.subarray(first.firstBlock, last.firstBlock + last.blockCount);
   }
 
-  outline(segment) {
-    for (const { x, y, width, height } of this.places.boxes(segment.address, segment.end))
-      if (width > 4) this.context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
+  painter() {
+    const { state } = this;
+    const { run } = state;
+    const { colouring, lit } = this.explorer;
+    const hole = styleColour('hole');
+    const palette = colouring.palette();
+    const bright = palette.map((colour) => pixelOf(colour));
+    const dim = palette.map((colour) => pixelOf(colour, hole, 0.18));
+    const waiting = pixelOf(styleColour('part-waiting'));
+    const { free } = run.trace;
+    return (block) => {
+      const request = run.request[block];
+      if (lit !== undefined && lit[request] === 0) return dim[colouring.blockCodes[block]];
+      return free[request] <= state.event ? waiting : bright[colouring.blockCodes[block]];
+    };
+  }
+
+  edgeSegment(pixels, width, rows, segment, edge) {
+    this.places.eachPiece(segment.address, segment.end, (row, from, to) => {
+      if (row < rows.first || row >= rows.end) return;
+      const left = Math.round(from * width);
+      const right = Math.min(width, Math.round(to * width));
+      if (right - left < 5) return;
+      pixels[(row - rows.first) * width + left] = edge;
+      pixels[(row - rows.first) * width + right - 1] = edge;
+    });
+  }
+
+  // Lines above and below what a segment holds of each row.
+  edgeRows(rows) {
+    const { context, places, state } = this;
+    context.fillStyle = styleColour('segment');
+    const height = places.rowHeight - MAP.rowGap;
+    context.beginPath();
+    for (const segment of state.segments)
+      places.eachPiece(segment.address, segment.end, (row, from, to) => {
+        const width = (to - from) * places.width;
+        if (row < rows.first || row >= rows.end || width < 4) return;
+        context.rect(places.left + from * places.width, this.yOfRow(row), width, 1);
+        context.rect(places.left + from * places.width, this.yOfRow(row) + height - 1, width, 1);
+      });
+    context.fill();
+  }
+
+  outline(block, colour, width) {
+    const { context, places, state } = this;
+    if (block === undefined || state.placeOf(block) < 0) return;
+    const { address, bytes } = state.run;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    places.eachPiece(address[block], address[block] + bytes[block], (row, from, to) => {
+      context.strokeRect(places.left + from * places.width - 1, this.yOfRow(row) - 1,
+        Math.max(3, (to - from) * places.width) + 1, places.rowHeight - MAP.rowGap + 2);
+    });
+  }
+
+  blockOfPin() {
+    const { pinned, run } = this.explorer;
+    const block = pinned === undefined ? -1 : run.blockOf(pinned);
+    return block < 0 ? undefined : block;
+  }
+
+  // ---- axes: bytes along a row above, bytes (or segments) before each row at the left
+
+  drawAxis(width) {
+    const { context, places } = this;
+    const rows = this.visibleRows();
+    context.clearRect(0, 0, width, places.top - 1);
+    context.font = '11px system-ui, sans-serif';
+    context.fillStyle = styleColour('quiet');
+    context.textBaseline = 'middle';
+    const parts = places.width > 620 ? 8 : places.width > 300 ? 4 : 2;
+    for (let part = 0; part <= parts; part++) {
+      const x = places.left + part / parts * places.width;
+      context.textAlign = part === 0 ? 'left' : part === parts ? 'right' : 'center';
+      context.fillText(places.axisLabel(part / parts), x, places.top / 2 - 1);
+      context.fillRect(Math.min(Math.round(x), width - 2), places.top - 5, 1, 4);
+    }
+    context.textAlign = 'right';
+    for (let row = rows.first; row < rows.end; row++) {
+      const y = this.yOfRow(row) + (places.rowHeight - MAP.rowGap) / 2;
+      if (y >= places.top) context.fillText(places.rowLabel(row), places.left - 6, y);
+    }
   }
 
   // ---- pointer
 
-  // What lies at a place: the segment, and the block or the hole in it.
   find(event) {
     const box = this.canvas.getBoundingClientRect();
-    const address = this.places.addressAt(event.clientX - box.left, event.clientY - box.top);
-    if (address === undefined) return undefined;
-    const { state } = this;
-    const run = state.run;
-    const segment = state.segments[lastAtOrBelow(state.segments, address, (one) => one.address)];
-    if (segment === undefined || address >= segment.end) return { address };
-    const block = state.blocks[lastAtOrBelow(state.blocks, address, (one) => run.address[one])];
-    const isIn = block !== undefined && address < run.address[block] + run.bytes[block];
-    const hole = segment.holes.find((one) => address >= one.address && address < one.end);
-    return { address, segment, block: isIn ? block : undefined, hole };
+    return this.findAt(event.clientX - box.left, event.clientY - box.top);
+  }
+
+  findAt(x, y) {
+    const { places } = this;
+    const down = y - places.top + this.scrolled;
+    const row = Math.floor(down / places.rowHeight);
+    const share = (x - places.left) / places.width;
+    if (y < places.top || share < 0 || share >= 1 || down - row * places.rowHeight > places.rowHeight - MAP.rowGap)
+      return undefined;
+    const address = places.addressAt(row, share);
+    return address === undefined ? undefined : this.state.find(address);
   }
 
   onMove(event) {
@@ -83,133 +222,101 @@ class MemoryMap {
 
   onClick(event) {
     const found = this.find(event);
-    const { run } = this.state;
-    this.explorer.highlight(found !== undefined && found.block !== undefined
-      ? run.trace.groups.of[run.request[found.block]] : undefined);
+    this.focused = found === undefined ? undefined : found.block;
+    if (this.focused !== undefined) this.explorer.pin(this.state.run.request[this.focused]);
+    else this.explorer.pin(undefined);
   }
 
   describe({ address, segment, block, hole }) {
     if (segment === undefined) return ['not held', `${addressText(address)} belongs to no segment at this event`];
     const where = `segment ${addressText(segment.address)}, ${bytesText(segment.end - segment.address)}, ` +
       `${percentText(segment.free, segment.end - segment.address)} free`;
-    if (block !== undefined) return [...this.describeBlock(block), where];
-    if (hole === undefined) return [addressText(address), where];
+    if (block !== undefined) return [...this.explorer.describeBlock(block, this.state.event), where];
     return [segment.blockCount > 0 ? 'hole' : 'cached segment',
       `${addressText(hole.address)}, ${bytesText(hole.end - hole.address)}`, where];
   }
 
-  describeBlock(block) {
-    const run = this.state.run;
-    const trace = run.trace;
-    const request = run.request[block];
-    const asked = trace.bytes[request];
-    const isWaiting = run.isWaiting(block, this.state.event);
-    const group = trace.groups.of[request];
-    const freed = trace.free[request];
-    return [
-      `${bytesText(run.bytes[block])} block${isWaiting ? ', freed, waits for a stream' : ''}`,
-      trace.groups.names[group],
-      ...trace.groups.frames[group].slice(0, 5).map((frame) => `  ${frame}`),
-      `${addressText(run.address[block])}, ${bytesText(asked)} requested, ${bytesText(run.bytes[block] - asked)} more`,
-      `born at event ${countText(run.begin[block])}, ${freed === NEVER ? 'never freed' : `freed at ${countText(freed)}`}`,
-      `stream ${trace.streams[trace.stream[request]] || 0}${trace.pool[request] > 0 ? `, pool ${trace.pools[trace.pool[request]]}` : ''}`,
-    ];
-  }
-}
+  // ---- keys
 
-// The index of the last item whose key is at or below a value, -1 when there is none.
-function lastAtOrBelow(items, value, keyOf) {
-  let low = 0;
-  let high = items.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (keyOf(items[middle]) <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-// By address: all ranges that the run ever held, one after the other, broken into rows of equal
-// bytes.
-class AddressPlaces {
-  constructor(run, width) {
-    this.ranges = run.ranges;
-    this.width = width;
-    const last = this.ranges[this.ranges.length - 1];
-    this.total = last === undefined ? 1 : last.offset + last.end - last.address;
-    this.rowBytes = Math.max(1, Math.ceil(this.total / MAP.rows));
-    this.rowHeight = MAP.height / MAP.rows;
+  onKey(event) {
+    const { blocks } = this.state;
+    const acts = {
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ArrowUp: () => this.stepRow(-1),
+      ArrowDown: () => this.stepRow(1),
+      Home: () => this.focus(blocks[0]),
+      End: () => this.focus(blocks[blocks.length - 1]),
+      Enter: () => this.pinFocused(),
+      ' ': () => this.pinFocused(),
+      Escape: () => this.explorer.pin(undefined),
+    };
+    onKeys(event, acts);
   }
 
-  drawGround(context) {
-    context.fillStyle = styleColour('unheld');
-    for (let row = 0; row * this.rowBytes < this.total; row++) {
-      const bytes = Math.min(this.rowBytes, this.total - row * this.rowBytes);
-      context.fillRect(0, row * this.rowHeight, bytes / this.rowBytes * this.width, this.rowHeight - MAP.rowGap);
-    }
+  pinFocused() {
+    if (this.focused !== undefined && this.state.placeOf(this.focused) >= 0)
+      this.explorer.pin(this.state.run.request[this.focused]);
   }
 
-  offsetOf(address) {
-    const range = this.ranges[lastAtOrBelow(this.ranges, address, (one) => one.address)];
-    return range === undefined ? 0 : range.offset + (address - range.address);
+  // Where keys go on from: the block that has the focus, or had its address, else the pinned one.
+  place() {
+    const { state } = this;
+    const block = this.focused === undefined ? this.blockOfPin() : this.focused;
+    if (block === undefined) return -1;
+    return lastAtOrBelow(state.blocks, state.run.address[block], (one) => state.run.address[one]);
   }
 
-  boxes(address, end) {
-    const boxes = [];
-    let from = this.offsetOf(address);
-    const to = from + (end - address);
-    for (let row = Math.floor(from / this.rowBytes); from < to; row++) {
-      const until = Math.min(to, (row + 1) * this.rowBytes);
-      const x = (from - row * this.rowBytes) / this.rowBytes * this.width;
-      boxes.push({ x, y: row * this.rowHeight, width: (until - from) / this.rowBytes * this.width,
-        height: this.rowHeight - MAP.rowGap });
-      from = until;
-    }
-    return boxes;
+  step(direction) {
+    const { blocks } = this.state;
+    const next = Math.max(0, Math.min(blocks.length - 1, this.place() + direction));
+    this.focus(blocks[next]);
   }
 
-  addressAt(x, y) {
-    const row = Math.floor(y / this.rowHeight);
-    if (x < 0 || x >= this.width || y - row * this.rowHeight > this.rowHeight - MAP.rowGap) return undefined;
-    const offset = (row + x / this.width) * this.rowBytes;
-    if (offset >= this.total) return undefined;
-    const range = this.ranges[lastAtOrBelow(this.ranges, offset, (one) => one.offset)];
-    return Math.floor(range.address + (offset - range.offset));
-  }
-}
-
-// A row for each segment held now, by address, as wide as the page: the label says how large it is.
-class SegmentPlaces {
-  constructor(state, width) {
-    this.segments = state.segments.slice(0, MAP.segmentsMax);
-    this.left = Math.min(MAP.label, width / 3);
-    this.width = width - this.left;
-  }
-
-  drawGround(context) {
-    context.fillStyle = styleColour('quiet');
-    context.font = '11px system-ui, sans-serif';
-    context.textAlign = 'right';
-    context.textBaseline = 'middle';
-    this.segments.forEach((segment, row) => {
-      const bytes = segment.end - segment.address;
-      context.fillText(`${stepText(bytes)}, ${percentText(segment.free, bytes)} free`, this.left - 6,
-        (row + 0.5) * MAP.segmentRow - 1);
+  // The block at the same place in the next row that holds one.
+  stepRow(direction) {
+    const { state, places } = this;
+    const from = state.blocks[Math.max(0, this.place())];
+    if (from === undefined) return;
+    let start;
+    places.eachPiece(state.run.address[from], state.run.address[from] + state.run.bytes[from], (row, left, right) => {
+      if (start === undefined || direction > 0) start = { row, share: (left + right) / 2 };
     });
+    for (let row = start.row + direction; row >= 0 && row < places.rowCount; row += direction) {
+      const block = this.nearestInRow(row, start.share);
+      if (block !== undefined) return this.focus(block);
+    }
   }
 
-  boxes(address, end) {
-    const row = lastAtOrBelow(this.segments, address, (one) => one.address);
-    const segment = this.segments[row];
-    if (segment === undefined || address >= segment.end) return [];
-    const scale = this.width / (segment.end - segment.address);
-    return [{ x: this.left + (address - segment.address) * scale, y: row * MAP.segmentRow, width: (end - address) * scale,
-      height: MAP.segmentRow - MAP.rowGap }];
+  nearestInRow(row, share) {
+    const { state, places } = this;
+    const { address, bytes } = state.run;
+    const at = places.addressAt(row, Math.min(share, places.rowShare(row) * 0.9999));
+    const place = lastAtOrBelow(state.blocks, at, (one) => address[one]);
+    let nearest;
+    for (const block of state.blocks.subarray(Math.max(0, place), place + 2))
+      places.eachPiece(address[block], address[block] + bytes[block], (inRow, left, right) => {
+        const distance = Math.max(0, left - share, share - right);
+        if (inRow === row && (nearest === undefined || distance < nearest.distance)) nearest = { block, distance };
+      });
+    return nearest === undefined ? undefined : nearest.block;
   }
 
-  addressAt(x, y) {
-    const segment = this.segments[Math.floor(y / MAP.segmentRow)];
-    if (segment === undefined || x < this.left) return undefined;
-    return Math.floor(segment.address + (x - this.left) / this.width * (segment.end - segment.address));
+  focus(block) {
+    if (block === undefined) return;
+    this.focused = block;
+    this.scrollTo(block);
+    this.explorer.say(this.explorer.describeBlock(block, this.state.event).join(', '));
+    this.explorer.redraw();
+  }
+
+  scrollTo(block) {
+    if (this.explorer.layout !== 'segment') return;
+    const { address, bytes } = this.state.run;
+    this.places.eachPiece(address[block], address[block] + bytes[block], (row) => {
+      const y = this.yOfRow(row);
+      if (y < this.places.top) this.box.scrollTop += y - this.places.top;
+      else if (y + this.places.rowHeight > MAP.height) this.box.scrollTop += y + this.places.rowHeight - MAP.height;
+    });
   }
 }

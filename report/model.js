@@ -1,77 +1,91 @@
-// Traces and runs as they are drawn, and the state of a run at one event.
+// Traces and runs as they are drawn. Where their columns come from (a page, a snapshot) is known to
+// the source that loads them.
 
 const NEVER = 4294967295;
 
 // Requests of a trace, the same for all its runs.
 class Trace {
-  constructor(number, facts) {
+  constructor(number, facts, source, ops) {
     Object.assign(this, facts);
     this.number = number;
+    this.source = source;
+    this.ops = ops;
     this.last = Math.max(0, facts.events - 1);
     this.runs = facts.runs.map((run, i) => new Run(this, i, run));
   }
 
   // Once, whoever asks first.
   load() {
-    this.loading = this.loading || this.unpack();
+    this.loading = this.loading || this.source.loadTrace(this).then(() => this.index());
     return this.loading;
   }
 
-  async unpack() {
-    const count = this.requests;
-    const reader = new ColumnReader(await inflate(`data-${this.number}-trace-0`));
-    this.begin = reader.steps(count, Uint32Array);
-    const lives = reader.plain(count, Float64Array);
-    this.free = new Uint32Array(count);
-    for (let i = 0; i < count; i++) this.free[i] = lives[i] === 0 ? NEVER : this.begin[i] + lives[i] - 1;
-    this.bytes = reader.plain(count, Float64Array);
-    this.site = reader.plain(count, Uint32Array);
-    this.stream = reader.plain(count, Uint16Array);
-    this.pool = reader.plain(count, Uint32Array);
-    if (this.has_times) this.times = this.readTimes(reader);
+  // What follows from the columns: begin, free, bytes, site, stream, pool of each request; op and
+  // detail of each event; times, where there are any; frames, sites, marks.
+  index() {
     this.requestAt = new Uint32Array(this.events).fill(NEVER);
     this.freedAt = new Uint32Array(this.events).fill(NEVER);
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < this.requests; i++) {
       this.requestAt[this.begin[i]] = i;
       if (this.free[i] !== NEVER && this.free[i] !== this.begin[i]) this.freedAt[this.free[i]] = i;
     }
     this.markAt = new Map(this.marks.map((mark) => [mark[0], mark]));
-    this.groups = new Groups(this);
+    this.hasStacks = this.site.some((site) => site !== 0);
+    this.groups = new Groups(this, this.hasStacks ? 'site' : 'size');
   }
 
-  readTimes(reader) {
-    const times = reader.plain(this.events, Float64Array);
-    for (let i = 1; i < times.length; i++) times[i] += times[i - 1];
-    return times;
+  // Requests of one stack each; only those who colour by stack need them.
+  get stacks() {
+    this.stackGroups = this.stackGroups || new Groups(this, this.hasStacks ? 'stack' : 'size');
+    return this.stackGroups;
+  }
+
+  frameText(frame) {
+    return this.frames[frame][0];
+  }
+
+  siteName(site) {
+    const named = this.sites[site][0];
+    return named === 0 ? 'without a call stack' : this.frameText(named - 1);
+  }
+
+  // Frames of a request, innermost first.
+  stackOf(request) {
+    return this.sites[this.site[request]].slice(1);
   }
 }
 
-// Who asks: call sites of one name, or, where the recording has no call stacks, requests of one
-// size. Group 0 is the first that asked.
+// Requests by who asked: call sites of one name, whole stacks, or, where the recording has no call
+// stacks, sizes. Group 0 is the first that asked.
 class Groups {
-  constructor(trace) {
-    this.isBySite = trace.site.some((site) => site !== 0);
+  constructor(trace, kind) {
+    this.kind = kind;
     this.of = new Uint32Array(trace.requests);
     this.names = [];
-    this.frames = [];
+    this.sample = []; // a request of each
     const byKey = new Map(); // site or size
     const byName = new Map();
-    const keys = this.isBySite ? trace.site : trace.bytes;
+    const keys = kind === 'size' ? trace.bytes : trace.site;
     for (let i = 0; i < trace.requests; i++) {
       let group = byKey.get(keys[i]);
-      if (group === undefined) byKey.set(keys[i], group = this.numberOf(keys[i], byName, trace));
+      if (group === undefined) byKey.set(keys[i], group = this.numberOf(trace, i, byName));
       this.of[i] = group;
     }
-    this.peaks = this.findPeaks(trace);
+    this.findPeaks(trace);
   }
 
-  numberOf(key, byName, trace) {
-    const name = this.isBySite ? trace.sites[key][0] : `blocks of ${bytesText(key)}`;
-    const isNew = !this.isBySite || !byName.has(name);
-    if (!isNew) return byName.get(name);
+  get isBySite() {
+    return this.kind !== 'size';
+  }
+
+  numberOf(trace, request, byName) {
+    const site = trace.site[request];
+    const name = this.kind === 'size' ? `blocks of ${bytesText(trace.bytes[request])}`
+      : this.kind === 'stack' ? `${trace.siteName(site)} (stack ${site})` : trace.siteName(site);
+    if (this.kind === 'site' && byName.has(name)) return byName.get(name);
     byName.set(name, this.names.length);
     this.names.push(name);
-    this.frames.push(this.isBySite ? trace.sites[key].slice(1) : []);
+    this.sample.push(request);
     return this.names.length - 1;
   }
 
@@ -88,10 +102,12 @@ class Groups {
       held[group] += trace.bytes[asked];
       if (held[group] > peaks[group]) peaks[group] = held[group];
     }
-    return peaks;
+    this.peaks = peaks;
   }
 }
 
+// A run's columns: request, begin, end, address, bytes, rounded of each block that was served;
+// begin, end, address, bytes, stream, pool, isMapped of each segment; reserved bytes at each event.
 class Run {
   constructor(trace, number, facts) {
     Object.assign(this, facts);
@@ -101,104 +117,51 @@ class Run {
   }
 
   load() {
-    this.loading = this.loading || this.unpack();
+    this.loading = this.loading || this.trace.source.loadRun(this).then(() => {
+      this.reservedExtremes = new Extremes(this.reserved);
+      this.isLoaded = true;
+    });
     return this.loading;
-  }
-
-  async unpack() {
-    const count = this.trace.requests;
-    const reader = new ColumnReader(await inflate(`data-${this.trace.number}-run-${this.number}`));
-    const isServed = reader.plain(count, Uint8Array);
-    let served = 0;
-    this.request = new Uint32Array(count);
-    for (let i = 0; i < count; i++) if (isServed[i] === 1) this.request[served++] = i;
-    this.request = this.request.subarray(0, served);
-    this.readBlocks(reader, this.request.length);
-    this.readSegments(reader);
-    this.makeReserved(reader);
-    this.isLoaded = true;
   }
 
   // What only the run that is looked at needs.
   prepare() {
     if (this.blocks !== undefined) return;
-    this.makeRequested();
-    this.blocks = new Intervals(this.begin, this.end, this.trace.events);
-    this.pieces = new Intervals(this.segmentBegin, this.segmentEnd, this.trace.events);
+    const { events } = this.trace;
+    this.makeLevels();
+    this.blocks = new Intervals(this.begin, this.end, this.address, events);
+    this.pieces = new Intervals(this.segmentBegin, this.segmentEnd, this.segmentAddress, events);
     this.ranges = mergeRanges(this.segmentAddress, this.segmentBytes);
+    this.calls = new SegmentCalls(this);
   }
 
-  readBlocks(reader, count) {
-    const { begin, free, bytes } = this.trace;
-    const scale = 2 ** this.shift;
-    this.address = reader.steps(count, Float64Array);
-    for (let i = 0; i < count; i++) this.address[i] *= scale;
-    this.bytes = reader.plain(count, Float64Array);
-    this.rounded = reader.plain(count, Float64Array);
-    const waits = reader.plain(count, Float64Array);
-    this.begin = new Uint32Array(count);
-    this.end = new Uint32Array(count);
-    for (let i = 0; i < count; i++) {
-      const request = this.request[i];
-      this.begin[i] = begin[request];
-      this.bytes[i] += bytes[request];
-      this.rounded[i] += bytes[request];
-      this.end[i] = this.endOf(free[request], waits[i]);
-    }
-  }
-
-  endOf(free, wait) {
-    if (free === NEVER || free > this.last || wait === 1) return NEVER;
-    return wait === 0 ? free : free + wait - 1;
-  }
-
-  readSegments(reader) {
-    const count = this.segments;
-    this.segmentBegin = reader.steps(count, Uint32Array);
-    const lives = reader.plain(count, Float64Array);
-    this.segmentEnd = new Uint32Array(count);
-    for (let i = 0; i < count; i++)
-      this.segmentEnd[i] = lives[i] === 0 ? NEVER : this.segmentBegin[i] + lives[i] - 1;
-    this.segmentAddress = reader.steps(count, Float64Array);
-    this.segmentBytes = reader.plain(count, Float64Array);
-    this.segmentStream = reader.plain(count, Uint16Array);
-    this.segmentPool = reader.plain(count, Uint32Array);
-    this.segmentIsMapped = reader.plain(count, Uint8Array);
-  }
-
-  makeReserved(reader) {
-    const events = reader.steps(this.steps, Float64Array);
-    const levels = reader.steps(this.steps, Float64Array);
-    this.reserved = new Float64Array(this.last + 1);
-    for (let i = 0; i < this.steps; i++)
-      this.reserved.fill(levels[i], events[i], i + 1 < this.steps ? events[i + 1] : this.last + 1);
-    this.reservedExtremes = new Extremes(this.reserved);
-  }
-
-  makeRequested() {
+  // Requested bytes, and those of blocks (in use or waiting for a stream), right after each event.
+  makeLevels() {
     const { free, bytes } = this.trace;
     const requested = new Float64Array(this.last + 1);
+    const active = new Float64Array(this.last + 1);
     for (let i = 0; i < this.request.length; i++) {
       const request = this.request[i];
+      active[this.begin[i]] += this.bytes[i];
+      if (this.end[i] <= this.last) active[this.end[i]] -= this.bytes[i];
       if (free[request] === this.begin[i]) continue;
       requested[this.begin[i]] += bytes[request];
       if (free[request] <= this.last) requested[free[request]] -= bytes[request];
     }
-    for (let i = 1; i < requested.length; i++) requested[i] += requested[i - 1];
+    for (let i = 1; i < requested.length; i++) {
+      requested[i] += requested[i - 1];
+      active[i] += active[i - 1];
+    }
     this.requested = requested;
     this.requestedExtremes = new Extremes(requested);
+    this.active = active;
+    this.activeExtremes = new Extremes(active);
   }
 
   // Which of this run's blocks a request got, or -1.
   blockOf(request) {
-    let low = 0;
-    let high = this.request.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.request[middle] < request) low = middle + 1;
-      else high = middle;
-    }
-    return this.request[low] === request ? low : -1;
+    const at = firstAbove(this.request, request) - 1;
+    return at >= 0 && this.request[at] === request ? at : -1;
   }
 
   isWaiting(block, event) {
@@ -210,11 +173,35 @@ class Run {
   }
 }
 
+// What the policy asked of its device at each event: segments (or mapped pieces) taken and given back.
+class SegmentCalls {
+  constructor(run) {
+    this.taken = new Map();
+    this.given = new Map();
+    run.segmentBegin.forEach((event, i) => this.add(this.taken, event, run.segmentBytes[i]));
+    run.segmentEnd.forEach((event, i) => this.add(this.given, event, run.segmentBytes[i]));
+  }
+
+  add(calls, event, bytes) {
+    const call = calls.get(event);
+    if (call === undefined) calls.set(event, { bytes, count: 1 });
+    else {
+      call.bytes += bytes;
+      call.count++;
+    }
+  }
+
+  textAt(event) {
+    const say = (call, sign) => (call === undefined ? [] :
+      [`${sign}${bytesText(call.bytes)} reserved${call.count > 1 ? ` in ${countText(call.count)}` : ''}`]);
+    return [...say(this.taken.get(event), '+'), ...say(this.given.get(event), '−')].join(', ');
+  }
+}
+
 // Address ranges that some segment covered at some time, in order, each with the bytes before it.
 function mergeRanges(addresses, bytes) {
-  const order = Uint32Array.from(addresses.keys()).sort((a, b) => addresses[a] - addresses[b]);
   const ranges = [];
-  for (const i of order) {
+  for (const i of sortedIndex(addresses)) {
     const last = ranges[ranges.length - 1];
     const end = addresses[i] + bytes[i];
     if (last === undefined || addresses[i] > last.end) ranges.push({ address: addresses[i], end, offset: 0 });
@@ -226,88 +213,4 @@ function mergeRanges(addresses, bytes) {
     offset += range.end - range.address;
   }
   return ranges;
-}
-
-// What a run holds right after one event: segments and blocks by address, holes, and the parts that
-// reserved bytes are made of.
-class State {
-  constructor(run, event) {
-    this.run = run;
-    this.event = event;
-    this.reserved = run.reserved[event];
-    this.requested = run.requested[event];
-    this.blocks = run.blocks.at(event).sort((a, b) => run.address[a] - run.address[b]);
-    this.segments = this.joinPieces(run.pieces.at(event));
-    this.fillSegments();
-    this.sumUp();
-  }
-
-  // Mapped pieces that touch each other are one segment that has grown, where the policy does that.
-  joinPieces(pieces) {
-    const run = this.run;
-    const segments = [];
-    pieces.sort((a, b) => run.segmentAddress[a] - run.segmentAddress[b]);
-    for (const piece of pieces) {
-      const address = run.segmentAddress[piece];
-      const last = segments[segments.length - 1];
-      const isMapped = run.is_grown && run.segmentIsMapped[piece] === 1;
-      if (last !== undefined && isMapped && last.isMapped && last.end === address &&
-          last.stream === run.segmentStream[piece] && last.pool === run.segmentPool[piece]) {
-        last.end += run.segmentBytes[piece];
-        continue;
-      }
-      segments.push({ address, end: address + run.segmentBytes[piece], isMapped, stream: run.segmentStream[piece],
-        pool: run.segmentPool[piece], begin: run.segmentBegin[piece], holes: [], free: 0, blockCount: 0 });
-    }
-    return segments;
-  }
-
-  fillSegments() {
-    const run = this.run;
-    let next = 0;
-    for (const segment of this.segments) {
-      let at = segment.address;
-      for (; next < this.blocks.length && run.address[this.blocks[next]] < segment.end; next++) {
-        const block = this.blocks[next];
-        if (run.address[block] < segment.address) continue;
-        this.addHole(segment, at, run.address[block]);
-        segment.blockCount++;
-        at = run.address[block] + run.bytes[block];
-      }
-      this.addHole(segment, at, segment.end);
-    }
-  }
-
-  addHole(segment, address, end) {
-    if (end <= address) return;
-    segment.holes.push({ address, end });
-    segment.free += end - address;
-  }
-
-  sumUp() {
-    const run = this.run;
-    const parts = { requested: 0, rounding: 0, unsplit: 0, holes: 0, cached: 0, waiting: 0 };
-    this.largestHole = 0;
-    this.holeCount = 0;
-    this.waitingCount = 0;
-    for (const block of this.blocks) {
-      if (run.isWaiting(block, this.event)) {
-        parts.waiting += run.bytes[block];
-        this.waitingCount++;
-        continue;
-      }
-      const asked = run.trace.bytes[run.request[block]];
-      parts.requested += asked;
-      parts.rounding += run.rounded[block] - asked;
-      parts.unsplit += run.bytes[block] - run.rounded[block];
-    }
-    for (const segment of this.segments) {
-      parts[segment.blockCount > 0 ? 'holes' : 'cached'] += segment.free;
-      this.holeCount += segment.holes.length;
-      for (const hole of segment.holes) this.largestHole = Math.max(this.largestHole, hole.end - hole.address);
-    }
-    this.parts = parts;
-    this.free = parts.holes + parts.cached;
-    this.allocated = parts.requested + parts.rounding + parts.unsplit;
-  }
 }

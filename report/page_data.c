@@ -13,35 +13,41 @@
 #include "sim/version.h"
 
 /* More marks than can be told apart would only make the page slow. */
-enum { MARKS_MAX = 20000, FRAMES_MAX = 12 };
+enum { MARKS_MAX = 20000 };
 
-/* ---- names */
+/* ---- names: frames, call sites and marks, as JSON that is compressed like columns are */
 
-/* ["name", "innermost frame", ...] for each site. */
-static void write_sites(FILE *stream, const frag_recording *recording)
+/* [["model.py:10 forward", "/home/me/model.py"], ...] */
+static void write_frames(FILE *stream, const frag_recording *recording)
 {
     frag_text text = {0};
-    fputs(",\"sites\":[", stream);
-    for (uint32_t i = 0; i < recording->site_count; i++) {
-        const frag_site *site = &recording->sites[i];
-        fputs(i > 0 ? ",[" : "[", stream);
+    fputs("{\"frames\":[", stream);
+    for (uint32_t i = 0; i < recording->frame_count; i++) {
         frag_text_clear(&text);
-        uint32_t named = frag_site_frame(recording, i);
-        if (named != 0)
-            frag_frame_add(recording, named - 1, &text);
-        else
-            frag_text_add(&text, "without a call stack");
+        frag_frame_add(recording, i, &text);
+        fputs(i > 0 ? ",[" : "[", stream);
         frag_markup_json(stream, text.bytes);
-        for (uint32_t f = 0; f < site->count && f < FRAMES_MAX; f++) {
-            frag_text_clear(&text);
-            frag_frame_add(recording, recording->site_frames[site->first + f], &text);
-            fputc(',', stream);
-            frag_markup_json(stream, text.bytes);
-        }
+        fputc(',', stream);
+        frag_markup_json(stream,
+                         frag_strings_get(&recording->strings, recording->frames[i].file));
         fputc(']', stream);
     }
     fputc(']', stream);
     frag_text_destroy(&text);
+}
+
+/* [[named frame and 1, or 0: none; frames, innermost first], ...] */
+static void write_sites(FILE *stream, const frag_recording *recording)
+{
+    fputs(",\"sites\":[", stream);
+    for (uint32_t i = 0; i < recording->site_count; i++) {
+        const frag_site *site = &recording->sites[i];
+        fprintf(stream, "%s[%" PRIu32, i > 0 ? "," : "", frag_site_frame(recording, i));
+        for (uint32_t f = 0; f < site->count; f++)
+            fprintf(stream, ",%" PRIu32, recording->site_frames[site->first + f]);
+        fputc(']', stream);
+    }
+    fputc(']', stream);
 }
 
 static void write_streams(FILE *stream, const frag_trace *trace)
@@ -56,8 +62,7 @@ static void write_streams(FILE *stream, const frag_trace *trace)
     fputc(']', stream);
 }
 
-/* ---- marks: everything that is neither a request nor its release */
-
+/* Marks: everything that is neither a request nor its release. */
 static bool is_mark(const frag_event *event)
 {
     switch ((frag_op)event->op) {
@@ -112,7 +117,8 @@ static void write_marks(FILE *stream, const frag_recording *recording, const fra
         fputs(count > 1 ? "," : "", stream);
         write_mark(stream, recording, trace, i);
     }
-    fprintf(stream, "],\"marks_left_out\":%" PRIu64, count > MARKS_MAX ? count - MARKS_MAX : 0);
+    fprintf(stream, "],\"marks_left_out\":%" PRIu64 "}",
+            count > MARKS_MAX ? count - MARKS_MAX : 0);
 }
 
 /* ---- columns of a trace */
@@ -149,6 +155,29 @@ static void add_times(frag_columns *columns, const frag_trace *trace)
         frag_columns_add(columns, time > latest ? time - latest : 0);
         latest = time > latest ? time : latest;
     }
+}
+
+/* What each event is; then, in order of events, what a list of events says about those that are
+ * neither alloc nor free: the request (and 1) of a use and of a complete, the bytes of the others. */
+static void add_ops(frag_columns *columns, const frag_page_trace *page)
+{
+    const frag_trace *trace = page->trace;
+    uint32_t *in_slot = frag_alloc((size_t)trace->slot_count + 1, sizeof *in_slot);
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        frag_columns_add(columns, trace->events[i].op);
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        uint32_t request = page->requests->by_event[i];
+        if (event->op == FRAG_OP_ALLOC && request != FRAG_REQUEST_NONE &&
+            event->slot < trace->slot_count)
+            in_slot[event->slot] = request + 1;
+        else if (event->op == FRAG_OP_USE || event->op == FRAG_OP_COMPLETE)
+            frag_columns_add(columns,
+                             event->slot < trace->slot_count ? in_slot[event->slot] : 0);
+        else if (event->op != FRAG_OP_ALLOC && event->op != FRAG_OP_FREE)
+            frag_columns_add(columns, event->bytes <= FRAG_COLUMN_MAX ? event->bytes : 0);
+    }
+    free(in_slot);
 }
 
 static bool has_times(const frag_trace *trace)
@@ -330,8 +359,6 @@ static void write_trace(FILE *stream, const frag_page_trace *page)
         if (frag_trace_bound_bytes(trace) <= FRAG_COLUMN_MAX)
             fprintf(stream, ",\"bound_bytes\":%" PRIu64, frag_trace_bound_bytes(trace));
         write_streams(stream, trace);
-        write_sites(stream, page->recording);
-        write_marks(stream, page->recording, trace);
     }
     fputs(",\"runs\":[", stream);
     for (size_t i = 0; i < page->run_count; i++) {
@@ -350,10 +377,29 @@ static void print_columns(FILE *stream, const frag_columns *columns, size_t trac
     fputs("\n</script>\n", stream);
 }
 
+static void write_names(FILE *stream, const frag_page_trace *page, size_t number)
+{
+    frag_columns names = {0};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    FRAG_ASSERT(memory != NULL);
+    write_frames(memory, page->recording);
+    write_sites(memory, page->recording);
+    write_marks(memory, page->recording, page->trace);
+    FRAG_ASSERT(fclose(memory) == 0);
+    frag_columns_add_bytes(&names, text, length);
+    print_columns(stream, &names, number, "names", 0);
+    frag_columns_destroy(&names);
+    free(text);
+}
+
 static void write_columns(FILE *stream, const frag_page_trace *page, size_t number)
 {
     frag_columns columns = {0};
+    write_names(stream, page, number);
     add_request_columns(&columns, page);
+    add_ops(&columns, page);
     if (has_times(page->trace))
         add_times(&columns, page->trace);
     print_columns(stream, &columns, number, "trace", 0);
@@ -369,11 +415,21 @@ static void write_columns(FILE *stream, const frag_page_trace *page, size_t numb
     }
 }
 
+static void write_ops(FILE *stream)
+{
+    fputs(",\"ops\":[", stream);
+    for (int op = 0; op < FRAG_OP_COUNT; op++)
+        fprintf(stream, "%s\"%s\"", op > 0 ? "," : "", frag_op_name((frag_op)op));
+    fputc(']', stream);
+}
+
 void frag_page_write_data(const frag_page *page, FILE *stream)
 {
-    fputs("<script type=\"application/json\" id=\"data\">\n{\"schema\":\"fraglab.report/1\"",
+    fputs("<script type=\"application/json\" id=\"data\">\n{\"schema\":\"fraglab.report/2\"",
           stream);
-    fprintf(stream, ",\"version\":\"%s\",\"traces\":[", frag_version());
+    fprintf(stream, ",\"version\":\"%s\"", frag_version());
+    write_ops(stream);
+    fputs(",\"traces\":[", stream);
     for (size_t i = 0; i < page->trace_count; i++) {
         fputs(i > 0 ? ",\n" : "\n", stream);
         write_trace(stream, &page->traces[i]);

@@ -1,143 +1,196 @@
-// The tables beside the map: figures of the state, who holds the memory; and tables that sort.
+// The tables beside the map: figures of the state, and who holds the memory. Rows are made once and
+// filled anew at each step, where their text is another.
 
 const PART_NAMES = {
   requested: 'requested', rounding: 'rounding', unsplit: 'unsplit', holes: 'holes in segments in use',
   cached: 'cached segments', waiting: 'waiting for a stream',
 };
-const SITES_SHOWN = 80;
+const SITES_SHOWN = 60;
 
-// The parts of reserved bytes as one bar.
-function drawParts(state) {
-  const svg = svgElement('svg', { viewBox: '0 0 1000 26', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
-  let x = 0;
-  for (const [name, bytes] of Object.entries(state.parts)) {
-    const width = state.reserved > 0 ? 1000 * bytes / state.reserved : 0;
-    if (width > 0) svg.append(svgElement('rect', { class: `part-${name}`, x, y: 0, width, height: 26 }));
-    x += width;
+// ---- figures of the state
+
+class StatePanel {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.body = explorer.byId('state-table').tBodies[0];
+    this.rows = new Map();
   }
-  byId('state-bar').replaceChildren(svg);
+
+  draw() {
+    const { state } = this.explorer;
+    this.drawParts(state);
+    this.shown = [];
+    this.figure('reserved', 'reserved', state.reserved, bytesText(state.reserved));
+    for (const [name, bytes] of Object.entries(state.parts))
+      if (bytes > 0 || name === 'holes') this.bytes(name, PART_NAMES[name], bytes, name);
+    this.bytes('allocated', 'allocated (blocks in use)', state.allocated);
+    this.bytes('free', 'free inside segments', state.free);
+    this.figure('largest-hole', 'largest hole', state.largestHole,
+      `${bytesText(state.largestHole)} · ${percentText(state.largestHole, state.free)} of free`);
+    this.count('hole-count', 'holes', state.holeCount);
+    this.count('segment-count', 'segments', state.segments.length);
+    this.count('block-count', 'blocks', state.blocks.length);
+    const isSame = this.shown.length === this.body.rows.length && this.shown.every((row, i) => this.body.rows[i] === row);
+    if (!isSame) this.body.replaceChildren(...this.shown);
+  }
+
+  bytes(key, name, bytes, swatch) {
+    this.figure(key, name, bytes, `${bytesText(bytes)} · ${percentText(bytes, this.explorer.state.reserved)}`, swatch);
+  }
+
+  count(key, name, count) {
+    this.figure(key, name, count, countText(count));
+  }
+
+  figure(key, name, value, text, swatch) {
+    let row = this.rows.get(key);
+    if (row === undefined) this.rows.set(key, row = this.makeRow(key, name, swatch));
+    setText(row.cells[1], text);
+    row.cells[1].dataset.value = value;
+    this.shown.push(row);
+  }
+
+  makeRow(key, name, swatch) {
+    const row = element('tr');
+    const head = element('th');
+    const cell = element('td');
+    head.scope = 'row';
+    if (swatch !== undefined) head.append(element('i', undefined, `swatch part-${swatch}`));
+    head.append(name);
+    cell.dataset.name = key;
+    row.append(head, cell);
+    return row;
+  }
+
+  // The parts of reserved bytes as one bar.
+  drawParts(state) {
+    const svg = svgElement('svg', { viewBox: '0 0 1000 26', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
+    let x = 0;
+    for (const [name, bytes] of Object.entries(state.parts)) {
+      const width = state.reserved > 0 ? 1000 * bytes / state.reserved : 0;
+      if (width > 0) svg.append(svgElement('rect', { class: `part-${name}`, x, y: 0, width, height: 26 }));
+      x += width;
+    }
+    this.explorer.byId('state-bar').replaceChildren(svg);
+  }
 }
 
-function figureRow(key, name, value, text, swatch) {
-  const row = element('tr');
-  const head = element('th');
-  const cell = element('td', text);
-  head.scope = 'row';
-  if (swatch !== undefined) head.append(element('i', undefined, `swatch part-${swatch}`));
-  head.append(name);
-  cell.dataset.name = key;
-  cell.dataset.value = value;
-  row.append(head, cell);
-  return row;
-}
-
-function fillState(state) {
-  const bytesRow = (key, name, bytes, swatch) =>
-    figureRow(key, name, bytes, `${bytesText(bytes)} · ${percentText(bytes, state.reserved)}`, swatch);
-  const countRow = (key, name, count) => figureRow(key, name, count, countText(count));
-  drawParts(state);
-  byId('state-table').tBodies[0].replaceChildren(
-    figureRow('reserved', 'reserved', state.reserved, bytesText(state.reserved)),
-    ...Object.entries(state.parts).filter(([name, bytes]) => bytes > 0 || name === 'holes')
-      .map(([name, bytes]) => bytesRow(name, PART_NAMES[name], bytes, name)),
-    bytesRow('allocated', 'allocated (blocks in use)', state.allocated),
-    bytesRow('free', 'free inside segments', state.free),
-    figureRow('largest-hole', 'largest hole', state.largestHole,
-      `${bytesText(state.largestHole)} · ${percentText(state.largestHole, state.free)} of free`),
-    countRow('hole-count', 'holes', state.holeCount),
-    countRow('segment-count', 'segments', state.segments.length),
-    countRow('block-count', 'blocks', state.blocks.length),
-  );
-}
+// ---- who holds the memory
 
 // Live bytes and blocks of each group at the state.
-function sumGroups(state) {
-  const { run } = state;
-  const { groups } = run.trace;
-  const sums = new Map();
+function sumGroups(state, groups) {
+  const { run, event } = state;
+  const { free, bytes } = run.trace;
+  const held = new Float64Array(groups.names.length);
+  const counts = new Uint32Array(groups.names.length);
   for (const block of state.blocks) {
-    if (run.isWaiting(block, state.event)) continue;
-    const group = groups.of[run.request[block]];
-    const sum = sums.get(group) || { group, bytes: 0, count: 0 };
-    sum.bytes += run.trace.bytes[run.request[block]];
-    sum.count++;
-    sums.set(group, sum);
+    const request = run.request[block];
+    if (free[request] <= event) continue;
+    held[groups.of[request]] += bytes[request];
+    counts[groups.of[request]]++;
   }
-  return Array.from(sums.values()).sort((a, b) => b.bytes - a.bytes || a.group - b.group);
+  const sums = [];
+  for (let group = 0; group < counts.length; group++)
+    if (counts[group] > 0) sums.push({ group, bytes: held[group], count: counts[group] });
+  return sums.sort((a, b) => b.bytes - a.bytes || a.group - b.group);
 }
 
-function groupRow(explorer, sum) {
-  const { groups } = explorer.trace;
-  const row = element('tr');
-  const head = element('th', undefined, 'site');
-  const button = element('button', undefined, 'link');
-  const isBySite = explorer.colouring instanceof GroupColouring && explorer.colour === 'site';
-  head.scope = 'row';
-  button.type = 'button';
-  button.title = groups.frames[sum.group].join('\n');
-  button.setAttribute('aria-pressed', String(explorer.group === sum.group));
-  if (isBySite) {
-    const swatch = element('i', undefined, 'swatch');
-    swatch.style.background = explorer.colouring.ofGroup(sum.group);
-    button.append(swatch);
-  }
-  button.append(groups.names[sum.group]);
-  button.addEventListener('click', () => explorer.highlight(explorer.group === sum.group ? undefined : sum.group));
-  head.append(button);
-  row.append(head, ...[[sum.bytes, bytesText(sum.bytes)], [sum.bytes, percentText(sum.bytes, explorer.state.requested)],
-    [sum.count, countText(sum.count)], [groups.peaks[sum.group], bytesText(groups.peaks[sum.group])],
-  ].map(([value, text]) => {
-    const cell = element('td', text);
-    cell.dataset.value = value;
-    return cell;
-  }));
-  row.classList.toggle('selected', explorer.group === sum.group);
-  return row;
-}
+// Only rows that are seen are filled at once; the others when no step follows for a moment.
+const SITES_ROW = { height: 31, restAfterMs: 150 };
 
-function fillSites(explorer) {
-  const sums = sumGroups(explorer.state);
-  const rows = sums.slice(0, SITES_SHOWN).map((sum) => groupRow(explorer, sum));
-  if (sums.length > SITES_SHOWN) {
-    const rest = sums.slice(SITES_SHOWN);
+class SitesPanel {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.table = explorer.byId('sites');
+    this.box = this.table.parentElement;
+    this.rows = [];
+    this.first = 0;
+    this.table.addEventListener('click', (event) => this.onClick(event));
+    this.box.addEventListener('scroll', () => this.onScroll());
+  }
+
+  onScroll() {
+    this.first = Math.floor(this.box.scrollTop / SITES_ROW.height);
+    this.fillRows(0, this.rows.length);
+  }
+
+  draw() {
+    const { explorer } = this;
+    this.groups = explorer.groups;
+    const sums = sumGroups(explorer.state, this.groups);
+    this.shown = sums.slice(0, SITES_SHOWN);
+    this.palette = explorer.isColouredByGroup ? explorer.colouring.palette() : undefined;
+    while (this.rows.length < this.shown.length) this.addRow();
+    this.rows.forEach((row, i) => setHidden(row, i >= this.shown.length));
+    this.fillRows(this.first, this.first + 16);
+    this.fillRest(sums.slice(SITES_SHOWN));
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.fillRows(0, this.rows.length), SITES_ROW.restAfterMs);
+    const kinds = { site: 'call site', stack: 'call stack', size: 'size (no call stacks recorded)' };
+    setText(explorer.byId('sites-kind'), kinds[this.groups.kind]);
+  }
+
+  fillRows(first, end) {
+    for (let i = first; i < end && i < this.shown.length; i++) this.fillGroup(this.rows[i], this.shown[i]);
+  }
+
+  addRow() {
     const row = element('tr');
-    const bytes = rest.reduce((total, sum) => total + sum.bytes, 0);
-    row.append(element('th', `${countText(rest.length)} others`, 'site'), element('td', bytesText(bytes)),
-      element('td', percentText(bytes, explorer.state.requested)),
-      element('td', countText(rest.reduce((total, sum) => total + sum.count, 0))), element('td', '–'));
-    rows.push(row);
-  }
-  byId('sites-kind').textContent = explorer.trace.groups.isBySite ? 'call site' : 'size (no call stacks recorded)';
-  byId('sites').tBodies[0].replaceChildren(...rows);
-}
-
-// ---- tables that sort by the column whose head is pressed
-
-function sortValue(row, column) {
-  const cell = row.cells[column];
-  if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-  return column === 0 ? cell.textContent : -Infinity;
-}
-
-function sortTable(table, column, isDown) {
-  const body = table.tBodies[0];
-  const rows = Array.from(body.rows);
-  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-  rows.sort((a, b) => (isDown ? -1 : 1) * compare(sortValue(a, column), sortValue(b, column)));
-  body.replaceChildren(...rows);
-}
-
-function makeSortable(table) {
-  Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
-    const button = element('button', head.textContent, 'sort');
+    const head = element('th', undefined, 'site');
+    const button = element('button', undefined, 'link');
+    head.scope = 'row';
     button.type = 'button';
-    button.addEventListener('click', () => {
-      const isDown = head.getAttribute('aria-sort') !== 'descending' && column > 0 ||
-        head.getAttribute('aria-sort') === 'ascending';
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute('aria-sort');
-      head.setAttribute('aria-sort', isDown ? 'descending' : 'ascending');
-      sortTable(table, column, isDown);
-    });
-    head.replaceChildren(button);
-  });
+    button.append(element('i', undefined, 'swatch'), element('span'));
+    head.append(button);
+    row.append(head, element('td'), element('td'), element('td'), element('td'));
+    this.rows.push(row);
+    this.table.tBodies[0].append(row);
+  }
+
+  fillGroup(row, sum) {
+    const { explorer, groups } = this;
+    const button = row.cells[0].firstChild;
+    const [swatch, name] = button.children;
+    const isSelected = explorer.group === sum.group;
+    const colour = this.palette === undefined ? '' : this.palette[explorer.colouring.codeOf[sum.group]];
+    if (row.dataset.group !== String(sum.group) || name.textContent !== groups.names[sum.group]) {
+      row.dataset.group = sum.group;
+      button.title = groups.names[sum.group];
+      setText(name, groups.names[sum.group]);
+    }
+    if (button.getAttribute('aria-pressed') !== String(isSelected)) {
+      button.setAttribute('aria-pressed', String(isSelected));
+      row.classList.toggle('selected', isSelected);
+    }
+    if (swatch.dataset.colour !== colour) {
+      swatch.dataset.colour = colour;
+      swatch.hidden = colour === '';
+      swatch.style.background = colour;
+    }
+    this.fillCells(row, sum.bytes, sum.count, bytesText(groups.peaks[sum.group]));
+  }
+
+  fillCells(row, bytes, count, peak) {
+    [bytesText(bytes), percentText(bytes, this.explorer.state.requested), countText(count), peak]
+      .forEach((text, i) => setText(row.cells[i + 1], text));
+  }
+
+  fillRest(rest) {
+    if (this.rest === undefined) {
+      this.rest = element('tr');
+      this.rest.append(element('th', undefined, 'site'), element('td'), element('td'), element('td'), element('td'));
+    }
+    if (this.rest.parentNode === null || this.rest.nextSibling !== null) this.table.tBodies[0].append(this.rest);
+    setHidden(this.rest, rest.length === 0);
+    setText(this.rest.cells[0], `${countText(rest.length)} others`);
+    this.fillCells(this.rest, rest.reduce((total, sum) => total + sum.bytes, 0),
+      rest.reduce((total, sum) => total + sum.count, 0), '–');
+  }
+
+  onClick(event) {
+    const row = event.target.closest('tr[data-group]');
+    if (row === null || event.target.closest('button') === null) return;
+    const group = Number(row.dataset.group);
+    this.explorer.highlight(this.explorer.group === group ? undefined : group);
+  }
 }

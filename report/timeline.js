@@ -1,140 +1,119 @@
-// The timeline: reserved bytes of every run, requested bytes of the selected one, its bound, marks.
-// Each pixel shows the lowest and the highest of its events, so that no peak is lost.
+// The timeline: blocks or segments of the selected run as areas, reserved bytes of every run, the bound,
+// the capacity, marks. Each pixel of a line shows the lowest and the highest of its events, so that no
+// peak is lost.
+//
+// The picture is kept and only drawn anew when something in it is another; a step of the cursor copies it.
 
-const TIMELINE = { height: 300, left: 74, right: 12, top: 20, bottom: 34 };
+const TIMELINE = { height: 320, left: 74, right: 12, top: 20, bottom: 34 };
 
 class Timeline {
   constructor(explorer) {
     this.explorer = explorer;
-    this.canvas = byId('timeline');
+    this.axis = explorer.axis;
+    this.canvas = explorer.byId('timeline');
+    this.kept = document.createElement('canvas');
+    this.areasPicture = document.createElement('canvas');
+    this.bytesView = undefined; // { low, high }: a part of the bytes axis
     this.listen();
   }
 
-  // ---- axes
-
-  get isByTime() {
-    return this.explorer.axis === 'time' && this.trace.times !== undefined;
+  forget() {
+    this.isStale = true;
   }
 
-  get trace() {
-    return this.explorer.trace;
-  }
-
-  axisOf(event) {
-    return this.isByTime ? this.trace.times[event] : event;
-  }
-
-  wholeView() {
-    const from = this.axisOf(this.trace.start);
-    return { from, to: Math.max(this.axisOf(this.trace.last), from + 1) };
-  }
-
-  reset() {
-    this.view = this.wholeView();
-  }
-
-  xOf(event) {
-    const { from, to } = this.view;
-    return TIMELINE.left + (this.axisOf(event) - from) / (to - from) * this.plotWidth;
-  }
-
-  // The first event at or right of a place.
-  eventFrom(x) {
-    const { from, to } = this.view;
-    const value = from + (x - TIMELINE.left) / this.plotWidth * (to - from);
-    const last = this.trace.last;
-    if (!this.isByTime) return Math.max(0, Math.min(last + 1, Math.ceil(value)));
-    let low = 0;
-    let high = last + 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.trace.times[middle] < value) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  // The event whose level is drawn at a place: the last at or left of it.
-  eventAt(x) {
-    const event = this.eventFrom(x);
-    const isOn = event <= this.trace.last && this.xOf(event) - x < 0.5;
-    return Math.max(this.trace.start, Math.min(this.trace.last, isOn ? event : event - 1));
-  }
-
-  // A span of the axis inside the whole.
-  setView(from, to) {
-    const whole = this.wholeView();
-    const least = Math.min(this.isByTime ? 20 : 8, whole.to - whole.from);
-    const width = Math.min(Math.max(to - from, least), whole.to - whole.from);
-    const begin = Math.max(whole.from, Math.min(from, whole.to - width));
-    this.view = { from: begin, to: begin + width };
-    this.explorer.redraw();
-  }
-
-  zoom(factor, x) {
-    const { from, to } = this.view;
-    const at = from + (x - TIMELINE.left) / this.plotWidth * (to - from);
-    this.setView(at - (at - from) * factor, at + (to - at) * factor);
-  }
-
-  pan(share) {
-    const { from, to } = this.view;
-    this.setView(from + share * (to - from), to + share * (to - from));
-  }
-
-  // Moves the view where the event is outside it.
-  show(event) {
-    const { from, to } = this.view;
-    const at = this.axisOf(event);
-    if (at < from || at > to) this.setView(at - (to - from) / 2, at + (to - from) / 2);
+  resetBytes() {
+    this.bytesView = undefined;
+    this.forget();
   }
 
   // ---- drawing
 
   draw() {
-    const { context, width, height } = fitCanvas(this.canvas, TIMELINE.height);
+    const { context, width, height, ratio } = fitCanvas(this.canvas, TIMELINE.height);
     this.context = context;
-    this.plotWidth = Math.max(50, width - TIMELINE.left - TIMELINE.right);
+    this.ratio = ratio;
+    this.place(width, height);
+    const key = `${this.axis.view.from} ${this.axis.view.to} ${width} ${ratio}`;
+    if (this.isStale || key !== this.keptKey) {
+      this.keptKey = key;
+      this.isStale = false;
+      this.drawKept(width, height, ratio);
+    }
+    context.drawImage(this.kept, 0, 0, width, height);
+    this.drawCursor(height);
+    this.drawBrush();
+  }
+
+  place(width, height) {
+    this.axis.left = TIMELINE.left;
+    this.axis.width = this.plotWidth = Math.max(50, width - TIMELINE.left - TIMELINE.right);
     this.plotHeight = height - TIMELINE.top - TIMELINE.bottom;
-    const run = this.explorer.run;
-    const runs = this.explorer.drawnRuns();
-    this.most = Math.max(1, ...this.trace.runs.filter((one) => one.is_drawn).map((one) => one.peak_reserved_bytes));
+    const { low, high } = this.bytesView || { low: 0, high: this.mostBytes() };
+    this.low = low;
+    this.most = high;
+  }
+
+  mostBytes() {
+    const { run, trace } = this.explorer;
+    const most = Math.max(1, ...trace.runs.filter((one) => one.is_drawn).map((one) => one.peak_reserved_bytes));
     const capacity = run.capacity_bytes;
-    if (capacity !== undefined && capacity < 1.6 * this.most) this.most = Math.max(this.most, capacity);
-    this.most *= 1.04;
+    return 1.04 * (capacity !== undefined && capacity < 1.6 * most ? Math.max(most, capacity) : most);
+  }
+
+  drawKept(width, height, ratio) {
+    const shown = this.context;
+    sizeCanvas(this.kept, width * ratio, height * ratio);
+    this.context = this.kept.getContext('2d');
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.clearRect(0, 0, width, height);
+    this.drawPicture(width, height);
+    this.context = shown;
+  }
+
+  drawPicture(width, height) {
+    const { context } = this;
+    const { run } = this.explorer;
     this.drawAxes(width);
     context.save();
     context.beginPath();
     context.rect(TIMELINE.left, 0, this.plotWidth, height);
     context.clip();
-    this.fillLevel(run.requestedExtremes, run.requested, styleColour('part-requested'));
-    for (const one of runs) if (one !== run) this.strokeRun(one, 1.25);
+    this.drawAreas();
+    this.drawMatches();
+    context.beginPath();
+    context.rect(TIMELINE.left, TIMELINE.top - 6, this.plotWidth, this.plotHeight + 6);
+    context.save();
+    context.clip();
+    for (const one of this.explorer.drawnRuns()) if (one !== run) this.strokeRun(one, 1.25);
     this.strokeRun(run, 2.25);
     this.drawLines([
-      { bytes: this.trace.bound_bytes, name: 'bound', colour: styleColour('bound') },
-      { bytes: capacity, name: 'capacity', colour: styleColour('bad') },
+      { bytes: this.explorer.trace.bound_bytes, name: 'bound', colour: styleColour('bound') },
+      { bytes: run.capacity_bytes, name: 'capacity', colour: styleColour('bad') },
     ]);
-    this.drawMarks();
-    for (const one of runs) if (one.oom !== null) this.drawOom(one);
-    this.drawCursor(height);
+    for (const one of this.explorer.drawnRuns()) if (one.oom !== null) this.drawOom(one);
     context.restore();
-    this.drawBrush();
+    this.drawMarks();
+    context.restore();
   }
 
   yOf(bytes) {
-    return TIMELINE.top + this.plotHeight * (1 - bytes / this.most);
+    return TIMELINE.top + this.plotHeight * (1 - (bytes - this.low) / (this.most - this.low));
+  }
+
+  bytesAt(y) {
+    return this.low + (1 - (y - TIMELINE.top) / this.plotHeight) * (this.most - this.low);
   }
 
   drawAxes(width) {
-    const context = this.context;
+    const { context } = this;
     context.font = '12px system-ui, sans-serif';
     context.fillStyle = styleColour('quiet');
     context.strokeStyle = styleColour('grid');
     context.lineWidth = 1;
     context.textBaseline = 'middle';
     context.textAlign = 'right';
-    const step = byteStep(this.most / 5);
-    for (let bytes = 0; bytes <= this.most; bytes += step) {
+    const step = byteStep((this.most - this.low) / 5);
+    for (let bytes = Math.ceil(this.low / step) * step; bytes <= this.most; bytes += step) {
       const y = Math.round(this.yOf(bytes)) + 0.5;
       context.beginPath();
       context.moveTo(TIMELINE.left, y);
@@ -146,15 +125,15 @@ class Timeline {
   }
 
   drawTicks() {
-    const context = this.context;
-    const { from, to } = this.view;
+    const { context, axis } = this;
+    const { from, to } = axis.view;
     const bottom = TIMELINE.top + this.plotHeight;
     const step = decimalStep((to - from) / Math.max(2, this.plotWidth / 110));
     context.textBaseline = 'top';
     context.textAlign = 'center';
     for (let value = Math.ceil(from / step) * step; value <= to; value += step) {
       const x = TIMELINE.left + (value - from) / (to - from) * this.plotWidth;
-      const text = this.isByTime ? `${Number((value / 1e6).toPrecision(7))} s` : countText(value);
+      const text = axis.isByTime ? `${Number((value / 1e6).toPrecision(7))} s` : countText(value);
       const half = context.measureText(text).width / 2;
       if (x + half > TIMELINE.left + this.plotWidth + TIMELINE.right) continue;
       context.fillRect(Math.round(x), bottom, 1, 4);
@@ -162,13 +141,81 @@ class Timeline {
     }
   }
 
+  // ---- areas
+
+  drawAreas() {
+    const { explorer, ratio } = this;
+    this.areas = undefined;
+    if (explorer.areas === 'levels') {
+      this.fillLevel(explorer.run.requestedExtremes, explorer.run.requested, styleColour('part-requested'));
+      return;
+    }
+    const width = Math.round(this.plotWidth * ratio);
+    const height = Math.round(this.plotHeight * ratio);
+    this.areas = new StackedAreas(this.areaItems(), this.areaLevels());
+    this.areas.layOut(this.axis.columns(width, ratio), height / (this.most - this.low), this.low);
+    sizeCanvas(this.areasPicture, width, height);
+    const target = this.areasPicture.getContext('2d');
+    const picture = target.createImageData(width, height);
+    this.areas.paint(new Uint32Array(picture.data.buffer), width, height, stackPalette(explorer.colouring),
+      this.markedItem(), pixelOf(styleColour('ink')));
+    target.putImageData(picture, 0, 0);
+    this.context.drawImage(this.areasPicture, TIMELINE.left, TIMELINE.top, this.plotWidth, this.plotHeight);
+  }
+
+  areaItems() {
+    const { run, colouring, lit } = this.explorer;
+    if (this.explorer.areas === 'segments')
+      return { begin: run.segmentBegin, end: run.segmentEnd, bytes: run.segmentBytes, codes: colouring.segmentCodes,
+        isLit: () => true };
+    return { begin: run.begin, end: run.end, bytes: run.bytes, codes: colouring.blockCodes,
+      isLit: lit === undefined ? () => true : (block) => lit[run.request[block]] === 1 };
+  }
+
+  areaLevels() {
+    const { run } = this.explorer;
+    return this.explorer.areas === 'segments' ? run.reservedExtremes : run.activeExtremes;
+  }
+
+  markedItem() {
+    const { run, pinned } = this.explorer;
+    return this.explorer.areas === 'segments' || pinned === undefined ? -1 : run.blockOf(pinned);
+  }
+
+  // The block (or the segment) at a place, 'rest' for those too small to be drawn apart, or undefined.
+  areaAt(x, y) {
+    const isInside = x >= TIMELINE.left && x < TIMELINE.left + this.plotWidth &&
+      y >= TIMELINE.top && y <= TIMELINE.top + this.plotHeight;
+    if (!isInside || this.areas === undefined) return undefined;
+    return this.areas.find(Math.floor((x - TIMELINE.left) * this.ratio), this.bytesAt(y));
+  }
+
+  // Where what is searched for was requested: ticks at the foot of the plot.
+  drawMatches() {
+    const { search } = this.explorer;
+    if (search.events === undefined) return;
+    this.context.fillStyle = styleColour('found');
+    let last = -Infinity;
+    const until = this.axis.eventFrom(TIMELINE.left + this.plotWidth + 1);
+    for (let i = firstAbove(search.events, this.axis.eventFrom(TIMELINE.left) - 1); i < search.events.length; i++) {
+      if (search.events[i] > until) break;
+      const x = Math.round(this.axis.xOf(search.events[i]));
+      if (x === last) continue;
+      last = x;
+      this.context.fillRect(x, TIMELINE.top + this.plotHeight - 7, 1.5, 7);
+    }
+  }
+
+  // ---- lines
+
   // Points of a level along the pixels, each with the lowest and highest of its events.
   eachColumn(values, extremes, visit) {
-    let first = Math.max(0, this.eventFrom(TIMELINE.left) - 1);
+    const { axis } = this;
+    let first = Math.max(0, axis.eventFrom(TIMELINE.left) - 1);
     let level = values[Math.min(first, values.length - 1)];
     for (let pixel = 0; pixel <= this.plotWidth; pixel++) {
       const x = TIMELINE.left + pixel;
-      const end = Math.min(this.eventFrom(x + 1), values.length);
+      const end = Math.min(axis.eventFrom(x + 1), values.length);
       if (end > first) {
         const { low, high } = extremes.between(first, end);
         visit(x, values[first], low, high, values[end - 1]);
@@ -183,8 +230,8 @@ class Timeline {
   }
 
   fillLevel(extremes, values, colour) {
-    const context = this.context;
-    const bottom = this.yOf(0);
+    const { context } = this;
+    const bottom = this.yOf(this.low);
     context.beginPath();
     context.moveTo(TIMELINE.left, bottom);
     let right = TIMELINE.left;
@@ -202,7 +249,7 @@ class Timeline {
   }
 
   strokeRun(run, width) {
-    const context = this.context;
+    const { context } = this;
     let isFirst = true;
     context.beginPath();
     this.eachColumn(run.reserved, run.reservedExtremes, (x, first, low, high, last) => {
@@ -223,7 +270,7 @@ class Timeline {
 
   // Names stand on their lines; below, where there is another name so near above.
   drawLines(lines) {
-    const drawn = lines.filter(({ bytes }) => bytes !== undefined && bytes <= this.most);
+    const drawn = lines.filter(({ bytes }) => bytes !== undefined && bytes <= this.most && bytes >= this.low);
     drawn.sort((one, other) => other.bytes - one.bytes);
     let above = -Infinity;
     for (const { bytes, name, colour } of drawn) {
@@ -234,8 +281,10 @@ class Timeline {
   }
 
   drawLine(bytes, name, colour, isNameBelow) {
-    const context = this.context;
+    const { context } = this;
     const y = Math.round(this.yOf(bytes)) + 0.5;
+    const text = `${name} ${bytesText(bytes)}`;
+    const right = TIMELINE.left + this.plotWidth - 4;
     context.setLineDash([6, 4]);
     context.lineWidth = 1;
     context.strokeStyle = colour;
@@ -244,22 +293,26 @@ class Timeline {
     context.lineTo(TIMELINE.left + this.plotWidth, y);
     context.stroke();
     context.setLineDash([]);
-    context.fillStyle = colour;
     context.textAlign = 'right';
     context.textBaseline = isNameBelow ? 'top' : 'bottom';
-    context.fillText(`${name} ${bytesText(bytes)}`, TIMELINE.left + this.plotWidth - 4, y + (isNameBelow ? 3 : -2));
+    // Names are read on areas of any colour.
+    context.lineWidth = 3;
+    context.strokeStyle = styleColour('panel');
+    context.strokeText(text, right, y + (isNameBelow ? 3 : -2));
+    context.fillStyle = colour;
+    context.fillText(text, right, y + (isNameBelow ? 3 : -2));
   }
 
   // A tick for each mark; its text where there is room.
   drawMarks() {
-    const context = this.context;
+    const { context } = this;
     const [from, to] = [TIMELINE.left, TIMELINE.left + this.plotWidth];
     let textEnd = -Infinity;
     let lastX = -Infinity;
     context.textBaseline = 'top';
     context.textAlign = 'left';
-    for (const [event, kind, text] of this.trace.marks) {
-      const x = Math.round(this.xOf(event));
+    for (const [event, kind, text] of this.explorer.trace.marks) {
+      const x = Math.round(this.axis.xOf(event));
       if (x < from || x > to || x === lastX && (kind === 'end' || x < textEnd + 8)) continue;
       lastX = x;
       context.fillStyle = kind === 'recorded oom' ? styleColour('bad') : styleColour('mark');
@@ -276,9 +329,9 @@ class Timeline {
   }
 
   drawOom(run) {
-    const context = this.context;
-    const x = this.xOf(run.oom.event);
-    const y = this.yOf(run.reserved[run.last]);
+    const { context } = this;
+    const x = this.axis.xOf(run.oom.event);
+    const y = this.yOf(run.reserved[Math.min(run.oom.event, run.last)]);
     context.lineWidth = 2.5;
     context.strokeStyle = this.explorer.runColour(run);
     context.beginPath();
@@ -290,8 +343,9 @@ class Timeline {
   }
 
   drawCursor(height) {
-    const context = this.context;
-    const x = this.xOf(this.explorer.event);
+    const { context } = this;
+    const x = this.axis.xOf(this.explorer.event);
+    if (x < TIMELINE.left - 0.5 || x > TIMELINE.left + this.plotWidth + 0.5) return;
     context.fillStyle = styleColour('ink');
     context.fillRect(x - 0.75, TIMELINE.top - 6, 1.5, height - TIMELINE.top - TIMELINE.bottom + 6);
     context.beginPath();
@@ -310,77 +364,89 @@ class Timeline {
     this.context.globalAlpha = 1;
   }
 
-  // ---- pointer and keys
+  // ---- pointer
 
   listen() {
-    const canvas = this.canvas;
+    const { canvas } = this;
     canvas.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     canvas.addEventListener('pointerdown', (event) => this.onDown(event));
     canvas.addEventListener('pointermove', (event) => this.onMove(event));
     canvas.addEventListener('pointerup', (event) => this.onUp(event));
     canvas.addEventListener('pointercancel', () => this.endBrush());
     canvas.addEventListener('pointerleave', hideTip);
-    canvas.addEventListener('dblclick', () => {
-      this.reset();
-      this.explorer.redraw();
-    });
+    canvas.addEventListener('dblclick', () => this.explorer.showAll());
   }
 
-  xIn(event) {
-    return event.clientX - this.canvas.getBoundingClientRect().left;
+  placeIn(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
   }
 
+  // Over the axis of bytes, or with Shift, the wheel zooms bytes; else events.
   onWheel(event) {
     event.preventDefault();
-    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX / this.plotWidth);
-    else this.zoom(1.0018 ** event.deltaY, this.xIn(event));
+    const { x, y } = this.placeIn(event);
+    if (event.shiftKey || x < TIMELINE.left) this.zoomBytes(1.0018 ** (event.deltaY || event.deltaX), y);
+    else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.axis.pan(event.deltaX / this.plotWidth);
+    else this.axis.zoom(1.0018 ** event.deltaY, x);
+  }
+
+  zoomBytes(factor, y) {
+    const whole = this.mostBytes();
+    const at = Math.max(0, Math.min(whole, this.bytesAt(y)));
+    const height = Math.min(whole, Math.max(4096, (this.most - this.low) * factor));
+    const share = (at - this.low) / (this.most - this.low);
+    const low = Math.max(0, Math.min(whole - height, at - share * height));
+    this.bytesView = height < whole ? { low, high: low + height } : undefined;
+    this.forget();
+    this.explorer.redraw();
   }
 
   onDown(event) {
-    const x = this.xIn(event);
     if (event.button !== 0) return;
+    const { x } = this.placeIn(event);
     this.canvas.setPointerCapture(event.pointerId);
     this.brush = { from: x, to: x, isScrub: event.pointerType !== 'mouse' };
-    if (this.brush.isScrub) this.explorer.select(this.eventAt(x));
+    if (this.brush.isScrub) this.explorer.select(this.axis.eventAt(x));
   }
 
   onMove(event) {
-    const x = this.xIn(event);
+    const { x, y } = this.placeIn(event);
     if (this.brush !== undefined) {
       this.brush.to = Math.max(TIMELINE.left, Math.min(TIMELINE.left + this.plotWidth, x));
-      if (this.brush.isScrub) this.explorer.select(this.eventAt(x));
+      if (this.brush.isScrub) this.explorer.select(this.axis.eventAt(x));
       else this.explorer.redraw();
     }
-    if (x >= TIMELINE.left) showTip(this.explorer.describe(this.eventAt(x)), event.clientX, event.clientY);
+    if (x >= TIMELINE.left) showTip(this.describe(x, y), event.clientX, event.clientY);
+  }
+
+  describe(x, y) {
+    const { explorer } = this;
+    const found = this.areaAt(x, y);
+    const event = this.axis.eventAt(x);
+    if (found === undefined) return explorer.describe(event);
+    if (found === 'rest') return [`event ${countText(event)}`, 'blocks too small to be drawn apart here: zoom in to see them'];
+    return explorer.areas === 'segments' ? explorer.describeSegment(found) : explorer.describeBlock(found, event);
   }
 
   onUp(event) {
-    const brush = this.brush;
+    const { brush } = this;
     this.endBrush();
     if (brush === undefined || brush.isScrub) return;
-    if (Math.abs(brush.to - brush.from) < 4) {
-      this.explorer.select(this.eventAt(this.xIn(event)));
+    if (Math.abs(brush.to - brush.from) >= 4) {
+      const [from, to] = [brush.from, brush.to].map((x) => this.axis.valueAt(x));
+      this.axis.set(Math.min(from, to), Math.max(from, to));
       return;
     }
-    const { from, to } = this.view;
-    const valueAt = (x) => from + (x - TIMELINE.left) / this.plotWidth * (to - from);
-    this.setView(valueAt(Math.min(brush.from, brush.to)), valueAt(Math.max(brush.from, brush.to)));
+    const { x, y } = this.placeIn(event);
+    const found = this.areaAt(x, y);
+    this.explorer.select(this.axis.eventAt(x));
+    if (typeof found === 'number' && this.explorer.areas === 'blocks')
+      this.explorer.pin(this.explorer.run.request[found]);
   }
 
   endBrush() {
     this.brush = undefined;
     this.explorer.redraw();
   }
-}
-
-// The round step at or above a size: 1, 2 or 5 of a decimal power.
-function decimalStep(least) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
-}
-
-// The same in bytes: such a step of KiB, MiB, GiB.
-function byteStep(least) {
-  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(least, 1)) / 10));
-  return decimalStep(least / unit) * unit;
 }
