@@ -28,8 +28,7 @@ static void write_frames(FILE *stream, const frag_recording *recording)
         fputs(i > 0 ? ",[" : "[", stream);
         frag_markup_json(stream, text.bytes);
         fputc(',', stream);
-        frag_markup_json(stream,
-                         frag_strings_get(&recording->strings, recording->frames[i].file));
+        frag_markup_json(stream, frag_strings_get(&recording->strings, recording->frames[i].file));
         fputc(']', stream);
     }
     fputc(']', stream);
@@ -117,8 +116,7 @@ static void write_marks(FILE *stream, const frag_recording *recording, const fra
         fputs(count > 1 ? "," : "", stream);
         write_mark(stream, recording, trace, i);
     }
-    fprintf(stream, "],\"marks_left_out\":%" PRIu64 "}",
-            count > MARKS_MAX ? count - MARKS_MAX : 0);
+    fprintf(stream, "],\"marks_left_out\":%" PRIu64 "}", count > MARKS_MAX ? count - MARKS_MAX : 0);
 }
 
 /* ---- columns of a trace */
@@ -158,7 +156,8 @@ static void add_times(frag_columns *columns, const frag_trace *trace)
 }
 
 /* What each event is; then, in order of events, what a list of events says about those that are
- * neither alloc nor free: the request (and 1) of a use and of a complete, the bytes of the others. */
+ * neither alloc nor free: the request (and 1) of a use and of a complete, the bytes of the others.
+ */
 static void add_ops(frag_columns *columns, const frag_page_trace *page)
 {
     const frag_trace *trace = page->trace;
@@ -172,8 +171,7 @@ static void add_ops(frag_columns *columns, const frag_page_trace *page)
             event->slot < trace->slot_count)
             in_slot[event->slot] = request + 1;
         else if (event->op == FRAG_OP_USE || event->op == FRAG_OP_COMPLETE)
-            frag_columns_add(columns,
-                             event->slot < trace->slot_count ? in_slot[event->slot] : 0);
+            frag_columns_add(columns, event->slot < trace->slot_count ? in_slot[event->slot] : 0);
         else if (event->op != FRAG_OP_ALLOC && event->op != FRAG_OP_FREE)
             frag_columns_add(columns, event->bytes <= FRAG_COLUMN_MAX ? event->bytes : 0);
     }
