@@ -1,6 +1,7 @@
-/* Which frame of a call stack names it: the innermost of the program's own, since frames of a
- * framework say less; or else the innermost in Python; or else the innermost. Different stacks that
- * end there are one call site to a reader. */
+/* Which frame of a call stack names it: the innermost of the user's own code; else the innermost of
+ * an installed package, of generated code, of PyTorch in Python; else what C++ says of the backward
+ * pass; else the innermost that says something (frame_owner.h, docs/reading-snapshots.md).
+ * Different stacks that are named by one frame are one call site to a reader. */
 #ifndef FRAG_SIM_SITE_NAMES_H
 #define FRAG_SIM_SITE_NAMES_H
 
@@ -9,7 +10,8 @@
 /* The frame's index + 1; 0: the recording has no stack there. */
 uint32_t frag_site_frame(const frag_recording *recording, uint32_t site);
 
-/* "model.py:10 forward": the file without folders, all else as it was recorded. */
+/* "model.py:10 forward": the file without folders, all else as it was recorded; of PyTorch's C++
+ * "backward of Mm", "autograd thread", "operator mm". */
 void frag_frame_add(const frag_recording *recording, uint32_t frame, frag_text *text);
 
 /* "forward (model.py:10)", of at most so many characters (at least 16), in UTF-8 without control

@@ -143,6 +143,14 @@ broken_up() {
     [[ $output == *"it ran out of memory itself"* ]]
 }
 
+@test "requests of one line are one call site, however they were called" {
+    printf '%s\n' '# fraglab trace 1' 'frame "f" "model.py" 3' 'frame "a" "train.py" 4' 'frame "b" "train.py" 5' \
+        'site 0 1' 'site 0 2' 'alloc 0 1048576 site=1' 'alloc 1 1048576 site=2' 'alloc 2 8388608 site=2' >"$out/lines.txt"
+    ./fraglab explain "$out/lines.txt" --capacity 4MiB >"$out/text"
+    [ "$(grep -c 'model.py:3 f' "$out/text")" -eq 1 ]
+    grep -q '2.00 MiB in  *2 blocks  model.py:3 f' "$out/text"
+}
+
 @test "a snapshot without history cannot tell whether memory ran out" {
     run ./fraglab explain tests/data/snapshots/no-history.pickle
     [ "$status" = 2 ]

@@ -237,6 +237,26 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
     done
 }
 
+@test "call sites of real PyTorch stacks are lines of the program, and what runs backward" {
+    names() {
+        ./fraglab plot sites "tests/data/recordings/stacks-$1-2.9.pickle.zst" -q --format csv --samples 10 --top 20 |
+            sed -n 's/^layer,[^,]*,[^,]*,\([0-9]*\),[0-9]*,\([^,]*\).*/\1 \2/p' | head -n "$2"
+    }
+    [ "$(names all 10)" = "9568256 forward (model.py:11)
+8798208 backward of Addmm
+279616 <module> (train.py:16)
+279616 step (train.py:12)
+65536 step (train.py:9)
+0 backward of Relu
+0 backward of Pow
+0 forward (model.py:12)
+0 backward of Mean
+1088 autograd thread" ]
+    [ "$(names python 3)" = "9568256 forward (model.py:11)
+8799296 autograd thread (no Python st…
+279616 <module> (train.py:16)" ]
+}
+
 @test "names of call sites are cut short, and may hold anything" {
     printf '%s\n' '# fraglab trace 1' 'frame "inner" "/usr/lib/python3/site-packages/torch/nn/linear.py" 10' \
         'frame "a_function_with_a_name_longer_than_any_legend_has_room_for" "/home/me/my_model_definition.py" 123' \

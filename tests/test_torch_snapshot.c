@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "sim/base/memory.h"
+#include "sim/site_names.h"
 #include "traces/load.h"
 
 typedef struct imported {
@@ -329,6 +330,25 @@ static void keeps_stacks_notes_and_annotations(void **state)
                      "free s0 @0 <main:3\n");
 }
 
+static void links_the_backward_pass_to_the_forward_pass(void **state)
+{
+    (void)state;
+    imported import;
+    static const char *const names[] = {"model.py:12 backward of forward",
+                                        "model.py:12 backward of forward", "backward of Mm",
+                                        "autograd thread"};
+    load("backward", &import);
+    const frag_recording *recording = &import.recording;
+    for (uint32_t i = 0; i < 4; i++) {
+        frag_text name = {0};
+        uint32_t site = recording->traces[0].sites[i + 1];
+        frag_frame_add(recording, frag_site_frame(recording, site) - 1, &name);
+        assert_string_equal(name.bytes, names[i]);
+        frag_text_destroy(&name);
+    }
+    unload(&import);
+}
+
 static void keeps_devices_apart_and_handles_whole(void **state)
 {
     (void)state;
@@ -504,6 +524,7 @@ int main(void)
         cmocka_unit_test(knows_private_pools_and_when_they_go),
         cmocka_unit_test(reads_the_format_of_2_0),
         cmocka_unit_test(keeps_stacks_notes_and_annotations),
+        cmocka_unit_test(links_the_backward_pass_to_the_forward_pass),
         cmocka_unit_test(keeps_devices_apart_and_handles_whole),
         cmocka_unit_test(reports_and_drops_what_does_not_fit),
         cmocka_unit_test(tells_the_version_by_the_keys),

@@ -54,6 +54,16 @@ static uint32_t note_of(emitter *state, uint32_t text)
     return text == FRAG_SNAPSHOT_EMPTY ? 0 : frag_snapshot_sites_string(state->sites, text);
 }
 
+static uint32_t site_of(emitter *state, const frag_snapshot_entry *entry)
+{
+    if (entry->forward != 0)
+        return frag_snapshot_sites_backward(state->sites, entry->frames, entry->forward);
+    uint32_t site = entry->frames == 0 ? 0 : frag_snapshot_sites_site(state->sites, entry->frames);
+    return site == 0 && entry->frames != 0 && entry->action == FRAG_SNAPSHOT_ALLOC
+               ? frag_snapshot_sites_empty(state->sites)
+               : site;
+}
+
 /* What every event takes from its entry. */
 static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entry, frag_op op)
 {
@@ -63,7 +73,7 @@ static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entr
         .slot = FRAG_SLOT_NONE,
         .address = entry->address,
         .time_ns = entry->time_us * 1000,
-        .site = entry->frames == 0 ? 0 : frag_snapshot_sites_site(state->sites, entry->frames),
+        .site = site_of(state, entry),
         .pool = pool_of(state, entry->pool),
         .note = note_of(state, entry->note),
     };

@@ -130,6 +130,9 @@ static const char *read_entry(frag_snapshot *snapshot, const frag_pickle *pickle
             if (entry->frames == 0)
                 entry->frames = read_frames(pickle, value);
             break;
+        case FRAG_SNAPSHOT_FORWARD_FRAMES:
+            entry->forward = read_frames(pickle, value);
+            break;
         case FRAG_SNAPSHOT_USER_METADATA:
             text = read_note(pickle, value, FRAG_SNAPSHOT_EMPTY);
             if (text != FRAG_SNAPSHOT_EMPTY)
@@ -259,6 +262,8 @@ static bool read_alike(frag_snapshot *snapshot, const frag_pickle *pickle,
         entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_CPP_FRAMES) && entry->frames == 0)
         entry->frames = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_CPP_FRAMES]]);
+    if (has_key(shape, FRAG_SNAPSHOT_FORWARD_FRAMES))
+        entry->forward = read_frames(pickle, pairs[place[FRAG_SNAPSHOT_FORWARD_FRAMES]]);
     if (has_key(shape, FRAG_SNAPSHOT_USER_METADATA))
         entry->note =
             read_note(pickle, pairs[place[FRAG_SNAPSHOT_USER_METADATA]], FRAG_SNAPSHOT_EMPTY);

@@ -93,10 +93,11 @@ typedef struct frag_snapshot_entry {
     uint64_t bytes;
     uint64_t stream;
     uint64_t time_us;
-    uint32_t frames; /* object of the list of frames + 1; 0 none */
-    uint32_t note;   /* string of the pickle; FRAG_SNAPSHOT_EMPTY none */
-    uint32_t pool;   /* index into pools */
-    uint32_t block;  /* set by the rewind */
+    uint32_t frames;  /* object of the list of frames + 1; 0 none */
+    uint32_t note;    /* string of the pickle; FRAG_SNAPSHOT_EMPTY none */
+    uint32_t pool;    /* index into pools */
+    uint32_t block;   /* set by the rewind */
+    uint32_t forward; /* object of the list of the forward pass's frames + 1; 0 none */
     uint8_t
         action; /* FRAG_SNAPSHOT_ALLOC ... FRAG_SNAPSHOT_OOM; FRAG_SNAPSHOT_EMPTY: an unknown one */
     bool has_pool;

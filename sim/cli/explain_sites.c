@@ -28,9 +28,18 @@ typedef struct looking {
     uint64_t segment_largest;
 } looking;
 
-static uint64_t key_of_event(const frag_trace *trace, uint64_t event, bool is_by_size)
+static uint64_t key_of_event(const frag_sites *sites, const frag_trace *trace, uint64_t event)
 {
-    return is_by_size ? trace->events[event].bytes : trace->sites[event];
+    return sites->is_by_size ? trace->events[event].bytes : sites->frame_of[trace->sites[event]];
+}
+
+/* Stacks that are named by the same frame are one call site to a reader. */
+static uint32_t *frames_of_sites(const frag_recording *recording)
+{
+    uint32_t *frames = frag_alloc((size_t)recording->site_count + 1, sizeof *frames);
+    for (uint32_t i = 0; i < recording->site_count; i++)
+        frames[i] = frag_site_frame(recording, i);
+    return frames;
 }
 
 static bool has_sites(const frag_trace *trace)
@@ -44,12 +53,12 @@ static bool has_sites(const frag_trace *trace)
 }
 
 /* Which site each slot was last requested at. */
-static uint64_t *keys_of_slots(const frag_trace *trace, uint64_t event, bool is_by_size)
+static uint64_t *keys_of_slots(const frag_sites *sites, const frag_trace *trace, uint64_t event)
 {
     uint64_t *keys = frag_alloc(trace->slot_count + 1u, sizeof *keys);
     for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
-            keys[trace->events[i].slot] = key_of_event(trace, i, is_by_size);
+            keys[trace->events[i].slot] = key_of_event(sites, trace, i);
     return keys;
 }
 
@@ -158,11 +167,13 @@ static size_t pick(const frag_sites *sites, bool is_pinning, frag_live_site *pic
     return count;
 }
 
-void frag_sites_look(frag_sites *sites, const frag_trace *trace, const frag_replay *replay,
-                     uint64_t event)
+void frag_sites_look(frag_sites *sites, const frag_recording *recording, const frag_trace *trace,
+                     const frag_replay *replay, uint64_t event)
 {
     *sites = (frag_sites){.is_by_size = !has_sites(trace)};
-    uint64_t *keys = keys_of_slots(trace, event, sites->is_by_size);
+    if (!sites->is_by_size)
+        sites->frame_of = frames_of_sites(recording);
+    uint64_t *keys = keys_of_slots(sites, trace, event);
     looking state = {.sites = sites, .key_of_slot = keys, .slot_count = trace->slot_count};
     frag_replay_walk(replay, visit, &state);
     close_segment(&state);
@@ -176,6 +187,7 @@ void frag_sites_look(frag_sites *sites, const frag_trace *trace, const frag_repl
 void frag_sites_destroy(frag_sites *sites)
 {
     free(sites->items);
+    free(sites->frame_of);
     *sites = (frag_sites){0};
 }
 
@@ -187,12 +199,10 @@ void frag_site_text(const frag_recording *recording, const frag_sites *sites, ui
         frag_text_add(text, "blocks of %s", frag_bytes_text(key, bytes));
         return;
     }
-    uint32_t frame = frag_site_frame(recording, (uint32_t)key);
-    if (frame == 0) {
+    if (key == 0)
         frag_text_add(text, "without a call stack");
-        return;
-    }
-    frag_frame_add(recording, frame - 1, text);
+    else
+        frag_frame_add(recording, (uint32_t)key - 1, text);
 }
 
 frag_event *frag_sites_halve(const frag_sites *sites, const frag_trace *trace)
@@ -202,7 +212,7 @@ frag_event *frag_sites_halve(const frag_sites *sites, const frag_trace *trace)
     for (uint64_t i = 0; i < trace->event_count; i++)
         for (size_t j = 0; j < sites->biggest_count; j++)
             if (events[i].op == FRAG_OP_ALLOC && (events[i].flags & FRAG_EVENT_INITIAL) == 0 &&
-                key_of_event(trace, i, sites->is_by_size) == sites->biggest[j].key) {
+                key_of_event(sites, trace, i) == sites->biggest[j].key) {
                 events[i].bytes = (trace->events[i].bytes + 1) / 2;
                 break;
             }

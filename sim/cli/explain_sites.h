@@ -9,14 +9,15 @@ enum { FRAG_SITES_SHOWN = 5 };
 
 /* Blocks requested at one place of the program; without call stacks, blocks of one size. */
 typedef struct frag_live_site {
-    uint64_t key; /* site id, or requested bytes */
+    uint64_t key; /* the frame that names the call site and 1 (0: no stack), or requested bytes */
     uint64_t live_bytes;
     uint64_t live_count;
     uint64_t held_open_bytes; /* idle in segments that its blocks keep, by their share of them */
 } frag_live_site;
 
 typedef struct frag_sites {
-    bool is_by_size; /* the recording has no call stacks */
+    bool is_by_size;    /* the recording has no call stacks */
+    uint32_t *frame_of; /* by site: the frame that names it, and 1; NULL: by size */
     frag_live_site *items;
     size_t count;
     frag_live_site biggest[FRAG_SITES_SHOWN]; /* by live bytes */
@@ -30,8 +31,8 @@ typedef struct frag_sites {
 } frag_sites;
 
 /* What the replay holds now; event is the last that was replayed. */
-void frag_sites_look(frag_sites *sites, const frag_trace *trace, const frag_replay *replay,
-                     uint64_t event);
+void frag_sites_look(frag_sites *sites, const frag_recording *recording, const frag_trace *trace,
+                     const frag_replay *replay, uint64_t event);
 void frag_sites_destroy(frag_sites *sites);
 
 /* "model.py:12 forward", or "blocks of 1.50 MiB". The text is the caller's. */

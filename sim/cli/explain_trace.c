@@ -165,7 +165,7 @@ static void look(void *context, const frag_replay *replay, const frag_replay_res
     if (state->explanation != NULL) {
         frag_trace_explanation *explanation = state->explanation;
         frag_replay_decompose(replay, &explanation->layout);
-        frag_sites_look(&explanation->sites, explanation->trace, replay,
+        frag_sites_look(&explanation->sites, explanation->recording, explanation->trace, replay,
                         result->oom.has_happened ? result->oom.event
                                                  : explanation->trace->event_count);
     }

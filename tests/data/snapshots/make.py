@@ -314,6 +314,24 @@ def stacks():
     return snapshot([segment(A, [block(2 * MIB)], "small")], trace, external_annotations=marks)
 
 
+def backward():
+    """Requests of the backward pass: with the lines of the forward pass in both orders, and without."""
+    engine = [{"name": "torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)",
+               "filename": "??", "line": 0},
+              {"name": "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)",
+               "filename": "??", "line": 0}]
+    outer = '  File "/home/me/train.py", line 3, in <module>\n    main()\n'
+    inner = '  File "/home/me/model.py", line 12, in forward\n    y = x @ w\n'
+    kernel = '  File "??", line 0, in at::_ops::mm::call'
+    trace = [entry("segment_alloc", A, 2 * MIB),
+             entry("alloc", A, 512, frames=engine, forward_frames=[outer, inner]),
+             entry("alloc", A + 512, 512, frames=engine, forward_frames=[kernel, inner, outer]),
+             entry("alloc", A + 1024, 512, frames=engine),
+             entry("alloc", A + 1536, 512, frames=engine[1:], forward_frames=["unreadable", 7])]
+    return snapshot([segment(A, [block(512, 512) for _ in range(4)] +
+                             [block(2 * MIB - 2048)], "small")], trace)
+
+
 def two_devices():
     """Two devices, keys in another order, one annotated."""
     one = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512)]
@@ -408,7 +426,7 @@ def main():
                                                       empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
                                                       gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
-                                                      no_history, broken)}
+                                                      backward, no_history, broken)}
     for name, function in made.items():
         Clock.now = T
         write(name, function())
