@@ -3,11 +3,65 @@
 setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
 
 @test "recordings of other tools are known by content, compressed too" {
-    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite; do
+    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite trace_plot-2.0.html; do
         gzip -c "tests/data/exchange/$file" >"$out/recording.gz"
         ./fraglab trace convert "$out/recording.gz" "$out/$file.fgt"
         [ "$(./fraglab trace info "$out/$file.fgt" | grep digest)" = "$(./fraglab trace info "tests/data/exchange/$file" | grep digest)" ]
     done
+}
+
+@test "a snapshot in JSON or in a page of _memory_viz is read as the pickle is" {
+    for file in snapshot.json.gz trace_plot.html.gz; do
+        ./fraglab verify "tests/data/exchange/$file" | grep -q 'identical: 120 requests'
+        ./fraglab trace convert --to text "tests/data/exchange/$file" - | grep -v '^name' >"$out/${file%%.*}.txt"
+    done
+    cmp "$out/snapshot.txt" "$out/trace_plot.txt"
+    [ "$(grep -c 'model.py' "$out/snapshot.txt")" -gt 0 ]
+    run ./fraglab explain --capacity 190MiB tests/data/exchange/trace_plot.html.gz
+    [ "$status" -eq 0 ]
+    [[ $output == *"fragmentation (likely)"*"model.py:20 forward"* ]]
+    ./fraglab report tests/data/exchange/snapshot.json.gz -o "$out/report.html"
+    grep -q 'snapshot.json.gz' "$out/report.html"
+}
+
+@test "every sample that PyTorch wrote is the same as JSON and as a page" {
+    command -v python3 >/dev/null || skip "no python3"
+    for name in truncated gpt-varlen-oom; do
+        zstd -dqc traces/samples/$name.pickle.zst >"$out/$name.pickle"
+        python3 - "$out/$name" <<'END'
+import base64, json, pickle, sys
+data = open(sys.argv[1] + ".pickle", "rb").read()
+json.dump({"a": [pickle.loads(data)]}, open(sys.argv[1] + ".json", "w"), indent=1)
+open(sys.argv[1] + ".html", "w").write('<html><script>const local_files = [{"name": "x", "base64": "'
+    + base64.b64encode(data).decode() + '"}]\nadd_local_files(local_files)</script></html>')
+END
+        for form in pickle json html; do
+            ./fraglab trace convert --to text "$out/$name.$form" - | grep -v '^name' >"$out/$form.txt"
+        done
+        cmp "$out/pickle.txt" "$out/json.txt"
+        cmp "$out/pickle.txt" "$out/html.txt"
+    done
+}
+
+@test "the drawing of PyTorch 2.0 is a trace, and says what it lacks" {
+    page=tests/data/exchange/trace_plot-2.0.html
+    ./fraglab run "$page" -p pytorch | grep -q '120 requests . peak requested 170.75 MiB'
+    ./fraglab trace check -v "$page" | grep -q 'drawing-only: .*no streams, addresses, segments or times'
+    run ./fraglab verify "$page"
+    [ "$status" -eq 3 ]
+    [[ $output == *"there is nothing to verify"* ]]
+}
+
+@test "JSON and pages that hold no snapshot are refused in one sentence" {
+    gzip -dc tests/data/exchange/snapshot.json.gz | head -c 100000 >"$out/cut.json"
+    run ./fraglab run "$out/cut.json" -p pytorch
+    [ "$status" -eq 3 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"cut.json: byte 100000: the file ends early"* ]] || [[ $output == *"cut.json:"*"the file ends early"* ]]
+    echo '<html>"base64": "%%%%"</html>' >"$out/bad.html"
+    run ./fraglab trace info "$out/bad.html"
+    [ "$status" -eq 3 ]
+    [[ $output == *"bad.html"*"expected base64"* ]]
 }
 
 @test "--from reads an event array that does not look like a trace of a profiler" {

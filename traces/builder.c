@@ -149,6 +149,23 @@ uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t le
     return frag_strings_add(&builder->recording->strings, bytes, length);
 }
 
+uint32_t frag_builder_text(frag_builder *builder, const char *bytes, size_t length)
+{
+    char *copy = frag_alloc(length + 1, 1);
+    memcpy(copy, bytes, length);
+    for (size_t at = 0; at < length;) {
+        size_t step = frag_text_sequence((const unsigned char *)copy + at, length - at);
+        if (step == 0 || copy[at] == '\0') {
+            copy[at] = '?';
+            step = 1;
+        }
+        at += step;
+    }
+    uint32_t id = frag_builder_string(builder, copy, length);
+    free(copy);
+    return id;
+}
+
 void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value)
 {
     frag_recording *recording = builder->recording;

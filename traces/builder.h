@@ -29,6 +29,8 @@ void frag_builder_metadata(frag_builder *builder, const char *key, const char *v
 /* As above for strings with any bytes, by their ids. */
 void frag_builder_metadata_strings(frag_builder *builder, uint32_t key, uint32_t value);
 uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length);
+/* As above for text of a recording: what is not UTF-8, and zero bytes, become '?'. */
+uint32_t frag_builder_text(frag_builder *builder, const char *bytes, size_t length);
 uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame); /* interned */
 uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames,
                            uint32_t count); /* interned */

@@ -9,6 +9,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "traces/chrome_events.h"
+#include "traces/format_look.h"
 #include "traces/live_blocks.h"
 
 /* c10::DeviceType */
@@ -66,34 +67,17 @@ typedef struct kineto_reader {
 
 /* ---- what it is */
 
-static bool contains(const unsigned char *bytes, size_t count, const char *text)
-{
-    size_t length = strlen(text);
-    for (size_t i = 0; i + length <= count; i++)
-        if (bytes[i] == (unsigned char)text[0] && memcmp(bytes + i, text, length) == 0)
-            return true;
-    return false;
-}
-
-static size_t skip_space(const unsigned char *bytes, size_t count, size_t at)
-{
-    while (at < count &&
-           (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\n' || bytes[at] == '\r'))
-        at++;
-    return at;
-}
-
 bool frag_kineto_is_like(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
-    size_t start = skip_space(bytes, seen, 0);
-    size_t inside = skip_space(bytes, seen, start + 1);
+    size_t start = frag_look_past_space(bytes, seen, 0);
+    size_t inside = frag_look_past_space(bytes, seen, start + 1);
     if (inside >= seen)
         return false;
     if (bytes[start] == '[')
         return bytes[inside] == '{';
-    return bytes[start] == '{' &&
-           (contains(bytes, seen, "\"traceEvents\"") || contains(bytes, seen, "\"schemaVersion\""));
+    return bytes[start] == '{' && (frag_look_contains(bytes, seen, "\"traceEvents\"") ||
+                                   frag_look_contains(bytes, seen, "\"schemaVersion\""));
 }
 
 /* ---- an event */

@@ -11,10 +11,13 @@
 #include "sim/base/text.h"
 #include "sim/device_log_format.h"
 #include "traces/fgt.h"
+#include "traces/format_look.h"
 #include "traces/kineto_trace.h"
 #include "traces/minimalloc_csv.h"
 #include "traces/nsys_database.h"
 #include "traces/rmm_log.h"
+#include "traces/snapshot_page.h"
+#include "traces/snapshot_parse.h"
 #include "traces/stalloc_log.h"
 #include "traces/text_trace.h"
 
@@ -80,10 +83,11 @@ static bool is_like_text(const unsigned char *bytes, size_t count)
     return starts_with(bytes, count, FRAG_TEXT_START);
 }
 
-/* No text in UTF-8 begins with this byte. */
+/* A pickle, whose first byte no text in UTF-8 begins with, JSON, or a web page with one in it. */
 static bool is_like_snapshot(const unsigned char *bytes, size_t count)
 {
-    return count > 0 && bytes[0] == 0x80;
+    return (count > 0 && bytes[0] == 0x80) || frag_snapshot_json_is_like(bytes, count) ||
+           frag_snapshot_page_is_like(bytes, count);
 }
 
 /* Writers of golden logs put what they are first. */
@@ -145,16 +149,23 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
             error, 0,
             "the file is a zip archive; expected a snapshot written by "
             "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
+    if (starts_with(bytes, count, "{") || starts_with(bytes, count, "["))
+        return frag_fail_at(error, 0,
+                            "the file is JSON, but its first 64 KiB show no snapshot and no trace "
+                            "of a profiler; if one stands further on, say --from snapshot or "
+                            "--from kineto");
+    if (count > 0 && bytes[0] == '<' && frag_look_contains(bytes, count, "<svg"))
+        return frag_fail_at(error, 0,
+                            "the file is a picture (SVG), such as a flame graph of _memory_viz, "
+                            "which holds sums and no events; give the snapshot it was made of");
     return frag_fail_at(
         error, 0,
         "the format is not known; expected a .fgt, a text trace (its first line is "
         "'" FRAG_TEXT_FIRST_LINE
-        "'), a pickled torch snapshot, a device log, a golden log (its first "
-        "line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler or of STAlloc, "
-        "a "
-        "report that Nsight Systems exported as SQLite or a packing problem (CSV with columns id, "
-        "lower, "
-        "upper, size)");
+        "'), a torch snapshot (a pickle, JSON, or a page of _memory_viz), a "
+        "device log, a golden log (its first line is JSON with \"golden\"), a log of RMM, a trace "
+        "of PyTorch's profiler or of STAlloc, a database of Nsight Systems (SQLite) or a packing "
+        "problem (CSV with columns id, lower, upper, size)");
 }
 
 static bool detect_format(frag_input *input, frag_trace_format *format, frag_error *error)

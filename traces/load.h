@@ -10,7 +10,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_AUTO,
     FRAG_FORMAT_FGT,        /* our binary columns */
     FRAG_FORMAT_TEXT,       /* our text form */
-    FRAG_FORMAT_SNAPSHOT,   /* torch.cuda.memory._snapshot, pickled */
+    FRAG_FORMAT_SNAPSHOT,   /* torch.cuda.memory._snapshot: pickle, JSON, page of _memory_viz */
     FRAG_FORMAT_GOLDEN,     /* log of a real allocator library under a random script, JSON Lines */
     FRAG_FORMAT_DEVICE_LOG, /* a recorder's log of device calls, taken as requests */
     FRAG_FORMAT_DEVICE_SEGMENTS, /* the same, taken as what an allocator asked: observed segments */
@@ -70,7 +70,7 @@ bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* What a file that begins with these bytes is a recording in; false: in no format that tells itself
  * by them. FRAG_FORMAT_LOOK_BYTES are enough, fewer will do where the file has no more. */
-#define FRAG_FORMAT_LOOK_BYTES 4096u
+#define FRAG_FORMAT_LOOK_BYTES 65536u
 bool frag_trace_format_detect(const unsigned char *bytes, size_t count, frag_trace_format *format);
 
 /* ---- the single formats (each in its own file) */

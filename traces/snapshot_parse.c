@@ -5,6 +5,8 @@
 
 #include "sim/base/bits.h"
 #include "sim/base/memory.h"
+#include "traces/format_look.h"
+#include "traces/json_tree.h"
 #include "traces/pickle.h"
 
 static const char *const names[FRAG_SNAPSHOT_NAME_COUNT] = {
@@ -563,24 +565,56 @@ static void share_out(frag_snapshot *snapshot)
     }
 }
 
-static bool read_root(const parser *state, frag_pickle_value root)
+/* ---- where it is */
+
+static bool is_snapshot(const frag_pickle *pickle, frag_pickle_value dict)
 {
-    frag_snapshot *snapshot = state->snapshot;
-    frag_pickle_value segments = 0;
-    frag_pickle_value traces = 0;
     frag_pickle_value value = 0;
-    frag_pickle_kind kind = frag_pickle_kind_of(state->pickle, root);
+    return frag_snapshot_get(pickle, dict, FRAG_SNAPSHOT_SEGMENTS, &value) &&
+           frag_snapshot_get(pickle, dict, FRAG_SNAPSHOT_DEVICE_TRACES, &value);
+}
+
+/* Programs also save a snapshot as a part of something larger: {"step": 7, "snapshot": {...}}.
+ * Every object is looked at once, however often it is named. */
+static bool find_snapshot(const parser *state, frag_pickle_value *root)
+{
+    const frag_pickle *pickle = state->pickle;
+    frag_pickle_kind kind = frag_pickle_kind_of(pickle, *root);
+    uint64_t count = 0;
+    if (is_snapshot(pickle, *root))
+        return true;
+    for (uint64_t object = 0; object < pickle->object_count; object++)
+        if (is_snapshot(pickle, frag_pickle_container(object))) {
+            *root = frag_pickle_container(object);
+            count++;
+        }
+    if (count == 1)
+        return true;
+    if (count > 1)
+        return frag_fail(state->error, FRAG_E_INPUT,
+                         "holds %llu snapshots; expected one, save each to a file of its own",
+                         (unsigned long long)count);
     if (kind != FRAG_PICKLE_DICT)
         return frag_fail(
             state->error, FRAG_E_INPUT,
             "holds %s; expected the dictionary of torch.cuda.memory._snapshot (the list "
             "of memory_snapshot() has no history)",
             frag_pickle_kind_name(kind));
-    if (!frag_snapshot_get(state->pickle, root, FRAG_SNAPSHOT_SEGMENTS, &segments) ||
-        !frag_snapshot_get(state->pickle, root, FRAG_SNAPSHOT_DEVICE_TRACES, &traces))
-        return frag_fail(state->error, FRAG_E_INPUT,
-                         "has no 'segments' or no 'device_traces'; expected the dictionary of "
-                         "torch.cuda.memory._snapshot");
+    return frag_fail(state->error, FRAG_E_INPUT,
+                     "has no 'segments' or no 'device_traces'; expected the dictionary of "
+                     "torch.cuda.memory._snapshot");
+}
+
+static bool read_root(const parser *state, frag_pickle_value root)
+{
+    frag_snapshot *snapshot = state->snapshot;
+    frag_pickle_value segments = 0;
+    frag_pickle_value traces = 0;
+    frag_pickle_value value = 0;
+    if (!find_snapshot(state, &root))
+        return false;
+    frag_snapshot_get(state->pickle, root, FRAG_SNAPSHOT_SEGMENTS, &segments);
+    frag_snapshot_get(state->pickle, root, FRAG_SNAPSHOT_DEVICE_TRACES, &traces);
     if (!read_segments(state, segments) || !read_traces(state, traces))
         return false;
     if (frag_snapshot_get(state->pickle, root, FRAG_SNAPSHOT_ALLOCATOR_SETTINGS, &value))
@@ -601,6 +635,43 @@ static bool read_root(const parser *state, frag_pickle_value root)
     return true;
 }
 
+/* The same values in one of two syntaxes, told apart by the first byte: 0x80 is no text. */
+static bool read_values(frag_snapshot *snapshot, frag_input *input, frag_pickle_value *root,
+                        frag_error *error)
+{
+    const frag_json_tree_options options = {
+        .visitor = frag_snapshot_visit,
+        .context = snapshot,
+        .shared_keys = (uint64_t)1 << FRAG_SNAPSHOT_FRAMES |
+                       (uint64_t)1 << FRAG_SNAPSHOT_CPP_FRAMES |
+                       (uint64_t)1 << FRAG_SNAPSHOT_FORWARD_FRAMES,
+    };
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, 1, &bytes, &count, error))
+        return false;
+    bool is_text = count > 0 && (bytes[0] == '{' || bytes[0] == '[' || bytes[0] == ' ' ||
+                                 bytes[0] == '\n' || bytes[0] == '\r' || bytes[0] == '\t');
+    return is_text ? frag_json_tree_read(snapshot->pickle, input, &options, root, error)
+                   : frag_pickle_read(snapshot->pickle, input, frag_snapshot_visit, snapshot, root,
+                                      error);
+}
+
+bool frag_snapshot_json_is_like(const unsigned char *bytes, size_t count)
+{
+    size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
+    static const char *const marks[] = {"\"device_traces\"",   "\"segment_type\"",
+                                        "\"segment_pool_id\"", "\"active_allocated\"",
+                                        "\"free_requested\"",  "\"free_completed\""};
+    size_t start = frag_look_past_space(bytes, seen, 0);
+    if (start == seen || (bytes[start] != '{' && bytes[start] != '['))
+        return false;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (frag_look_contains(bytes, seen, marks[i]))
+            return true;
+    return false;
+}
+
 bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error *error)
 {
     *snapshot = (frag_snapshot){.settings = {.max_split_bytes = UINT64_MAX}};
@@ -612,8 +683,7 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
     snapshot->entry_capacity = frag_input_visible_bytes(input) / BYTES_PER_ENTRY + 1;
     snapshot->entries = frag_memory_large(snapshot->entry_capacity * sizeof *snapshot->entries);
     frag_pickle_value root = 0;
-    bool ok =
-        frag_pickle_read(snapshot->pickle, input, frag_snapshot_visit, snapshot, &root, error);
+    bool ok = read_values(snapshot, input, &root, error);
     if (ok) {
         parser state = {.snapshot = snapshot, .pickle = snapshot->pickle, .error = error};
         state.is_claimed = frag_alloc(snapshot->pickle->object_count + 1, sizeof *state.is_claimed);

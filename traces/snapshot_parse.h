@@ -1,5 +1,5 @@
-/* A torch.cuda.memory snapshot as flat arrays: what the pickle holds, checked for types and ranges
- * but not yet for sense.
+/* A torch.cuda.memory snapshot as flat arrays: what the pickle or JSON holds, checked for types and
+ * ranges but not yet for sense.
  *
  * The format: torch.cuda.memory._snapshot of PyTorch 1.13 to 2.15. Keys may come in any order, and
  * unknown ones are skipped. */
@@ -197,6 +197,9 @@ typedef struct frag_snapshot {
     uint32_t last_pool;
     frag_snapshot_shape shape; /* of the last entry */
 } frag_snapshot;
+
+/* Does it begin like JSON with a snapshot in it? */
+bool frag_snapshot_json_is_like(const unsigned char *bytes, size_t count);
 
 bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error *error);
 void frag_snapshot_destroy(frag_snapshot *snapshot);

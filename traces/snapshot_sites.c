@@ -6,30 +6,13 @@
 #include "sim/base/memory.h"
 #include "traces/snapshot_parse.h"
 
-static uint32_t move_string(frag_snapshot_sites *sites, const char *bytes, size_t length)
-{
-    char *copy = frag_alloc(length + 1, 1);
-    memcpy(copy, bytes, length);
-    for (size_t at = 0; at < length;) {
-        size_t step = frag_text_sequence((const unsigned char *)copy + at, length - at);
-        if (step == 0 || copy[at] == '\0') {
-            copy[at] = '?';
-            step = 1;
-        }
-        at += step;
-    }
-    uint32_t id = frag_builder_string(sites->builder, copy, length);
-    free(copy);
-    return id;
-}
-
 uint32_t frag_snapshot_sites_string(frag_snapshot_sites *sites, uint32_t text)
 {
     uint32_t *known = &sites->strings[text];
     if (*known == 0) {
         size_t length = 0;
         const char *bytes = frag_pickle_text(sites->pickle, text, &length);
-        *known = move_string(sites, bytes, length) + 1;
+        *known = frag_builder_text(sites->builder, bytes, length) + 1;
     }
     return *known - 1;
 }

@@ -2,9 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "traces/format_look.h"
+#include "traces/plot_page.h"
 #include "traces/snapshot_emit.h"
+#include "traces/snapshot_page.h"
 #include "traces/snapshot_pools.h"
 
 /* What a snapshot shows of the PyTorch that wrote it. A key is there from a version on. */
@@ -196,8 +200,8 @@ static bool add_devices(importer *state, frag_error *error)
     return true;
 }
 
-bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
+static bool import_values(frag_input *input, const frag_load_options *options,
+                          frag_recording *recording, frag_findings *findings, frag_error *error)
 {
     frag_snapshot snapshot;
     *recording = (frag_recording){0};
@@ -227,4 +231,49 @@ bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
     else
         frag_builder_abandon(state.builder);
     return ok || frag_error_in(error, frag_input_name(input));
+}
+
+/* ---- web pages that hold one */
+
+/* Puts where the snapshot is before what is wrong with it. */
+static bool fail_in_page(frag_error *error)
+{
+    char sentence[sizeof error->sentence];
+    memcpy(sentence, error->sentence, sizeof sentence);
+    return frag_fail(error, error->code, "in the snapshot that the page holds: %.*s", 440,
+                     sentence);
+}
+
+static bool read_page(frag_input *page, const frag_load_options *options, frag_recording *recording,
+                      frag_findings *findings, frag_error *error)
+{
+    frag_page_kind kind = FRAG_PAGE_SNAPSHOT;
+    unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_snapshot_page_find(page, &kind, error))
+        return false;
+    if (kind == FRAG_PAGE_PLOT)
+        return frag_plot_page_read(page, recording, findings, error);
+    if (!frag_snapshot_page_decode(page, &bytes, &count, error))
+        return false;
+    frag_input *input = frag_input_from_memory(bytes, count, frag_input_name(page));
+    bool ok = import_values(input, options, recording, findings, error) || fail_in_page(error);
+    frag_input_close(input);
+    free(bytes);
+    return ok;
+}
+
+bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    *recording = (frag_recording){0};
+    if (!frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error))
+        return frag_error_in(error, frag_input_name(input));
+    size_t start = frag_look_past_space(bytes, count, 0);
+    if (start < count && bytes[start] == '<')
+        return read_page(input, options, recording, findings, error) ||
+               frag_error_in(error, frag_input_name(input));
+    return import_values(input, options, recording, findings, error);
 }
