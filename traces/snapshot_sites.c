@@ -99,7 +99,7 @@ static uint32_t intern(frag_snapshot_sites *sites, const char *prefix, const cha
     frag_text text = {0};
     frag_text_add(&text, "%s", prefix);
     frag_text_add_bytes(&text, bytes, length);
-    uint32_t id = move_string(sites, text.bytes, text.length);
+    uint32_t id = frag_builder_text(sites->builder, text.bytes, text.length);
     frag_text_destroy(&text);
     return id;
 }
