@@ -68,7 +68,10 @@ static void write_facts(const frag_page_trace *page, FILE *stream)
         write_byte_fact(stream, "recorded peak reserved",
                         trace->stats.observed_reserved_peak_bytes);
     if (row->device->gpu != NULL)
-        write_fact(stream, "card", row->device->gpu->name);
+        write_fact(stream,
+                   row->device->gpu->origin == FRAG_ORIGIN_NOMINAL ? "card, nominal memory"
+                                                                   : "card",
+                   row->device->gpu->name);
     write_fact(stream, "replayed on", frag_bytes_text(row->device->capacity_bytes, text));
     if (row->device->used_by_others_bytes > 0)
         write_byte_fact(stream, "used by others", row->device->used_by_others_bytes);

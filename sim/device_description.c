@@ -1,5 +1,6 @@
 #include "sim/device_description.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +11,9 @@
 #define PAGE_BYTES_MIN ((uint64_t)512)
 
 static const char *const origin_names[] = {
-    [FRAG_ORIGIN_UNSTATED] = "unstated",
-    [FRAG_ORIGIN_MEASURED] = "measured",
-    [FRAG_ORIGIN_SOFTWARE] = "software",
-    [FRAG_ORIGIN_NOMINAL] = "nominal",
+    [FRAG_ORIGIN_UNSTATED] = "unstated", [FRAG_ORIGIN_MEASURED] = "measured",
+    [FRAG_ORIGIN_SOFTWARE] = "software", [FRAG_ORIGIN_NOMINAL] = "nominal",
+    [FRAG_ORIGIN_REPORTED] = "reported",
 };
 #define ORIGIN_COUNT ((int)(sizeof origin_names / sizeof origin_names[0]))
 
@@ -28,6 +28,19 @@ const char *frag_origin_name(frag_origin origin)
 {
     FRAG_ASSERT((int)origin < ORIGIN_COUNT);
     return origin_names[origin];
+}
+
+frag_origin frag_origin_find(const char *name)
+{
+    int origin = ORIGIN_COUNT - 1;
+    while (origin > FRAG_ORIGIN_UNSTATED && strcmp(origin_names[origin], name) != 0)
+        origin--;
+    return (frag_origin)origin;
+}
+
+const char *frag_device_description_mark(const frag_device_description *description)
+{
+    return description->origin == FRAG_ORIGIN_NOMINAL ? " (nominal)" : "";
 }
 
 void frag_device_description_clear(frag_device_description *description)
@@ -55,13 +68,10 @@ static bool is_control(const char *at)
            (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe);
 }
 
-static bool read_text(const frag_yaml_node *root, const char *key, char *text, size_t text_bytes,
+static bool read_line(const frag_yaml_node *node, const char *key, char *text, size_t text_bytes,
                       frag_error *error)
 {
-    const frag_yaml_node *node = frag_yaml_find(root, key);
     const char *value = NULL;
-    if (node == NULL)
-        return true;
     if (!frag_yaml_text(node, &value, error))
         return false;
     size_t length = strlen(value);
@@ -76,6 +86,45 @@ static bool read_text(const frag_yaml_node *root, const char *key, char *text, s
                                   "the %s holds a control character; expected one line of text",
                                   key);
     memcpy(text, value, length + 1);
+    return true;
+}
+
+static bool read_text(const frag_yaml_node *root, const char *key, char *text, size_t text_bytes,
+                      frag_error *error)
+{
+    const frag_yaml_node *node = frag_yaml_find(root, key);
+    return node == NULL || read_line(node, key, text, text_bytes, error);
+}
+
+/* What --gpu can be given without quotes, but for blanks. */
+static bool read_name(const frag_yaml_node *node, const char *key, char *name, frag_error *error)
+{
+    if (!read_line(node, key, name, FRAG_CARD_NAME_BYTES, error))
+        return false;
+    for (const char *at = name; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && strchr(" -.", *at) == NULL)
+            return frag_fail_line(error, node->line, node->column,
+                                  "%s: '%s' has a character that no name of a card has; expected "
+                                  "letters, digits, blanks, '-' and '.'",
+                                  key, name);
+    return true;
+}
+
+static bool read_names(const frag_yaml_node *root, const char *key, frag_card_aliases *names,
+                       frag_error *error)
+{
+    const frag_yaml_node *list = frag_yaml_find(root, key);
+    if (list == NULL)
+        return true;
+    if (!frag_yaml_expect(list, FRAG_YAML_SEQUENCE, key, error))
+        return false;
+    if (list->count > FRAG_CARD_NAMES_MAX)
+        return frag_fail_line(error, list->line, list->column,
+                              "%s has %" PRIu64 " names; expected at most %u", key, list->count,
+                              FRAG_CARD_NAMES_MAX);
+    for (const frag_yaml_node *item = list->first; item != NULL; item = item->next)
+        if (!read_name(item, key, names->names[names->count++], error))
+            return false;
     return true;
 }
 
@@ -210,7 +259,7 @@ static bool find_group(const frag_yaml_node *root, const char *key, const char *
 static bool read_memory(const frag_yaml_node *root, frag_device_description *read,
                         frag_error *error)
 {
-    static const char *const keys[] = {"total", "context", "page", "footprint", NULL};
+    static const char *const keys[] = {"total", "context", "page", "footprint", "nominal", NULL};
     const frag_yaml_node *memory = NULL;
     if (!find_group(root, "memory", keys, &memory, error))
         return false;
@@ -223,6 +272,8 @@ static bool read_memory(const frag_yaml_node *root, frag_device_description *rea
                     error) ||
         !read_power(memory, "page", PAGE_BYTES_MIN, FRAG_DEVICE_PAGE_BYTES,
                     &read->footprint.unit_bytes, error) ||
+        !read_bytes(memory, "nominal", FRAG_DEVICE_PAGE_BYTES, TOTAL_BYTES_MAX,
+                    &read->nominal_bytes, error) ||
         !read_bytes(memory, "context", 0, read->total_bytes, &read->context_bytes, error))
         return false;
     return read_footprint(memory, &read->footprint, error);
@@ -275,6 +326,42 @@ static bool read_pool(const frag_yaml_node *root, frag_device_description *read,
             read_answer(group, "keeps_below_threshold", &read->pool_keeps_below_limit, error));
 }
 
+static bool read_small(const frag_yaml_node *group, const char *key, uint32_t max, uint32_t *count,
+                       frag_error *error)
+{
+    const frag_yaml_node *node = frag_yaml_find(group, key);
+    uint64_t value = *count;
+    if (node != NULL && !frag_yaml_count(node, 1, max, &value, error))
+        return false;
+    *count = (uint32_t)value;
+    return true;
+}
+
+static bool read_compute(const frag_yaml_node *root, frag_compute *compute, frag_error *error)
+{
+    static const char *const keys[] = {"capability",
+                                       "multiprocessors",
+                                       "threads_per_multiprocessor",
+                                       "shared_per_block",
+                                       "l2",
+                                       "bandwidth",
+                                       NULL};
+    const frag_yaml_node *group = NULL;
+    if (!find_group(root, "compute", keys, &group, error))
+        return false;
+    return group == NULL ||
+           (read_text(group, "capability", compute->capability, sizeof compute->capability,
+                      error) &&
+            read_small(group, "multiprocessors", 65536, &compute->multiprocessor_count, error) &&
+            read_small(group, "threads_per_multiprocessor", 65536,
+                       &compute->threads_per_multiprocessor, error) &&
+            read_bytes(group, "shared_per_block", 1024, FRAG_GIB, &compute->shared_per_block_bytes,
+                       error) &&
+            read_bytes(group, "l2", 1024, 64 * FRAG_GIB, &compute->l2_bytes, error) &&
+            read_bytes(group, "bandwidth", 1000000, (uint64_t)1 << 50, &compute->bandwidth_bytes,
+                       error));
+}
+
 /* "2026-11-21": dates that sort as text. */
 static bool check_date(const frag_yaml_node *root, const char *date, frag_error *error)
 {
@@ -297,7 +384,8 @@ static bool check_origin(const frag_yaml_node *root, const frag_device_descripti
     const char *missing = NULL;
     if (read->total_bytes > 0 && read->origin == FRAG_ORIGIN_UNSTATED)
         missing = "origin";
-    else if (read->origin == FRAG_ORIGIN_NOMINAL && read->source[0] == '\0')
+    else if ((read->origin == FRAG_ORIGIN_NOMINAL || read->origin == FRAG_ORIGIN_REPORTED) &&
+             read->source[0] == '\0')
         missing = "source";
     else if (read->origin == FRAG_ORIGIN_MEASURED && read->driver[0] == '\0')
         missing = "driver";
@@ -307,8 +395,8 @@ static bool check_origin(const frag_yaml_node *root, const frag_device_descripti
         missing = "hardware";
     if (missing != NULL)
         return frag_fail_line(error, root->line, root->column,
-                              "'%s' is missing; memory needs an origin, nominal figures a source, "
-                              "measured ones driver, date and hardware",
+                              "'%s' is missing; memory needs an origin, nominal and reported "
+                              "figures a source, measured ones driver, date and hardware",
                               missing);
     const frag_yaml_node *calls = frag_yaml_find(root, "calls");
     if (read->origin == FRAG_ORIGIN_NOMINAL && calls != NULL)
@@ -328,9 +416,9 @@ static bool read_calls(const frag_yaml_node *root, frag_device_description *read
 
 static bool read_root(const frag_yaml_node *root, frag_device_description *read, frag_error *error)
 {
-    static const char *const keys[] = {"name", "origin", "source", "driver",   "cuda",
-                                       "date", "calls",  "memory", "hardware", "malloc",
-                                       "vmm",  "pool",   NULL};
+    static const char *const keys[] = {"name",    "origin", "source",   "driver", "cuda", "date",
+                                       "calls",   "memory", "hardware", "malloc", "vmm",  "pool",
+                                       "aliases", "means",  "compute",  NULL};
     int origin = FRAG_ORIGIN_UNSTATED;
     if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "a device description", error) ||
         !frag_yaml_check_keys(root, keys, error))
@@ -352,9 +440,12 @@ static bool read_root(const frag_yaml_node *root, frag_device_description *read,
         !read_text(root, "hardware", read->hardware, sizeof read->hardware, error))
         return false;
     read->origin = (frag_origin)origin;
-    return read_memory(root, read, error) && read_malloc(root, read, error) &&
-           read_vmm(root, read, error) && read_pool(root, read, error) &&
-           check_origin(root, read, error) && read_calls(root, read, error);
+    return read_names(root, "aliases", &read->aliases, error) &&
+           read_names(root, "means", &read->meanings, error) &&
+           read_compute(root, &read->compute, error) && read_memory(root, read, error) &&
+           read_malloc(root, read, error) && read_vmm(root, read, error) &&
+           read_pool(root, read, error) && check_origin(root, read, error) &&
+           read_calls(root, read, error);
 }
 
 static void add_digest(frag_device_description *description)
@@ -432,6 +523,7 @@ static void write_memory(const frag_device_description *description, frag_text *
         return;
     write_group_bytes(text, &group, "total", description->total_bytes);
     write_group_bytes(text, &group, "context", description->context_bytes);
+    write_group_bytes(text, &group, "nominal", description->nominal_bytes);
     write_group_bytes(text, &group, "page", footprint->unit_bytes);
     if (footprint->count > 0)
         frag_text_add(text, "  footprint:\n");
@@ -444,6 +536,38 @@ static void write_memory(const frag_device_description *description, frag_text *
     }
 }
 
+static void write_names(frag_text *text, const char *key, const frag_card_aliases *names)
+{
+    if (names->count == 0)
+        return;
+    frag_text_add(text, "%s:\n", key);
+    for (uint32_t i = 0; i < names->count; i++)
+        frag_text_add(text, "  - \"%s\"\n", names->names[i]);
+}
+
+static void write_group_count(frag_text *text, const char **group, const char *key, uint32_t count)
+{
+    if (count == 0)
+        return;
+    open_group(text, group);
+    frag_text_add(text, "%s: %" PRIu32 "\n", key, count);
+}
+
+static void write_compute(frag_text *text, const frag_compute *compute)
+{
+    const char *group = "compute";
+    if (compute->capability[0] != '\0') {
+        open_group(text, &group);
+        frag_yaml_write_text(text, "capability", compute->capability);
+    }
+    write_group_count(text, &group, "multiprocessors", compute->multiprocessor_count);
+    write_group_count(text, &group, "threads_per_multiprocessor",
+                      compute->threads_per_multiprocessor);
+    write_group_bytes(text, &group, "shared_per_block", compute->shared_per_block_bytes);
+    write_group_bytes(text, &group, "l2", compute->l2_bytes);
+    write_group_bytes(text, &group, "bandwidth", compute->bandwidth_bytes);
+}
+
 void frag_device_description_write(const frag_device_description *description, frag_text *text)
 {
     frag_yaml_write_text(text, "name", description->name);
@@ -454,7 +578,10 @@ void frag_device_description_write(const frag_device_description *description, f
     frag_yaml_write_text(text, "cuda", description->cuda);
     frag_yaml_write_text(text, "date", description->date);
     frag_yaml_write_text(text, "hardware", description->hardware);
+    write_names(text, "aliases", &description->aliases);
+    write_names(text, "means", &description->meanings);
     write_memory(description, text);
+    write_compute(text, &description->compute);
     const char *group = "malloc";
     write_group_bytes(text, &group, "alignment", description->alignment_bytes);
     write_group_bytes(text, &group, "large_alignment", description->large_alignment_bytes);

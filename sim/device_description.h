@@ -20,7 +20,9 @@ typedef enum frag_origin {
     FRAG_ORIGIN_UNSTATED, /* a latency table */
     FRAG_ORIGIN_MEASURED, /* by the probe, on the card */
     FRAG_ORIGIN_SOFTWARE, /* by the probe, on a software CUDA */
-    FRAG_ORIGIN_NOMINAL   /* from a data sheet: capacity, nothing else */
+    FRAG_ORIGIN_NOMINAL,  /* from a data sheet: more than a program can have */
+    FRAG_ORIGIN_REPORTED  /* what the driver told programs on such cards, as they have published it
+                           */
 } frag_origin;
 
 /* Where a malloc lands when memory of the same size was freed just before. */
@@ -35,6 +37,25 @@ typedef enum frag_reuse {
 /* A question that a probe may leave open. */
 typedef enum frag_answer { FRAG_ANSWER_UNKNOWN, FRAG_ANSWER_NO, FRAG_ANSWER_YES } frag_answer;
 
+#define FRAG_CARD_NAMES_MAX 8u
+#define FRAG_CARD_NAME_BYTES 32u
+
+/* Other names of a card, as its file has them. */
+typedef struct frag_card_aliases {
+    char names[FRAG_CARD_NAMES_MAX][FRAG_CARD_NAME_BYTES];
+    uint32_t count;
+} frag_card_aliases;
+
+/* What programs ask of a card besides memory. */
+typedef struct frag_compute {
+    char capability[16]; /* "8.9", "gfx942" */
+    uint32_t multiprocessor_count;
+    uint32_t threads_per_multiprocessor;
+    uint64_t shared_per_block_bytes; /* the most that a kernel can opt in to */
+    uint64_t l2_bytes;
+    uint64_t bandwidth_bytes; /* of memory, a second */
+} frag_compute;
+
 /* Bytes that are not known are 0, texts "". */
 typedef struct frag_device_description {
     char name[64];
@@ -46,6 +67,10 @@ typedef struct frag_device_description {
     char hardware[256];
     uint64_t total_bytes; /* 0: the description says nothing of memory */
     uint64_t context_bytes;
+    uint64_t nominal_bytes; /* of the data sheet, its GB read as GiB */
+    frag_card_aliases aliases;
+    frag_card_aliases meanings; /* names of several cards, for which this one is taken */
+    frag_compute compute;
     frag_footprint footprint; /* of mallocs; unit_bytes is never 0 */
     uint64_t alignment_bytes; /* of every malloc's address */
     uint64_t large_alignment_bytes;
@@ -79,7 +104,14 @@ void frag_device_description_write(const frag_device_description *description, f
 /* Page of a simulated device: what policies round segments and mappings to. */
 uint64_t frag_device_description_page(const frag_device_description *description);
 
-/* "measured", "software", "nominal"; "unstated". */
+/* What is said behind the card's name wherever figures were made with it: " (nominal)" where its
+ * memory is that of a data sheet; else nothing. */
+const char *frag_device_description_mark(const frag_device_description *description);
+
+/* The origin of that name; FRAG_ORIGIN_UNSTATED: none. */
+frag_origin frag_origin_find(const char *name);
+
+/* "measured", "software", "nominal", "reported"; "unstated". */
 const char *frag_origin_name(frag_origin origin);
 
 #endif

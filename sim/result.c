@@ -222,6 +222,8 @@ static void add_device(field_list *list, const frag_row *row)
     add_text(list, "device.latency", device->latency != NULL ? device->latency->name : NULL);
     add_text(list, "device.gpu", device->gpu != NULL ? device->gpu->name : NULL);
     add_text(list, "device.gpu_digest", device->gpu != NULL ? device->gpu->digest : NULL);
+    add_text(list, "device.gpu_origin",
+             device->gpu != NULL ? frag_origin_name(device->gpu->origin) : NULL);
     add_gpu(list, row->gpu);
     add_number(list, "seed", FRAG_UNLIMITED);
 }

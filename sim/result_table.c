@@ -101,7 +101,9 @@ void frag_result_table_head(frag_result_format format, FILE *stream, const frag_
         fprintf(stream, "cuda:%" PRIu32 "%s%s%s%s by %s", row->gpu->ordinal, dot,
                 row->gpu->facts.name, dot, capacity, row->gpu->limit);
     else
-        fprintf(stream, "sim%s%s%s%s", dot, row->device->gpu != NULL ? row->device->gpu->name : "",
+        fprintf(stream, "sim%s%s%s%s%s", dot,
+                row->device->gpu != NULL ? row->device->gpu->name : "",
+                row->device->gpu != NULL ? frag_device_description_mark(row->device->gpu) : "",
                 row->device->gpu != NULL ? dot : "", capacity);
     if (row->device->used_by_others_bytes > 0)
         fprintf(stream, "%s%s used by others", dot,

@@ -1,4 +1,4 @@
-/* Files that come along with the program: scripts for plots, descriptions of cards. */
+/* Files that are installed with the program: scripts for plots, descriptions of cards. */
 #ifndef FRAG_CLI_DATA_FOLDER_H
 #define FRAG_CLI_DATA_FOLDER_H
 

@@ -9,7 +9,7 @@ static const frag_command *const subcommands[] = {
 const frag_command frag_command_device = {
     .name = "device",
     .operands = "COMMAND",
-    .summary = "descriptions of cards: list those that come along, measure one",
+    .summary = "descriptions of cards: list the bundled ones, measure one",
     .description = "A device description says what a card has and does: memory, what the context "
                    "and small mallocs take of it, page and alignment, and what each call costs. "
                    "'fraglab run --gpu' takes it from there; docs/device-description.md is the "

@@ -92,8 +92,12 @@ static bool take_gpu(const frag_arguments *arguments, frag_device_spec *device,
     const char *name = frag_arguments_value(arguments, "gpu");
     if (name == NULL)
         return true;
-    if (!frag_card_load(name, gpu, error))
+    frag_text note = {.bytes = NULL};
+    if (!frag_card_load(name, gpu, &note, error))
         return frag_error_in(error, "--gpu");
+    if (note.bytes != NULL)
+        frag_warn(arguments, "--gpu: %s", note.bytes);
+    frag_text_destroy(&note);
     if (gpu->total_bytes == 0) {
         frag_fail(error, FRAG_E_INPUT,
                   "it says nothing of memory; give it to --latency, or add 'memory'");

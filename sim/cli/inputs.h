@@ -30,7 +30,7 @@
         {.name = "gpu",                                                                            \
          .argument = "NAME|FILE",                                                                  \
          .help = "a card: its capacity less its context, what small mallocs take, its pages and "  \
-                 "latencies; 'fraglab device list' names those that come along"},                  \
+                 "latencies; 'fraglab device list' lists the bundled ones"},                       \
         {.name = "used-by-others",                                                                 \
          .argument = "SIZE",                                                                       \
          .help = "memory that other programs and the driver's context hold"},                      \

@@ -70,15 +70,14 @@ static void add_recording(frag_report_state *report, frag_report_source *source)
 
 /* ---- runs of rows */
 
-/* The description of the rows' card must be one that comes along: a path in a row is not followed.
- */
+/* The description of the rows' card must be a bundled one: a path in a row is not followed. */
 static void find_card(frag_report_trace *trace)
 {
     size_t count = 0;
     frag_error none = {0};
     char **names = trace->group->device.gpu != NULL ? frag_card_names(&count, &none) : NULL;
     for (size_t i = 0; i < count && !trace->has_card; i++)
-        trace->has_card = frag_card_load(names[i], &trace->card, &none) &&
+        trace->has_card = frag_card_load(names[i], &trace->card, NULL, &none) &&
                           strcmp(trace->card.digest, trace->group->gpu.digest) == 0;
     if (names != NULL)
         frag_card_names_destroy(names, count);

@@ -25,7 +25,7 @@ typedef struct frag_report_trace {
     frag_report_source *source;   /* NULL: the recording is not at hand */
     const frag_trace *trace;      /* of the source, or what rows say of it */
     const frag_row_group *group;  /* its rows; NULL: it is replayed as the command line says */
-    frag_device_description card; /* of the rows, as it comes along */
+    frag_device_description card; /* of the rows, as bundled */
     bool has_card;
     frag_request_list requests;
     frag_row_packing packing;

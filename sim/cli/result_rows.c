@@ -135,6 +135,8 @@ static void read_device(const frag_json *json, frag_row_group *group)
         const char *digest = text_at(json, "device.gpu_digest");
         snprintf(group->gpu.name, sizeof group->gpu.name, "%s", gpu);
         snprintf(group->gpu.digest, sizeof group->gpu.digest, "%s", digest != NULL ? digest : "");
+        const char *origin = text_at(json, "device.gpu_origin");
+        group->gpu.origin = frag_origin_find(origin != NULL ? origin : "");
         device->gpu = &group->gpu;
     }
     const char *card = text_at(json, "card.name");
