@@ -121,20 +121,21 @@ static uint32_t grow(frag_policy *policy, uint32_t list, uint64_t bytes, uint64_
     return add_segment(policy, address, bytes, list);
 }
 
-/* Is a scope open that keeps cached memory from being given back? A request that names a private
- * pool was made in one, though a recording may not show where it begins and ends. From 2.13 on only
- * captures count, whose pools are named {n, 0}. */
-static bool is_cache_kept(const frag_policy *policy, const frag_pytorch_list *list)
+/* Is a scope open that keeps cached memory from being given back? A snapshot does not say where
+ * scopes and captures begin and end, but its requests name the private pool that served them: such
+ * a request was made in a scope. From 2.13 on only captures count, whose pools are named {n, 0}.
+ * Where scopes and captures are recorded nothing is guessed. */
+static bool is_cache_kept(const frag_policy *policy, uint32_t named_pool)
 {
     return frag_pytorch_is_busy(policy) ||
-           (list->pool != 0 &&
-            (policy->settings.version < 213 || policy->pool_ids[list->pool].high != 0));
+           (named_pool != 0 && !policy->knows_captures &&
+            (policy->settings.version < 213 || policy->pool_ids[named_pool].high != 0));
 }
 
 /* The slow path: a segment from the device, after giving back more and more of what is cached.
- * *is_listed: the block is still in its free list. */
+ * named_pool: that the request itself named. *is_listed: the block is still in its free list. */
 static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, uint64_t rounded,
-                                          bool *is_listed)
+                                          uint32_t named_pool, bool *is_listed)
 {
     const frag_pytorch_list *list = &policy->lists[number];
     uint32_t version = policy->settings.version;
@@ -158,7 +159,7 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     }
     if (id == FRAG_PYTORCH_NONE && frag_pytorch_release_oversize(policy, list, rounded))
         id = grow(policy, number, bytes, rounded);
-    if (id == FRAG_PYTORCH_NONE && !is_cache_kept(policy, list)) {
+    if (id == FRAG_PYTORCH_NONE && !is_cache_kept(policy, named_pool)) {
         frag_pytorch_release_cached(policy);
         frag_pytorch_note_event(policy, FRAG_PYTORCH_RETRY);
         id = grow(policy, number, bytes, rounded);
@@ -232,7 +233,7 @@ static FRAG_NOINLINE bool alloc_generally(frag_policy *policy, const frag_reques
     uint32_t id = frag_pytorch_find(policy, list, rounded, true);
     bool is_listed = id != FRAG_PYTORCH_NONE;
     if (FRAG_UNLIKELY(!is_listed)) {
-        id = get_segment(policy, number, rounded, &is_listed);
+        id = get_segment(policy, number, rounded, request->pool, &is_listed);
         if (id == FRAG_PYTORCH_NONE)
             return false;
     }
@@ -415,6 +416,14 @@ static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
     arm_collection(policy);
 }
 
+static void pytorch_set_share(frag_policy *policy, double share)
+{
+    policy->limit_bytes =
+        frag_pytorch_share_bytes(&policy->settings, share, frag_device_capacity(policy->device));
+    policy->met->has_changed = true;
+    arm_collection(policy);
+}
+
 /* With throw_on_cudamalloc_oom: the share of the settings, not of a limit set by a call. */
 static void set_throw(frag_policy *policy)
 {
@@ -439,6 +448,7 @@ static bool pytorch_configure(frag_policy *policy, const char *text, frag_error 
 
 static void pytorch_capture(frag_policy *policy, bool begins)
 {
+    policy->knows_captures = true;
     if (begins)
         policy->capture_count++;
     else if (policy->capture_count > 0)
@@ -655,10 +665,8 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
     policy->range_count = 1;
     policy->ranges = frag_arena_take(setup->arena, policy->range_max, sizeof *policy->ranges);
     uint64_t peak = setup->limits.peak_requested_bytes;
-    /* Several ranges of 2^43 bytes fit into the address space of a device, and larger ones do not.
-     */
-    uint64_t filled = peak < (uint64_t)1 << 41 ? peak : (uint64_t)1 << 41;
-    policy->range_bytes_max = filled > 128 * FRAG_GIB ? 4 * filled : 512 * FRAG_GIB;
+    uint64_t filled = peak < FRAG_PYTORCH_RANGE_MAX / 4 ? peak : FRAG_PYTORCH_RANGE_MAX / 4;
+    policy->unlimited_range_bytes = filled > 128 * FRAG_GIB ? 4 * filled : 512 * FRAG_GIB;
     create_streams(policy, setup);
     create_pools(policy, setup);
     policy->limit_bytes = FRAG_UNLIMITED;
@@ -673,7 +681,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
                       policy->settings.memory_fraction);
             return NULL;
         }
-        pytorch_set_limit(policy, (uint64_t)(policy->settings.memory_fraction * (double)capacity));
+        pytorch_set_share(policy, policy->settings.memory_fraction);
         policy->met->has_changed = false;
     }
     return policy;
@@ -698,6 +706,7 @@ const frag_policy_ops frag_policy_pytorch = {
     .free = pytorch_free,
     .empty_cache = pytorch_empty_cache,
     .set_limit = pytorch_set_limit,
+    .set_share = pytorch_set_share,
     .use = frag_pytorch_use_block,
     .defer = pytorch_defer,
     .pool_change = frag_pytorch_pool_change,

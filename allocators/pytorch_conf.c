@@ -302,6 +302,12 @@ static bool read_throw(parser *parse)
     return read_flag(parse, &parse->settings.throws_on_oom);
 }
 
+static bool read_reuse(parser *parse)
+{
+    bool *flag = &parse->settings.reuses_at_end;
+    return read_flag_as(parse, flag, parse->tokens[parse->at].text, true);
+}
+
 static bool read_release_lock(parser *parse)
 {
     bool ignored = false;
@@ -337,6 +343,18 @@ static bool read_fraction(parser *parse)
     return true;
 }
 
+/* Here it is not PyTorch that refuses. */
+static bool refuse_backend(parser *parse)
+{
+    uint64_t column = parse->tokens[parse->at].column;
+    if (parse->error != NULL)
+        parse->error->column = column;
+    return frag_fail(
+        parse->error, FRAG_E_USAGE,
+        "character %llu of the settings: backend:cudaMallocAsync " FRAG_PYTORCH_OTHER_BACKEND,
+        (unsigned long long)column);
+}
+
 static bool read_backend(parser *parse)
 {
     if (!go_to_value(parse, "Error parsing backend value"))
@@ -344,7 +362,7 @@ static bool read_backend(parser *parse)
     if (is_token(parse, "native"))
         return true;
     if (is_token(parse, "cudaMallocAsync"))
-        return refuse(parse, "only the native backend is simulated");
+        return refuse_backend(parse);
     return refuse(parse, "Unknown allocator backend, options are native and cudaMallocAsync");
 }
 
@@ -454,7 +472,7 @@ static const known_key known_keys[] = {
     {"pinned_num_register_threads", 202, false, read_threads},
     {"max_non_split_rounding_mb", 206, true, read_slack},
     {"pinned_use_background_threads", 206, true, read_other_flag},
-    {"graph_capture_record_stream_reuse", 209, false, read_other_flag},
+    {"graph_capture_record_stream_reuse", 209, false, read_reuse},
     {"per_process_memory_fraction", 210, false, read_fraction},
     {"pinned_reserve_segment_size_mb", 210, false, read_pinned_reserve},
     {"large_segment_size_mb", 211, true, skip_value},

@@ -97,13 +97,13 @@ static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t addres
     return id;
 }
 
-/* 9/8 of the capacity or what the settings say, but no more than the trace could ever fill: devices
- * without a limit have no more address space than others. */
+/* 9/8 of the capacity or what the settings say. A device without a limit has no more address space
+ * than others: there it is what the trace could fill. */
 uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
 {
     uint64_t capacity = policy->device->capacity_bytes;
-    if (capacity / 8 > policy->range_bytes_max / 9)
-        return policy->range_bytes_max;
+    if (capacity > FRAG_PYTORCH_RANGE_MAX / 2)
+        return policy->unlimited_range_bytes;
     uint64_t most = capacity + capacity / 8;
     const frag_pytorch_settings *settings = &policy->settings;
     if (settings->reserve_bytes == 0 && settings->reserve_ratio <= 0)

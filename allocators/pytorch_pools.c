@@ -54,6 +54,7 @@ static void close_scope(frag_policy *policy, uint32_t pool)
     policy->scope_count--;
     for (; at < policy->scope_count; at++)
         policy->scopes[at] = policy->scopes[at + 1];
+    frag_pytorch_end_deferred(policy, pool);
     frag_pytorch_settle(policy);
 }
 
@@ -99,7 +100,31 @@ void frag_pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint
     }
 }
 
-uint32_t frag_pytorch_fall_back(const frag_policy *policy, const frag_pytorch_list *list,
+/* A free block of one pool that serves OOMs, as the library looks for it: in a scope of the pool,
+ * opened for that and ended. Up to 2.10 this makes a pool anew that was given back, and then nobody
+ * owns it. */
+static uint32_t find_in_scope(frag_policy *policy, uint32_t pool, const frag_pytorch_list *list,
+                              uint64_t rounded)
+{
+    if (!policy->pools[pool].exists) {
+        if (policy->settings.version < 211) {
+            add_owner(policy, pool);
+            drop_owner(policy, pool);
+        }
+        return FRAG_PYTORCH_NONE;
+    }
+    uint32_t other = frag_pytorch_list_of(policy, pool, list->is_small, list->stream);
+    uint32_t id =
+        frag_pytorch_find(policy, &policy->lists[other], rounded, policy->settings.version < 210);
+    /* The block found is as good as in use: its neighbours do not merge with it. */
+    frag_pytorch_at(policy, id)->list |= FRAG_PYTORCH_IN_USE;
+    frag_pytorch_end_deferred(policy, pool);
+    if (id != FRAG_PYTORCH_NONE)
+        frag_pytorch_at(policy, id)->list &= ~FRAG_PYTORCH_IN_USE;
+    return id;
+}
+
+uint32_t frag_pytorch_fall_back(frag_policy *policy, const frag_pytorch_list *list,
                                 uint64_t rounded)
 {
     if (list->pool != 0)
@@ -107,11 +132,7 @@ uint32_t frag_pytorch_fall_back(const frag_policy *policy, const frag_pytorch_li
     for (uint32_t slot = frag_ordered_next(&policy->on_oom, 0); slot != FRAG_ORDERED_END;
          slot = frag_ordered_next(&policy->on_oom, slot + 1)) {
         uint32_t pool = policy->on_oom.entries[slot].value;
-        if (!policy->pools[pool].exists)
-            continue;
-        uint32_t other = frag_pytorch_list_of(policy, pool, list->is_small, list->stream);
-        uint32_t id = frag_pytorch_find(policy, &policy->lists[other], rounded,
-                                        policy->settings.version < 210);
+        uint32_t id = find_in_scope(policy, pool, list, rounded);
         if (id != FRAG_PYTORCH_NONE)
             return id;
     }

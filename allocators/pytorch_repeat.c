@@ -87,9 +87,7 @@ static bool find_limit(const frag_pytorch_settings *settings, uint64_t capacity,
         return true;
     if (capacity == FRAG_UNLIMITED)
         return false;
-    *limit = (uint64_t)(settings->memory_fraction * (double)capacity);
-    if (*limit >= capacity && settings->version >= 210)
-        *limit = FRAG_UNLIMITED;
+    *limit = frag_pytorch_share_bytes(settings, settings->memory_fraction, capacity);
     return true;
 }
 
@@ -99,7 +97,7 @@ static bool has_same_ways(const frag_pytorch_settings *a, const frag_pytorch_set
     bool is_reserve_same =
         a->reserve_bytes == b->reserve_bytes && is_same(a->reserve_ratio, b->reserve_ratio);
     return a->version == b->version && a->tie == b->tie && a->is_expandable == b->is_expandable &&
-           a->throws_on_oom == b->throws_on_oom &&
+           a->reuses_at_end == b->reuses_at_end && a->throws_on_oom == b->throws_on_oom &&
            (!a->throws_on_oom || is_same(a->key_fraction, b->key_fraction)) &&
            (!a->is_expandable || is_reserve_same);
 }

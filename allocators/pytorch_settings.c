@@ -1,5 +1,6 @@
 #include "allocators/pytorch_settings.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "allocators/pytorch_conf.h"
@@ -22,7 +23,12 @@ enum {
     OPTION_RESERVE,
     OPTION_BACKEND,
     OPTION_CONF,
+    OPTION_RESERVE_BY_CLASS,
+    OPTION_RELEASE_LOCK,
+    OPTION_REUSE,
 };
+
+enum { BACKEND_NATIVE, BACKEND_ASYNC }; /* in the order of the option's choices */
 
 #define HOST_ONLY(name)                                                                            \
     {                                                                                              \
@@ -89,16 +95,20 @@ const frag_option frag_pytorch_options[] = {
     [OPTION_BACKEND] = {.key = "backend",
                         .type = FRAG_OPTION_ENUM,
                         .default_text = "native",
-                        .choices = "native",
-                        .help = "the native allocator is the one simulated"},
+                        .choices = "native|cudaMallocAsync",
+                        .help = "native; the policy of cudaMallocAsync is cuda-async"},
     [OPTION_CONF] = {.key = "conf",
                      .type = FRAG_OPTION_TEXT,
                      .default_text = "",
                      .help = "a literal PYTORCH_CUDA_ALLOC_CONF, read as the release does; other "
                              "options given go before it"},
-    HOST_ONLY("expandable_segments_reserve_by_class"),
-    HOST_ONLY("release_lock_on_cudamalloc"),
-    HOST_ONLY("graph_capture_record_stream_reuse"),
+    [OPTION_RESERVE_BY_CLASS] = HOST_ONLY("expandable_segments_reserve_by_class"),
+    [OPTION_RELEASE_LOCK] = HOST_ONLY("release_lock_on_cudamalloc"),
+    [OPTION_REUSE] = {.key = "graph_capture_record_stream_reuse",
+                      .type = FRAG_OPTION_FLAG,
+                      .default_text = "false",
+                      .help = "from 2.12 on a pool's frees that were put off are over at its "
+                              "pool_end"},
     HOST_ONLY("pinned_use_cuda_host_register"),
     HOST_ONLY("pinned_num_register_threads"),
     HOST_ONLY("pinned_use_background_threads"),
@@ -295,6 +305,9 @@ bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_op
     if (!frag_pytorch_version(values[OPTION_VERSION].text, recorded_version, &version, error))
         return false;
     frag_pytorch_settings_reset(settings, version);
+    if (values[OPTION_BACKEND].number == BACKEND_ASYNC)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "backend=cudaMallocAsync " FRAG_PYTORCH_OTHER_BACKEND);
     if (!frag_pytorch_conf_parse(settings, values[OPTION_CONF].text, error) ||
         !check_keys(settings, values, error) || !read_sizes(settings, values, error))
         return false;
@@ -316,8 +329,19 @@ bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_op
         settings->is_expandable = values[OPTION_EXPANDABLE].number != 0;
     if (values[OPTION_THROW].is_given)
         settings->throws_on_oom = values[OPTION_THROW].number != 0;
+    if (values[OPTION_REUSE].is_given)
+        settings->reuses_at_end = values[OPTION_REUSE].number != 0;
     read_fraction(settings, &values[OPTION_FRACTION]);
     return true;
+}
+
+uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double share,
+                                  uint64_t capacity)
+{
+    if (share >= 1 && settings->version >= 210)
+        return FRAG_UNLIMITED;
+    double bytes = share * (double)capacity;
+    return (uint64_t)(settings->version >= 213 ? round(bytes) : bytes);
 }
 
 uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes)

@@ -33,11 +33,16 @@ typedef struct frag_pytorch_settings {
     bool has_fraction;      /* a limit is set at creation */
     bool throws_on_oom;
     bool is_expandable;
+    bool reuses_at_end;     /* graph_capture_record_stream_reuse */
     double reserve_ratio;   /* address space of one expandable segment: share of the capacity */
     uint64_t reserve_bytes; /* ... or bytes; both 0: 9/8 of the capacity */
     bool has_divisions;
     uint64_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;
+
+/* What is to be said of backend:cudaMallocAsync. */
+#define FRAG_PYTORCH_OTHER_BACKEND                                                                 \
+    "is another allocator than PyTorch's native one; use the policy cuda-async"
 
 extern const frag_option frag_pytorch_options[];
 
@@ -60,6 +65,11 @@ void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t versi
  * recording says ("2.9"), "" when nothing is known. */
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error);
+
+/* The memory limit that a share of the capacity comes to; FRAG_UNLIMITED: none. Up to 2.9 the whole
+ * card is a limit, too; from 2.13 on bytes are rounded to nearest, before they were cut off. */
+uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double share,
+                                  uint64_t capacity);
 
 /* The rounding of roundup_power2_divisions; falls back to multiples of 512. */
 uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint64_t bytes);

@@ -13,6 +13,9 @@
 
 #define FRAG_PYTORCH_NONE 0u
 
+/* Address space of one expandable segment; several such fit into that of a device. */
+#define FRAG_PYTORCH_RANGE_MAX ((uint64_t)1 << 59)
+
 /* Bits of block.list above the number of the list. */
 #define FRAG_PYTORCH_IN_USE 0x80000000u
 #define FRAG_PYTORCH_UNMAPPED 0x40000000u
@@ -127,8 +130,9 @@ struct frag_policy {
     uint32_t capture_count;
     bool is_plain; /* nothing out of the ordinary is on: see frag_pytorch_settle */
     bool is_gc_armed;
-    bool tracks_ages; /* collection was on at some time */
-    bool is_rejected; /* the request being served was refused before the device was asked */
+    bool tracks_ages;    /* collection was on at some time */
+    bool knows_captures; /* the trace says where they begin and end */
+    bool is_rejected;    /* the request being served was refused before the device was asked */
     /* Where is_plain: the least that is split off a block, of the large pool and of the small one.
      */
     uint64_t least_rest[2];
@@ -142,7 +146,7 @@ struct frag_policy {
     uint32_t range_count;
     uint32_t range_max;
     uint32_t spare_range;
-    uint64_t range_bytes_max; /* address space of one, where the capacity says nothing */
+    uint64_t unlimited_range_bytes; /* address space of one, where there is no capacity */
     /* ---- private pools */
     frag_pytorch_pool *pools;   /* [0] is not used: the default pool */
     frag_pytorch_scope *scopes; /* pool_count, in the order in which they were opened */
@@ -352,6 +356,9 @@ bool frag_pytorch_use_block(frag_policy *policy, frag_handle handle, uint32_t st
 void frag_pytorch_free_shared(frag_policy *policy, uint32_t id);
 /* Blocks whose events are done become free. */
 void frag_pytorch_process_events(frag_policy *policy);
+/* With graph_capture_record_stream_reuse, from 2.12 on: at the end of a scope of the pool its
+ * blocks whose frees were put off are over, but for uses from before. */
+void frag_pytorch_end_deferred(frag_policy *policy, uint32_t pool);
 /* Waits for all events, or those of one private pool's blocks (0: all). */
 void frag_pytorch_wait_for_events(frag_policy *policy, uint32_t pool);
 
@@ -364,8 +371,8 @@ uint32_t frag_pytorch_route(const frag_policy *policy, uint32_t stream);
 void frag_pytorch_pool_ensure(frag_policy *policy, uint32_t pool);
 void frag_pytorch_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
                               uint32_t stream);
-/* A free block of a pool that serves OOMs; NONE: there is none. */
-uint32_t frag_pytorch_fall_back(const frag_policy *policy, const frag_pytorch_list *list,
+/* A free block of a pool that serves OOMs, still in its list; NONE: there is none. */
+uint32_t frag_pytorch_fall_back(frag_policy *policy, const frag_pytorch_list *list,
                                 uint64_t rounded);
 /* Forgets a freeable pool that holds nothing any more. */
 void frag_pytorch_pool_forget(frag_policy *policy, uint32_t pool);

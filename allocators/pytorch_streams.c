@@ -103,16 +103,36 @@ void frag_pytorch_free_shared(frag_policy *policy, uint32_t id)
         record_events(policy, id, false);
 }
 
+/* A block whose free was put off waits for its events, or is over where there are none. */
+static void record_one(frag_policy *policy, uint32_t block)
+{
+    record_events(policy, block, policy->settings.version >= 204);
+    if (policy->event_counts[block] == 0)
+        complete(policy, block);
+}
+
 static void record_deferred(frag_policy *policy)
 {
     uint32_t count = policy->deferred_count;
     policy->deferred_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        record_one(policy, policy->deferred[i]);
+}
+
+void frag_pytorch_end_deferred(frag_policy *policy, uint32_t pool)
+{
+    if (!policy->settings.reuses_at_end || policy->settings.version < 212)
+        return;
+    uint32_t kept = 0;
+    uint32_t count = policy->deferred_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t block = policy->deferred[i];
-        record_events(policy, block, policy->settings.version >= 204);
-        if (policy->event_counts[block] == 0)
-            complete(policy, block);
+        if (frag_pytorch_list_at(policy, frag_pytorch_at(policy, block))->pool == pool)
+            record_one(policy, block);
+        else
+            policy->deferred[kept++] = block;
     }
+    policy->deferred_count = kept;
 }
 
 /* The oldest event of a queue is done. */

@@ -319,7 +319,8 @@ void frag_device_event_await(frag_device *device, uint32_t stream, uint32_t othe
 void frag_device_stream_wait(frag_device *device, uint32_t stream)
 {
     start(device);
-    frag_device_stream_done(device, stream);
+    if (!device->waits_elsewhere)
+        frag_device_stream_done(device, stream);
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->stream_wait != NULL)
         result = device->ops->stream_wait(device, stream);

@@ -150,6 +150,9 @@ struct frag_device {
     uint64_t (*clock_ns)(void); /* measures each call; NULL: calls are not timed */
     uint64_t started_ns;        /* of the call being made */
     uint64_t call_ns[FRAG_DEVICE_CALL_COUNT];
+    /* The program has another device set just now, so that a wait for a stream is for the stream of
+     * that handle there. */
+    bool waits_elsewhere;
     frag_stream_clock *clocks; /* by stream */
     size_t clock_count;
     /* What the failed call that made a policy give up would have needed, and the least capacity
@@ -297,6 +300,8 @@ typedef struct frag_sim_device_options {
     /* Another simulated device, which outlives this one, whose address reservations this one's
      * stand among, as on a machine with several; NULL: it has a space of its own. */
     frag_device *reserves_beside;
+    /* Reserved ranges go on where mallocs lie, as on the device of golden logs. */
+    bool has_endless_reserves;
     const frag_device_backing *backing; /* NULL: memory is only counted; borrowed */
 } frag_sim_device_options;
 

@@ -10,12 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/base/bytes.h"
 #include "sim/base/error.h"
 #include "sim/base/memory.h"
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 7
+#define FRAG_POLICY_ABI 8
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -228,6 +229,9 @@ typedef struct frag_policy_ops {
     void (*empty_cache)(frag_policy *policy,
                         uint32_t pool); /* FRAG_POOL_ALL, or one private pool */
     void (*set_limit)(frag_policy *policy, uint64_t limit_bytes);
+    /* The limit is a share, 0 to 1, of the capacity of the device, which has one. NULL: set_limit
+     * is called with so many whole bytes. */
+    void (*set_share)(frag_policy *policy, double share);
     /* Of blocks that are equally right for the next request, the one at this address is to be taken
      * where there is one. For policies that model a library whose own choice follows host pointers,
      * when its log is followed. */
@@ -293,6 +297,21 @@ typedef struct frag_policy_ops {
      * table, so that the compiler joins all three. NULL: the engine's own loop calls them. */
     void (*replay)(frag_replay *replay, uint64_t end);
 } frag_policy_ops;
+
+/* The program limits the policy to a share of the device's capacity. false: the device has none, or
+ * the policy knows no limit. */
+static inline bool frag_policy_set_share(const frag_policy_ops *ops, frag_policy *policy,
+                                         frag_device *device, double share)
+{
+    if (device->capacity_bytes == FRAG_UNLIMITED ||
+        (ops->set_share == NULL && ops->set_limit == NULL))
+        return false;
+    if (ops->set_share != NULL)
+        ops->set_share(policy, share);
+    else
+        ops->set_limit(policy, (uint64_t)(share * (double)frag_device_capacity(device)));
+    return true;
+}
 
 #define FRAG_POOL_ALL UINT32_MAX
 #define FRAG_STREAM_EVERY UINT32_MAX

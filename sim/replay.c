@@ -64,12 +64,18 @@ static bool is_waiting(const frag_replay *replay, uint32_t number)
     return at->handle != FRAG_HANDLE_NONE && (at->requested_bytes & FRAG_SLOT_WAITING) != 0;
 }
 
+/* Is an entry of the queue that of a free that still waits? */
+static bool is_current(const frag_replay *replay, frag_wait wait)
+{
+    return replay->wait_numbers[wait.slot] == wait.number && is_waiting(replay, wait.slot);
+}
+
 static void deliver_all(void *context)
 {
     frag_replay *replay = context;
     while (replay->waiting_start < replay->waiting_end) {
         frag_wait wait = replay->waiting[replay->waiting_start++];
-        if (is_waiting(replay, wait.slot))
+        if (is_current(replay, wait))
             deliver(replay, wait.slot, wait.stream);
     }
     replay->waiting_start = replay->waiting_end = 0;
@@ -82,14 +88,18 @@ void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream)
     if (replay->waiting_end - replay->waiting_start > 2 * replay->waiting_count + 64) {
         size_t kept = 0;
         for (size_t i = replay->waiting_start; i < replay->waiting_end; i++)
-            if (is_waiting(replay, replay->waiting[i].slot))
+            if (is_current(replay, replay->waiting[i]))
                 replay->waiting[kept++] = replay->waiting[i];
         replay->waiting_start = 0;
         replay->waiting_end = kept;
     }
     replay->waiting = frag_grow(replay->waiting, &replay->waiting_capacity, replay->waiting_end + 1,
                                 sizeof *replay->waiting);
-    replay->waiting[replay->waiting_end++] = (frag_wait){number, stream};
+    if (replay->wait_numbers == NULL)
+        replay->wait_numbers =
+            frag_alloc((size_t)replay->trace->slot_count + 1, sizeof *replay->wait_numbers);
+    replay->wait_numbers[number] = ++replay->wait_count;
+    replay->waiting[replay->waiting_end++] = (frag_wait){replay->wait_count, number, stream};
     replay->waiting_count++;
     frag_slot *at = &replay->slots[number];
     uint64_t bytes = at->requested_bytes + frag_slot_surplus(replay, number);
@@ -296,14 +306,13 @@ static bool configure(const frag_replay *replay, const frag_event *event)
 /* false: the policy knows no limit, or it is a share of a capacity that there is not. */
 static bool set_limit(const frag_replay *replay, const frag_event *event)
 {
-    uint64_t capacity = replay->device->capacity_bytes;
-    bool is_ratio = (event->flags & FRAG_EVENT_RATIO) != 0;
-    if (replay->ops->set_limit == NULL || (is_ratio && capacity == FRAG_UNLIMITED))
-        return false;
-    replay->ops->set_limit(replay->policy,
-                           is_ratio ? (uint64_t)(frag_ratio_value(event->bytes) * (double)capacity)
-                                    : event->bytes);
-    return true;
+    const frag_policy_ops *ops = replay->ops;
+    if ((event->flags & FRAG_EVENT_RATIO) != 0)
+        return frag_policy_set_share(ops, replay->policy, replay->device,
+                                     frag_ratio_value(event->bytes));
+    if (ops->set_limit != NULL)
+        ops->set_limit(replay->policy, event->bytes);
+    return ops->set_limit != NULL;
 }
 
 /* Neither an alloc nor a free. */
@@ -513,6 +522,7 @@ void frag_replay_destroy(frag_replay *replay)
     frag_use_destroy(replay->uses);
     frag_arena_destroy(&replay->arena);
     free(replay->waiting);
+    free(replay->wait_numbers);
     free(replay->large);
     free(replay);
 }

@@ -24,8 +24,10 @@ typedef struct frag_large_surplus {
     uint64_t bytes;
 } frag_large_surplus;
 
-/* A free that waits: the block of a slot, freed on a stream. */
+/* A free that waits: the block of a slot, freed on a stream. A slot can be taken again and wait
+ * again while an entry from before is in the queue, so entries are numbered. */
 typedef struct frag_wait {
+    uint64_t number; /* from 1 */
     uint32_t slot;
     uint32_t stream;
 } frag_wait;
@@ -59,6 +61,8 @@ struct frag_replay {
     size_t waiting_start;
     size_t waiting_end;
     size_t waiting_capacity;
+    uint64_t *wait_numbers; /* by slot: its entry; NULL: nothing has waited so far */
+    uint64_t wait_count;    /* entries ever made */
     uint64_t waiting_count;
     uint64_t waiting_bytes; /* of their blocks: active is allocated and these */
     const frag_event *now;  /* the event being replayed */

@@ -15,9 +15,13 @@
 
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define RESERVE_BASE ((uint64_t)0x600000000000)
-#define SPACE_BYTES ((uint64_t)1 << 46)
+#define SPACE_BYTES ((uint64_t)1 << 60) /* of mallocs; addresses are only numbers here */
 #define ADOPTION FRAG_DEVICE_CALL_COUNT /* what was held before the trace: no call */
+/* Reserved ranges lie below the mallocs while there is room, then far above them; on a device with
+ * endless reserves from their base on without end. */
 #define RESERVE_BYTES (MALLOC_BASE - RESERVE_BASE)
+#define FAR_RESERVE_BASE ((uint64_t)1 << 62)
+#define FAR_RESERVE_BYTES ((uint64_t)1 << 62)
 
 /* The recorded addresses of one size, handed out in order. */
 typedef struct size_queue {
@@ -44,6 +48,7 @@ struct sim_device {
     frag_ranges reserve_space;
     uint64_t bump;
     uint64_t reserve_bump;
+    uint64_t reserve_end; /* of the ranges that reserve_bump goes through now */
     bool is_ascending; /* the recorded mallocs ascend and never reuse a range; goes on like that */
     size_t recorded_next; /* of an ascending recording: the next malloc, while all were the same */
     uint64_t space_calls; /* mallocs and maps so far, for fail_call */
@@ -199,6 +204,21 @@ static frag_device_result sim_free(frag_device *device, uint64_t address, uint64
     return FRAG_DEVICE_OK;
 }
 
+/* Never the same addresses again. */
+static bool reserve_in_turn(sim_device *sim, uint64_t pages, uint64_t *address)
+{
+    if (pages > sim->reserve_end - sim->reserve_bump && sim->reserve_bump < FAR_RESERVE_BASE &&
+        !sim->options.has_endless_reserves) {
+        sim->reserve_bump = FAR_RESERVE_BASE;
+        sim->reserve_end = FAR_RESERVE_BASE + FAR_RESERVE_BYTES;
+    }
+    if (pages > sim->reserve_end - sim->reserve_bump)
+        return false;
+    *address = sim->reserve_bump;
+    sim->reserve_bump += pages;
+    return true;
+}
+
 static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     const frag_sim_device_options *options = &from_base(device)->options;
@@ -210,15 +230,10 @@ static frag_device_result sim_reserve(frag_device *device, uint64_t bytes, uint6
     }
     sim_device *sim = from_base(device)->reserving;
     uint64_t pages = frag_round_up(bytes, device->page_bytes);
-    if (sim->options.address_rule == FRAG_ADDRESS_BUMP) {
-        if (pages > RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump)
-            return FRAG_DEVICE_OUT_OF_MEMORY;
-        *address = sim->reserve_bump;
-        sim->reserve_bump += pages;
-        return FRAG_DEVICE_OK;
-    }
-    return frag_ranges_take_lowest(&sim->reserve_space, pages, address) ? FRAG_DEVICE_OK
-                                                                        : FRAG_DEVICE_OUT_OF_MEMORY;
+    bool is_placed = sim->options.address_rule == FRAG_ADDRESS_BUMP
+                         ? reserve_in_turn(sim, pages, address)
+                         : frag_ranges_take_lowest(&sim->reserve_space, pages, address);
+    return is_placed ? FRAG_DEVICE_OK : FRAG_DEVICE_OUT_OF_MEMORY;
 }
 
 static frag_device_result sim_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
@@ -294,7 +309,7 @@ static void sim_keep_clear(frag_device *device, uint64_t address, uint64_t bytes
     frag_ranges_clear(&sim->new_space, address, end - address);
     frag_ranges_clear(&sim->reserving->reserve_space, address, end - address);
     keep_bump_above(&sim->bump, sim->boundary + SPACE_BYTES, address, end);
-    keep_bump_above(&sim->reserving->reserve_bump, RESERVE_BASE + RESERVE_BYTES, address, end);
+    keep_bump_above(&sim->reserving->reserve_bump, sim->reserving->reserve_end, address, end);
 }
 
 static void sim_destroy(frag_device *device)
@@ -393,8 +408,12 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     sim->reserve_bump = RESERVE_BASE + ((uint64_t)options->device << 40);
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
+    sim->reserve_end =
+        options->has_endless_reserves ? FAR_RESERVE_BASE : RESERVE_BASE + RESERVE_BYTES;
     frag_ranges_create(&sim->reserve_space, sim->reserve_bump,
-                       RESERVE_BASE + RESERVE_BYTES - sim->reserve_bump);
+                       sim->reserve_end - sim->reserve_bump);
+    if (!options->has_endless_reserves)
+        frag_ranges_give(&sim->reserve_space, FAR_RESERVE_BASE, FAR_RESERVE_BYTES);
     if (options->address_rule == FRAG_ADDRESS_RECORDED) {
         sim->is_ascending = do_mallocs_ascend(options);
         sim->recorded_next = options->initial_count;

@@ -78,22 +78,31 @@ static bool is_live(uint64_t state)
     return state != 0 && state != SLOT_WAITING;
 }
 
+/* Of sums that failed requests are part of: what is more than can be counted is the most. */
+static uint64_t sum_up_to_max(uint64_t sum, uint64_t bytes)
+{
+    return bytes <= INT64_MAX - sum ? sum + bytes : INT64_MAX;
+}
+
 static bool scan_alloc(frag_trace_scan *scan, uint64_t index)
 {
     const frag_event *event = &scan->trace->events[index];
     frag_trace_stats *stats = &scan->stats;
     bool is_initial = (event->flags & FRAG_EVENT_INITIAL) != 0;
     if (event->bytes - 1 >= FRAG_REQUEST_BYTES_MAX)
-        return fail_event(scan, index, "asks for bytes:", event->bytes, "expected 1 to 2^56 - 1");
-    scan->total_bytes += event->bytes;
+        return fail_event(scan, index, "asks for bytes:", event->bytes,
+                          "expected " FRAG_REQUEST_BYTES_RANGE);
+    bool has_failed = (event->flags & FRAG_EVENT_FAILED) != 0;
+    /* Requests that failed can be of any size, and as many as there are. */
+    scan->total_bytes += has_failed ? 0 : event->bytes;
     if (scan->total_bytes > TOTAL_BYTES_MAX)
         return fail_event(scan, index, "brings the sum of all requests to", scan->total_bytes,
                           "expected at most 2^62 bytes");
     if (!is_initial) {
         stats->request_count++;
-        stats->requested_bytes_total += event->bytes;
+        stats->requested_bytes_total = sum_up_to_max(stats->requested_bytes_total, event->bytes);
     }
-    if ((event->flags & FRAG_EVENT_FAILED) != 0) {
+    if (has_failed) {
         if (is_initial)
             return fail_event(scan, index, "is INITIAL and FAILED: flags", event->flags,
                               "expected one of the two");
@@ -309,7 +318,7 @@ void frag_plain_end(frag_trace_scan *scan, const frag_plain_state *state, uint64
     stats->op_counts[FRAG_OP_ALLOC] += run->alloc_count;
     stats->op_counts[FRAG_OP_FREE] += run->count - run->alloc_count;
     stats->request_count += run->alloc_count;
-    stats->requested_bytes_total += run->bytes;
+    stats->requested_bytes_total = sum_up_to_max(stats->requested_bytes_total, run->bytes);
     stats->peak_requested_bytes = state->peak_bytes;
     if (state->peak_index != UINT64_MAX)
         stats->peak_requested_event = base + state->peak_index;

@@ -275,6 +275,14 @@ fails() {
     cmp "$BATS_TEST_TMPDIR/mine.zst" traces/samples/pr193400.pickle.zst
 }
 
+@test "the other backend is refused with the policy to use" {
+    trace=traces/samples/unet.pickle.zst
+    words="cudaMallocAsync is another allocator than PyTorch's native one; use the policy cuda-async"
+    fails 2 "unet.pickle.zst: backend=$words" run $trace --policy pytorch:backend=cudaMallocAsync
+    printf '# fraglab trace 2\nmeta "torch.conf" "backend:cudaMallocAsync"\nalloc 0 512\n' >"$BATS_TEST_TMPDIR/async.txt"
+    fails 2 "async.txt: backend=$words" run "$BATS_TEST_TMPDIR/async.txt" --policy pytorch:recorded
+}
+
 @test "garbage collection without a limit to it is warned of" {
     trace=traces/samples/pr193400.pickle.zst
     for policy in pytorch:garbage_collection_threshold=0.5 pytorch:garbage_collection_threshold:0.5; do

@@ -29,6 +29,27 @@ LOG
     [ "$(grep -c ': identical: ' <<<"$output")" -eq "$(ls $D/*.zst | wc -l)" ]
 }
 
+@test "every log of a hard script is followed request by request" {
+    run ./fraglab verify --against golden --check 500 tests/data/golden-nasty
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == "identical: "*" in $(ls tests/data/golden-nasty/*.zst | wc -l) logs" ]]
+    [ "$(ls tests/data/golden-nasty/*.zst | wc -l)" -ge 60 ]
+    [ "$(du -sk tests/data/golden-nasty | cut -f 1)" -le 600 ]
+}
+
+# The library and the policy refuse the same settings; other words are told as what they are.
+@test "settings that the library refuses at its start are refused in the same words" {
+    zstdcat tests/data/golden-nasty/refused-2.12.1.jsonl.zst >"$out/refused.jsonl"
+    run ./fraglab verify --against golden "$out/refused.jsonl"
+    [ "$status" -eq 0 ]
+    [ "$output" = "identical: 0 requests, 0 device events (the log ends where the library failed)" ]
+    sed -i 's/must be >= 64/must be >= 65/' "$out/refused.jsonl"
+    run ./fraglab verify --against golden "$out/refused.jsonl"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"max_non_split_rounding_mb too small, must be >= 64"* ]]
+}
+
 @test "one log is one line, and a small log is compared whole" {
     small_log >"$out/small.jsonl"
     run ./fraglab verify --against golden "$out/small.jsonl"

@@ -164,7 +164,7 @@ static void refuses_with_line_and_remedy(void **state)
         {HEAD ALLOC("0", ",\"size\":2"), 2, "no JSON object (duplicate"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":72057594037927936,\"stream\":0,"
               "\"addr\":\"0x0\"}\n",
-         2, "from 0 to 72057594037927935"},
+         2, "expected 0 or 1 to 2^56 - 1, which is more than any GPU can address"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,\"addr\":\"7\"}\n", 2,
          "\"addr\" will not do; expected an address"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,"

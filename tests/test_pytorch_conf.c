@@ -40,6 +40,8 @@ static void add_summary(frag_text *text, const frag_pytorch_settings *settings)
         frag_text_add(text, "fraction=%g ", settings->key_fraction);
     if (settings->throws_on_oom)
         frag_text_add(text, "throw ");
+    if (settings->reuses_at_end)
+        frag_text_add(text, "reuse ");
     if (settings->reserve_bytes > 0)
         frag_text_add(text, "reserve=%llu ",
                       (unsigned long long)(settings->reserve_bytes / FRAG_MIB));
@@ -278,7 +280,7 @@ static void knows_the_keys_of_each_release(void **state)
         {"pinned_num_register_threads", "8", "", 202},
         {"max_non_split_rounding_mb", "30", "slack=30", 206},
         {"pinned_use_background_threads", "True", "", 206},
-        {"graph_capture_record_stream_reuse", "True", "", 209},
+        {"graph_capture_record_stream_reuse", "True", "reuse", 209},
         {"per_process_memory_fraction", "0.5", "fraction=0.5", 210},
         {"pinned_reserve_segment_size_mb", "4", "", 210},
         {"large_segment_size_mb", "25", "slack=25 large=25", 211},
@@ -356,7 +358,8 @@ static void takes_only_the_backend_that_is_simulated(void **state)
     (void)state;
     static const parse_case cases[] = {
         {200, 215, "backend:native", "", 0},
-        {200, 215, "backend:cudaMallocAsync", "only the native backend is simulated", 9},
+        {200, 215, "backend:cudaMallocAsync", "backend:cudaMallocAsync " FRAG_PYTORCH_OTHER_BACKEND,
+         9},
         {200, 209, "backend:", "Error parsing backend value", 9},
         {200, 215, "backend:x", "Unknown allocator backend, options are native and cudaMallocAsync",
          9},

@@ -179,6 +179,46 @@ static void ranges_from_before_the_trace_keep_apart(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* The queue of waiting frees: slot 0 waits, is over, is taken again and waits again behind slot 1.
+ */
+static void note_completed(void *context, const frag_note *note)
+{
+    frag_text *order = context;
+    if (note->kind == FRAG_NOTE_FREE_COMPLETED)
+        frag_text_add(order, "%llu ", (unsigned long long)note->bytes);
+}
+
+static void frees_are_delivered_in_the_order_in_which_they_came_to_wait(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_test_recording("streams 0 1\nalloc 0 1000000\nalloc 1 1000001\nfree 0 stream=0 deferred\n"
+                        "complete 0\nfree 1 deferred\nalloc 0 500000\nfree 0 stream=1 deferred\n"
+                        "alloc 2 700000000\n",
+                        &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse("pytorch:version=2.9", &spec, &error));
+    frag_sim_device_options device_options = {.capacity_bytes = 600 * FRAG_MIB};
+    frag_device *device = frag_sim_device_create(&device_options);
+    frag_replay *replay =
+        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    assert_non_null(replay);
+    frag_text order = {0};
+    frag_replay_options options = {.stop_after = FRAG_UNLIMITED,
+                                   .on_note = note_completed,
+                                   .on_note_context = &order,
+                                   .check_every = 1};
+    assert_true(frag_replay_start(replay, &options, &error));
+    assert_true(frag_replay_advance(replay, recording.traces[0].event_count, &error));
+    assert_string_equal(order.bytes, "1000000 1000001 500000 ");
+    frag_text_destroy(&order);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
 static void requests_of_all_there_is_fail_as_any_other(void **state)
 {
     (void)state;
@@ -187,9 +227,14 @@ static void requests_of_all_there_is_fail_as_any_other(void **state)
         snprintf(text + strlen(text), sizeof text - strlen(text), "alloc %d 72057594037927935\n",
                  i);
     strcat(text, "alloc 64 64\n");
-    frag_run_result result =
-        run(text, "pytorch:version=2.6,expandable_segments=true", FRAG_UNLIMITED, true);
+    static const char policy[] = "pytorch:version=2.6,expandable_segments=true";
+    frag_run_result result = run(text, policy, FRAG_GIB << 10, true);
     assert_int_equal(result.replay.failed_requests, 64);
+    /* Without a capacity they are served while there are addresses. */
+    result = run(text, policy, FRAG_UNLIMITED, true);
+    assert_int_equal(result.replay.failed_requests, 9);
+    result = run(text, "pytorch", FRAG_UNLIMITED, true);
+    assert_int_equal(result.replay.failed_requests, 49);
 }
 
 static void refuses_a_start_that_does_not_fit_together(void **state)
@@ -535,6 +580,7 @@ int main(void)
         cmocka_unit_test(goes_on_without_the_block_when_told_to_skip),
         cmocka_unit_test(takes_over_the_layout_from_before_the_trace),
         cmocka_unit_test(ranges_from_before_the_trace_keep_apart),
+        cmocka_unit_test(frees_are_delivered_in_the_order_in_which_they_came_to_wait),
         cmocka_unit_test(requests_of_all_there_is_fail_as_any_other),
         cmocka_unit_test(refuses_a_start_that_does_not_fit_together),
         cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),

@@ -236,6 +236,29 @@ static void fails_the_call_it_was_told_to_fail(void **state)
     frag_device_destroy(device);
 }
 
+/* Below the mallocs while there is room, then elsewhere; on a device with endless reserves on and
+ * on. */
+static void reserves_more_than_lies_below_the_mallocs(void **state)
+{
+    (void)state;
+    static const uint64_t range = (uint64_t)9 << 40;
+    for (uint32_t i = 0; i < 4; i++) {
+        bool is_endless = i % 2 == 1;
+        frag_sim_device_options options = {.capacity_bytes = (uint64_t)8 << 40,
+                                           .address_rule =
+                                               i / 2 == 1 ? FRAG_ADDRESS_BUMP : FRAG_ADDRESS_LOWEST,
+                                           .has_endless_reserves = is_endless};
+        frag_device *device = frag_sim_device_create(&options);
+        uint64_t at[3] = {0, 0, 0};
+        for (uint32_t j = 0; j < 3; j++)
+            assert_int_equal(frag_device_reserve(device, range, &at[j]), FRAG_DEVICE_OK);
+        assert_int_equal(at[0], 0x600000000000);
+        assert_int_equal(at[1], is_endless ? 0x600000000000 + range : (uint64_t)1 << 62);
+        assert_int_equal(at[2], at[1] + range);
+        frag_device_destroy(device);
+    }
+}
+
 static void tells_free_memory_less_what_others_use(void **state)
 {
     (void)state;
@@ -331,6 +354,7 @@ int main(void)
         cmocka_unit_test(new_addresses_keep_clear_of_what_was_there_before),
         cmocka_unit_test(reservations_keep_clear_of_segments_from_before),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
+        cmocka_unit_test(reserves_more_than_lies_below_the_mallocs),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
         cmocka_unit_test(devices_may_share_the_space_of_their_reservations),

@@ -195,6 +195,27 @@ static void one_wrong_event_among_many_is_named(void **state)
     frag_recording_destroy(&made.recording);
 }
 
+/* Requests that failed may be of any size, and any number of them. */
+static void failed_requests_are_counted_up_to_the_most(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    frag_event events[COUNT];
+    frag_error error = {0};
+    for (uint32_t i = 0; i < COUNT; i++)
+        events[i] = (frag_event){.op = FRAG_OP_ALLOC,
+                                 .flags = FRAG_EVENT_FAILED,
+                                 .slot = FRAG_SLOT_NONE,
+                                 .bytes = FRAG_REQUEST_BYTES_MAX};
+    fixture made = make(events, COUNT);
+    assert_true(frag_trace_check(&made.recording, made.trace, &error));
+    frag_trace_measure(made.trace);
+    assert_int_equal(made.trace->stats.failed_count, COUNT);
+    assert_int_equal(made.trace->stats.requested_bytes_total, INT64_MAX);
+    assert_int_equal(made.trace->stats.peak_requested_bytes, 0);
+    frag_recording_destroy(&made.recording);
+}
+
 /* 2^62 bytes in all are allowed, one more is not. */
 static void the_sum_of_all_requests_has_a_bound(void **state)
 {
@@ -407,6 +428,7 @@ int main(void)
         cmocka_unit_test(names_the_first_event_that_is_wrong),
         cmocka_unit_test(events_that_came_in_pieces_are_accepted_alike),
         cmocka_unit_test(one_wrong_event_among_many_is_named),
+        cmocka_unit_test(failed_requests_are_counted_up_to_the_most),
         cmocka_unit_test(the_sum_of_all_requests_has_a_bound),
         cmocka_unit_test(a_deferred_free_may_stay_without_complete),
         cmocka_unit_test(refuses_columns_that_point_beyond_their_tables),

@@ -217,7 +217,7 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
         return frag_golden_fail_member(reader, "oom", "an object with the \"message\"");
     else if (!read_address(reader, "addr", &line->address))
         return false;
-    return frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes) &&
+    return frag_golden_read_size(reader, &line->bytes) &&
            frag_golden_read_count(reader, "stream", INT64_MAX, &line->stream) &&
            frag_golden_take_id(reader, line);
 }

@@ -396,7 +396,7 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
         return false;
     /* A request that has no answer is one from which the library did not return. */
     const frag_json_value *address = frag_json_at(reader->json, "addr");
-    if (!frag_golden_read_count(reader, "size", FRAG_REQUEST_BYTES_MAX, &line->bytes))
+    if (!frag_golden_read_size(reader, &line->bytes))
         return false;
     line->is_hang = line->is_hang || (!is_oom && address == NULL && line->bytes > 0);
     line->is_oom = is_oom || line->is_hang;

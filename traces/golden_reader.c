@@ -23,6 +23,13 @@ bool frag_golden_read_count(const frag_golden_reader *reader, const char *key, u
     return frag_golden_fail_member(reader, key, expected);
 }
 
+bool frag_golden_read_size(const frag_golden_reader *reader, uint64_t *bytes)
+{
+    return (frag_json_read_number(frag_json_at(reader->json, "size"), bytes) &&
+            *bytes <= FRAG_REQUEST_BYTES_MAX) ||
+           frag_golden_fail_member(reader, "size", "0 or " FRAG_REQUEST_BYTES_RANGE);
+}
+
 bool frag_golden_read_text(const frag_golden_reader *reader, const char *key, const char **text)
 {
     return frag_json_read_text(frag_json_at(reader->json, key), text) ||

@@ -29,6 +29,8 @@ bool frag_golden_read_count(const frag_golden_reader *reader, const char *key, u
                             uint64_t *value);
 bool frag_golden_read_text(const frag_golden_reader *reader, const char *key, const char **text);
 bool frag_golden_read_flag(const frag_golden_reader *reader, const char *key, bool *flag);
+/* The "size" of a request. */
+bool frag_golden_read_size(const frag_golden_reader *reader, uint64_t *bytes);
 /* Of a fraction line: its "value". */
 bool frag_golden_read_fraction(const frag_golden_reader *reader, frag_golden_line *line);
 /* Says that a member is missing or will not do; returns false. */

@@ -516,9 +516,10 @@ static bool take_shape(text_reader *reader, frag_build_event *event)
             return false;
         skip_blanks(&reader->line);
         size_t at = reader->line.at;
-        return take_number(reader, FRAG_REQUEST_BYTES_MAX, "expected bytes, 1 to 2^56 - 1",
-                           &event->bytes) &&
-               (event->bytes > 0 || fail_here(reader, at, "expected bytes, 1 to 2^56 - 1"));
+        return take_number(reader, FRAG_REQUEST_BYTES_MAX,
+                           "expected bytes, " FRAG_REQUEST_BYTES_RANGE, &event->bytes) &&
+               (event->bytes > 0 ||
+                fail_here(reader, at, "expected bytes, " FRAG_REQUEST_BYTES_RANGE));
     }
     case FRAG_TEXT_BYTES:
         return take_number(reader, UINT64_MAX, "expected bytes", &event->bytes);

@@ -491,10 +491,9 @@ void frag_torch_device_empty_cache(frag_torch_device *device)
 
 bool frag_torch_device_limit(frag_torch_device *device, double fraction)
 {
-    if (device->policy.ops->set_limit == NULL || !(fraction >= 0 && fraction <= 1))
+    if (!(fraction >= 0 && fraction <= 1) ||
+        !frag_policy_set_share(device->policy.ops, device->policy.policy, device->device, fraction))
         return false;
-    double capacity = (double)frag_device_capacity(device->device);
-    device->policy.ops->set_limit(device->policy.policy, (uint64_t)(fraction * capacity));
     frag_torch_log_add(device->log, &(frag_torch_event){.op = FRAG_OP_LIMIT,
                                                         .flags = FRAG_EVENT_RATIO,
                                                         .bytes = frag_ratio_code(fraction)});
