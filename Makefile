@@ -69,7 +69,7 @@ TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/test_*.c)
 FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
-SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench.c,$(wildcard tests/*.c))
+SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench.c tests/policy_fuzzer.c,$(wildcard tests/*.c))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(patsubst $(BUILD)/%,%,$(1)))
 test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
 fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
@@ -143,7 +143,7 @@ $(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD
 $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
 
-$(BUILD)/tests/bench: $(BUILD)/tests/bench.o $(test_libraries)
+$(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(BUILD)/tests/%: $(BUILD)/tests/%.o $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
@@ -251,7 +251,7 @@ debug asan tsan:
 	@echo "build/$@/fraglab"
 
 # ---- tests
-test-programs: $(test_programs) software-cuda
+test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda
 # They load the software CUDA from beside them.
 $(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device software_cuda software_streams): | $(software_libraries)
 fuzz-programs: $(fuzz_programs)
@@ -264,6 +264,13 @@ FUZZ_SECONDS ?= 60
 fuzz: setup-test
 	@CC=clang sh setup.sh fuzz
 	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
+
+# Every policy with its options over random traces: EVENTS (1e7, say) in each of both builds.
+fuzz-policies: setup-test
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/policy_fuzzer
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=asan build/asan/tests/policy_fuzzer
+	build/release/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
+	build/asan/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 
 # After help was changed on purpose: pins it anew, to be read in the diff.
 help-golden: fraglab
@@ -378,6 +385,7 @@ help:
 	@echo 'make gpu-report  on a machine with a GPU: measure it, compare simulated with real, into docs/real-device.md'
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
+	@echo 'make fuzz-policies EVENTS=1e8  every policy with its options over random traces, SEED=1; a failure is made small and kept'
 	@echo 'make golden     compare with logs of the real libraries, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
@@ -390,6 +398,6 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz golden oracle \
+.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies golden oracle \
         help-golden conformance bench predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

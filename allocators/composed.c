@@ -496,6 +496,8 @@ static bool is_of_list(const void *context, uint32_t id, uint32_t list)
 static bool check_neighbours(const frag_composed *composed, frag_error *error)
 {
     const frag_block *blocks = composed->space.blocks;
+    if (composed->rules.merge == FRAG_MERGE_NEVER)
+        return true;
     for (uint32_t id = 1; id < composed->space.record_count; id++) {
         const frag_block *next = &blocks[blocks[id].next];
         if (blocks[id].state == FRAG_BLOCK_HOLE && next->state == FRAG_BLOCK_HOLE &&

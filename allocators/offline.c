@@ -227,8 +227,9 @@ static bool offline_alloc(frag_policy *policy, const frag_request *request, frag
         if (!find_place(policy, number, &block))
             return false;
     } else {
-        block.bytes = frag_round_up(request->bytes, policy->device->page_bytes);
-        block.slack_bytes = block.bytes - request->bytes;
+        uint64_t rounded = frag_round_up(request->bytes, policy->align);
+        block.bytes = frag_round_up(rounded, policy->device->page_bytes);
+        block.slack_bytes = block.bytes - rounded;
         if (frag_device_malloc(policy->device, block.bytes, &block.address) != FRAG_DEVICE_OK)
             return false;
     }

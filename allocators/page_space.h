@@ -69,9 +69,8 @@ bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t
  * became of them. false: the device refused. */
 bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint64_t bytes,
                          uint32_t *hole);
-/* Unmaps the last pages inside a hole, at most bytes of them. Returns how many bytes that were. run:
- * for which they are unmapped; where its void becomes part of a larger one, it is of that one then.
- * NULL: none. */
+/* Unmaps the last pages inside a hole, at most bytes of them, for the run (NULL: for none), which
+ * follows its void into a larger one. Returns how many bytes that were. */
 uint64_t frag_page_space_unmap(frag_page_space *space, uint32_t hole, uint64_t bytes,
                                frag_page_run *run);
 /* Unmaps all pages inside the holes of an area, lowest first. Returns how many calls that took. */

@@ -450,6 +450,7 @@ static void find_sizes(frag_policy *policy, const frag_policy_setup *setup)
     heap = limit < heap ? limit : heap;
     policy->heap_bytes = heap < HEAP_MAX ? heap : HEAP_MAX;
     uint64_t preferred = heap <= SMALL_HEAP ? heap / 8 : values[OPTION_PREFERRED].number;
+    preferred = preferred != 0 ? preferred : 1; /* of a heap below 8 bytes */
     policy->has_own_size = values[OPTION_POOL].number != 0;
     policy->preferred_bytes =
         policy->has_own_size ? values[OPTION_POOL].number : frag_align_up(preferred, 32);

@@ -78,6 +78,11 @@ unit_tests() { # mode
     done
 }
 
+# Random traces through every policy: so many events, the same ones every time.
+fuzz_policies() { # mode, events
+    beside "$1-policy_fuzzer" "build/$1/tests/policy_fuzzer" --events "$2" --keep "build/$1-policy_fuzzer.trace"
+}
+
 group "release build"
 step build-release build MODE=release all test-programs || exit 1
 group "unit tests, command line, tidiness"
@@ -86,6 +91,7 @@ release_tests() {
         beside "bats-$(basename "$file" .bats)" limit 300 bats "$file"
     done
     unit_tests release
+    fuzz_policies release 4e6
 }
 side_by_side release_tests
 
@@ -93,6 +99,7 @@ group "address and undefined-behaviour sanitizers; fuzzing, $fuzz_seconds s for 
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 asan_tests() {
     unit_tests asan
+    fuzz_policies asan 3e5
     for source in tests/fuzz_*.c; do
         name=$(basename "$source" .c)
         [ "$name" = fuzz_main ] && continue

@@ -7,6 +7,8 @@
 
 #include "sim/base/memory.h"
 
+#define RESERVED_MAX ((uint64_t)1 << 46) /* a byte is kept for each page of it */
+
 static slow_device *from_base(frag_device *device)
 {
     return (slow_device *)(void *)device;
@@ -61,14 +63,16 @@ static frag_device_result slow_free(frag_device *base, uint64_t address, uint64_
 static frag_device_result slow_reserve(frag_device *base, uint64_t bytes, uint64_t *address)
 {
     slow_device *device = from_base(base);
-    FRAG_ASSERT(bytes % base->page_bytes == 0);
+    uint64_t pages = in_pages(device, bytes);
+    if (pages > RESERVED_MAX)
+        return FRAG_DEVICE_OUT_OF_MEMORY;
     device->reservations = frag_grow(device->reservations, &device->reservation_capacity,
                                      device->reservation_count + 1, sizeof *device->reservations);
     *address = device->next_address;
-    device->next_address += bytes + base->page_bytes;
+    device->next_address += pages + base->page_bytes;
     slow_reservation *made = &device->reservations[device->reservation_count++];
     made->range = (slow_range){*address, bytes};
-    made->is_mapped = frag_alloc((size_t)(bytes / base->page_bytes), 1);
+    made->is_mapped = frag_alloc((size_t)(pages / base->page_bytes), 1);
     return FRAG_DEVICE_OK;
 }
 
@@ -80,8 +84,8 @@ static frag_device_result slow_unreserve(frag_device *base, uint64_t address, ui
         if (gone->range.address != address)
             continue;
         FRAG_ASSERT(gone->range.bytes == bytes);
-        for (uint64_t page = 0; page < bytes / base->page_bytes; page++)
-            FRAG_ASSERT(gone->is_mapped[page] == 0);
+        FRAG_ASSERT(memchr(gone->is_mapped, 1,
+                           (size_t)(in_pages(device, bytes) / base->page_bytes)) == NULL);
         free(gone->is_mapped);
         *gone = device->reservations[--device->reservation_count];
         return FRAG_DEVICE_OK;
@@ -102,11 +106,10 @@ static void turn_pages(slow_device *device, uint64_t address, uint64_t bytes, un
             address + bytes > home->range.address + home->range.bytes)
             continue;
         FRAG_ASSERT((address - home->range.address) % page_bytes == 0);
-        uint64_t first = (address - home->range.address) / page_bytes;
-        for (uint64_t page = first; page < first + bytes / page_bytes; page++) {
-            FRAG_ASSERT(home->is_mapped[page] == was);
-            home->is_mapped[page] = !was;
-        }
+        unsigned char *first = &home->is_mapped[(address - home->range.address) / page_bytes];
+        size_t count = (size_t)(bytes / page_bytes);
+        FRAG_ASSERT(memchr(first, !was, count) == NULL);
+        memset(first, !was, count);
         return;
     }
     FRAG_ASSERT(false && "mapped outside of what is reserved");
@@ -253,11 +256,9 @@ static bool is_held(const slow_checker *checker, uint64_t address, uint64_t byte
         if (address < home->range.address ||
             address + bytes > home->range.address + home->range.bytes)
             continue;
+        uint64_t first = (address - home->range.address) / page_bytes;
         uint64_t last = (address + bytes - 1 - home->range.address) / page_bytes;
-        for (uint64_t page = (address - home->range.address) / page_bytes; page <= last; page++)
-            if (home->is_mapped[page] == 0)
-                return false;
-        return true;
+        return memchr(&home->is_mapped[first], 0, (size_t)(last - first + 1)) == NULL;
     }
     return false;
 }
@@ -293,11 +294,11 @@ static bool do_share_memory(const slow_device *device, slow_range one, slow_rang
     return false;
 }
 
-bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
+bool slow_checker_grant(slow_checker *checker, const frag_request *request, frag_grant *granted)
 {
-    frag_grant grant = {0};
-    if (!checker->ops->alloc(checker->policy, request, &grant))
+    if (!checker->ops->alloc(checker->policy, request, granted))
         return false;
+    frag_grant grant = *granted;
     if (grant.block_bytes < request->bytes)
         return problem(checker, "a block is smaller than its request", grant.address,
                        grant.block_bytes);
@@ -333,6 +334,12 @@ bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
                                                            .pool = request->pool,
                                                            .handle = grant.handle};
     return true;
+}
+
+bool slow_checker_alloc(slow_checker *checker, const frag_request *request)
+{
+    frag_grant grant = {0};
+    return slow_checker_grant(checker, request, &grant);
 }
 
 void slow_checker_free(slow_checker *checker, size_t block, uint32_t stream)

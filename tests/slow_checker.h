@@ -16,13 +16,13 @@ typedef struct slow_range {
     uint64_t bytes;
 } slow_range;
 
-/* A reserved range; one byte a page tells whether it is mapped. */
 /* Memory that is mapped for a second time. */
 typedef struct slow_alias {
     slow_range range;
     uint64_t source;
 } slow_alias;
 
+/* A reserved range; one byte a page tells whether it is mapped. */
 typedef struct slow_reservation {
     slow_range range;
     unsigned char *is_mapped;
@@ -73,6 +73,8 @@ void slow_checker_destroy(slow_checker *checker);
 /* Each asks the policy and holds the outcome against the lists. false: out of memory, or a problem.
  */
 bool slow_checker_alloc(slow_checker *checker, const frag_request *request);
+/* The same for those who want the grant, too. */
+bool slow_checker_grant(slow_checker *checker, const frag_request *request, frag_grant *grant);
 void slow_checker_free(slow_checker *checker, size_t block, uint32_t stream);
 void slow_checker_use(slow_checker *checker, size_t block, uint32_t stream);
 /* For the policy's setup; the context is the checker. */

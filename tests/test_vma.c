@@ -236,6 +236,8 @@ static void refuses_options_that_do_not_fit(void **state)
     assert_true(small_world_refuses("vma:min_block_count=3,max_block_count=2", "more than"));
     assert_true(small_world_refuses("vma:pool_block_size=1MiB,dedicated=always", "leave out"));
     assert_true(small_world_refuses("vma:heap_size_limit=1GiB,min_block_count=9", "no room for"));
+    /* An eighth of it is no block of 0 bytes. */
+    assert_true(small_world_refuses("vma:heap_size=1,min_block_count=3", "no room for"));
 }
 
 int main(void)
