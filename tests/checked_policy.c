@@ -96,6 +96,11 @@ static void checked_set_limit(frag_policy *policy, uint64_t limit_bytes)
     inner_ops(policy)->set_limit(inner(policy), limit_bytes);
 }
 
+static void checked_set_share(frag_policy *policy, double share)
+{
+    inner_ops(policy)->set_share(inner(policy), share);
+}
+
 static void checked_pool_change(frag_policy *policy, frag_pool_change change, uint32_t pool,
                                 uint32_t stream)
 {
@@ -153,6 +158,8 @@ static bool checked_check(const frag_policy *policy, frag_error *error)
     return inner_ops(policy)->check(inner(policy), error);
 }
 
+_Static_assert(FRAG_POLICY_ABI == 8, "each new function of the table must be passed on as well");
+
 /* What the policy does not have stays NULL; plans are asked of it directly. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)
 {
@@ -164,6 +171,7 @@ static frag_policy_ops passed_on(const frag_policy_ops *ops)
     own.defer = ops->defer != NULL ? checked_defer : NULL;
     own.empty_cache = ops->empty_cache != NULL ? checked_empty_cache : NULL;
     own.set_limit = ops->set_limit != NULL ? checked_set_limit : NULL;
+    own.set_share = ops->set_share != NULL ? checked_set_share : NULL;
     own.pool_change = ops->pool_change != NULL ? checked_pool_change : NULL;
     own.capture = ops->capture != NULL ? checked_capture : NULL;
     own.sync = ops->sync != NULL ? checked_sync : NULL;

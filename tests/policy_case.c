@@ -26,7 +26,7 @@ static uint64_t draw_between(uint64_t *bits, uint64_t min, uint64_t max)
     if (draw(bits, 8) == 0)
         return draw(bits, 2) == 0 ? min : max;
     uint64_t number = (uint64_t)1 << draw(bits, 37);
-    number += draw(bits, 2) == 0 ? 0 : draw(bits, number);
+    number += draw(bits, 4) != 0 ? 0 : draw(bits, number); /* many have to be powers of two */
     return number < min ? min : number > top ? top : number;
 }
 

@@ -381,9 +381,10 @@ static void write_rare(writing *at, const random_event *event)
 {
     frag_text *text = at->text;
     frag_text_add(text, "%s", frag_op_name((frag_op)event->op));
-    if (event->op == FRAG_OP_LIMIT || event->op == FRAG_OP_STATS_RESET)
-        frag_text_add(text, " %llu%s", (unsigned long long)event->bytes,
-                      (event->flags & FRAG_EVENT_RATIO) != 0 ? " ratio" : "");
+    if ((event->flags & FRAG_EVENT_RATIO) != 0)
+        frag_text_add(text, " %.9f ratio", (double)event->bytes / 1e9);
+    else if (event->op == FRAG_OP_LIMIT || event->op == FRAG_OP_STATS_RESET)
+        frag_text_add(text, " %llu", (unsigned long long)event->bytes);
     else if (event->op == FRAG_OP_CONFIG)
         frag_text_add(text, " \"%s\"", event->settings);
     else if (event->pool != 0)
@@ -403,7 +404,7 @@ void random_trace_write(const random_trace *trace, frag_text *text)
                   .states = frag_alloc(block_count, 1),
                   .slots = frag_alloc(block_count, sizeof(uint32_t)),
                   .spare = frag_alloc(block_count, sizeof(uint32_t))};
-    frag_text_add(text, "# fraglab trace 1\n");
+    frag_text_add(text, "# fraglab trace 2\n");
     for (size_t i = 0; i < trace->count; i++) {
         const random_event *event = &trace->events[i];
         if (event->op == FRAG_OP_ALLOC)

@@ -19,7 +19,7 @@ typedef struct random_event {
     uint8_t stream;       /* or RANDOM_STREAM_ALL */
     uint8_t pool;         /* 0: the default pool; EMPTY_CACHE: 0 is every pool */
     uint32_t block;       /* number of the alloc that this is about; each alloc has its own */
-    uint64_t bytes;       /* LIMIT, STATS_RESET: as the text form has it */
+    uint64_t bytes;       /* LIMIT (RATIO: in billionths), STATS_RESET */
     const char *settings; /* CONFIG */
 } random_event;
 
