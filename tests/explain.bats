@@ -189,3 +189,92 @@ broken_up() {
     ./fraglab explain $S/gpt-varlen-oom.pickle.zst --format jsonl -j 4 >"$out/four"
     cmp "$out/one" "$out/four"
 }
+
+@test "of a recording the verdict and what to do come before what they rest on" {
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst >"$out/text"
+    [ "$(grep -n -E '^(verdict|asked|missing|what to do|recording|when|what holds|would these)' "$out/text" | sed 's/^[0-9]*://; s/ .*//; s/what/what/' | uniq | tr '\n' ' ')" = \
+        "verdict asked missing what recording when what would " ]
+    grep -q '^missing    186.00 MiB  to get past it with the recorded settings$' "$out/text"
+    ./fraglab explain --format jsonl $S/gpt-varlen-oom.pickle.zst | grep -q '"missing_bytes":195035136'
+}
+
+@test "call sites tell what the memory is for, and what was asked for" {
+    printf '%s\n' '# fraglab trace 1' 'frame "convert" "/x/torch/nn/modules/module.py" 1' \
+        'frame "_init_group" "/x/torch/optim/adam.py" 2' 'frame "forward" "/home/me/model.py" 3' \
+        'frame "main" "/home/me/train.py" 4' 'site 0 3' 'site 1 3' 'site 2 3' \
+        'alloc 0 20971520 site=1' 'alloc 1 41943040 site=2' 'alloc 2 10485760 site=3' 'alloc 3 31457280 site=3' >"$out/sites"
+    ./fraglab explain "$out/sites" --capacity 90MiB >"$out/text"
+    grep -q '^asked       30.00 MiB  in one request, by model.py:3 forward, for activations$' "$out/text"
+    [ "$(grep -c '^held for' "$out/text")" = 3 ]
+    grep -q '^held for    40.00 MiB  state of the optimizer$' "$out/text"
+    grep -q '^held for    20.00 MiB  weights$' "$out/text"
+    grep -q '^held for    10.00 MiB  activations$' "$out/text"
+    ./fraglab explain "$out/sites" --capacity 90MiB --format jsonl >"$out/row"
+    grep -q '"purposes":\[{"purpose":"weights","live_bytes":20971520},{"purpose":"optimizer","live_bytes":41943040},' "$out/row"
+}
+
+@test "a share of the card is advised as the number to type" {
+    ./fraglab explain 'ValueError: Free memory on device (35.6/39.6 GiB) on startup is less than desired GPU memory utilization (0.95, 37.6 GiB). Decrease GPU memory utilization' >"$out/text"
+    grep -q -- '--gpu-memory-utilization 0.89 is 35.60 GiB' "$out/text"
+}
+
+@test "several ranks on one device are not sent to another device" {
+    other='CUDA out of memory. Tried to allocate 40.00 MiB. GPU 0 has a total capacity of 22.07 GiB of which 20.62 MiB is free. Process 157 has 7.00 GiB memory in use. Process 451 has 7.16 GiB memory in use. Including non-PyTorch memory, this process has 7.12 GiB memory in use. Of the allocated memory 6.00 GiB is allocated by PyTorch, and 20.00 MiB is reserved by PyTorch but unallocated.'
+    ./fraglab explain "[rank1]: torch.OutOfMemoryError: $other" >"$out/ranks"
+    grep -q '^  1. Several ranks run on the same device' "$out/ranks"
+    ! grep -q 'CUDA_VISIBLE_DEVICES' "$out/ranks" || false
+    ./fraglab explain "torch.OutOfMemoryError: $other" | grep -q 'CUDA_VISIBLE_DEVICES'
+}
+
+@test "a model that does not fit while it is loaded is offloaded or quantised first" {
+    full='torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which 0 bytes is free. Of the allocated memory 7.13 GiB is allocated by PyTorch, and 327.09 MiB is reserved by PyTorch but unallocated.'
+    printf '  File "a.py", line 3, in <module>\n    pipe = pipe.to(device)\n%s\n' "$full" | ./fraglab explain - >"$out/loading"
+    grep -q '^  1. It ran out while a model was put on the device' "$out/loading"
+    ! ./fraglab explain "$full" | grep -q 'while a model was put' || false
+}
+
+@test "a program that nobody knows is read, and said to be guessed" {
+    ./fraglab explain --format jsonl 'FooEngine: ERROR: could not allocate 3,221,291,008 bytes of GPU memory (free: 1.50 GiB, total: 8.00 GiB)' >"$out/row"
+    [ "$(verdict <"$out/row")" = shortage ]
+    for field in '"confidence":"low"' '"is_guess":true' '"requested_bytes":3221291008' '"free_bytes":1610612736' '"total_bytes":8589934592' \
+        '"because":"It looks like an out of memory of a program that fraglab does not know.'; do
+        grep -q "$field" "$out/row"
+    done
+}
+
+@test "an error of another kind is clear, and a text without one is not" {
+    ./fraglab explain --format jsonl 'RuntimeError: CUDA error: device-side assert triggered' >"$out/row"
+    [ "$(verdict <"$out/row")" = not-an-oom ]
+    grep -q '"confidence":"high"' "$out/row"
+    ./fraglab explain --format jsonl 'the memory allocator of this program is fast' >"$out/row"
+    [ "$(verdict <"$out/row")" = not-an-oom ]
+    grep -q '"confidence":"low"' "$out/row"
+}
+
+@test "memory that is not a device's is named, with what to do" {
+    while IFS='|' read -r memory action text; do
+        ./fraglab explain --format jsonl "$text" >"$out/row"
+        [ "$(verdict <"$out/row")" = not-an-oom ]
+        grep -q "\"memory\":\"$memory\"" "$out/row"
+        grep -q "\"action\":\"$action\"" "$out/row"
+    done <<'EOF'
+on-chip|smaller-kernel|triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 98304, Hardware limit: 65536.
+shared|more-shared-memory|RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.
+pinned|less-pinned|ggml_cuda_host_malloc: failed to allocate 16607.35 MiB of pinned memory: out of memory
+disk|free-disk|OSError: [Errno 28] No space left on device
+host|less-host-memory|[1.5] Out of memory: Killed process 1234 (python) total-vm:90000000kB, anon-rss:60000000kB
+EOF
+}
+
+@test "a size that no device has is called a size that went wrong" {
+    ./fraglab explain 'RuntimeError: CUDA out of memory. Tried to allocate 3.98 EiB. GPU 0 has a total capacity of 79.18 GiB of which 70.08 GiB is free.' >"$out/text"
+    grep -q '^verdict    oversized-request (clear)' "$out/text"
+    grep -q 'a size went wrong' "$out/text"
+    grep -q '^asked        3.98 EiB' "$out/text"
+}
+
+@test "a figure stands in one line" {
+    ./fraglab explain 'jax.errors: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes. Stats: Limit: 0 InUse: 133401018532' >"$out/text"
+    [ "$(grep -c '^in use' "$out/text")" = 1 ]
+    ! grep -q 'in use, it does not say' "$out/text" || false
+}

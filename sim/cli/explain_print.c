@@ -70,9 +70,11 @@ static void print_source(FILE *stream, const frag_explained *explained)
     print_label(stream, "message");
     /* A library's words do not tell who called it. */
     bool is_library = (best->says & FRAG_SAYS_LIBRARY) != 0;
+    bool is_guess = (best->says & FRAG_SAYS_GUESS) != 0;
     fprintf(stream, "%s",
-            best->release != NULL
-                ? best->release
+            best->release != NULL ? best->release
+            : is_guess
+                ? "a program that fraglab does not know"
                 : frag_framework_title(is_library ? FRAG_FRAMEWORK_UNKNOWN : best->framework));
     if (best->release != NULL && best->framework != FRAG_FRAMEWORK_PYTORCH)
         fprintf(stream, " (%s)", frag_framework_title(best->framework));

@@ -4,6 +4,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/cli/explain_print.h"
+#include "sim/cli/explain_purpose.h"
 #include "sim/cli/explain_trace.h"
 
 static const char *bytes_text(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
@@ -49,8 +50,6 @@ static void print_state(FILE *stream, const frag_trace_explanation *explanation)
                 "limit      as if set_per_process_memory_fraction(%s) had been called: the least "
                 "usual one that explains it\n",
                 explanation->fraction);
-    fprintf(stream, "asked      %10s  in one request\n",
-            bytes_text(figures[FRAG_FIGURE_REQUESTED].bytes, a));
     fprintf(stream, "device     %10s  %s\n", bytes_text(explanation->capacity_bytes, a),
             explanation->is_capacity_given ? "in all" : "that this program could have");
     fprintf(stream, "in use     %10s  by live blocks\n",
@@ -193,27 +192,91 @@ static void print_least(FILE *stream, const frag_trace_explanation *explanation)
                 bytes_text(explanation->halved.spare_bytes, a));
 }
 
-void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explanation)
+/* How much more the recorded settings would have needed; 0: that is not known. */
+static uint64_t missing_bytes(const frag_trace_explanation *explanation)
+{
+    const frag_capacity_result *least = &explanation->least;
+    bool is_known = least->is_found && explanation->fraction == NULL &&
+                    least->capacity_bytes > explanation->capacity_bytes;
+    return is_known ? least->capacity_bytes - explanation->capacity_bytes : 0;
+}
+
+/* Which line asked, and for what. */
+static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    const frag_trace *trace = explanation->trace;
+    uint64_t event = explanation->oom.event;
+    uint64_t missing = missing_bytes(explanation);
+    fprintf(stream, "asked      %10s  in one request",
+            bytes_text(explanation->message.figures[FRAG_FIGURE_REQUESTED].bytes, a));
+    if (!explanation->sites.is_by_size && event < trace->event_count && trace->sites[event] != 0) {
+        frag_text name = {0};
+        frag_purpose purpose = frag_purpose_of_site(explanation->recording, trace->sites[event]);
+        frag_site_text(explanation->recording, &explanation->sites, trace->sites[event], &name);
+        frag_text_make_plain(name.bytes);
+        fprintf(stream, ", by %s%s%s", name.bytes, purpose != FRAG_PURPOSE_UNKNOWN ? ", for " : "",
+                purpose != FRAG_PURPOSE_UNKNOWN ? frag_purpose_title(purpose) : "");
+        frag_text_destroy(&name);
+    }
+    fprintf(stream, "\n");
+    if (missing > 0)
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
+                bytes_text(missing, a),
+                explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "run to the end");
+}
+
+/* What the live memory is for, the most first. */
+static void print_purposes(FILE *stream, const frag_trace_explanation *explanation)
+{
+    uint64_t bytes[FRAG_PURPOSE_COUNT];
+    char a[FRAG_BYTES_TEXT_MAX];
+    frag_purposes_sum(explanation->recording, &explanation->sites, bytes);
+    for (;;) {
+        size_t most = 0;
+        for (size_t i = 1; i < FRAG_PURPOSE_COUNT; i++)
+            if (bytes[i] > bytes[most])
+                most = i;
+        if (bytes[most] == 0)
+            return;
+        fprintf(stream, "held for   %10s  %s\n", bytes_text(bytes[most], a),
+                frag_purpose_title((frag_purpose)most));
+        bytes[most] = 0;
+    }
+}
+
+static void print_recording(FILE *stream, const frag_trace_explanation *explanation)
 {
     char recorded_by[64];
     const char *by = frag_inputs_recorded_by(explanation->recording, recorded_by);
     const char *conf = frag_recording_get(explanation->recording, "torch.conf");
-    frag_explain_print_verdict(stream, &explanation->diagnosis);
     fprintf(stream, "recording  %s%s%s, device %" PRIu32, explanation->recording->name,
             by != NULL ? ", " : "", by != NULL ? by : "", explanation->trace->device);
     if (conf == NULL)
         fprintf(stream, ", taken as PyTorch's, default settings\n");
     else
         fprintf(stream, ", %s%s\n", *conf != '\0' ? "with " : "default settings", conf);
-    if (!explanation->oom.has_happened)
+}
+
+/* The verdict and what to do come first; what they rest on follows. */
+void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explanation)
+{
+    frag_explain_print_verdict(stream, &explanation->diagnosis);
+    if (!explanation->oom.has_happened) {
+        print_recording(stream, explanation);
         return;
+    }
+    print_asked(stream, explanation);
+    print_purposes(stream, explanation);
+    frag_explain_print_steps(stream, &explanation->advice);
+    fprintf(stream, "\n");
+    print_recording(stream, explanation);
     print_state(stream, explanation);
     print_sites(stream, explanation, false);
     print_sites(stream, explanation, true);
     print_candidates(stream, explanation);
     print_least(stream, explanation);
     print_ideals(stream, explanation);
-    frag_explain_print_steps(stream, &explanation->advice);
 }
 
 /* ---- JSON */
@@ -291,6 +354,24 @@ static void add_ideals(frag_json *json, const frag_ideals *ideals)
                      ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);
 }
 
+static void add_purposes(frag_json *json, const frag_trace_explanation *explanation)
+{
+    uint64_t bytes[FRAG_PURPOSE_COUNT];
+    frag_purposes_sum(explanation->recording, &explanation->sites, bytes);
+    frag_json_array(json, "purposes");
+    for (frag_purpose i = 0; i < FRAG_PURPOSE_COUNT; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "purpose", frag_purpose_name(i));
+        frag_json_number(item, "live_bytes", bytes[i]);
+        if (bytes[i] > 0)
+            frag_json_append(json, "purposes", item);
+        else
+            frag_json_destroy(item);
+    }
+    uint64_t missing = missing_bytes(explanation);
+    frag_json_number(json, "figures.missing_bytes", missing > 0 ? missing : FRAG_UNLIMITED);
+}
+
 static void add_state(frag_json *json, const frag_trace_explanation *explanation)
 {
     const frag_sites *sites = &explanation->sites;
@@ -313,6 +394,7 @@ static void add_state(frag_json *json, const frag_trace_explanation *explanation
     frag_json_flag(json, "sites.is_by_size", sites->is_by_size);
     add_sites(json, "sites.biggest", explanation, sites->biggest, sites->biggest_count);
     add_sites(json, "sites.pinning", explanation, sites->pinning, sites->pinning_count);
+    add_purposes(json, explanation);
 }
 
 void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explanation)
