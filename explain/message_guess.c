@@ -210,14 +210,28 @@ static bool is_of_computer(const line *read)
     return false;
 }
 
-static bool is_host(const line *read, size_t at)
+/* The system's own words for ENOMEM. */
+static bool is_enomem(const line *read)
+{
+    for (size_t i = 0; i + 2 < read->count; i++)
+        if (is_word(read, i, "cannot") && is_word(read, i + 1, "allocate") &&
+            is_word(read, i + 2, "memory") && !has_kind(read, i + 3, FRAG_WORD_SIZE))
+            return true;
+    return false;
+}
+
+/* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
+ * given to a reader of such messages. The bare name of the error is anybody's. */
+static bool is_host(const line *read, const failure *found, size_t at)
 {
     static const char *const devices[] = {"cuda",     "gpu",  "vulkan", "opencl", "hip",
                                           "tensorrt", "npu",  "xpu",    "tpu",    "metal",
-                                          "ascend",   "vram", "hpu",    NULL};
+                                          "ascend",   "vram", "rocm",   "hpu",    NULL};
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read);
-    return (read->kinds & FRAG_WORD_HOST) != 0 || !stands_near(read->text, at, devices);
+    if ((read->kinds & FRAG_WORD_HOST) != 0)
+        return true;
+    return (found->is_name || is_enomem(read)) && !stands_near(read->text, at, devices);
 }
 
 /* After a fault of another kind every call fails, allocations too. */
@@ -233,11 +247,11 @@ static bool follows_fault(const frag_message_text *text, size_t at)
     return stands_near(text, at, faults);
 }
 
-static frag_message_kind kind_of(const line *read, size_t at)
+static frag_message_kind kind_of(const line *read, const failure *found, size_t at)
 {
-    return is_harmless(read)   ? FRAG_MESSAGE_HARMLESS
-           : is_host(read, at) ? FRAG_MESSAGE_HOST
-                               : FRAG_MESSAGE_OOM;
+    return is_harmless(read)          ? FRAG_MESSAGE_HARMLESS
+           : is_host(read, found, at) ? FRAG_MESSAGE_HOST
+                                      : FRAG_MESSAGE_OOM;
 }
 
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess)
@@ -251,7 +265,8 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         read_line(&read, text, start, end);
         failure found = find_failure(&read);
         if (found.is_found && is_reported(&read, &found) && !follows_fault(text, at)) {
-            *guess = (frag_message_guess){.start = start, .end = end, .kind = kind_of(&read, at)};
+            *guess = (frag_message_guess){
+                .start = start, .end = end, .kind = kind_of(&read, &found, at)};
             return true;
         }
         at = next_hint(text, end > at ? end : at + 1);

@@ -68,6 +68,11 @@ static size_t read_unit(const char *text, uint64_t *unit)
     return 0;
 }
 
+static bool is_binary_unit(const char *text)
+{
+    return *text != '\0' && strchr("kmgtpe", *text) != NULL && text[1] == 'i' && text[2] == 'b';
+}
+
 /* Decimals after the point. A terminal may have broken the line among them. */
 static size_t read_decimals(const char *text, uint64_t *decimals, uint64_t *scale)
 {
@@ -113,6 +118,7 @@ size_t frag_message_size(const char *text, frag_amount *amount)
         at += text[at] == '\n';
         at += read_decimals(text + at, &decimals, &scale);
     }
+    at += text[at] == '.' && is_binary_unit(text + at + 1); /* "117. GiB", as numpy prints */
     at += text[at] == '\n';
     size_t unit_bytes = read_unit(text + at, &unit);
     if (unit_bytes == 0 && (text[at] != '/' || !read_shared_unit(text + at + 1, &unit)))

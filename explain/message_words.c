@@ -73,6 +73,7 @@ static const struct {
     {"device", FRAG_WORD_DEVICE},
     {"devices", FRAG_WORD_DEVICE},
     {"devmem", FRAG_WORD_MEMORY | FRAG_WORD_DEVICE},
+    {"dimm", FRAG_WORD_HOST},
     {"directml", FRAG_WORD_DEVICE},
     {"directx", FRAG_WORD_DEVICE},
     {"disk", FRAG_WORD_HOST},
@@ -83,6 +84,7 @@ static const struct {
     {"elif", FRAG_WORD_CODE},
     {"enum", FRAG_WORD_CODE},
     {"err", FRAG_WORD_ERROR},
+    {"errno", FRAG_WORD_HOST},
     {"error", FRAG_WORD_ERROR},
     {"errors", FRAG_WORD_ERROR},
     {"example", FRAG_WORD_PROSE},
@@ -103,6 +105,7 @@ static const struct {
     {"fallback", FRAG_WORD_WARNING},
     {"falling", FRAG_WORD_WARNING},
     {"fatal", FRAG_WORD_ERROR},
+    {"fork", FRAG_WORD_HOST},
     {"gaudi", FRAG_WORD_DEVICE},
     {"gcu", FRAG_WORD_DEVICE},
     {"gddr", FRAG_WORD_MEMORY | FRAG_WORD_DEVICE},
@@ -139,6 +142,7 @@ static const struct {
     {"invalid", FRAG_WORD_OTHER},
     {"java", FRAG_WORD_HOST},
     {"javascript", FRAG_WORD_HOST},
+    {"jemalloc", FRAG_WORD_HOST},
     {"jvm", FRAG_WORD_HOST},
     {"killed", FRAG_WORD_HOST},
     {"lacks", FRAG_WORD_LACK},
@@ -160,6 +164,7 @@ static const struct {
     {"metal", FRAG_WORD_DEVICE},
     {"misaligned", FRAG_WORD_OTHER},
     {"mlu", FRAG_WORD_DEVICE},
+    {"mmap", FRAG_WORD_HOST},
     {"more", FRAG_WORD_EXCEED},
     {"mtl", FRAG_WORD_DEVICE},
     {"musa", FRAG_WORD_DEVICE},
@@ -201,6 +206,7 @@ static const struct {
     {"reserving", FRAG_WORD_ALLOCATE},
     {"retry", FRAG_WORD_WARNING},
     {"retrying", FRAG_WORD_WARNING},
+    {"rlimit", FRAG_WORD_HOST},
     {"rocm", FRAG_WORD_DEVICE},
     {"rt", FRAG_WORD_DEVICE},
     {"scratch", FRAG_WORD_UNIT},
@@ -220,6 +226,7 @@ static const struct {
     {"swapping", FRAG_WORD_WARNING},
     {"sycl", FRAG_WORD_DEVICE},
     {"synapse", FRAG_WORD_DEVICE},
+    {"tcmalloc", FRAG_WORD_HOST},
     {"tensor", FRAG_WORD_UNIT},
     {"tensorrt", FRAG_WORD_DEVICE},
     {"tensors", FRAG_WORD_UNIT},
@@ -234,6 +241,7 @@ static const struct {
     {"traceback", FRAG_WORD_ERROR},
     {"trt", FRAG_WORD_DEVICE},
     {"tutorial", FRAG_WORD_PROSE},
+    {"ulimit", FRAG_WORD_HOST},
     {"unable", FRAG_WORD_FAIL},
     {"unless", FRAG_WORD_PROSE},
     {"unspecified", FRAG_WORD_OTHER},
@@ -241,6 +249,7 @@ static const struct {
     {"unsupported", FRAG_WORD_OTHER},
     {"usually", FRAG_WORD_PROSE},
     {"video", FRAG_WORD_DEVICE},
+    {"virtual", FRAG_WORD_HOST},
     {"vk", FRAG_WORD_DEVICE},
     {"vmem", FRAG_WORD_MEMORY | FRAG_WORD_DEVICE},
     {"vram", FRAG_WORD_MEMORY | FRAG_WORD_DEVICE},
@@ -294,12 +303,18 @@ static uint32_t kinds_of(const char *word, size_t length)
     return is_error ? FRAG_WORD_ERROR : 0;
 }
 
+static bool is_small(const frag_message_text *text, size_t at)
+{
+    return at < text->length && is_letter(text->bytes[at]) &&
+           (text->marks[at] & (FRAG_MESSAGE_CAPITAL | FRAG_MESSAGE_WORD)) == 0;
+}
+
 static bool starts_word(const frag_message_text *text, size_t at)
 {
     bool is_capital = (text->marks[at] & FRAG_MESSAGE_CAPITAL) != 0;
     bool was_capital = at > 0 && (text->marks[at - 1] & FRAG_MESSAGE_CAPITAL) != 0;
-    bool is_last_capital = is_letter(text->bytes[at + 1]) &&
-                           (text->marks[at + 1] & (FRAG_MESSAGE_CAPITAL | FRAG_MESSAGE_WORD)) == 0;
+    /* "CUDAError" is two words, "ROCm" is one. */
+    bool is_last_capital = is_small(text, at + 1) && is_small(text, at + 2);
     return (text->marks[at] & FRAG_MESSAGE_WORD) != 0 ||
            (is_capital && (!was_capital || is_last_capital));
 }

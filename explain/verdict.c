@@ -594,6 +594,12 @@ static void doubt(frag_diagnosis *diagnosis)
     frag_text told = diagnosis->because;
     diagnosis->because = (frag_text){0};
     diagnosis->confidence = FRAG_CONFIDENCE_LOW;
+    /* Figures of an unknown wording that contradict each other were not understood. */
+    if (diagnosis->verdict == FRAG_OOM_VERDICT_PLATFORM) {
+        diagnosis->verdict = FRAG_OOM_VERDICT_NO_FIGURES;
+        frag_text_clear(&told);
+        frag_text_add(&told, "Its figures do not explain it.");
+    }
     frag_text_add(&diagnosis->because,
                   "It looks like an out of memory of a program that fraglab does not know. %s",
                   told.bytes);
