@@ -229,6 +229,19 @@ static void keep_last(frag_messages *messages)
     }
 }
 
+/* A message without a size may go on in the next line: "Out of memory\nBuffer size (8) exceeds".
+ * Returns where that ends. */
+static size_t collect_behind(const reader *state, size_t from, frag_message *message)
+{
+    size_t to = frag_message_text_line_end(&state->text, from, HOST_REACH);
+    uint64_t owner = frag_message_text_owner(&state->text, from);
+    bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+    if (is_other || !frag_message_guess_goes_on(&state->text, from, to))
+        return from;
+    frag_message_quantities(&state->text, from, to, message);
+    return to;
+}
+
 /* The lines in which the message stands, as far as they are its own. */
 static void collect_sizes(reader *state, frag_message *message)
 {
@@ -240,6 +253,8 @@ static void collect_sizes(reader *state, frag_message *message)
         from = state->sizes_end;
     state->sizes_end = to;
     frag_message_quantities(&state->text, from, to, message);
+    if (message->size_count == 0 && to < state->text.length)
+        state->sizes_end = collect_behind(state, to + 1, message);
     bool is_bare = figure_count(message) == 0;
     bool is_open = is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
     for (uint32_t i = 0; i < message->size_count && is_open; i++) {

@@ -88,6 +88,16 @@ static bool is_lack(const line *read, size_t i)
            has_kind_within(read, from, i + 7, FRAG_WORD_MEMORY);
 }
 
+/* "leaves no GPU memory", "no memory left" */
+static bool is_none_left(const line *read, size_t i)
+{
+    bool leaves = i > 0 && (is_word(read, i - 1, "leave") || is_word(read, i - 1, "leaves"));
+    for (size_t j = i + 1; is_word(read, i, "no") && j <= i + 2; j++)
+        if (has_kind(read, j, FRAG_WORD_MEMORY))
+            return leaves || is_word(read, j + 1, "left") || is_word(read, j + 1, "available");
+    return false;
+}
+
 /* "memory isn't enough", "memory is full" */
 static bool is_memory_short(const line *read, size_t i)
 {
@@ -116,7 +126,8 @@ static bool is_failed(const line *read, size_t i)
 /* "alloc size : 2 is more than total mem size : 1" */
 static bool is_exceeding(const line *read, size_t i)
 {
-    bool is_about = has_kind(read, i, FRAG_WORD_EXCEED) && (read->kinds & FRAG_WORD_MEMORY) != 0 &&
+    bool is_about = has_kind(read, i, FRAG_WORD_EXCEED) &&
+                    (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_UNIT)) != 0 &&
                     (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_than = is_word(read, i + 1, "than") || is_word(read, i, "exceeds") ||
                    is_word(read, i, "exceeded") || is_word(read, i, "exceed");
@@ -130,6 +141,7 @@ typedef struct failure {
     bool is_found;
     bool is_allocation;
     bool is_name;
+    size_t at; /* the first word of it */
 } failure;
 
 static failure find_failure(const line *read)
@@ -139,20 +151,26 @@ static failure find_failure(const line *read)
         bool failed =
             is_failed(read, i) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
                                                   FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0;
-        bool lacks = is_lack(read, i) || is_memory_short(read, i) || is_exceeding(read, i);
+        bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
+                     is_exceeding(read, i);
         found.is_allocation |= failed;
         found.is_name = found.is_name && !failed && !lacks;
-        found.is_found |= failed || lacks || is_out_of(read, i);
+        bool is_here = failed || lacks || is_out_of(read, i);
+        found.at = is_here && !found.is_found ? i : found.at;
+        found.is_found |= is_here;
     }
     return found;
 }
 
-/* "Error:", "[error]", "CUDAError(2)": a mark that a program sets before what it reports. */
+/* "Error:", "[error]", "CUDAError(2)", "CUDA error at f.cu:3": a mark that a program sets before
+ * what it reports. */
 static bool has_mark(const line *read)
 {
     for (size_t i = 0; i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];
-        bool is_mark = behind != '\0' && strchr(":]>=|(", behind) != NULL;
+        bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) ||
+                       (i > 0 && has_kind(read, i - 1, FRAG_WORD_DEVICE) &&
+                        (is_word(read, i + 1, "at") || is_word(read, i + 1, "in")));
         bool is_failing = is_word(read, i, "failed") && behind != '\0' && strchr(":", behind);
         if ((has_kind(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
             return true;
@@ -162,16 +180,30 @@ static bool has_mark(const line *read)
     return false;
 }
 
+/* "ran out of memory", "died due to out of memory": it is told as something that happened. */
+static bool is_told(const line *read, size_t at)
+{
+    return at > 0 && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
+           (is_word(read, at - 1, "ran") || is_word(read, at - 1, "running") ||
+            is_word(read, at - 1, "to"));
+}
+
+/* Words of a sentence before the failure, or right behind it: what follows is advice. */
+static bool is_prose(const line *read, const failure *found)
+{
+    return has_kind_within(read, 0, found->at + NEAR, FRAG_WORD_PROSE);
+}
+
 static bool is_reported(const line *read, const failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
-    bool is_prose = (read->kinds & FRAG_WORD_PROSE) != 0;
     if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0)
         return false;
     if (found->is_name)
-        return has_mark(read) && !is_prose;
-    return has_mark(read) || (!is_prose && (found->is_allocation || has_figure || is_about));
+        return (has_mark(read) || is_told(read, found->at)) && !is_prose(read, found);
+    return has_mark(read) ||
+           (!is_prose(read, found) && (found->is_allocation || has_figure || is_about));
 }
 
 /* The program goes on: a line that says what it does instead. */
@@ -272,6 +304,14 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         at = next_hint(text, end > at ? end : at + 1);
     }
     return false;
+}
+
+bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to)
+{
+    line read;
+    read_line(&read, text, from, to);
+    failure found = find_failure(&read);
+    return found.is_found && !found.is_name;
 }
 
 uint32_t frag_message_scenes(const frag_message_text *text)

@@ -16,6 +16,10 @@ typedef struct frag_message_guess {
  * linear time together. */
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess);
 
+/* Does the line from from to to speak of a failed allocation, so that it may belong to the message
+ * before it? */
+bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to);
+
 /* Does the text show an error, or words of memory, at all? FRAG_SCENE_OTHER_ERROR and
  * FRAG_SCENE_MEMORY. */
 uint32_t frag_message_scenes(const frag_message_text *text);

@@ -110,6 +110,37 @@ static char plain_byte(const maker *state)
     return byte == '\r' ? '\n' : is_quote || (byte <= ' ' && byte != '\n') ? 0 : (char)byte;
 }
 
+/* Messages of computers that speak Chinese, as far as they are about memory. What stands for a
+ * phrase is no longer than it, which the room for the text relies on. */
+static const struct {
+    const char *phrase;
+    const char *word;
+} translations[] = {
+    {"内存不足", "OutOfMemory"}, {"显存不足", "OutOfMemory"},
+    {"已分配", "allocated"},     {"显存", "vram"},
+    {"内存", "memory"},          {"分配", "alloc"},
+    {"无法", "cannot"},          {"错误", "error:"},
+    {"失败", "failed"},          {"可用", "free"},
+};
+
+/* Returns how many bytes the phrase takes, 0: none stands here. */
+static size_t take_phrase(maker *state)
+{
+    const char *bytes = (const char *)state->bytes + state->at;
+    for (size_t i = 0; i < sizeof translations / sizeof *translations; i++) {
+        size_t length = strlen(translations[i].phrase);
+        if (length > state->length - state->at ||
+            memcmp(bytes, translations[i].phrase, length) != 0)
+            continue;
+        state->has_gap = true;
+        for (const char *word = translations[i].word; *word != '\0'; word++)
+            put(state, *word);
+        state->has_gap = true;
+        return length;
+    }
+    return 0;
+}
+
 /* One character, however it is written. */
 static void take(maker *state)
 {
@@ -121,7 +152,12 @@ static void take(maker *state)
         state->at++;
         return;
     }
-    size_t taken = frag_escape_terminal(bytes, left);
+    size_t taken = *bytes >= 0xe5 && *bytes <= 0xe9 ? take_phrase(state) : 0;
+    if (taken > 0) {
+        state->at += taken;
+        return;
+    }
+    taken = frag_escape_terminal(bytes, left);
     bool is_terminal = taken > 0;
     if (taken == 0)
         taken = frag_escape_backslash(bytes, left, &plain);

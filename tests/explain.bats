@@ -147,7 +147,7 @@ broken_up() {
     printf '%s\n' '# fraglab trace 1' 'frame "f" "model.py" 3' 'frame "a" "train.py" 4' 'frame "b" "train.py" 5' \
         'site 0 1' 'site 0 2' 'alloc 0 1048576 site=1' 'alloc 1 1048576 site=2' 'alloc 2 8388608 site=2' >"$out/lines.txt"
     ./fraglab explain "$out/lines.txt" --capacity 4MiB >"$out/text"
-    [ "$(grep -c 'model.py:3 f' "$out/text")" -eq 1 ]
+    [ "$(grep -c '^ .*model.py:3 f' "$out/text")" -eq 1 ]
     grep -q '2.00 MiB in  *2 blocks  model.py:3 f' "$out/text"
 }
 

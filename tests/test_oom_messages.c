@@ -48,6 +48,52 @@ static const char *forbidden(const json_t *never, const frag_advice *advice)
     return NULL;
 }
 
+/* "[bytes, slack]": as printed, so rounded. */
+static bool is_near(const json_t *expected, uint64_t bytes)
+{
+    uint64_t wanted = (uint64_t)json_integer_value(json_array_get(expected, 0));
+    uint64_t slack = (uint64_t)json_integer_value(json_array_get(expected, 1)) + 1;
+    return (bytes > wanted ? bytes - wanted : wanted - bytes) <= slack;
+}
+
+static bool stands_anywhere(const json_t *expected, const frag_message *best,
+                            const frag_diagnosis *diagnosis)
+{
+    for (size_t i = 0; i < FRAG_FIGURE_COUNT; i++)
+        if (diagnosis->figures[i].is_known && is_near(expected, diagnosis->figures[i].bytes))
+            return true;
+    for (uint32_t i = 0; best != NULL && i < best->size_count; i++)
+        if (is_near(expected, best->sizes[i].amount.bytes))
+            return true;
+    for (uint32_t i = 0; best != NULL && i < best->process_count; i++)
+        if (is_near(expected, best->processes[i]))
+            return true;
+    return false;
+}
+
+/* The figure that a person reads in the message and the reader did not, or NULL. */
+static const char *missing_figure(json_t *figures, const frag_message *best,
+                                  const frag_diagnosis *diagnosis)
+{
+    const char *name = NULL;
+    json_t *expected = NULL;
+    json_object_foreach(figures, name, expected)
+    {
+        size_t index = 0;
+        json_t *one = NULL;
+        if (strcmp(name, "any") == 0) {
+            json_array_foreach(expected, index,
+                               one) if (!stands_anywhere(one, best, diagnosis)) return name;
+            continue;
+        }
+        for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
+            if (strcmp(frag_figure_field(i), name) == 0 &&
+                !(diagnosis->figures[i].is_known && is_near(expected, diagnosis->figures[i].bytes)))
+                return name;
+    }
+    return NULL;
+}
+
 static bool judge(const json_t *row, const char *where)
 {
     const char *text = json_string_value(json_object_get(row, "message"));
@@ -59,6 +105,7 @@ static bool judge(const json_t *row, const char *where)
     frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, best, &diagnosis, &advice);
     const char *verdict = frag_oom_verdict_name(diagnosis.verdict);
+    const char *missing = missing_figure(json_object_get(row, "figures"), best, &diagnosis);
     const char *named = forbidden(json_object_get(row, "never"), &advice);
     bool is_right = has_text(json_object_get(row, "verdict_accepted"), verdict);
     bool is_helpful = diagnosis.verdict == FRAG_OOM_VERDICT_NOT_AN_OOM || advice.count > 0;
@@ -66,12 +113,14 @@ static bool judge(const json_t *row, const char *where)
         fprintf(stderr, "%s: %s: %s\n  %.120s\n", where, verdict, diagnosis.because.bytes, text);
     if (named != NULL)
         fprintf(stderr, "%s: advises %s, which is in force\n", where, named);
+    if (missing != NULL)
+        fprintf(stderr, "%s: %s is not read\n  %.120s\n", where, missing, text);
     if (!is_helpful)
         fprintf(stderr, "%s: %s without advice\n", where, verdict);
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
     frag_messages_destroy(&messages);
-    return is_right && named == NULL && is_helpful;
+    return is_right && named == NULL && missing == NULL && is_helpful;
 }
 
 typedef struct judging {
@@ -122,6 +171,15 @@ static void messages_of_other_threads_get_an_accepted_verdict(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void messages_of_any_program_are_read_with_every_figure(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "programs.jsonl.zst", &sum));
+    assert_true(sum.count >= 130);
+    assert_int_equal(sum.wrong, 0);
+}
+
 static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
 {
     (void)state;
@@ -146,6 +204,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_threads_get_an_accepted_verdict),
         cmocka_unit_test(messages_of_other_threads_get_an_accepted_verdict),
+        cmocka_unit_test(messages_of_any_program_are_read_with_every_figure),
         cmocka_unit_test(damaged_and_rare_messages_get_an_accepted_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,13 +80,3 @@ frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site
     }
     return FRAG_PURPOSE_UNKNOWN;
 }
-
-void frag_purposes_sum(const frag_recording *recording, const frag_sites *sites,
-                       uint64_t bytes[FRAG_PURPOSE_COUNT])
-{
-    for (size_t i = 0; i < FRAG_PURPOSE_COUNT; i++)
-        bytes[i] = 0;
-    for (size_t i = 0; i < sites->count && !sites->is_by_size; i++)
-        bytes[frag_purpose_of_site(recording, (uint32_t)sites->items[i].key)] +=
-            sites->items[i].live_bytes;
-}

@@ -3,7 +3,7 @@
 #ifndef FRAG_CLI_EXPLAIN_PURPOSE_H
 #define FRAG_CLI_EXPLAIN_PURPOSE_H
 
-#include "sim/cli/explain_sites.h"
+#include "sim/trace.h"
 
 /* X(enumerator, name in JSON, for people) */
 #define FRAG_PURPOSES(X)                                                                           \
@@ -27,9 +27,5 @@ const char *frag_purpose_title(frag_purpose purpose);
 
 /* By the innermost frame of the stack that tells it. */
 frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site);
-
-/* Live bytes of each purpose; none where the recording has no call stacks. */
-void frag_purposes_sum(const frag_recording *recording, const frag_sites *sites,
-                       uint64_t bytes[FRAG_PURPOSE_COUNT]);
 
 #endif

@@ -17,6 +17,7 @@ typedef struct held_block {
 typedef struct looking {
     frag_sites *sites;
     const uint64_t *key_of_slot;
+    const frag_purpose *purpose_of_slot; /* NULL: by size */
     uint32_t slot_count;
     size_t capacity; /* of sites->items */
     held_block *blocks;
@@ -60,6 +61,21 @@ static uint64_t *keys_of_slots(const frag_sites *sites, const frag_trace *trace,
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
             keys[trace->events[i].slot] = key_of_event(sites, trace, i);
     return keys;
+}
+
+/* What each slot was last requested for. */
+static frag_purpose *purposes_of_slots(const frag_recording *recording, const frag_trace *trace,
+                                       uint64_t event)
+{
+    frag_purpose *of_site = frag_alloc((size_t)recording->site_count + 1, sizeof *of_site);
+    frag_purpose *purposes = frag_alloc(trace->slot_count + 1u, sizeof *purposes);
+    for (uint32_t i = 0; i < recording->site_count; i++)
+        of_site[i] = frag_purpose_of_site(recording, i);
+    for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
+            purposes[trace->events[i].slot] = of_site[trace->sites[i]];
+    free(of_site);
+    return purposes;
 }
 
 /* What is idle in a segment is held open by its blocks, each by its share of what is live. */
@@ -110,6 +126,10 @@ static void visit(void *context, const frag_span *span, const frag_block_view *v
         state->blocks[state->block_count++] =
             (held_block){is_known ? state->key_of_slot[view->slot] : 0, span->bytes};
         state->segment_live_bytes += span->bytes;
+        if (state->purpose_of_slot != NULL)
+            state->sites
+                ->purposes[is_known ? state->purpose_of_slot[view->slot] : FRAG_PURPOSE_UNKNOWN] +=
+                span->bytes;
     }
 }
 
@@ -174,13 +194,18 @@ void frag_sites_look(frag_sites *sites, const frag_recording *recording, const f
     if (!sites->is_by_size)
         sites->frame_of = frames_of_sites(recording);
     uint64_t *keys = keys_of_slots(sites, trace, event);
-    looking state = {.sites = sites, .key_of_slot = keys, .slot_count = trace->slot_count};
+    frag_purpose *purposes = sites->is_by_size ? NULL : purposes_of_slots(recording, trace, event);
+    looking state = {.sites = sites,
+                     .key_of_slot = keys,
+                     .purpose_of_slot = purposes,
+                     .slot_count = trace->slot_count};
     frag_replay_walk(replay, visit, &state);
     close_segment(&state);
     merge_items(sites);
     sites->biggest_count = pick(sites, false, sites->biggest);
     sites->pinning_count = pick(sites, true, sites->pinning);
     free(state.blocks);
+    free(purposes);
     free(keys);
 }
 

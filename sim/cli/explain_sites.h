@@ -3,6 +3,7 @@
 #ifndef FRAG_CLI_EXPLAIN_SITES_H
 #define FRAG_CLI_EXPLAIN_SITES_H
 
+#include "sim/cli/explain_purpose.h"
 #include "sim/run.h"
 
 enum { FRAG_SITES_SHOWN = 5 };
@@ -28,6 +29,7 @@ typedef struct frag_sites {
     uint64_t largest_hole_bytes;
     uint64_t pinned_segments; /* hold blocks and holes */
     uint64_t pinned_idle_bytes;
+    uint64_t purposes[FRAG_PURPOSE_COUNT]; /* live bytes of each; without call stacks none */
 } frag_sites;
 
 /* What the replay holds now; event is the last that was replayed. */

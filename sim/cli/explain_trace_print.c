@@ -213,7 +213,8 @@ static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
     if (!explanation->sites.is_by_size && event < trace->event_count && trace->sites[event] != 0) {
         frag_text name = {0};
         frag_purpose purpose = frag_purpose_of_site(explanation->recording, trace->sites[event]);
-        frag_site_text(explanation->recording, &explanation->sites, trace->sites[event], &name);
+        frag_site_text(explanation->recording, &explanation->sites,
+                       explanation->sites.frame_of[trace->sites[event]], &name);
         frag_text_make_plain(name.bytes);
         fprintf(stream, ", by %s%s%s", name.bytes, purpose != FRAG_PURPOSE_UNKNOWN ? ", for " : "",
                 purpose != FRAG_PURPOSE_UNKNOWN ? frag_purpose_title(purpose) : "");
@@ -231,7 +232,7 @@ static void print_purposes(FILE *stream, const frag_trace_explanation *explanati
 {
     uint64_t bytes[FRAG_PURPOSE_COUNT];
     char a[FRAG_BYTES_TEXT_MAX];
-    frag_purposes_sum(explanation->recording, &explanation->sites, bytes);
+    memcpy(bytes, explanation->sites.purposes, sizeof bytes);
     for (;;) {
         size_t most = 0;
         for (size_t i = 1; i < FRAG_PURPOSE_COUNT; i++)
@@ -356,8 +357,7 @@ static void add_ideals(frag_json *json, const frag_ideals *ideals)
 
 static void add_purposes(frag_json *json, const frag_trace_explanation *explanation)
 {
-    uint64_t bytes[FRAG_PURPOSE_COUNT];
-    frag_purposes_sum(explanation->recording, &explanation->sites, bytes);
+    const uint64_t *bytes = explanation->sites.purposes;
     frag_json_array(json, "purposes");
     for (frag_purpose i = 0; i < FRAG_PURPOSE_COUNT; i++) {
         frag_json *item = frag_json_create();
