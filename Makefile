@@ -293,7 +293,7 @@ evidence: fraglab
 	@echo
 	@bash tests/evidence.sh capacity $(FOLDER:%=%/*.zst)
 
-# Policies against logs of the real libraries: those that come along, or any folder of them.
+# Policies against logs of the libraries themselves: the bundled ones, or any folder of them.
 golden: fraglab
 	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
 
@@ -306,7 +306,7 @@ oracle: fraglab software-cuda
 	    --only "$(ONLY)" --jobs "$(JOBS)" $(if $(WHEELS),--wheels "$(WHEELS)")
 	./fraglab verify --against golden "$(ORACLE_OUT)"
 
-# A real PyTorch trains on fraglab's policies, with no GPU; its wheel (1 GB) comes from the package
+# A dry run: PyTorch itself trains on fraglab's policies over software CUDA, with no GPU; its wheel (1 GB) comes from the package
 # index. Exit code 77 of the script: it cannot be had.
 torch-dryrun: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
@@ -386,10 +386,10 @@ help:
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make fuzz-policies EVENTS=1e8  every policy with its options over random traces, SEED=1; a failure is made small and kept'
-	@echo 'make golden     compare with logs of the real libraries, DIR=folder of them'
+	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
-	@echo 'make torch-dryrun TORCH=2.9.1  a real PyTorch on fraglab with no GPU (downloads its wheel)'
+	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench_library.sh PROGRAM [RECORDING...]: the pytorch policy beside the real allocator, on the same requests,
+# bench_library.sh PROGRAM [RECORDING...]: the pytorch policy beside PyTorch's own allocator, on the same requests,
 # in turns. PROGRAM plays a request script on the library it was built for and prints one JSON object with
 # "median_cpu_ns" per request (docs/performance.md says what the script looks like). Run from the root of the
 # source tree after `make bench` has built build/release/tests/bench. Without recordings: the training ones

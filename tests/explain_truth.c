@@ -96,20 +96,20 @@ bool frag_explain_predictions(const char *folder, const frag_predictions *predic
     return true;
 }
 
-/* ---- a folder of real runs */
-typedef struct real_run {
+/* ---- a folder of dry runs */
+typedef struct dry_run {
     char *name; /* without RESULT_END */
     char *settings;
     char *fraction; /* NULL: not called */
     uint64_t capacity_bytes;
     bool is_out;
-} real_run;
+} dry_run;
 
-typedef struct real_runs {
-    real_run *items;
+typedef struct dry_runs {
+    dry_run *items;
     size_t count;
     size_t capacity;
-} real_runs;
+} dry_runs;
 
 static int is_result(const struct dirent *entry)
 {
@@ -118,7 +118,7 @@ static int is_result(const struct dirent *entry)
     return bytes > end && strcmp(entry->d_name + bytes - end, RESULT_END) == 0;
 }
 
-static bool add_run(real_runs *runs, const char *folder, const char *file, frag_error *error)
+static bool add_run(dry_runs *runs, const char *folder, const char *file, frag_error *error)
 {
     frag_text path = {0};
     frag_text_add(&path, "%s/%s", folder, file);
@@ -131,8 +131,8 @@ static bool add_run(real_runs *runs, const char *folder, const char *file, frag_
         return frag_error_in(error, file);
     }
     runs->items = frag_grow(runs->items, &runs->capacity, runs->count + 1, sizeof *runs->items);
-    real_run *run = &runs->items[runs->count++];
-    *run = (real_run){
+    dry_run *run = &runs->items[runs->count++];
+    *run = (dry_run){
         .name = frag_copy_text(file),
         .settings = frag_copy_text(settings),
         .capacity_bytes = (uint64_t)json_integer_value(json_object_get(result, "capacity")),
@@ -148,7 +148,7 @@ static bool add_run(real_runs *runs, const char *folder, const char *file, frag_
 }
 
 /* The same program and release? */
-static bool is_relative(const real_run *one, const real_run *other)
+static bool is_relative(const dry_run *one, const dry_run *other)
 {
     size_t program = (size_t)(strstr(one->name, "__") - one->name) + 2;
     return strncmp(one->name, other->name, program) == 0 &&
@@ -156,11 +156,11 @@ static bool is_relative(const real_run *one, const real_run *other)
 }
 
 /* A run that went on to the end; one with default settings if there is one. */
-static const real_run *find_whole(const real_runs *runs, const real_run *out)
+static const dry_run *find_whole(const dry_runs *runs, const dry_run *out)
 {
-    const real_run *found = NULL;
+    const dry_run *found = NULL;
     for (size_t i = 0; i < runs->count; i++) {
-        const real_run *run = &runs->items[i];
+        const dry_run *run = &runs->items[i];
         if (!run->is_out && is_relative(out, run) &&
             (found == NULL || (*run->settings == '\0' && *found->settings != '\0')))
             found = run;
@@ -168,7 +168,7 @@ static const real_run *find_whole(const real_runs *runs, const real_run *out)
     return found;
 }
 
-static json_t *explain_run(const char *folder, const real_run *out, const real_run *whole,
+static json_t *explain_run(const char *folder, const dry_run *out, const dry_run *whole,
                            frag_error *error)
 {
     frag_text path = {0};
@@ -186,10 +186,10 @@ static json_t *explain_run(const char *folder, const real_run *out, const real_r
     return object;
 }
 
-static bool judge_run(const real_runs *runs, const char *folder, const real_run *out, FILE *stream,
+static bool judge_run(const dry_runs *runs, const char *folder, const dry_run *out, FILE *stream,
                       frag_explain_truth *truth, frag_error *error)
 {
-    const real_run *rest = find_whole(runs, out);
+    const dry_run *rest = find_whole(runs, out);
     json_t *cut = explain_run(folder, out, NULL, error);
     json_t *whole = cut != NULL && rest != NULL ? explain_run(folder, out, rest, error) : NULL;
     if (cut == NULL || (rest != NULL && whole == NULL)) {
@@ -203,7 +203,7 @@ static bool judge_run(const real_runs *runs, const char *folder, const real_run 
     if (!is_reproduced)
         fprintf(stream, "%s: does not fail where it did\n", out->name);
     for (size_t i = 0; i < runs->count; i++) {
-        const real_run *run = &runs->items[i];
+        const dry_run *run = &runs->items[i];
         if (run == out || !is_relative(out, run) || run->capacity_bytes != out->capacity_bytes)
             continue;
         const json_t *past = find_candidate(cut, run->settings, run->fraction);
@@ -229,7 +229,7 @@ bool frag_explain_folder(const char *folder, FILE *stream, frag_explain_truth *t
                          frag_error *error)
 {
     struct dirent **files = NULL;
-    real_runs runs = {0};
+    dry_runs runs = {0};
     bool ok = true;
     *truth = (frag_explain_truth){0};
     int count = scandir(folder, &files, is_result, alphasort);

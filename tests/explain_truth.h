@@ -1,5 +1,5 @@
-/* What `fraglab explain` says of recordings against what happened: programs were run for real under
- * other settings on devices of the same size. */
+/* What `fraglab explain` says of recordings against what happened: programs were dry-run (real
+ * PyTorch, software CUDA) under other settings on devices of the same size. */
 #ifndef FRAG_TESTS_EXPLAIN_TRUTH_H
 #define FRAG_TESTS_EXPLAIN_TRUTH_H
 

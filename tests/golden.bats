@@ -1,4 +1,4 @@
-# fraglab verify --against golden: the policy against logs of the real library, request by request.
+# fraglab verify --against golden: the policy against logs of PyTorch's own library, request by request.
 
 D=tests/data/golden
 
@@ -21,7 +21,7 @@ small_log() {
 LOG
 }
 
-@test "every log of the real library is followed request by request" {
+@test "every log of the library itself is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
     [ "$(ls $D/*.zst | wc -l)" -ge 150 ]

@@ -39,7 +39,7 @@ refused() {
     [[ "$output" == "fraglab: $out/bad.jsonl:$1: "*"$2"* ]]
 }
 
-@test "every log of the real libraries is followed request by request" {
+@test "every log of the libraries themselves is followed request by request" {
     run ./fraglab verify --against golden --check 500 $D
     [ "$status" -eq 0 ]
     [ "$(ls $D/*.zst | wc -l)" -ge 106 ]
@@ -240,5 +240,5 @@ LOG
         ls "$folder"*.zst >/dev/null
     done
     run ./fraglab policies cuda-async
-    [[ "$output" == *$'\n'"checked not against a real library"* ]]
+    [[ "$output" == *$'\n'"checked not against a library"* ]]
 }

@@ -237,7 +237,7 @@ free_by_map() { # event, CSV of the map, sizes, whether segments are mapped piec
     done
 }
 
-@test "call sites of real PyTorch stacks are lines of the program, and what runs backward" {
+@test "call sites of PyTorch's own stacks are lines of the program, and what runs backward" {
     names() {
         ./fraglab plot sites "tests/data/recordings/stacks-$1-2.9.pickle.zst" -q --format csv --samples 10 --top 20 |
             sed -n 's/^layer,[^,]*,[^,]*,\([0-9]*\),[0-9]*,\([^,]*\).*/\1 \2/p' | head -n "$2"

@@ -163,7 +163,7 @@ void frag_predictions_write(FILE *stream, const frag_predictions *predictions)
     }
 }
 
-/* Options that stand for the settings and the call of the real run. */
+/* Options that stand for the settings and the call of the dry run. */
 static bool parse_policy(const frag_prediction *row, frag_policy_spec *spec, frag_error *error)
 {
     frag_text text = {0};
@@ -250,7 +250,7 @@ static const char *number_text(uint64_t number, char text[FRAG_BYTES_TEXT_MAX])
     return number == FRAG_PREDICTION_NONE ? "none" : frag_count_text(number, text);
 }
 
-/* Fields that the real run did not tell are not compared; "no OOM" is told. */
+/* Fields that the dry run did not tell are not compared; "no OOM" is told. */
 static bool compare(const frag_prediction *row, const uint64_t outcome[FRAG_OUTCOME_FIELDS],
                     FILE *stream)
 {

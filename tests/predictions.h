@@ -1,6 +1,6 @@
-/* What-if predictions against what happened: a program was run for real under several settings and
- * capacities; one of its recordings, replayed under the settings of another, must end as that one
- * did. */
+/* What-if predictions against what happened: a program was dry-run (real PyTorch, software CUDA)
+ * under several settings and capacities; one of its recordings, replayed under the settings of
+ * another, must end as that one did. */
 #ifndef FRAG_TESTS_PREDICTIONS_H
 #define FRAG_TESTS_PREDICTIONS_H
 
@@ -39,10 +39,10 @@ typedef enum frag_outcome_field {
 /* Columns of the table. */
 extern const char *const frag_outcome_names[FRAG_OUTCOME_FIELDS];
 
-/* One real run, and the recording of another run of that program that is to predict it. */
+/* One dry run, and the recording of another run of that program that is to predict it. */
 typedef struct frag_prediction {
     char *recording; /* file, relative to the table */
-    char *settings;  /* PYTORCH_CUDA_ALLOC_CONF of the real run */
+    char *settings;  /* PYTORCH_CUDA_ALLOC_CONF of that run */
     char *version;   /* its release: 2.9 */
     char *fraction;  /* set_per_process_memory_fraction; "" where it was not called */
     uint64_t capacity_bytes;

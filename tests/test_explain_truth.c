@@ -1,6 +1,6 @@
 /* The settings that explain says would have fitted are those that did:
  *
- *   test_explain_truth           by the committed table of real runs
+ *   test_explain_truth           by the committed table of dry runs
  *   test_explain_truth FOLDER    by the runs of a folder that ran out of memory */
 #include "tests/explain_truth.h"
 

@@ -1,5 +1,5 @@
-/* Policies against logs of the real libraries, in every build; all of them, and what is printed:
- * tests/golden.bats, tests/golden_peers.bats. */
+/* Policies against logs of the libraries themselves, in every build; all of them, and what is
+ * printed: tests/golden.bats, tests/golden_peers.bats. */
 #include "sim/cli/golden_compare.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* One recording predicts how its program ends under other settings and on smaller devices: every
- * field of every row of the table is what the real run gave.
+ * field of every row of the table is what the dry run gave.
  *
  *   test_predictions          checks the committed table
  *   test_predictions FOLDER   checks the runs of a folder and prints their table */

@@ -1,4 +1,4 @@
-# fraglab tune: as good as the best real run, what it prints is what was run, the seed decides, held-out traces are not searched on.
+# fraglab tune: as good as the best dry run, what it prints is what was run, the seed decides, held-out traces are not searched on.
 
 bats_require_minimum_version 1.5.0
 S=traces/samples
@@ -17,8 +17,8 @@ tuned() {
     echo "$sum"
 }
 
-# The least peak of the real PyTorch on 80 GiB, of all runs of the same program under other settings.
-@test "on every recording it is at least as good as the best of the real runs" {
+# The least peak of PyTorch's dry runs on 80 GiB, of all runs of the same program under other settings.
+@test "on every recording it is at least as good as the best of the dry runs" {
     while read -r name peak; do
         ./fraglab tune "$S/$name.pickle.zst" --runs 100 --format jsonl >"$out/row"
         [ "$(tuned "$out/row")" -gt 0 ]
@@ -37,7 +37,7 @@ unet 6025117696
 END
 }
 
-@test "on a small device it fits where real runs fitted, with no more than they needed" {
+@test "on a small device it fits where dry runs fitted, with no more than they needed" {
     while read -r name capacity peak; do
         ./fraglab tune "$S/$name.pickle.zst" --runs 100 --capacity "$capacity" --format jsonl >"$out/row"
         grep -q '"tuned":{"is_refused":false,"is_oom":false' "$out/row"

@@ -1,4 +1,4 @@
-/* Golden logs: what a real allocator library did, request by request.
+/* Golden logs: what an allocator library itself did, request by request.
  *
  * JSON Lines, plain or compressed: a head, then one line for each request of a random script with
  * the address or the OOM it got, the device calls and the trace events it caused; between them

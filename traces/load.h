@@ -11,7 +11,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_FGT,        /* our binary columns */
     FRAG_FORMAT_TEXT,       /* our text form */
     FRAG_FORMAT_SNAPSHOT,   /* torch.cuda.memory._snapshot: pickle, JSON, page of _memory_viz */
-    FRAG_FORMAT_GOLDEN,     /* log of a real allocator library under a random script, JSON Lines */
+    FRAG_FORMAT_GOLDEN,     /* log of an allocator library under a random script, JSON Lines */
     FRAG_FORMAT_DEVICE_LOG, /* a recorder's log of device calls, taken as requests */
     FRAG_FORMAT_DEVICE_SEGMENTS, /* the same, taken as what an allocator asked: observed segments */
     FRAG_FORMAT_MINIMALLOC,      /* packing problem, CSV */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A real CUDA PyTorch with no GPU: training on PyTorch's own allocator and on fraglab's policies,
+# A dry run: PyTorch for CUDA itself over software CUDA, with no GPU: training on PyTorch's own allocator and on fraglab's policies,
 # over the software CUDA, and what both ask the driver for compared call by call.
 #
 #     sh gpu_replay/dryrun/dryrun.sh BUILD TORCH [FOLDER]

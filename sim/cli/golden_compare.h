@@ -1,4 +1,4 @@
-/* Does a policy do what a real allocator library did, request by request?
+/* Does a policy do what an allocator library itself did, request by request?
  *
  * The requests of a golden log are replayed on simulated devices that follow the log's rules for
  * memory and addresses, one for each device of the log and in step with it. After every line the

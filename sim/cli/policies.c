@@ -76,7 +76,7 @@ static void print_labelled(const char *label, const char *text)
     frag_help_print_wrapped(stdout, text, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
-/* What a real library is or is not held against; of a policy from elsewhere nothing is known. */
+/* Which library it is held against, if any; of a policy from elsewhere nothing is known. */
 static void print_checked(const frag_policy_ops *policy, const frag_policy_rules *rules)
 {
     if (policy->checked != NULL) {
@@ -85,7 +85,7 @@ static void print_checked(const frag_policy_ops *policy, const frag_policy_rules
         print_labelled("checked", text.bytes);
         frag_text_destroy(&text);
     } else if (rules != NULL) {
-        print_labelled("checked", "not against a real library, but as every policy against a slow "
+        print_labelled("checked", "not against a library, but as every policy against a slow "
                                   "checker that shares no code with it");
     } else {
         print_labelled("checked", "not by fraglab itself: make conformance POLICY=FILE.so does");

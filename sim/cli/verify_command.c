@@ -26,7 +26,7 @@ static const frag_command_option options[] = {
      .argument = "WHAT",
      .choices = "recording|golden|cuda",
      .help = "compare with what the recording observed (default), or, request by request, with "
-             "golden logs of the real library: addresses, OOM messages, device calls, trace "
+             "golden logs of the library itself: addresses, OOM messages, device calls, trace "
              "events, statistics, segments (folders of logs may be named; the log of another "
              "framework's pool names its policy), or the simulated device with a real card, call "
              "by call"},
@@ -621,7 +621,7 @@ const frag_command frag_command_verify = {
         "card refused.",
     .examples =
         "fraglab verify train.pickle\n"
-        "fraglab verify --against golden tests/data/golden  # the real library's logs\n"
+        "fraglab verify --against golden tests/data/golden  # logs of the library itself\n"
         "fraglab verify --against golden tests/data/golden-peers  # those of other frameworks\n"
         "fraglab verify --against cuda train.pickle --policy best-fit --capacity 8GiB --ballast\n"
         "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",

@@ -1,4 +1,4 @@
-/* `fraglab verify --against golden`: a policy against logs of real allocator libraries. */
+/* `fraglab verify --against golden`: a policy against logs of allocator libraries themselves. */
 #ifndef FRAG_CLI_VERIFY_GOLDEN_H
 #define FRAG_CLI_VERIFY_GOLDEN_H
 

@@ -1,4 +1,4 @@
-/* What the programs share that run a real allocator library, without a GPU, and write a golden log
+/* What the programs share that run an allocator library itself, without a GPU, and write a golden log
  * of what it answers (docs/trace-format.md, "Logs of other frameworks' pools"): the command line,
  * chance, the device that accounts for memory and does nothing else, the requests and their lines.
  * A program brings the library, and profiles: which requests are made of it. */
