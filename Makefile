@@ -322,6 +322,12 @@ bench: setup-test
 	@mkdir -p build
 	build/release/tests/bench
 
+# The page of a report in a browser: its size, how long it takes to load, to step, to zoom, to search.
+bench-page: setup-test
+	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab
+	@mkdir -p build
+	@python3 tests/bench_page.py build/bench-page.json $(EVENTS)
+
 # On a machine with a GPU: docs/real-device.md and the card's description. The script names its variables.
 gpu-report: fraglab
 	@bash gpu_replay/report.sh build/gpu-report
@@ -379,6 +385,7 @@ help:
 	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
+	@echo 'make bench-page  size and speed of the page of a report in a browser, into build/bench-page.json; EVENTS="84000 1000000"'
 	@echo 'make predictions FOLDER=...  do recordings in FOLDER predict the other runs of their programs?'
 	@echo 'make explain-truth FOLDER=...  did the settings fit that explain says would have?'
 	@echo 'make evidence   the policy of our own against others, on the bundled recordings or those in FOLDER=...'
@@ -399,5 +406,5 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies golden oracle \
-        help-golden conformance bench predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
+        help-golden conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

@@ -63,12 +63,16 @@ class StackTable {
     return site;
   }
 
-  // The innermost line of the user's own Python, else of any Python, else the innermost of all.
+  // The innermost line of the user's own Python, else of any Python, else the innermost whose file is known.
   named(numbers) {
-    const isPython = (frame) => this.frames[frame][1].endsWith('.py');
-    const isOwn = (frame) => isPython(frame) && !/(^|\/)(site-packages|dist-packages|torch|lib\/python[0-9.]+)\//.test(this.frames[frame][1]);
-    const found = numbers.find(isOwn);
-    return found !== undefined ? found : numbers.find(isPython) !== undefined ? numbers.find(isPython) : numbers[0];
+    const file = (frame) => this.frames[frame][1];
+    const rules = [
+      (frame) => file(frame).endsWith('.py') && !/(^|\/)(site-packages|dist-packages|torch|lib\/python[0-9.]+)\//.test(file(frame)),
+      (frame) => file(frame).endsWith('.py'),
+      (frame) => file(frame) !== '' && file(frame) !== '??',
+      () => true,
+    ];
+    return numbers.find(rules.find((rule) => numbers.some(rule)));
   }
 }
 
