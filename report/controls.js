@@ -29,7 +29,8 @@ class ExplorerControls {
       explorer.forget();
     });
     this.listenToSteps();
-    new ResizeObserver(() => explorer.redraw()).observe(this.byId('timeline-box'));
+    explorer.resizes = new ResizeObserver(() => explorer.redraw());
+    explorer.resizes.observe(this.byId('timeline-box'));
     if (explorer.suffix === '') this.listenToAddress(open);
   }
 

@@ -2,6 +2,8 @@
 // page has one for its own recording and one for a second that was opened beside it; the elements of
 // the second have '-2' behind their ids.
 
+const LISTS_MS = 100;
+
 class Explorer {
   constructor(traces, suffix) {
     this.traces = traces;
@@ -11,6 +13,7 @@ class Explorer {
     this.areas = 'blocks';
     this.axisKind = 'event';
     this.onSelect = () => {};
+    this.listsDrawnAt = 0;
     this.axis = new TimeAxis(this);
     this.timeline = new Timeline(this);
     this.minimap = new Minimap(this);
@@ -155,6 +158,13 @@ class Explorer {
     this.redraw();
   }
 
+  // Its elements are gone: what was still to be drawn is not.
+  close() {
+    this.isClosed = true;
+    for (const timer of [this.listsTimer, this.sitesPanel.later, this.search.timer]) clearTimeout(timer);
+    this.resizes.disconnect();
+  }
+
   // All drawing of one moment happens once.
   redraw() {
     if (this.isDrawing || this.event === undefined) return;
@@ -163,7 +173,7 @@ class Explorer {
   }
 
   drawIfAsked() {
-    if (!this.isDrawing) return;
+    if (!this.isDrawing || this.isClosed) return;
     this.isDrawing = false;
     this.draw();
   }
@@ -174,14 +184,31 @@ class Explorer {
     this.timeline.draw();
     this.minimap.draw();
     this.map.draw();
-    // Those that ask for sizes come before those that change text: the browser lays out once.
-    this.list.draw();
     this.statePanel.draw();
-    this.sitesPanel.draw();
     this.pinPanel.show();
     this.fillLegends();
     this.fillControls();
     this.tellLater();
+    this.drawListsSoon();
+  }
+
+  // The two lists follow the first step at once, and then ten times a second: nobody reads them faster,
+  // and the slider goes more smoothly.
+  drawListsSoon() {
+    if (this.listsTimer !== undefined) return;
+    const wait = this.listsDrawnAt + LISTS_MS - performance.now();
+    if (wait > 0) this.listsTimer = setTimeout(() => this.drawLists(), wait);
+    else this.drawLists();
+  }
+
+  drawLists() {
+    if (this.isClosed) return;
+    clearTimeout(this.listsTimer);
+    this.listsTimer = undefined;
+    this.listsDrawnAt = performance.now();
+    // The one that asks for sizes comes first: the browser lays out once.
+    this.list.draw();
+    this.sitesPanel.draw();
     this.byId('explorer').dataset.shown = `${this.trace.number} ${this.run.number} ${this.event}`;
   }
 

@@ -142,8 +142,17 @@ class SitesPanel {
     button.type = 'button';
     button.append(element('i', undefined, 'swatch'), element('span'));
     head.append(button);
-    row.append(head, element('td'), element('td'), element('td'), element('td'));
+    this.append(row, head);
     this.rows.push(row);
+  }
+
+  // Roles are said, as the rows are not laid out as those of a table.
+  append(row, head) {
+    row.setAttribute('role', 'row');
+    head.setAttribute('role', 'rowheader');
+    const cells = [1, 2, 3, 4].map(() => element('td'));
+    for (const cell of cells) cell.setAttribute('role', 'cell');
+    row.append(head, ...cells);
     this.table.tBodies[0].append(row);
   }
 
@@ -178,9 +187,9 @@ class SitesPanel {
   fillRest(rest) {
     if (this.rest === undefined) {
       this.rest = element('tr');
-      this.rest.append(element('th', undefined, 'site'), element('td'), element('td'), element('td'), element('td'));
+      this.append(this.rest, element('th', undefined, 'site'));
     }
-    if (this.rest.parentNode === null || this.rest.nextSibling !== null) this.table.tBodies[0].append(this.rest);
+    if (this.rest.nextSibling !== null) this.table.tBodies[0].append(this.rest);
     setHidden(this.rest, rest.length === 0);
     setText(this.rest.cells[0], `${countText(rest.length)} others`);
     this.fillCells(this.rest, rest.reduce((total, sum) => total + sum.bytes, 0),

@@ -1,6 +1,6 @@
-// Reads a pickle of plain values: dictionaries, lists, tuples, strings, numbers. A pickle is a program; this
-// reader knows only the steps that build such values, and refuses one that asks for a class or a
-// function. Nothing of the file is ever run.
+// Reads a pickle (protocols 2 to 5) of plain values: dictionaries, lists, tuples, strings, numbers. A
+// pickle is a program; this reader knows only the steps that build such values, and refuses one that
+// asks for a class or a function. Nothing of the file is ever run.
 
 const PICKLE_LIMITS = { memo: 50000000, stack: 20000000 };
 
@@ -41,14 +41,6 @@ class PickleReader {
     return this.view.getUint32(at, true) + this.view.getUint32(at + 4, true) * 4294967296;
   }
 
-  line() {
-    const end = this.bytes.indexOf(10, this.at);
-    if (end < 0) this.fail('a line has no end');
-    const text = this.string(end - this.at);
-    this.at = end + 1;
-    return text;
-  }
-
   // Little-endian, two's complement, of any length. Beyond 2^53 a number loses its lowest digits.
   long(count) {
     const at = this.take(count);
@@ -62,13 +54,6 @@ class PickleReader {
   smallCount(count) {
     if (count > 64) this.fail(`a number of ${count} bytes; a snapshot has none`);
     return count;
-  }
-
-  // Protocol 0 writes numbers as text, and false and true as 00 and 01.
-  plainNumber(text) {
-    const value = Number(text);
-    if (text === '' || Number.isNaN(value)) this.fail(`'${text.slice(0, 40)}' is no number`);
-    return text === '00' || text === '01' ? value === 1 : value;
   }
 
   push(value) {
@@ -146,17 +131,12 @@ const PICKLE_STEPS = {
   0x4a: (r) => r.push(r.view.getInt32(r.take(4), true)),
   0x4b: (r) => r.push(r.bytes[r.take(1)]),
   0x4d: (r) => r.push(r.view.getUint16(r.take(2), true)),
-  0x49: (r) => r.push(r.plainNumber(r.line())),
-  0x4c: (r) => r.push(r.plainNumber(r.line().replace(/L$/, ''))),
-  0x46: (r) => r.push(r.plainNumber(r.line())),
   0x47: (r) => r.push(r.view.getFloat64(r.take(8), false)),
   0x8a: (r) => r.push(r.long(r.bytes[r.take(1)])),
   0x8b: (r) => r.push(r.long(r.smallCount(r.u32()))),
   0x8c: (r) => r.push(r.string(r.bytes[r.take(1)])),
   0x58: (r) => r.push(r.string(r.u32())),
   0x8d: (r) => r.push(r.string(r.u64())),
-  0x55: (r) => r.push(r.string(r.bytes[r.take(1)])),
-  0x54: (r) => r.push(r.string(r.u32())),
   0x43: (r) => r.push(r.string(r.bytes[r.take(1)])),
   0x42: (r) => r.push(r.string(r.u32())),
   0x8e: (r) => r.push(r.string(r.u64())),
@@ -191,11 +171,9 @@ const PICKLE_STEPS = {
   },
   0x71: (r) => r.put(r.bytes[r.take(1)]),
   0x72: (r) => r.put(r.u32()),
-  0x70: (r) => r.put(r.plainNumber(r.line())),
   0x94: (r) => r.put(r.memo.length),
   0x68: (r) => r.get(r.bytes[r.take(1)]),
   0x6a: (r) => r.get(r.u32()),
-  0x67: (r) => r.get(r.plainNumber(r.line())),
   0x80: (r) => {
     const version = r.bytes[r.take(1)];
     if (version > 5) r.fail(`it has protocol ${version}; 5 is the last that is known`);

@@ -14,7 +14,6 @@ function kindOf(bytes) {
   const text = new TextDecoder().decode(bytes.subarray(0, 2048)).replace(/^\ufeff/, '').trimStart();
   if (text.startsWith('{')) return 'json';
   if (/^<(!doctype|html|!--)/i.test(text)) return 'html';
-  if (text.startsWith('(')) return 'pickle';
   return 'other';
 }
 
@@ -144,7 +143,7 @@ class SecondRecording {
     byId('explorers').classList.remove('two');
     document.body.classList.remove('with-second');
     byId('second-bar').hidden = true;
-    PAGE.explorers = PAGE.explorers.slice(0, 1);
+    for (const one of PAGE.explorers.splice(1)) one.close();
     for (const one of PAGE.explorers) one.onSelect = () => {};
   }
 

@@ -110,6 +110,12 @@ class Page:
         self.call("Page.navigate", url=f"file://{os.path.abspath(path)}{fragment}")
         self.wait("document.readyState === 'complete'")
 
+    def reload(self):
+        self.run("window.isOld = true")
+        self.call("Page.reload")
+        self.wait("window.isOld === undefined && document.readyState === 'complete'")
+        self.wait_loaded()
+
     def wait_loaded(self):
         self.wait("document.getElementById('explorer').dataset.loaded !== undefined")
         self.settle()
@@ -132,6 +138,7 @@ class Page:
     def settle(self):
         """Until what was asked to be drawn is drawn."""
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
+        self.wait("PAGE.explorers.every((one) => one.event === undefined || !one.isDrawing && one.listsTimer === undefined)")
 
     def text(self, name):
         return self.run(f"document.getElementById({json.dumps(name)}).textContent")

@@ -1,6 +1,6 @@
 """Prints a text trace of a training-like program with so many events: page_trace.py EVENTS [SEED]
 
-Weights stay, activations live through a step and are freed in reverse, workspaces come and go; sizes
+Weights and states stay (20,000 blocks of them, where there is room), activations live through a step and are freed in reverse, workspaces come and go; sizes
 vary from step to step. Call sites are twelve frames deep."""
 import random
 import sys
@@ -50,8 +50,8 @@ class Program:
             self.free(slot)
 
     def run(self):
-        for layer in range(min(2000, self.left // 20)):
-            self.alloc(1 << (12 + layer % 9), 1 + layer % SITES)
+        for layer in range(min(20000, self.left // 5)):
+            self.alloc(1 << (9 + layer % 11), layer % SITES + 1)
         while self.left > 2000:
             self.step()
         while self.left > 0:
