@@ -52,6 +52,36 @@ END
     [[ $output == *"there is nothing to verify"* ]]
 }
 
+@test "releases without addresses are paired by size, and every row says that it is a guess" {
+    for file in kineto-2021.json.gz timeline.raw.json.gz; do
+        run ./fraglab trace check -v "tests/data/exchange/$file"
+        [ "$status" -eq 0 ]
+        [[ $output == *"release-paired-by-size:"*"which is a guess"* ]]
+        ./fraglab trace info "tests/data/exchange/$file" | grep -q 'releases paired by size (a guess)'
+        ./fraglab run "tests/data/exchange/$file" -p pytorch --format jsonl |
+            grep -q '"recorded_by":"releases paired by size (a guess)"'
+        ./fraglab run "tests/data/exchange/$file" -p pytorch | grep -q 'a guess) . 120 requests . peak requested 170.75 MiB'
+        ./fraglab explain --capacity 190MiB "tests/data/exchange/$file" | grep -q 'a guess'
+        run ./fraglab verify "tests/data/exchange/$file"
+        [ "$status" -eq 3 ]
+        [[ $output == *"there is nothing to verify"* ]]
+    done
+    ./fraglab explain --capacity 190MiB tests/data/exchange/timeline.raw.json.gz | grep -q ' blocks  activation'
+    ./fraglab report tests/data/exchange/timeline.raw.json.gz -o "$out/report.html"
+    grep -q 'releases paired by size (a guess)' "$out/report.html"
+}
+
+@test "sums and pictures of a memory timeline say what to export instead" {
+    echo '[[10, 20], [[0, 512, 0], [0, 0, 512]]]' | gzip -c >"$out/sums.json.gz"
+    printf '<html>\n<head><meta charset="utf-8" /><title>GPU Memory Timeline HTML</title></head>\n' >"$out/picture.html"
+    for file in sums.json.gz picture.html; do
+        run ./fraglab trace info "$out/$file"
+        [ "$status" -eq 3 ]
+        [ "${#lines[@]}" -eq 1 ]
+        [[ $output == *"$file: "*'export_memory_timeline("NAME.raw.json.gz"), or record a snapshot' ]]
+    done
+}
+
 @test "JSON and pages that hold no snapshot are refused in one sentence" {
     gzip -dc tests/data/exchange/snapshot.json.gz | head -c 100000 >"$out/cut.json"
     run ./fraglab run "$out/cut.json" -p pytorch

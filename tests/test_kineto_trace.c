@@ -17,6 +17,38 @@
     ",\"args\":{\"Device Type\":1,\"Device Id\":" device ",\"Addr\":" address ",\"Bytes\":" bytes  \
     "}}"
 
+/* As PyTorch 1.8 to 1.10 wrote it. */
+#define NO_ADDRESS(ts, bytes)                                                                      \
+    "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" ts                                               \
+    ",\"args\":{\"Device Type\":1,\"Device Id\":0,\"Bytes\":" bytes "}}"
+
+static void releases_without_addresses_are_paired_by_size(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well(
+        "[" NO_ADDRESS("1", "512") "," NO_ADDRESS("2", "1024") "," NO_ADDRESS("3", "512") "," NO_ADDRESS(
+            "4", "-512") "," NO_ADDRESS("5",
+                                        "-1024") "," NO_ADDRESS("6",
+                                                                "-2048") "," NO_ADDRESS("7",
+                                                                                        "-512") "]",
+        &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    static const uint32_t slots[] = {0, 1, 2, 0, 1, 2};
+    assert_int_equal(trace->event_count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(trace->events[i].slot, slots[i]);
+        assert_int_equal(trace->events[i].op, i < 3 ? FRAG_OP_ALLOC : FRAG_OP_FREE);
+    }
+    assert_null(trace->addresses);
+    assert_int_equal(frag_test_found(&findings, "release-paired-by-size"), 1);
+    assert_int_equal(frag_test_found(&findings, "free-of-unknown-size"), 1);
+    assert_int_equal(frag_findings_inconsistencies(&findings), 0);
+    assert_string_equal(frag_recording_get(&recording, FRAG_GUESSED_KEY), FRAG_GUESSED_PAIRS);
+    frag_recording_destroy(&recording);
+}
+
 static void each_device_is_a_trace_in_order_of_time(void **state)
 {
     (void)state;
@@ -158,7 +190,8 @@ static void bad_traces_are_refused_with_their_line(void **state)
         {"[{}\n,{\"name\":\"[memory]\",\"args\":{}}]", 2},
         {"[{}\n,{\"name\":\"[memory]\",\"ts\":-1,\"args\":{}}]", 2},
         {"[{}\n,{\"name\":\"[memory]\",\"ts\":1,\"args\":3}]", 2},
-        {"[{}\n,{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Id\":0,\"Bytes\":8}}]", 2},
+        {"[{}\n," NO_ADDRESS("1", "8") "," MEMORY("1", "0", "64", "8") "]", 2},
+        {"[{}\n," MEMORY("1", "0", "\"64\"", "8") "]", 2},
         {"[{}\n," MEMORY("1", "-1", "64", "8") "]", 2},
         {"[{}\n," MEMORY("1", "0", "64", "\"8\"") "]", 2},
         {"[{}\n," MEMORY("1", "0", "64", "72057594037927936") "]", 2},
@@ -182,6 +215,7 @@ static void bad_traces_are_refused_with_their_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(releases_without_addresses_are_paired_by_size),
         cmocka_unit_test(each_device_is_a_trace_in_order_of_time),
         cmocka_unit_test(memory_of_the_cpu_is_read_where_there_is_no_other),
         cmocka_unit_test(what_does_not_fit_together_is_counted),

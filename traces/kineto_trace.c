@@ -11,6 +11,7 @@
 #include "traces/chrome_events.h"
 #include "traces/format_look.h"
 #include "traces/live_blocks.h"
+#include "traces/size_pairs.h"
 
 /* c10::DeviceType */
 #define TYPE_CPU 0
@@ -53,7 +54,8 @@ static const char *const argument_names[ARGUMENT_COUNT] = {
 
 typedef struct arguments {
     int64_t values[ARGUMENT_COUNT];
-    bool is_given[ARGUMENT_COUNT];
+    bool is_present[ARGUMENT_COUNT];
+    bool is_given[ARGUMENT_COUNT]; /* a whole number */
 } arguments;
 
 typedef struct kineto_reader {
@@ -63,6 +65,9 @@ typedef struct kineto_reader {
     memory_event *rows;
     size_t row_count;
     size_t row_capacity;
+    uint64_t addressless_count; /* events that lack an address */
+    uint64_t addressless_line;  /* of the first of them */
+    bool has_addresses;         /* an event has one */
 } kineto_reader;
 
 /* ---- what it is */
@@ -93,8 +98,10 @@ static bool take_argument(void *context, const char *key, const frag_json_value 
 {
     arguments *given = context;
     for (int i = 0; i < ARGUMENT_COUNT; i++)
-        if (strcmp(key, argument_names[i]) == 0)
+        if (strcmp(key, argument_names[i]) == 0) {
+            given->is_present[i] = true;
             given->is_given[i] = frag_json_read_signed(value, &given->values[i]);
+        }
     return true;
 }
 
@@ -131,6 +138,21 @@ static bool read_device(kineto_reader *reader, const arguments *given, memory_ev
     return true;
 }
 
+/* PyTorch 1.8 to 1.10 wrote none. */
+static bool read_address(kineto_reader *reader, const arguments *given, memory_event *event)
+{
+    if (!given->is_present[ARGUMENT_ADDRESS]) {
+        if (reader->addressless_count++ == 0)
+            reader->addressless_line = reader->events.event_line;
+        return true;
+    }
+    if (!is_within(given, ARGUMENT_ADDRESS, 0, INT64_MAX))
+        return fail_event(reader, "Addr", "an address");
+    event->address = (uint64_t)given->values[ARGUMENT_ADDRESS];
+    reader->has_addresses = true;
+    return true;
+}
+
 static bool read_arguments(kineto_reader *reader, frag_json *json, memory_event *event)
 {
     const int64_t bytes_max = (int64_t)FRAG_REQUEST_BYTES_MAX;
@@ -143,12 +165,10 @@ static bool read_arguments(kineto_reader *reader, frag_json *json, memory_event 
     if (!is_within(&given, ARGUMENT_BYTES, event->op == MEMORY_FAILED ? 0 : -bytes_max, bytes_max))
         return fail_event(reader, "Bytes", "a whole number of bytes, below zero for a release");
     int64_t bytes = given.values[ARGUMENT_BYTES];
-    if (event->op != MEMORY_FAILED && !is_within(&given, ARGUMENT_ADDRESS, 0, INT64_MAX))
-        return fail_event(reader, "Addr",
-                          "an address; without it nobody knows what a release belongs to");
+    if (event->op != MEMORY_FAILED && !read_address(reader, &given, event))
+        return false;
     event->op = event->op == MEMORY_ALLOC && bytes < 0 ? MEMORY_FREE : event->op;
     event->bytes = (uint64_t)(bytes < 0 ? -bytes : bytes);
-    event->address = event->op != MEMORY_FAILED ? (uint64_t)given.values[ARGUMENT_ADDRESS] : 0;
     event->has_allocated = is_within(&given, ARGUMENT_ALLOCATED, 0, INT64_MAX);
     if (event->has_allocated)
         event->allocated_bytes = (uint64_t)given.values[ARGUMENT_ALLOCATED];
@@ -203,6 +223,10 @@ static bool read_events(kineto_reader *reader)
     if (reader->row_count == 0)
         return frag_fail(reader->error, FRAG_E_INPUT,
                          "the trace has no [memory] events; record it with profile_memory=True");
+    if (reader->has_addresses && reader->addressless_count > 0)
+        return frag_fail_line(reader->error, reader->addressless_line, 0,
+                              "the event has no \"Addr\" although others have; expected an "
+                              "address, or none in all of the trace");
     return reader->row_count < FRAG_SLOT_NONE / 4 ||
            frag_fail(reader->error, FRAG_E_INPUT, "there are more than 2^30 [memory] events");
 }
@@ -276,7 +300,28 @@ static void check_total(kineto_reader *reader, const memory_event *event,
                           before->allocated_bytes, allocated, is_free ? "-" : "+", event->bytes);
 }
 
-static void add_event(kineto_reader *reader, frag_live_blocks *live, const memory_event *event)
+/* What is live on a device: by address, or by size where the trace has no addresses. */
+typedef struct live_memory {
+    frag_live_blocks blocks;
+    frag_size_pairs pairs;
+    bool is_by_size;
+} live_memory;
+
+static void add_call(live_memory *live, memory_op op, const frag_live_call *call)
+{
+    if (op == MEMORY_ALLOC && live->is_by_size)
+        frag_size_pairs_alloc(&live->pairs, call);
+    else if (op == MEMORY_ALLOC)
+        frag_live_alloc(&live->blocks, call);
+    else if (op == MEMORY_FREE && live->is_by_size)
+        frag_size_pairs_free(&live->pairs, call);
+    else if (op == MEMORY_FREE)
+        frag_live_free(&live->blocks, call);
+    else
+        frag_live_alloc_failed(&live->blocks, call);
+}
+
+static void add_event(kineto_reader *reader, live_memory *live, const memory_event *event)
 {
     frag_live_call call = {
         .time_ns = event->time_ns + reader->events.base_time_ns,
@@ -288,38 +333,39 @@ static void add_event(kineto_reader *reader, frag_live_blocks *live, const memor
     if (event->bytes == 0)
         frag_findings_add(reader->findings, "request-of-nothing",
                           "no memory was asked for or given back; the event was left out", false,
-                          live->device, event->number, "%s of 0 bytes", call.text);
-    else if (event->op == MEMORY_ALLOC)
-        frag_live_alloc(live, &call);
-    else if (event->op == MEMORY_FREE)
-        frag_live_free(live, &call);
+                          live->blocks.device, event->number, "%s of 0 bytes", call.text);
     else
-        frag_live_alloc_failed(live, &call);
+        add_call(live, event->op, &call);
 }
 
 /* The trace of the device of rows[0]; returns how many of the rows it has. */
 static size_t add_device(kineto_reader *reader, frag_builder *builder, const memory_event *rows,
                          size_t count)
 {
-    frag_live_blocks live = {
-        .builder = builder, .findings = reader->findings, .device = rows[0].device};
+    uint32_t device = rows[0].device;
+    live_memory live = {
+        .blocks = {.builder = builder, .findings = reader->findings, .device = device},
+        .pairs = {.builder = builder, .findings = reader->findings, .device = device},
+        .is_by_size = reader->addressless_count > 0,
+    };
     const memory_event *before = NULL;
     uint64_t reserved_peak = 0;
     size_t i = 0;
-    frag_builder_device(builder, rows[0].device);
-    for (; i < count && rows[i].device == rows[0].device; i++) {
-        check_total(reader, &rows[i], before, live.device);
+    frag_builder_device(builder, device);
+    for (; i < count && rows[i].device == device; i++) {
+        check_total(reader, &rows[i], before, device);
         if (rows[i].op != MEMORY_FAILED)
             before = &rows[i];
         reserved_peak =
             rows[i].reserved_bytes > reserved_peak ? rows[i].reserved_bytes : reserved_peak;
         add_event(reader, &live, &rows[i]);
     }
-    frag_live_destroy(&live);
+    frag_live_destroy(&live.blocks);
+    frag_size_pairs_destroy(&live.pairs);
     if (reserved_peak > 0) {
         char key[64];
         char text[32];
-        snprintf(key, sizeof key, "kineto.reserved_peak_bytes.%" PRIu32, live.device);
+        snprintf(key, sizeof key, "kineto.reserved_peak_bytes.%" PRIu32, device);
         snprintf(text, sizeof text, "%" PRIu64, reserved_peak);
         frag_builder_metadata(builder, key, text);
     }
@@ -339,6 +385,8 @@ bool frag_kineto_read(frag_input *input, frag_recording *recording, frag_finding
         frag_builder_metadata(builder, "source", "kineto");
         frag_builder_metadata(builder, "kineto.memory_of",
                               reader.rows[0].type == TYPE_CPU ? "cpu" : "device");
+        if (reader.addressless_count > 0)
+            frag_builder_metadata(builder, FRAG_GUESSED_KEY, FRAG_GUESSED_PAIRS);
         for (size_t i = 0; i < count;)
             i += add_device(&reader, builder, reader.rows + i, count - i);
         ok = frag_builder_finish(builder, frag_input_name(input), error);

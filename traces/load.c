@@ -13,6 +13,7 @@
 #include "traces/fgt.h"
 #include "traces/format_look.h"
 #include "traces/kineto_trace.h"
+#include "traces/memory_timeline.h"
 #include "traces/minimalloc_csv.h"
 #include "traces/nsys_database.h"
 #include "traces/rmm_log.h"
@@ -109,6 +110,7 @@ static const struct {
     [FRAG_FORMAT_MINIMALLOC] = {"minimalloc", frag_minimalloc_is_like},
     [FRAG_FORMAT_RMM] = {"rmm", frag_rmm_log_is_like},
     [FRAG_FORMAT_KINETO] = {"kineto", frag_kineto_is_like},
+    [FRAG_FORMAT_TIMELINE] = {"timeline", frag_memory_timeline_is_like},
     [FRAG_FORMAT_STALLOC] = {"stalloc", frag_stalloc_is_like},
     [FRAG_FORMAT_NSYS] = {"nsys", frag_nsys_is_like},
     [FRAG_FORMAT_DEVICE_LOG] = {"device-log", is_like_device_log},
@@ -149,6 +151,11 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
             error, 0,
             "the file is a zip archive; expected a snapshot written by "
             "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace");
+    if (frag_memory_timeline_is_picture(bytes, count))
+        return frag_fail_at(error, 0,
+                            "the web page holds a picture of a memory timeline and no data; export "
+                            "it anew with export_memory_timeline(\"NAME.raw.json.gz\"), or record "
+                            "a snapshot");
     if (starts_with(bytes, count, "{") || starts_with(bytes, count, "["))
         return frag_fail_at(error, 0,
                             "the file is JSON, but its first 64 KiB show no snapshot and no trace "
@@ -209,6 +216,8 @@ static bool read_as(frag_trace_format format, frag_input *input, const frag_load
         return frag_rmm_log_read(input, recording, findings, error);
     case FRAG_FORMAT_KINETO:
         return frag_kineto_read(input, recording, findings, error);
+    case FRAG_FORMAT_TIMELINE:
+        return frag_memory_timeline_read(input, recording, findings, error);
     case FRAG_FORMAT_STALLOC:
         return frag_stalloc_read(input, recording, findings, error);
     case FRAG_FORMAT_NSYS:

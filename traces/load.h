@@ -17,6 +17,7 @@ typedef enum frag_trace_format {
     FRAG_FORMAT_MINIMALLOC,      /* packing problem, CSV */
     FRAG_FORMAT_RMM,             /* log of RMM's logging adaptor, CSV */
     FRAG_FORMAT_KINETO,          /* trace of PyTorch's profiler, Chrome's JSON */
+    FRAG_FORMAT_TIMELINE,        /* events of export_memory_timeline of PyTorch's profiler, JSON */
     FRAG_FORMAT_STALLOC,         /* requests that STAlloc recorded, text */
     FRAG_FORMAT_NSYS,            /* exported report of Nsight Systems, SQLite; as a device log */
     FRAG_FORMAT_COUNT
@@ -62,11 +63,16 @@ bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* The names that frag_trace_format_find knows, but for "auto", as choices of an option. */
 #define FRAG_FORMAT_CHOICES                                                                        \
-    "fgt|text|snapshot|golden|minimalloc|rmm|kineto|stalloc|nsys|device-log|device-segments"
+    "fgt|text|snapshot|golden|minimalloc|rmm|kineto|timeline|stalloc|nsys|device-log|device-"      \
+    "segments"
 /* The same for people. */
 #define FRAG_FORMAT_LIST                                                                           \
-    "fgt, text, snapshot, golden, minimalloc, rmm, kineto, stalloc, nsys, device-log or "          \
-    "device-segments"
+    "fgt, text, snapshot, golden, minimalloc, rmm, kineto, timeline, stalloc, nsys, device-log "   \
+    "or device-segments"
+
+/* Metadata of a recording whose releases were guessed, for people: rows and reports show it. */
+#define FRAG_GUESSED_KEY "guessed"
+#define FRAG_GUESSED_PAIRS "releases paired by size (a guess)"
 
 /* What a file that begins with these bytes is a recording in; false: in no format that tells itself
  * by them. FRAG_FORMAT_LOOK_BYTES are enough, fewer will do where the file has no more. */

@@ -224,8 +224,13 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
 const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64])
 {
     const char *version = frag_recording_get(recording, "torch.version_hint");
-    if (version == NULL)
+    const char *guessed = frag_recording_get(recording, FRAG_GUESSED_KEY);
+    if (version == NULL && guessed == NULL)
         return NULL;
+    if (version == NULL) {
+        snprintf(text, 64, "%.63s", guessed);
+        return text;
+    }
     const char *least = frag_recording_get(recording, "torch.version_min");
     if (least != NULL && strcmp(least, version) != 0)
         snprintf(text, 64, "torch %.20s to %.20s", least, version);

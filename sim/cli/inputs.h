@@ -95,7 +95,7 @@ bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *rec
 bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
                         frag_error *error);
 
-/* "torch 2.9", or NULL. text holds it. */
+/* "torch 2.9", what was guessed of the recording, or NULL. text holds it. */
 const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64]);
 
 /* Loads for replay: no call stacks unless with_sites. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes snapshot.json.gz, trace_plot.html.gz and trace_plot-2.0.html beside itself, in the forms that
-PyTorch and Python's json give a snapshot. Run it at the root of the repository, behind make: the
+"""Writes snapshot.json.gz, trace_plot.html.gz, trace_plot-2.0.html, kineto-2021.json.gz and
+timeline.raw.json.gz beside itself, in the forms that PyTorch gives them. Run it at the root of the repository, behind make: the
 snapshot is that of a run of fraglab's pytorch policy, with stacks that are made up."""
 import base64
 import gzip
@@ -96,6 +96,34 @@ def page_2_0(found):
     return PAGE_2_0.replace("$PLOT_DATA", json.dumps(plot))
 
 
+def blocks(found):
+    """(time, bytes) as the profiler saw them, below zero for a release; the CPU's are left out."""
+    for time, entry in enumerate(found["device_traces"][0]):
+        size = (entry["size"] + 511) // 512 * 512
+        if entry["action"] in ("alloc", "free_completed"):
+            yield 1623143089861000 + 7 * time, size if entry["action"] == "alloc" else -size
+
+
+def kineto_2021(found):
+    events = [{"ph": "i", "s": "t", "name": "[memory]", "pid": 25738, "tid": 25738, "ts": time,
+               "args": {"Device Type": 1, "Device Id": 0, "Bytes": size}} for time, size in blocks(found)]
+    return json.dumps({"schemaVersion": 1, "traceEvents": events}, indent=1)
+
+
+def timeline(found):
+    """Weights first, then activations, which are gradients from the middle of the file on."""
+    events, sizes = [], list(blocks(found))
+    for number, (time, size) in enumerate(sizes):
+        category = 0 if number < 12 else 4 if abs(size) > 1 << 20 else 3
+        if number < 4:
+            events.append((-1, 1, size, category))
+        else:
+            events.append((time * 1000, 2 if size > 0 else 4, size, category))
+        if number == len(sizes) // 2 and size > 0:
+            events += [(time * 1000, 3, -size, category), (time * 1000, 3, size, 5)]
+    return json.dumps(events)
+
+
 def write(name, text):
     data = text.encode("utf-8")
     with open(os.path.join(FOLDER, name), "wb") as file:
@@ -106,6 +134,8 @@ recorded = snapshot()
 write("snapshot.json.gz", json.dumps({"step": 3, "loss": float("nan"), "memory": recorded}))
 write("trace_plot.html.gz", page(recorded))
 write("trace_plot-2.0.html", page_2_0(recorded))
+write("kineto-2021.json.gz", kineto_2021(recorded))
+write("timeline.raw.json.gz", timeline(recorded))
 for number, trace in enumerate(recorded["device_traces"]):
     requests = [entry["size"] for entry in trace if entry["action"] == "alloc"]
     print(f"device {number}: {len(requests)} requests of {sum(requests)} bytes")
