@@ -56,7 +56,9 @@ enum {
     FRAG_EVENT_BEGIN = 8,    /* mark, pool_on_oom */
     FRAG_EVENT_END = 16,     /* mark, pool_on_oom */
     FRAG_EVENT_RATIO = 32,   /* limit */
-    FRAG_EVENT_INFERRED = 64 /* empty_cache, pool_*: concluded by the importer, not recorded */
+    /* Concluded by the importer, not recorded. An INITIAL alloc is there, but the size of its
+     * block is a guess. */
+    FRAG_EVENT_INFERRED = 64
 };
 
 /* What a stats_reset resets; a program can do each apart. */

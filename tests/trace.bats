@@ -96,6 +96,28 @@ setup() {
     [[ "$output" == *$'\n'"torch-2-0.pickle pytorch:version=2.9: identical: 1 request, 0 device events"$'\n'* ]]
 }
 
+@test "trace info and trace check say which kinds of entries were skipped" {
+    zstd -dc $S/prefetch-streams.pickle.zst | LC_ALL=C sed 's/free_requested/Xree_requested/' >"$out/skipped.pickle"
+    run ./fraglab trace check "$out/skipped.pickle" -v
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"0 inconsistencies"* ]]
+    [[ "$output" == *"actions-skipped"*"no free_requested"* ]]
+    ./fraglab trace info "$out/skipped.pickle" | grep -q 'torch.skipped_actions = free_requested'
+    zstd -dc $S/prefetch-streams.pickle.zst | LC_ALL=C sed 's/free_requested/Xree_requested/; s/free_completed/Xree_completed/' >"$out/skipped.pickle"
+    ./fraglab trace info "$out/skipped.pickle" >"$out/info"
+    grep -q 'torch.skipped_actions = free_requested,free_completed' "$out/info"
+    grep -q 'concluded, not recorded  [1-9]' "$out/info"
+    run ./fraglab verify "$out/skipped.pickle"
+    [[ "$output" != *"different"* || "$output" == *"leaves out kinds of entries (torch.skipped_actions)"* ]]
+}
+
+@test "findings name their first entry" {
+    # Histories are undone from the end: the first of two equal findings is found last.
+    run ./fraglab trace check tests/data/snapshots/twice-freed.pickle -v
+    [ "$status" -eq 1 ]
+    [[ "$output" == *" 3  free-of-used-address"*"first at entry 3 of device 0"* ]]
+}
+
 @test "verify names the first difference and exits 1" {
     run ./fraglab verify $S/gpt-varlen.pickle.zst --policy pytorch:max_split_size_mb=128
     [ "$status" -eq 1 ]

@@ -29,17 +29,23 @@ void frag_findings_add(frag_findings *findings, const char *kind, const char *me
                        bool is_inconsistency, uint32_t device, uint64_t event, const char *format,
                        ...)
 {
-    for (uint32_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].kind, kind) == 0) {
-            findings->items[i].count++;
+    uint32_t place = 0;
+    while (place < findings->count && strcmp(findings->items[place].kind, kind) != 0)
+        place++;
+    FRAG_ASSERT(place < FRAG_FINDING_KINDS_MAX);
+    frag_finding *finding = &findings->items[place];
+    uint64_t count = place < findings->count ? finding->count : 0;
+    if (count > 0) {
+        finding->count++;
+        /* Histories are undone from their end, so what is found last may come first. */
+        if (device > finding->device || (device == finding->device && event >= finding->event))
             return;
-        }
-    FRAG_ASSERT(findings->count < FRAG_FINDING_KINDS_MAX);
-    frag_finding *finding = &findings->items[findings->count++];
+    }
+    findings->count += count == 0 ? 1 : 0;
     *finding = (frag_finding){
         .kind = kind,
         .meaning = meaning,
-        .count = 1,
+        .count = count + 1,
         .device = device,
         .event = event,
         .is_inconsistency = is_inconsistency,

@@ -64,6 +64,11 @@ static uint32_t site_of(emitter *state, const frag_snapshot_entry *entry)
                : site;
 }
 
+static uint8_t inferred_flag(const frag_snapshot_entry *entry)
+{
+    return entry->is_inferred ? FRAG_EVENT_INFERRED : 0;
+}
+
 /* What every event takes from its entry. */
 static frag_build_event event_of(emitter *state, const frag_snapshot_entry *entry, frag_op op)
 {
@@ -264,6 +269,7 @@ static void look_ahead(emitter *state, uint64_t index)
 static void emit_segment(emitter *state, const frag_snapshot_entry *entry, frag_op op)
 {
     frag_build_event event = event_of(state, entry, op);
+    event.flags = inferred_flag(entry);
     event.bytes = entry->bytes;
     frag_builder_add(state->builder, &event);
     if (op == FRAG_OP_SEGMENT_ALLOC || op == FRAG_OP_SEGMENT_MAP)
@@ -285,6 +291,7 @@ static void emit_oom(emitter *state, uint64_t index)
 static void emit_alloc(emitter *state, const frag_snapshot_entry *entry)
 {
     frag_build_event event = event_of(state, entry, FRAG_OP_ALLOC);
+    event.flags = inferred_flag(entry);
     event.slot = frag_builder_slot_take(state->builder);
     state->slots[entry->block] = event.slot;
     event.bytes = entry->bytes;
@@ -294,7 +301,7 @@ static void emit_alloc(emitter *state, const frag_snapshot_entry *entry)
 static void emit_free(emitter *state, const frag_snapshot_entry *entry, frag_op op, uint8_t flags)
 {
     frag_build_event event = event_of(state, entry, op);
-    event.flags = flags;
+    event.flags = (uint8_t)(flags | (op == FRAG_OP_FREE ? inferred_flag(entry) : 0));
     event.slot = state->slots[entry->block];
     frag_builder_add(state->builder, &event);
     state->block_flags[entry->block] |= BLOCK_RELEASED;

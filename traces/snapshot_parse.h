@@ -101,7 +101,8 @@ typedef struct frag_snapshot_entry {
     uint8_t
         action; /* FRAG_SNAPSHOT_ALLOC ... FRAG_SNAPSHOT_OOM; FRAG_SNAPSHOT_EMPTY: an unknown one */
     bool has_pool;
-    bool is_dropped; /* set by the rewind: does not fit what is around it */
+    bool is_dropped;  /* set by the rewind: does not fit what is around it */
+    bool is_inferred; /* put in for one that was not recorded */
 } frag_snapshot_entry;
 
 typedef struct frag_snapshot_block {

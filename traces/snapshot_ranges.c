@@ -65,6 +65,23 @@ frag_held_range *frag_held_ranges_find(const frag_held_ranges *ranges, uint64_t 
     return address - range->address < range->bytes ? range : NULL;
 }
 
+frag_held_range *frag_held_ranges_overlap(const frag_held_ranges *ranges, uint64_t address,
+                                          uint64_t bytes)
+{
+    bool is_found = false;
+    if (ranges->page_count == 0)
+        return NULL;
+    range_place place = find_place(ranges, address, &is_found);
+    frag_held_range *next = &ranges->pages[0]->ranges[0];
+    if (is_found) {
+        frag_held_range *range = range_at(ranges, place);
+        if (address - range->address < range->bytes)
+            return range;
+        next = range_after(ranges, place);
+    }
+    return next != NULL && next->address - address < bytes ? next : NULL;
+}
+
 static void insert_page(frag_held_ranges *ranges, size_t at)
 {
     ranges->pages = frag_grow(ranges->pages, &ranges->page_capacity, ranges->page_count + 1,

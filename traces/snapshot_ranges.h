@@ -30,6 +30,9 @@ typedef struct frag_held_ranges {
 
 /* The range that holds the byte at address, or NULL; good until the next change. */
 frag_held_range *frag_held_ranges_find(const frag_held_ranges *ranges, uint64_t address);
+/* The lowest range that holds one of the bytes at address, or NULL; good until the next change. */
+frag_held_range *frag_held_ranges_overlap(const frag_held_ranges *ranges, uint64_t address,
+                                          uint64_t bytes);
 /* Adds a range; false when it overlaps one that is held. */
 bool frag_held_ranges_add(frag_held_ranges *ranges, const frag_held_range *range);
 /* Adds an expandable range and joins it with those of its stream and pool that it touches. */

@@ -10,6 +10,7 @@
 #include "traces/snapshot_emit.h"
 #include "traces/snapshot_page.h"
 #include "traces/snapshot_pools.h"
+#include "traces/snapshot_skipped.h"
 
 /* What a snapshot shows of the PyTorch that wrote it. A key is there from a version on. */
 typedef struct version_sign {
@@ -223,6 +224,7 @@ static bool import_values(frag_input *input, const frag_load_options *options,
                           false, 0, 0, "%llu segments, %llu entries",
                           (unsigned long long)snapshot.host_segment_count,
                           (unsigned long long)snapshot.host_entry_count);
+    frag_snapshot_restore(&snapshot, state.builder, findings);
     bool ok = add_devices(&state, error);
     frag_snapshot_sites_destroy(&state.sites);
     frag_snapshot_destroy(&snapshot);

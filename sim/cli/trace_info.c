@@ -253,6 +253,26 @@ static void print_text(const char *text)
     free(plain);
 }
 
+/* Events that the importer put in; and blocks at the start whose size it guessed. */
+static void print_inferred(const frag_trace *trace)
+{
+    uint64_t events = 0;
+    uint64_t sizes = 0;
+    byte_text count;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if ((trace->events[i].flags & FRAG_EVENT_INFERRED) == 0)
+            continue;
+        else if ((trace->events[i].flags & FRAG_EVENT_INITIAL) != 0)
+            sizes++;
+        else
+            events++;
+    if (events > 0)
+        printf("  concluded, not recorded  %s of the events\n", count_of(events, &count));
+    if (sizes > 0)
+        printf("  guessed                  the size of %s blocks that were live at the start\n",
+               count_of(sizes, &count));
+}
+
 static void print_stats(const frag_trace *trace)
 {
     const frag_trace_stats *stats = &trace->stats;
@@ -280,6 +300,7 @@ static void print_stats(const frag_trace *trace)
         printf("  recorded time            %.3f s, from %" PRIu64 " to %" PRIu64 " ns\n",
                (double)(stats->time_last_ns - stats->time_first_ns) / 1e9, stats->time_first_ns,
                stats->time_last_ns);
+    print_inferred(trace);
     if (trace->event_count > 0)
         printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)

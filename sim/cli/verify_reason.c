@@ -34,6 +34,9 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                                  const frag_verify_result *result, const frag_policy_spec *spec)
 {
     const char *conf = frag_recording_get(recording, "torch.conf");
+    if (frag_recording_get(recording, "torch.skipped_actions") != NULL)
+        return "the recording leaves out kinds of entries (torch.skipped_actions), and when they "
+               "happened is a guess";
     bool are_equal = result->first.room_recorded_bytes > 0 &&
                      result->first.room_recorded_bytes == result->first.room_simulated_bytes;
     if (spec->ops->prefer != NULL && are_equal)

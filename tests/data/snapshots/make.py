@@ -342,6 +342,13 @@ def two_devices():
         {"device": 1, "time_us": T, "name": "forward", "stage": "START"}])
 
 
+def twice_freed():
+    """Three frees of memory that is in use already."""
+    trace = [entry("segment_alloc", A, 2 * MIB), entry("alloc", A, 512), entry("free_requested", A, 512)]
+    trace += [entry("free_completed", A, 512) for _ in range(4)]
+    return snapshot([segment(A, [block(2 * MIB)], "small")], trace)
+
+
 def no_history():
     """The memory at the end, and nothing of how it came to be."""
     return snapshot([segment(A, [block(512, 100), block(2 * MIB - 512)], "small")], [])
@@ -426,7 +433,7 @@ def main():
                                                       empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
                                                       gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
-                                                      backward, no_history, broken)}
+                                                      backward, twice_freed, no_history, broken)}
     for name, function in made.items():
         Clock.now = T
         write(name, function())
