@@ -511,3 +511,10 @@ sweep_rows() {
     done
     [ ! -e "$BATS_TEST_TMPDIR/none.svg" ]
 }
+
+@test "the front counts a request that failed when recorded on both sides, and has no figure after an OOM" {
+    ./fraglab plot front traces/samples/gpt-varlen-oom.pickle.zst --policy pytorch,offline,best-fit --capacity 5500MiB --format csv >"$BATS_TEST_TMPDIR/front.csv"
+    grep -q '^1,pytorch,[0-9]*,,[0-9]*,,1,' "$BATS_TEST_TMPDIR/front.csv"
+    grep -q '^2,offline,[0-9]*,0.100000,' "$BATS_TEST_TMPDIR/front.csv"
+    grep -q '^3,best-fit,[0-9]*,0.48[0-9]*,' "$BATS_TEST_TMPDIR/front.csv"
+}

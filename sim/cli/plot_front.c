@@ -148,8 +148,10 @@ static void write_data(const fronting *state)
         const point *at = &state->points[i];
         fprintf(stream, "%zu,", i + 1);
         frag_text_write_csv(stream, at->policy);
-        fprintf(stream, ",%" PRIu64 ",%.6f,%" PRIu64 ",", at->reserved_bytes,
-                over_of(state, at->reserved_bytes), at->calls);
+        fprintf(stream, ",%" PRIu64 ",", at->reserved_bytes);
+        if (!at->has_oom)
+            fprintf(stream, "%.6f", over_of(state, at->reserved_bytes));
+        fprintf(stream, ",%" PRIu64 ",", at->calls);
         if (at->is_time_modelled)
             fprintf(stream, "%.0f", at->time_ns);
         fprintf(stream, ",%d,%d,%d,%" PRIu64 ",", at->has_oom ? 1 : 0, at->is_planned ? 1 : 0,
