@@ -178,6 +178,14 @@ class Explorer {
     this.draw();
   }
 
+  // For paper: everything, also what would follow a moment later.
+  drawNow() {
+    this.drawIfAsked();
+    if (this.state === undefined) return;
+    this.drawLists();
+    this.sitesPanel.fillRows(0, SITES_SHOWN);
+  }
+
   draw() {
     if (this.state === undefined || this.state.event !== this.event || this.state.run !== this.run)
       this.state = this.run.stateAt(this.event);

@@ -14,7 +14,7 @@ function isAnyDrawn(traces) {
 function onTheme(isNow) {
   for (const explorer of PAGE.explorers) {
     explorer.forget();
-    if (isNow) explorer.drawIfAsked();
+    if (isNow) explorer.drawNow();
   }
 }
 

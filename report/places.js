@@ -90,6 +90,6 @@ class SegmentPlaces {
   }
 
   axisLabel(share) {
-    return `${share * 100}% of the segment`;
+    return `${share * 100}%`;
   }
 }

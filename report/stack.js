@@ -5,7 +5,7 @@
 // what is beyond the largest few thousand, is summed up by colour above the others: so the picture
 // takes time for its pixels and its large areas, not for every block times every pixel.
 
-const STACK = { areasMax: 4000, leastPixels: 0.75, edgePixels: 4, dimShare: 0.16 };
+const STACK = { areasMax: 4000, leastPixels: 0.75, edgePixels: 4, markPixels: 2, dimShare: 0.16 };
 
 class StackedAreas {
   // items: { begin, end, bytes, codes, isLit(item) }; levels: their sum at each event, as Extremes.
@@ -120,18 +120,27 @@ class StackedAreas {
     this.eachColumn((column, live, count) => {
       let sum = -this.lowest;
       let y = height;
+      const put = (from, to, colour) => {
+        for (let at = to - 1; at >= from; at--) pixels[at * width + column] = colour;
+      };
       const fill = (amount, colour, edge) => {
         sum += amount;
         const top = Math.min(y, Math.max(0, Math.round(height - sum * pixelsPerByte)));
-        const isEdged = edge !== undefined && y - top >= STACK.edgePixels;
-        for (let at = y - 1; at >= top; at--) pixels[at * width + column] = colour;
-        if (isEdged) pixels[top * width + column] = edge;
+        put(top, y, colour);
+        if (edge !== undefined && y - top >= STACK.edgePixels) put(top, top + 1, edge);
         y = top;
+      };
+      // What is pinned has a line around it.
+      const mark = (bottom) => {
+        put(y, Math.min(bottom, y + STACK.markPixels), markedPixel);
+        put(Math.max(y, bottom - STACK.markPixels), bottom, markedPixel);
       };
       for (let i = 0; i < count; i++) {
         const item = live[i];
         const shades = palette[codes[item] * 2 + (isLit(item) ? 0 : 1)];
-        fill(bytes[item], item === marked ? markedPixel : shades[item & 1], shades[2]);
+        const bottom = y;
+        fill(bytes[item], shades[item & 1], shades[2]);
+        if (item === marked) mark(bottom);
       }
       for (let kind = 0; kind < STACK_KINDS; kind++) {
         const amount = this.rest[column * STACK_KINDS + kind];

@@ -274,7 +274,7 @@ class Timeline {
     drawn.sort((one, other) => other.bytes - one.bytes);
     let above = -Infinity;
     for (const { bytes, name, colour } of drawn) {
-      const isBelow = this.yOf(bytes) - above < 14;
+      const isBelow = this.yOf(bytes) - above < 14 || this.yOf(bytes) < TIMELINE.top + 10;
       this.drawLine(bytes, name, colour, isBelow);
       above = this.yOf(bytes) + (isBelow ? 14 : 0);
     }

@@ -22,6 +22,7 @@ in_browser() {
 @test "search finds by file, function, size and text" { in_browser search_finds_by_file_function_size_and_text; }
 @test "the overview moves what the timeline shows" { in_browser overview_moves_what_the_timeline_shows; }
 @test "the theme follows the system until the button is pressed" { in_browser theme_follows_the_system_until_the_button_is_pressed; }
+@test "paper shows all rows" { in_browser paper_shows_all_rows; }
 @test "narrow screens need no scrolling sideways" { in_browser narrow_screens_need_no_scrolling_sideways; }
 @test "everything that is pressed has a name" { in_browser everything_that_is_pressed_has_a_name; }
 @test "a snapshot that is dropped shows what its allocator held" { in_browser dropped_snapshot_shows_what_its_allocator_held; }

@@ -326,6 +326,19 @@ def theme_follows_the_system_until_the_button_is_pressed():
         assert page.console == []
 
 
+def paper_shows_all_rows():
+    with Page(report("traces/samples/gpt-train.pickle.zst", "--policy", "pytorch")) as page:
+        page.wait_loaded()
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.run("PAGE.explorers[0].select(3146)")
+        page.run("window.dispatchEvent(new Event('beforeprint'))")
+        rows = page.run("Array.from(document.querySelectorAll('#sites tbody tr:not([hidden])'), (one) => [one.textContent, one.getBoundingClientRect().height])")
+        assert len(rows) > 16 and all(text != "" and height > 20 for text, height in rows), rows
+        box = page.run("byId('sites').parentElement.getBoundingClientRect().height")
+        assert box > 29 * len(rows), (box, len(rows))
+        assert page.run("byId('events').offsetParent === null && byId('theme').offsetParent === null")
+
+
 def narrow_screens_need_no_scrolling_sideways():
     path = report(SAMPLE, "--policy", "pytorch,best-fit")
     for width in (360, 700):
