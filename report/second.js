@@ -30,10 +30,15 @@ async function gunzipLimited(bytes) {
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
-function readReport(bytes) {
-  const other = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'text/html');
+// A report, or a page of PyTorch's _memory_viz, which holds its snapshot in base64. Neither is run: a document
+// that was only parsed runs no script and asks for nothing.
+function readHtml(bytes, name) {
+  const text = new TextDecoder().decode(bytes);
+  const other = new DOMParser().parseFromString(text, 'text/html');
   const facts = other.getElementById('data');
-  if (facts === null) throw new Error('it is a web page, but no report of fraglab');
+  const inside = facts === null ? /"base64":\s*"([A-Za-z0-9+/=]+)"/.exec(text) : null;
+  if (inside !== null) return new SnapshotSource(new PickleReader(bytesOfBase64(inside[1])).read(), name);
+  if (facts === null) throw new Error('it is a web page, but neither a report of fraglab nor a page of _memory_viz');
   const data = new PageData(other);
   const mine = JSON.parse(byId('data').textContent);
   if (data.facts.schema !== mine.schema)
@@ -51,7 +56,7 @@ async function readRecording(bytes, name) {
     }
     case 'pickle': return new SnapshotSource(new PickleReader(bytes).read(), name);
     case 'json': return new SnapshotSource(JSON.parse(new TextDecoder().decode(bytes)), name);
-    case 'html': return readReport(bytes);
+    case 'html': return readHtml(bytes, name);
     case 'zstd': throw new Error(`it is compressed with zstd, which browsers cannot unpack: run 'zstd -d' on it first, or make a page of it with 'fraglab report'`);
     case 'zip': throw new Error('it is a zip archive: unpack it first');
     case 'empty': throw new Error('it is empty');

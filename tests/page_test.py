@@ -1,4 +1,5 @@
 """Tests of the page of `fraglab report` in a browser: page_test.py NAME (tests/page.bats). Each is a function below."""
+import base64
 import gzip
 import inspect
 import json
@@ -437,10 +438,13 @@ class Recorder:
 def dropped_snapshot_shows_what_its_allocator_held():
     with Page(report(write_trace(SMALL), "--policy", "pytorch")) as page:
         page.wait_loaded()
-        for protocol, first in ((4, 0), (2, 400), (5, 700), ("gzip", 333), ("json", 200), (3, 150)):
+        for protocol, first in ((4, 0), (2, 400), (5, 700), ("gzip", 333), ("json", 200), (3, 150), ("html", 90)):
             recorder = Recorder(first).run(900)
             snapshot = recorder.snapshot(first)
-            data = json.dumps(snapshot).encode() if protocol == "json" else pickle.dumps(snapshot, 4 if protocol == "gzip" else protocol)
+            data = json.dumps(snapshot).encode() if protocol == "json" else pickle.dumps(snapshot, protocol if isinstance(protocol, int) else 4)
+            if protocol == "html":  # as torch.cuda._memory_viz trace_plot writes it
+                files = [{"name": "snapshot.pickle", "base64": base64.b64encode(pickle.dumps(snapshot)).decode()}]
+                data = f"\n<!DOCTYPE html>\n<html><head></head><body><script type=\"module\">\nconst local_files = {json.dumps(files)}\n</script>".encode()
             with open(place("mine.pickle"), "wb") as file:
                 file.write(gzip.compress(data) if protocol == "gzip" else data)
             page.drop(place("mine.pickle"))
@@ -516,7 +520,7 @@ def bad_files_are_refused_in_a_sentence():
                                (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": "x", "size": 1}]]}), "expected a number of bytes"),
                                (b"\x80\x05\x8b\xff\xff\xff\x7f", "bytes; a snapshot has none"), (b"\x80\x04j\x05\x00\x00\x00.", "has not stored"),
                                (gzip.compress(gzip.compress(good)), "compressed twice"), (b"\x1f\x8b\x08\x00broken", ""), (b'{"segments": ', ""),
-                               (b"<!DOCTYPE html><p>hello", "no report of fraglab"), (html.replace(b"fraglab.report/2", b"fraglab.report/1"), "another version"),
+                               (b"<!DOCTYPE html><p>hello", "neither a report of fraglab nor"), (html.replace(b"fraglab.report/2", b"fraglab.report/1"), "another version"),
                                (html.replace(b'id="data-0-run-0">\n', b'id="data-0-run-0">\nAAAA'), ""),
                                (html.replace(b'"requests":5', b'"requests":500'), "end too early"), (html.replace(b'"requests":5', b'"requests":5e15'), "")):
             refused(page, data, sentence)
