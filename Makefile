@@ -272,6 +272,10 @@ fuzz-policies: setup-test
 	build/release/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 	build/asan/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 
+# Would the tests notice a wrong operator? COUNT changes at random, at most SECONDS; ONLY=regular expression for paths.
+mutants: setup-test
+	@python3 tests/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
+
 # After help was changed on purpose: pins it anew, to be read in the diff.
 help-golden: fraglab
 	FRAG_UPDATE_GOLDEN=1 bats tests/help.bats
@@ -393,6 +397,7 @@ help:
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make fuzz-policies EVENTS=1e8  every policy with its options over random traces, SEED=1; a failure is made small and kept'
+	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path'
 	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make help-golden  pin what help prints after it was changed on purpose'
@@ -405,6 +410,6 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies golden oracle \
+.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies mutants golden oracle \
         help-golden conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 .SECONDARY:

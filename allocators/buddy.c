@@ -164,10 +164,10 @@ typedef struct mapped_search {
     const frag_policy *policy;
     uint64_t bytes;
     uint64_t size; /* of the best found */
-    uint64_t address;
     uint32_t id;
 } mapped_search;
 
+/* Buddies come in order of size and address, so that the first of a size is the lowest. */
 static void consider_mapped(void *context, uint32_t id)
 {
     mapped_search *best = context;
@@ -175,10 +175,8 @@ static void consider_mapped(void *context, uint32_t id)
     if (block->bytes < best->bytes ||
         block->address + best->bytes > best->policy->base + best->policy->mapped_bytes)
         return;
-    if (block->bytes < best->size ||
-        (block->bytes == best->size && block->address < best->address)) {
+    if (block->bytes < best->size) {
         best->size = block->bytes;
-        best->address = block->address;
         best->id = id;
     }
 }

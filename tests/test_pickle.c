@@ -217,6 +217,40 @@ static void executes_nothing(void **state)
     }
 }
 
+/* A file has fewer names than bytes: the name that an operation gives may be as large as its place
+ * in the file, which is 4 here. Names that were left out, and the one behind the last, are
+ * nobody's.
+ */
+static void names_reach_as_far_as_the_file(void **state)
+{
+    (void)state;
+    EXPECT_INTEGER("\x80\x04K\x07q\x04.", 7);
+    assert_null(READ("\x80\x04K\x07q\x05."));
+    assert_non_null(strstr(error.sentence, "cannot hold as many"));
+    assert_null(READ("\x80\x04K\x07q\x03h\x02."));
+    assert_non_null(strstr(error.sentence, "value 2, which has not been named"));
+    assert_null(READ("\x80\x04K\x07q\x00h\x01."));
+    assert_non_null(strstr(error.sentence, "value 1, which has not been named"));
+}
+
+/* 7 and 8 get one name in turn, which then is that of 8. */
+static void a_name_may_be_given_again(void **state)
+{
+    (void)state;
+    static const int64_t expected[] = {7, 8, 8};
+    frag_pickle *pickle = READ("\x80\x04K\x07q\x00K\x08q\x00h\x00\x87.");
+    assert_non_null(pickle);
+    frag_pickle_walk walk = frag_pickle_begin(pickle, root);
+    for (int i = 0; i < 3; i++) {
+        frag_pickle_value item = 0;
+        int64_t number = 0;
+        assert_true(frag_pickle_next(pickle, &walk, &item));
+        assert_true(frag_pickle_signed(pickle, item, &number));
+        assert_int_equal(number, expected[i]);
+    }
+    frag_pickle_destroy(pickle);
+}
+
 static void rejects_what_does_not_fit_together(void **state)
 {
     (void)state;
@@ -288,6 +322,8 @@ int main(void)
         cmocka_unit_test(joins_batches_of_one_container),
         cmocka_unit_test(hands_dictionaries_to_the_visitor),
         cmocka_unit_test(executes_nothing),
+        cmocka_unit_test(names_reach_as_far_as_the_file),
+        cmocka_unit_test(a_name_may_be_given_again),
         cmocka_unit_test(rejects_what_does_not_fit_together),
         cmocka_unit_test(bounds_nesting_and_open_values),
     };

@@ -31,6 +31,9 @@ static void a_right_placement_has_its_height(void **state)
     frag_error error = {0};
     assert_true(frag_placement_check(buffers, (uint64_t[]){0, 16, 0}, 3, 24, &height, &error));
     assert_int_equal(height, 24);
+    /* A buffer exactly as large as the capacity fits, one that is larger by a byte does not. */
+    assert_true(frag_placement_check(buffers, (uint64_t[]){0}, 1, 8, &height, &error));
+    assert_false(frag_placement_check(buffers, (uint64_t[]){0}, 1, 7, &height, &error));
     assert_true(frag_placement_check(buffers, NULL, 0, 0, &height, &error));
     assert_int_equal(height, 0);
 }

@@ -341,6 +341,78 @@ static void devices_may_share_the_space_of_their_reservations(void **state)
     }
 }
 
+/* A device with a pool of its own that gives what it is told to give. */
+typedef struct pool_device {
+    frag_device base;
+    frag_device_result answer;
+} pool_device;
+
+static frag_device_result pool_malloc(frag_device *device, uint64_t bytes, uint32_t stream,
+                                      uint64_t *address)
+{
+    (void)bytes;
+    *address = 4096 + stream;
+    return ((pool_device *)(void *)device)->answer;
+}
+
+static frag_device_result pool_free(frag_device *device, uint64_t address, uint32_t stream)
+{
+    assert_int_equal(address, 4097);
+    assert_int_equal(stream, 2);
+    return ((pool_device *)(void *)device)->answer;
+}
+
+static void the_pool_of_a_device_counts_what_it_gave(void **state)
+{
+    (void)state;
+    static const frag_device_ops ops = {
+        .name = "pool", .malloc_async = pool_malloc, .free_async = pool_free};
+    pool_device device = {.base = {.ops = &ops, .capacity_bytes = FRAG_UNLIMITED, .page_bytes = 1}};
+    uint64_t address = 0;
+    assert_true(frag_device_has_pool(&device.base));
+    assert_int_equal(frag_device_malloc_async(&device.base, 100, 1, &address), FRAG_DEVICE_OK);
+    assert_int_equal(address, 4097);
+    assert_int_equal(device.base.reserved_bytes, 100);
+    device.answer = FRAG_DEVICE_OUT_OF_MEMORY;
+    assert_int_equal(frag_device_malloc_async(&device.base, 50, 1, &address),
+                     FRAG_DEVICE_OUT_OF_MEMORY);
+    assert_int_equal(device.base.reserved_bytes, 100);
+    device.answer = FRAG_DEVICE_FAILED;
+    assert_int_equal(frag_device_free_async(&device.base, 4097, 100, 2), FRAG_DEVICE_FAILED);
+    assert_int_equal(device.base.reserved_bytes, 100);
+    device.answer = FRAG_DEVICE_OK;
+    assert_int_equal(frag_device_free_async(&device.base, 4097, 100, 2), FRAG_DEVICE_OK);
+    assert_int_equal(device.base.reserved_bytes, 0);
+    assert_int_equal(device.base.calls[FRAG_DEVICE_MALLOC_ASYNC], 2);
+    assert_int_equal(device.base.failed_calls[FRAG_DEVICE_MALLOC_ASYNC], 1);
+    assert_int_equal(device.base.call_bytes[FRAG_DEVICE_MALLOC_ASYNC], 100);
+    assert_int_equal(device.base.calls[FRAG_DEVICE_FREE_ASYNC], 2);
+    frag_device *none = open_device(FRAG_UNLIMITED, FRAG_ADDRESS_LOWEST);
+    assert_false(frag_device_has_pool(none));
+    assert_int_equal(frag_device_malloc_async(none, 1, 0, &address), FRAG_DEVICE_OUT_OF_MEMORY);
+    frag_device_destroy(none);
+}
+
+/* Each device of a program has its reservations 1 TiB above those of the one before. */
+static void every_device_reserves_at_a_place_of_its_own(void **state)
+{
+    (void)state;
+    uint64_t at[3];
+    static const frag_address_rule rules[] = {FRAG_ADDRESS_LOWEST, FRAG_ADDRESS_BUMP};
+    for (size_t rule = 0; rule < 2; rule++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            frag_sim_device_options options = {
+                .device = i, .capacity_bytes = FRAG_UNLIMITED, .address_rule = rules[rule]};
+            frag_device *device = frag_sim_device_create(&options);
+            assert_int_equal(frag_device_reserve(device, PAGE, &at[i]), FRAG_DEVICE_OK);
+            frag_device_destroy(device);
+        }
+        assert_int_equal(at[0], 0x600000000000);
+        assert_int_equal(at[1], 0x610000000000);
+        assert_int_equal(at[2], 0x620000000000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +427,8 @@ int main(void)
         cmocka_unit_test(reservations_keep_clear_of_segments_from_before),
         cmocka_unit_test(fails_the_call_it_was_told_to_fail),
         cmocka_unit_test(reserves_more_than_lies_below_the_mallocs),
+        cmocka_unit_test(the_pool_of_a_device_counts_what_it_gave),
+        cmocka_unit_test(every_device_reserves_at_a_place_of_its_own),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
         cmocka_unit_test(devices_may_share_the_space_of_their_reservations),

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
+
+    tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--work FOLDER]
+
+Each change (a mutant) is drawn at random among the operators and small constants of sim/ (without
+sim/cli and sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
+tests run, those first that are most likely to fail, until one does. A change that leaves the object
+as it was is equivalent; others that no test can notice are listed in tests/mutants.equivalent, each
+with the reason. The checkout itself is never changed. Exit code 1: less than 95 % were noticed.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+FOLDERS = ("sim", "allocators", "traces", "planner", "explain")
+BINARY = re.compile(r"(?<= )(==|!=|<=|>=|<|>|&&|\|\||<<|>>|\+=|-=|\|=|&=|\+|-|\*|/|%|&|\||\^)(?= )")
+STEPS = re.compile(r"\+\+|--")
+NOT = re.compile(r"!(?=[a-z(])")
+WORD = re.compile(r"(?<=return )(true|false)(?=;)|\b(continue|break)(?=;)")
+NUMBER = re.compile(r"(?<![\w.])(\d+)(?=u?\b)(?![\w.]*[a-fxA-F.])")
+OTHERS = {
+    "==": ["!="], "!=": ["=="], "<": ["<=", ">"], "<=": ["<", ">"], ">": [">=", "<"], ">=": [">", "<"],
+    "&&": ["||"], "||": ["&&"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="],
+    "&=": ["|="], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"], "&": ["|"], "|": ["&"],
+    "^": ["|"], "++": ["--"], "--": ["++"], "!": [""], "true": ["false"], "false": ["true"],
+    "continue": ["break"], "break": ["continue"],
+}
+# Command-line tests that have to do with a folder; the rest comes after all unit tests.
+BATS_FIRST = {
+    "sim": ["results", "command_line", "statistics", "compare", "golden"],
+    "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
+    "traces": ["trace", "snapshot", "exchange", "golden", "command_line"],
+    "planner": ["offline", "tune"],
+    "explain": ["explain"],
+}
+# These do not run the parts that are changed, or change nothing of what they do.
+BATS_NEVER = {"tidiness", "docs", "setup", "doctor", "help", "plot", "gpu_report", "python_recorder", "record",
+              "probe", "terminal", "software_cuda"}
+LIMIT_SECONDS = 600
+
+
+def blanked(text):
+    """The text with comments, strings and preprocessor lines made blank, of the same length."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    text = re.sub(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", blank, text, flags=re.M)
+    # Assertions guard against our own bugs: no test makes them fail.
+    return re.sub(r"(?:FRAG_ASSERT\w*|_Static_assert)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", blank, text)
+
+
+class Mutant:
+    def __init__(self, path, text, start, end, new):
+        self.path = path
+        self.line = text.count("\n", 0, start) + 1
+        begin = text.rfind("\n", 0, start) + 1
+        stop = text.find("\n", end)
+        self.before = text[begin:stop].strip()
+        self.after = (text[begin:start] + new + text[end:stop]).strip()
+        self.text = text[:start] + new + text[end:]
+
+    def key(self):
+        return (self.path, self.before, self.after)
+
+
+def mutants_of(root, path):
+    text = open(os.path.join(root, path)).read()
+    code = blanked(text)
+    for pattern in (BINARY, STEPS, NOT, WORD):
+        for match in pattern.finditer(code):
+            for new in OTHERS[match.group(0)]:
+                yield Mutant(path, text, match.start(), match.end(), new)
+    for match in NUMBER.finditer(code):
+        yield Mutant(path, text, match.start(), match.end(), str(int(match.group(1)) + 1))
+
+
+def sources(root, only):
+    listed = subprocess.run(["git", "ls-files", "--"] + list(FOLDERS), cwd=root, capture_output=True, text=True, check=True)
+    return [path for path in listed.stdout.split()
+            if path.endswith(".c") and not path.startswith(("sim/cli/", "sim/base/")) and re.search(only, path)]
+
+
+def equivalents(root):
+    known = set()
+    for line in open(os.path.join(root, "tests/mutants.equivalent")):
+        parts = [part.strip() for part in line.rstrip("\n").split(" @@ ")]
+        if len(parts) == 4:
+            known.add(tuple(parts[:3]))
+        elif line.strip() and not line.startswith("#"):
+            sys.exit("tests/mutants.equivalent: expected 'FILE @@ LINE @@ CHANGED LINE @@ WHY', found: " + line.strip())
+    return known
+
+
+class Tree:
+    """A copy of the checkout with everything built, in which one mutant lives at a time."""
+
+    def __init__(self, root, folder, jobs):
+        self.folder = folder
+        self.passes = {}  # by test: does it pass without a mutant?
+        os.makedirs(folder, exist_ok=True)
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
+        for path in listed.stdout.split("\n"):
+            self.copy(root, path)
+        self.build = os.path.join(folder, "build/release")
+        done = subprocess.run(["make", "-s", "-j%d" % jobs, "MODE=release", "fraglab", "test-programs"], cwd=folder,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
+        self.learn_commands()
+
+    def copy(self, root, path):
+        source, target = os.path.join(root, path), os.path.join(self.folder, path)
+        if not os.path.isfile(source):
+            return
+        if os.path.isfile(target) and open(source, "rb").read() == open(target, "rb").read():
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(source, target)
+
+    def learn_commands(self):
+        """How make links a test and the program, to do the same without its start."""
+        shown = subprocess.run(["make", "-n", "V=1", "-W", "sim/trace.c", "build/release/fraglab", "build/release/tests/test_trace"],
+                               cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
+        self.compile_line = next(line for line in shown if "-c -o build/release/sim/trace.o" in line)
+        self.program_line = next(line for line in shown if "-o build/release/fraglab " in line)
+        self.test_line = next(line for line in shown if "-o build/release/tests/test_trace " in line)
+
+    def run(self, command, seconds=LIMIT_SECONDS):
+        """The exit code; None: it took too long."""
+        process = subprocess.Popen(command, shell=True, cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return None
+
+    def digest(self, path):
+        # Line numbers stand in assertions alone, and one operator changes none.
+        return hashlib.sha1(open(os.path.join(self.folder, path), "rb").read()).hexdigest()
+
+    def compile(self, path, text):
+        """Puts the text in the place of a source. Returns the digest of its object; None: it does not compile."""
+        with open(os.path.join(self.folder, path), "w") as file:
+            file.write(text)
+        stem = path[:-2]
+        line = self.compile_line.replace("sim/trace.o", stem + ".o").replace("sim/trace.c", path).replace("sim/trace.d", stem + ".d")
+        if self.run(line + " && ar r build/release/libfraglab.a build/release/%s.o" % stem) != 0:
+            return None
+        self.linked = set()
+        return self.digest("build/release/%s.o" % stem)
+
+    def link(self, name):
+        if name in self.linked:
+            return
+        self.linked.add(name)
+        line = self.program_line if name == "fraglab" else self.test_line.replace("test_trace", name)
+        self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
+
+    def notices(self, test):
+        """'noticed', 'timed out', or None."""
+        kind, name = test
+        if kind == "unit":
+            self.link(name)
+            code = self.run("build/release/tests/" + name)
+        elif kind == "fuzzer":
+            self.link("policy_fuzzer")
+            code = self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name)
+        elif kind == "golden":
+            self.link("fraglab")
+            code = self.run("./fraglab verify --against golden tests/data/" + name)
+        else:
+            self.link("fraglab")
+            self.run("rm -f build/bats-failed")
+            # bats goes on after a failure: the first one is enough.
+            code = self.run("bats --print-output-on-failure tests/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name)
+        return None if code == 0 else "timed out" if code is None else "noticed"
+
+
+class Order:
+    """Which tests come first for a file: those named for it, those that include its header, then those that
+    noticed something in its folder before."""
+
+    def __init__(self, root):
+        self.lock = threading.Lock()
+        self.hits = {}
+        names = sorted(os.listdir(os.path.join(root, "tests")))
+        self.units = [name[:-2] for name in names if re.match(r"test_.*\.c$", name)]
+        self.bats = [name[:-5] for name in names if name.endswith(".bats") and name[:-5] not in BATS_NEVER]
+        self.texts = {unit: open(os.path.join(root, "tests", unit + ".c")).read() for unit in self.units}
+
+    def hit(self, path, test):
+        with self.lock:
+            for place in (path, path.split("/")[0]):
+                key = (place, test)
+                self.hits[key] = self.hits.get(key, 0) + 1
+
+    def weight(self, path, test):
+        folder, stem = path.split("/")[0], path.split("/")[-1][:-2]
+        kind, name = test
+        weight = 20 * self.hits.get((path, test), 0) + 2 * self.hits.get((folder, test), 0)
+        if kind == "unit":
+            words = stem.split("_")
+            weight += 1000 if name == "test_" + stem else 0
+            weight += 500 if '"%s.h"' % path[:-2] in self.texts[name] else 0
+            weight += 200 if name.split("_")[1] == words[0] else 0
+            weight += 100 if folder == "allocators" and words[0] in self.texts[name] else 0
+            weight += 50 if '"%s/' % folder in self.texts[name] else 0
+        elif kind == "fuzzer":
+            weight += 150 if folder in ("allocators", "sim") else -50
+        elif kind == "golden":
+            weight += 300 if stem.startswith("pytorch") and name != "golden-peers" else 60
+        elif name in BATS_FIRST[folder]:
+            weight += 40 - BATS_FIRST[folder].index(name)
+        else:
+            weight -= 100
+        return weight
+
+    def tests(self, path):
+        every = [("unit", name) for name in self.units] + [("bats", name) for name in self.bats]
+        every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
+        with self.lock:
+            return sorted(every, key=lambda test: -self.weight(path, test))
+
+
+def judge(tree, order, mutant, original):
+    clean = tree.compile(mutant.path, original)
+    changed = tree.compile(mutant.path, mutant.text)
+    if changed is None:
+        return "does not compile", ""
+    if changed == clean:
+        return "equivalent", "the same object"
+    for test in order.tests(mutant.path):
+        verdict = tree.notices(test)
+        if verdict is None:
+            continue
+        if test not in tree.passes:
+            tree.compile(mutant.path, original)
+            tree.passes[test] = tree.notices(test) is None
+            tree.compile(mutant.path, mutant.text)
+        if tree.passes[test]:
+            order.hit(mutant.path, test)
+            return verdict, " ".join(test)
+    return "not noticed", ""
+
+
+def draw(root, only, seed, count):
+    paths = sources(root, only)
+    everything = [mutant for path in paths for mutant in mutants_of(root, path)]
+    random.Random(seed).shuffle(everything)
+    taken, places = [], set()
+    for mutant in everything:  # one change in a line is enough
+        if len(taken) < count and (mutant.path, mutant.line) not in places:
+            places.add((mutant.path, mutant.line))
+            taken.append(mutant)
+    print("%d of %d changes in %d files, seed %d" % (len(taken), len(everything), len(paths), seed), flush=True)
+    return taken
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=60, help="changes (60)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("--seconds", type=int, default=3600, help="no new one is begun after so long (3600)")
+    parser.add_argument("--only", default="", help="only files whose path has this regular expression in it")
+    parser.add_argument("--jobs", type=int, default=2, help="copies of the tree that work side by side (2)")
+    parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
+    options = parser.parse_args()
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    known = equivalents(root)
+    order = Order(root)
+    mutants = draw(root, options.only, options.seed, options.count)
+    trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
+    counts = {}
+    start = time.monotonic()
+    lock = threading.Lock()
+
+    def work(mutant):
+        if time.monotonic() - start > options.seconds:
+            return
+        if mutant.key() in known:
+            verdict, by = "equivalent", "listed"
+        else:
+            original = open(os.path.join(root, mutant.path)).read()
+            with lock:
+                tree = trees.pop()
+            verdict, by = judge(tree, order, mutant, original)
+            tree.compile(mutant.path, original)
+            with lock:
+                trees.append(tree)
+        with lock:
+            counts[verdict] = counts.get(verdict, 0) + 1
+            print("%-16s %s:%d%s" % (verdict, mutant.path, mutant.line, " (%s)" % by if by else ""), flush=True)
+            if verdict == "not noticed":
+                print("  - %s\n  + %s" % (mutant.before, mutant.after), flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(work, mutants))
+    noticed = counts.get("noticed", 0) + counts.get("timed out", 0)
+    judged = noticed + counts.get("not noticed", 0)
+    print(", ".join("%s: %d" % item for item in sorted(counts.items())))
+    if judged == 0:
+        sys.exit("mutants: none was judged")
+    print("%d of %d that are not equivalent were noticed: %.1f %%" % (noticed, judged, 100 * noticed / judged))
+    sys.exit(0 if noticed >= 0.95 * judged else 1)
+
+
+if __name__ == "__main__":
+    main()
