@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
 
-    tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--work FOLDER]
+    tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--work FOLDER]
 
 Each change (a mutant) is drawn at random among the operators and small constants of sim/ (without
 sim/cli and sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
@@ -149,16 +149,30 @@ class Tree:
         # Line numbers stand in assertions alone, and one operator changes none.
         return hashlib.sha1(open(os.path.join(self.folder, path), "rb").read()).hexdigest()
 
+    def archive(self, path):
+        self.linked = set()
+        return self.run("ar r build/release/libfraglab.a build/release/%s.o" % path[:-2])
+
     def compile(self, path, text):
         """Puts the text in the place of a source. Returns the digest of its object; None: it does not compile."""
         with open(os.path.join(self.folder, path), "w") as file:
             file.write(text)
         stem = path[:-2]
         line = self.compile_line.replace("sim/trace.o", stem + ".o").replace("sim/trace.c", path).replace("sim/trace.d", stem + ".d")
-        if self.run(line + " && ar r build/release/libfraglab.a build/release/%s.o" % stem) != 0:
+        if self.run(line) != 0 or self.archive(path) != 0:
             return None
-        self.linked = set()
         return self.digest("build/release/%s.o" % stem)
+
+    def keep(self, path):
+        """Returns the digest of the object as it is without a change."""
+        shutil.copy(os.path.join(self.build, path[:-2] + ".o"), os.path.join(self.build, "unchanged.o"))
+        return self.digest("build/release/unchanged.o")
+
+    def restore(self, path, text):
+        with open(os.path.join(self.folder, path), "w") as file:
+            file.write(text)
+        shutil.copy(os.path.join(self.build, "unchanged.o"), os.path.join(self.build, path[:-2] + ".o"))
+        self.archive(path)
 
     def link(self, name):
         if name in self.linked:
@@ -191,9 +205,10 @@ class Order:
     """Which tests come first for a file: those named for it, those that include its header, then those that
     noticed something in its folder before."""
 
-    def __init__(self, root):
+    def __init__(self, root, is_quick):
         self.lock = threading.Lock()
         self.hits = {}
+        self.is_quick = is_quick
         names = sorted(os.listdir(os.path.join(root, "tests")))
         self.units = [name[:-2] for name in names if re.match(r"test_.*\.c$", name)]
         self.bats = [name[:-5] for name in names if name.endswith(".bats") and name[:-5] not in BATS_NEVER]
@@ -227,14 +242,15 @@ class Order:
         return weight
 
     def tests(self, path):
-        every = [("unit", name) for name in self.units] + [("bats", name) for name in self.bats]
+        chosen = BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats
+        every = [("unit", name) for name in self.units] + [("bats", name) for name in chosen]
         every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
         with self.lock:
             return sorted(every, key=lambda test: -self.weight(path, test))
 
 
 def judge(tree, order, mutant, original):
-    clean = tree.compile(mutant.path, original)
+    clean = tree.keep(mutant.path)
     changed = tree.compile(mutant.path, mutant.text)
     if changed is None:
         return "does not compile", ""
@@ -245,7 +261,7 @@ def judge(tree, order, mutant, original):
         if verdict is None:
             continue
         if test not in tree.passes:
-            tree.compile(mutant.path, original)
+            tree.restore(mutant.path, original)
             tree.passes[test] = tree.notices(test) is None
             tree.compile(mutant.path, mutant.text)
         if tree.passes[test]:
@@ -275,10 +291,11 @@ def main():
     parser.add_argument("--only", default="", help="only files whose path has this regular expression in it")
     parser.add_argument("--jobs", type=int, default=2, help="copies of the tree that work side by side (2)")
     parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
+    parser.add_argument("--quick", action="store_true", help="of the command-line tests only those of the changed folder")
     options = parser.parse_args()
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     known = equivalents(root)
-    order = Order(root)
+    order = Order(root, options.quick)
     mutants = draw(root, options.only, options.seed, options.count)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
     counts = {}
@@ -295,7 +312,7 @@ def main():
             with lock:
                 tree = trees.pop()
             verdict, by = judge(tree, order, mutant, original)
-            tree.compile(mutant.path, original)
+            tree.restore(mutant.path, original)
             with lock:
                 trees.append(tree)
         with lock:
