@@ -112,13 +112,34 @@ static void rebuilds_what_was_in_use_before_the_history(void **state)
                    "alloc initial s1 300 of 512 @0.5\n"
                    "free initial deferred s1 @0.5\n"
                    "segment_alloc initial 20971520 @2048\n"
-                   "alloc initial s2 19922949 of 20971520 @2048\n"
+                   "alloc initial inferred s2 19922949 of 20971520 @2048\n"
                    "complete s1 @0.5\n"
                    "free s2 @2048\n");
     imported import;
     load("late", &import);
     assert_int_equal(found(&import, "block-size-guessed"), 1);
     assert_int_equal(found(&import, "began-in-use"), 1);
+    unload(&import);
+}
+
+static void later_requests_show_the_size_of_earlier_blocks(void **state)
+{
+    (void)state;
+    expect("late-sizes", "segment_alloc initial 67108864 @0\n"
+                         "alloc initial s0 4194304 of 5177344 @0\n"
+                         "segment_alloc initial 67108864 @65536\n"
+                         "alloc initial s1 4194304 of 4194304 @65536\n"
+                         "alloc initial s2 60817408 of 60817408 @71680\n"
+                         "segment_alloc initial 67108864 @131072\n"
+                         "alloc initial inferred s3 66408864 of 67108864 @131072\n"
+                         "alloc s4 8388608 @5056\n"
+                         "alloc s5 2097152 @69632\n"
+                         "free s0 @0\n"
+                         "free s1 @65536\n"
+                         "free s3 @131072\n");
+    imported import;
+    load("late-sizes", &import);
+    assert_int_equal(found(&import, "block-size-guessed"), 1);
     unload(&import);
 }
 
@@ -513,6 +534,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rebuilds_what_was_in_use_before_the_history),
+        cmocka_unit_test(later_requests_show_the_size_of_earlier_blocks),
         cmocka_unit_test(tells_late_completions_from_prompt_ones),
         cmocka_unit_test(reads_every_protocol_and_both_picklers_alike),
         cmocka_unit_test(cuts_and_joins_expandable_ranges),

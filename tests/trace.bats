@@ -111,6 +111,19 @@ setup() {
     [[ "$output" != *"different"* || "$output" == *"leaves out kinds of entries (torch.skipped_actions)"* ]]
 }
 
+@test "a block whose size was guessed is marked, and named when something differs" {
+    ./fraglab verify tests/data/snapshots/late-sizes.pickle
+    ./fraglab trace info tests/data/snapshots/late-sizes.pickle | grep -q '^  guessed  *the size of 1 block live at the start$'
+    ./fraglab trace convert tests/data/snapshots/late-sizes.pickle "$out/sizes.fgt"
+    ./fraglab trace convert "$out/sizes.fgt" "$out/sizes.txt" --to text
+    [ "$(grep -c 'initial inferred' "$out/sizes.txt")" -eq 1 ]
+    # Where the block ends is what the request behind it is placed by.
+    sed -i 's/ inferred//; s/^\(alloc 0 .*\)block=5177344/\1inferred block=4194304/' "$out/sizes.txt"
+    run ./fraglab verify "$out/sizes.txt"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"likely: sizes of blocks from before the history are guesses (trace info counts them)"* ]]
+}
+
 @test "findings name their first entry" {
     # Histories are undone from the end: the first of two equal findings is found last.
     run ./fraglab trace check tests/data/snapshots/twice-freed.pickle -v

@@ -93,7 +93,7 @@ static void emit_initial_block(emitter *state, uint32_t index)
     state->slots[index] = slot;
     frag_build_event event = {
         .op = FRAG_OP_ALLOC,
-        .flags = FRAG_EVENT_INITIAL,
+        .flags = FRAG_EVENT_INITIAL | (block->is_guessed ? FRAG_EVENT_INFERRED : 0),
         .stream = block->stream,
         .slot = slot,
         .bytes = block->requested_bytes,

@@ -429,9 +429,81 @@ static int compare_initial(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
 }
 
-/* The size of a block that was freed before the end: the recording has only its request. In the
- * large pool a remainder of up to 1 MiB is not split off, so a small gap behind it is taken for its
- * own. */
+/* A block from before the history of which no size is recorded, since it was freed before the end.
+ * Requests are cut from the beginning of a free block. So the first one that is served behind it,
+ * while it is in use, begins where it ends. */
+typedef struct unsized_block {
+    uint64_t address;
+    uint64_t limit; /* it ends there at most: where the next block, or the range's last byte, is */
+    uint64_t end;   /* 0: not shown */
+    uint32_t block;
+    bool is_over; /* it is free, or its end is known */
+} unsized_block;
+
+typedef struct unsized_blocks {
+    unsized_block *items; /* by address */
+    size_t count;
+} unsized_blocks;
+
+/* The last one that begins below an address, or NULL. */
+static unsized_block *find_unsized(const unsized_blocks *unsized, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = unsized->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (unsized->items[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? &unsized->items[low - 1] : NULL;
+}
+
+static void list_unsized(const rewinder *state, const initial_place *places, size_t count,
+                         unsized_blocks *unsized)
+{
+    const frag_rewound *rewound = state->rewound;
+    size_t at = 0;
+    *unsized = (unsized_blocks){.items = frag_alloc(count + 1, sizeof *unsized->items)};
+    for (size_t i = 0; i < count; i++) {
+        const frag_rewound_block *block = &rewound->blocks[places[i].block];
+        while (at < rewound->range_count &&
+               rewound->ranges[at].address + rewound->ranges[at].bytes <= block->address)
+            at++;
+        if (block->block_bytes != 0 || block->requested_bytes == 0 || at >= rewound->range_count)
+            continue;
+        uint64_t limit = rewound->ranges[at].address + rewound->ranges[at].bytes - 1;
+        if (i + 1 < count && places[i + 1].address <= limit)
+            limit = places[i + 1].address;
+        unsized->items[unsized->count++] =
+            (unsized_block){.address = block->address, .limit = limit, .block = places[i].block};
+    }
+}
+
+static void show_ends(const rewinder *state, const unsized_blocks *unsized)
+{
+    for (uint64_t i = 0; unsized->count > 0 && i < state->device->entry_count; i++) {
+        const frag_snapshot_entry *entry = &state->device->entries[i];
+        if (entry->is_dropped)
+            continue;
+        if (entry->action == FRAG_SNAPSHOT_ALLOC) {
+            unsized_block *found = find_unsized(unsized, entry->address);
+            if (found == NULL || found->is_over || entry->address > found->limit)
+                continue;
+            found->end = entry->address;
+            found->is_over = true;
+        } else if (entry->action == FRAG_SNAPSHOT_FREE_COMPLETED ||
+                   entry->action == FRAG_SNAPSHOT_FREE) {
+            unsized_block *found = find_unsized(unsized, entry->address + 1);
+            if (found != NULL && found->address == entry->address)
+                found->is_over = true;
+        }
+    }
+}
+
+/* Where nothing shows the size, it is guessed: in the large pool a remainder of up to 1 MiB is not
+ * split off, so a small gap behind the block is taken for its own. */
 static void guess_size(rewinder *state, frag_rewound_block *block, const frag_held_range *range,
                        uint64_t room_bytes)
 {
@@ -441,14 +513,28 @@ static void guess_size(rewinder *state, frag_rewound_block *block, const frag_he
         rounded = room_bytes;
     uint64_t gap = room_bytes - rounded;
     block->block_bytes = !is_exact && gap <= UNSPLIT_BYTES_MAX ? room_bytes : rounded;
-    if (block->block_bytes != rounded)
+    block->is_guessed = !is_exact && gap > 0;
+    if (block->is_guessed)
         frag_findings_add(
             state->findings, "block-size-guessed",
-            "the size of a block from before the history is not recorded; the gap of up "
-            "to 1 MiB behind it was taken for a part of it",
+            "the size of a block from before the history is not recorded, and no later request "
+            "shows it; a gap of up to 1 MiB behind it was taken for a part of it, no larger one",
             false, state->ordinal, 0, "%llu bytes requested at 0x%llx, taken for %llu",
             (unsigned long long)block->requested_bytes, (unsigned long long)block->address,
             (unsigned long long)block->block_bytes);
+}
+
+static void set_size(rewinder *state, const unsized_blocks *unsized, frag_rewound_block *block,
+                     const frag_held_range *range, uint64_t room_bytes)
+{
+    const unsized_block *found = find_unsized(unsized, block->address + 1);
+    uint64_t shown = found != NULL && found->address == block->address && found->end != 0
+                         ? found->end - block->address
+                         : 0;
+    if (shown >= block->requested_bytes && shown <= room_bytes && shown != 0)
+        block->block_bytes = shown;
+    else
+        guess_size(state, block, range, room_bytes);
 }
 
 static void drop_initial(rewinder *state, uint32_t dropped)
@@ -467,7 +553,8 @@ static void drop_initial(rewinder *state, uint32_t dropped)
 }
 
 /* Keeps the blocks that lie in ranges and apart from each other. */
-static void place_initial(rewinder *state, const initial_place *places, size_t count)
+static void place_initial(rewinder *state, const initial_place *places, size_t count,
+                          const unsized_blocks *unsized)
 {
     frag_rewound *rewound = state->rewound;
     size_t at = 0;
@@ -489,7 +576,7 @@ static void place_initial(rewinder *state, const initial_place *places, size_t c
         if (i + 1 < count && places[i + 1].address < end)
             end = places[i + 1].address;
         if (block->block_bytes == 0)
-            guess_size(state, block, range, end - block->address);
+            set_size(state, unsized, block, range, end - block->address);
         if (block->block_bytes > end - block->address ||
             block->block_bytes < block->requested_bytes) {
             drop_initial(state, places[i].block);
@@ -513,7 +600,11 @@ static void take_initial(rewinder *state)
             places[count++] = (initial_place){.address = state->live.places[i].address,
                                               .block = state->live.places[i].block - 1};
     qsort(places, count, sizeof *places, compare_initial);
-    place_initial(state, places, count);
+    unsized_blocks unsized;
+    list_unsized(state, places, count, &unsized);
+    show_ends(state, &unsized);
+    place_initial(state, places, count, &unsized);
+    free(unsized.items);
     free(places);
 }
 

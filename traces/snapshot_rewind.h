@@ -20,6 +20,7 @@ typedef struct frag_rewound_block {
     uint32_t pool;
     uint32_t frames;
     bool is_pending; /* freed, waiting for a stream, before the first entry */
+    bool is_guessed; /* nothing shows its size */
 } frag_rewound_block;
 
 typedef struct frag_rewound {

@@ -269,8 +269,8 @@ static void print_inferred(const frag_trace *trace)
     if (events > 0)
         printf("  concluded, not recorded  %s of the events\n", count_of(events, &count));
     if (sizes > 0)
-        printf("  guessed                  the size of %s blocks that were live at the start\n",
-               count_of(sizes, &count));
+        printf("  guessed                  the size of %s block%s live at the start\n",
+               count_of(sizes, &count), sizes == 1 ? "" : "s");
 }
 
 static void print_stats(const frag_trace *trace)

@@ -29,6 +29,15 @@ static bool has_settings(const frag_policy_spec *spec)
     return false;
 }
 
+static bool has_guessed_sizes(const frag_trace *trace)
+{
+    const uint8_t both = FRAG_EVENT_INITIAL | FRAG_EVENT_INFERRED;
+    for (uint64_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == FRAG_OP_ALLOC && (trace->events[i].flags & both) == both)
+            return true;
+    return false;
+}
+
 /* What most often explains a difference, from what is known of the recording. */
 static const char *likely_reason(const frag_recording *recording, const frag_trace *trace,
                                  const frag_verify_result *result, const frag_policy_spec *spec)
@@ -52,11 +61,14 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                "per_process_memory_fraction=F and --capacity";
     if (!spec->wants_recorded && (strlen(conf) > 0 || has_settings(spec)))
         return "the recording was made with other settings; try pytorch:recorded";
+    if (result->initial != FRAG_INITIAL_NONE && has_guessed_sizes(trace))
+        return "sizes of blocks from before the history are guesses (trace info counts them), and "
+               "what lies free beside them is too";
     if (are_equal)
         return "another version: which of two equal free blocks is taken changed with PyTorch 2.12 "
                "and 2.13";
     if (result->initial != FRAG_INITIAL_NONE)
-        return "the history begins late, and the sizes of blocks from before it are partly guessed";
+        return "the history begins late, and the order in which its first blocks came is not known";
     if (trace->pool_count == 1 && !names_pools(recording))
         return "private pools that were gone before the dump have no names in recordings before "
                "PyTorch 2.12, and not all can be concluded";

@@ -71,6 +71,20 @@ def late():
     return snapshot(end, trace)
 
 
+def late_sizes():
+    """Blocks from before the history that were freed: behind the first a request shows that it kept a remainder
+    of 960 KiB, behind the second that it kept none; of the third nothing is known."""
+    more = 960 << 10
+    b = A + 64 * MIB
+    c = b + 64 * MIB
+    end = [segment(A, [block(4 * MIB + more), block(8 * MIB, 8 * MIB), block(52 * MIB - more)]),
+           segment(b, [block(4 * MIB), block(2 * MIB, 2 * MIB), block(58 * MIB, 58 * MIB)]),
+           segment(c, [block(64 * MIB)])]
+    trace = [entry("alloc", A + 4 * MIB + more, 8 * MIB), entry("alloc", b + 4 * MIB, 2 * MIB)]
+    trace += freed(A, 4 * MIB) + freed(b, 4 * MIB) + freed(c, 64 * MIB - 700000)
+    return snapshot(end, trace)
+
+
 def deferred():
     """A free that completes later, another that never does."""
     end = [segment(A, [block(1024, 1000, "active_pending_free"), block(2 * MIB - 1024)], "small")]
@@ -429,7 +443,7 @@ def write(name, value, protocol=4):
 
 
 def main():
-    made = {f.__name__.replace("_", "-"): f for f in (late, deferred, expandable, oom, empty_cache, empty_with_gc,
+    made = {f.__name__.replace("_", "-"): f for f in (late, late_sizes, deferred, expandable, oom, empty_cache, empty_with_gc,
                                                       empty_waited, empty_oversize, pools,
                                                       old_pools, gone_pool, gone_pool_rounded, gone_pool_unrounded,
                                                       gone_pool_late, gone_stream, gone_range, torch_2_0, stacks, two_devices,
