@@ -3,7 +3,7 @@
 setup() { cd "$BATS_TEST_DIRNAME/.." && out=$BATS_TEST_TMPDIR; }
 
 @test "recordings of other tools are known by content, compressed too" {
-    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite trace_plot-2.0.html; do
+    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite nvprof.sqlite trace_plot-2.0.html; do
         gzip -c "tests/data/exchange/$file" >"$out/recording.gz"
         ./fraglab trace convert "$out/recording.gz" "$out/$file.fgt"
         [ "$(./fraglab trace info "$out/$file.fgt" | grep digest)" = "$(./fraglab trace info "tests/data/exchange/$file" | grep digest)" ]
@@ -102,7 +102,7 @@ END
 }
 
 @test "explain takes recordings of other tools" {
-    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite; do
+    for file in rmm.csv kineto.json stalloc.txt nsys.sqlite nvprof.sqlite; do
         run ./fraglab explain --capacity 1GiB "tests/data/exchange/$file"
         [ "$status" -eq 0 ]
         [[ $output == *"recording  $file, device 0"* ]]
@@ -126,6 +126,15 @@ END
     [ "$(grep -c '^alloc' "$out/file.txt")" -eq 24 ]
     [ "$(grep -c '^segment_alloc' "$out/segments.txt")" -eq 24 ]
     [ "$(grep -c '^alloc' "$out/segments.txt")" -eq 0 ]
+}
+
+@test "a file of nvprof is read as requests, or as segments" {
+    file=tests/data/exchange/nvprof.sqlite
+    ./fraglab run "$file" -p best-fit | grep -q '24 requests'
+    [ "$(./fraglab trace convert --to text --from device-segments "$file" - | grep -c '^segment_alloc')" -eq 24 ]
+    ./fraglab trace check -v "$file" | grep -q '1  memory-of-the-host-pinned'
+    run ./fraglab verify "$file"
+    [ "$status" -eq 3 ]
 }
 
 @test "a damaged report is refused in one sentence and nothing is left beside it" {

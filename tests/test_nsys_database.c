@@ -240,6 +240,87 @@ static void the_sample_has_what_was_written(void **state)
     frag_recording_destroy(&recording);
 }
 
+#define MEMORY                                                                                     \
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMORY(_id_ INTEGER PRIMARY KEY, memoryKind INT, address "   \
+    "INT, bytes INT, start INT, end INT, allocPC INT, freePC INT, processId INT, deviceId INT, "   \
+    "contextId INT, name INT); INSERT INTO CUPTI_ACTIVITY_KIND_MEMORY VALUES "
+#define MEMORY2                                                                                    \
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMORY2(_id_ INTEGER PRIMARY KEY, memoryOperationType INT, " \
+    "memoryKind INT, address INT, bytes INT, timestamp INT, PC INT, processId INT, deviceId INT, " \
+    "contextId INT, streamId INT, name INT); INSERT INTO CUPTI_ACTIVITY_KIND_MEMORY2 VALUES "
+
+static void records_of_nvprof_are_an_allocation_and_its_release(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(MEMORY "(1, 3, 4096, 512, 10, 30, 1, 2, 41, 0, 1, 0),"
+                     "(2, 3, 8192, 700, 20, 0, 1, 0, 41, 0, 1, 0),"
+                     "(3, 2, 12288, 99, 20, 40, 1, 2, 41, 0, 1, 0),"
+                     "(4, 0, 16384, 99, 20, 40, 1, 2, 41, 0, 1, 0)",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_string_equal(frag_recording_get(&recording, "source"), "nvprof");
+    assert_string_equal(frag_recording_get(&recording, "nsys.trace.0"), "process 41, device 0");
+    assert_int_equal(recording.trace_count, 1);
+    assert_int_equal(trace->event_count, 3);
+    assert_int_equal(trace->events[0].bytes, 512);
+    assert_int_equal(trace->times_ns[0], 10);
+    assert_int_equal(trace->events[1].bytes, 700);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    assert_int_equal(trace->events[2].slot, trace->events[0].slot);
+    assert_int_equal(frag_test_found(&findings, "memory-of-the-host-pinned"), 1);
+    assert_int_equal(frag_test_found(&findings, "memory-of-unknown-kind"), 1);
+    assert_int_equal(findings.count, 2);
+    frag_recording_destroy(&recording);
+}
+
+static void records_of_cupti_tell_streams(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    load_well(MEMORY2 "(1, 1, 3, 4096, 512, 10, 0, 41, 0, 1, 4294967295, 0),"
+                      "(2, 1, 3, 8192, 700, 20, 0, 41, 0, 1, 13, 0),"
+                      "(3, 2, 3, 4096, 512, 30, 0, 41, 0, 1, 4294967295, 0)",
+              &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(findings.count, 0);
+    assert_int_equal(trace->event_count, 3);
+    assert_int_equal(frag_trace_stream_handle(trace, trace->events[1].stream), 13);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    frag_recording_destroy(&recording);
+}
+
+static void bad_records_of_cupti_are_named_by_table_row_and_column(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statements;
+        const char *sentence;
+    } cases[] = {
+        {MEMORY "(1, 3, 4096, 512, 30, 10, 1, 2, 41, 0, 1, 0)",
+         "row 1 of the table CUPTI_ACTIVITY_KIND_MEMORY has 10 in \"end\""},
+        {MEMORY "(1, 8, 4096, 512, 10, 30, 1, 2, 41, 0, 1, 0)", "has 8 in \"memoryKind\""},
+        {MEMORY "(1, 3, 0, 512, 10, 30, 1, 2, 41, 0, 1, 0)", "has 0 in \"address\""},
+        {MEMORY "(1, 2, 4096, 512, 10, 30, 1, 2, 41, 0, 1, 0)",
+         "at least one in the table CUPTI_ACTIVITY_KIND_MEMORY"},
+        {MEMORY2 "(1, 0, 3, 4096, 512, 10, 0, 41, 0, 1, 7, 0)",
+         "has 0 in \"memoryOperationType\"; expected 1 (allocation) or 2 (release)"},
+        {"CREATE TABLE x(y INT)", "nvprof --track-memory-allocations on"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_recording recording;
+        frag_findings findings;
+        frag_error error;
+        if (load_as(cases[i].statements, FRAG_FORMAT_AUTO, &recording, &findings, &error))
+            fail_msg("%s was taken", cases[i].statements);
+        assert_int_equal(error.code, FRAG_E_INPUT);
+        if (strstr(error.sentence, cases[i].sentence) == NULL)
+            fail_msg("%s", error.sentence);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +332,9 @@ int main(void)
         cmocka_unit_test(bad_rows_are_refused_with_their_place),
         cmocka_unit_test(reports_without_memory_say_how_to_get_it),
         cmocka_unit_test(the_sample_has_what_was_written),
+        cmocka_unit_test(records_of_nvprof_are_an_allocation_and_its_release),
+        cmocka_unit_test(records_of_cupti_tell_streams),
+        cmocka_unit_test(bad_records_of_cupti_are_named_by_table_row_and_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,8 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
         "'" FRAG_TEXT_FIRST_LINE
         "'), a torch snapshot (a pickle, JSON, or a page of _memory_viz), a "
         "device log, a golden log (its first line is JSON with \"golden\"), a log of RMM, a trace "
-        "of PyTorch's profiler or of STAlloc, a database of Nsight Systems (SQLite) or a packing "
+        "of PyTorch's profiler or of STAlloc, a database of Nsight Systems or nvprof (SQLite) or a "
+        "packing "
         "problem (CSV with columns id, lower, upper, size)");
 }
 

@@ -26,16 +26,80 @@ enum {
     COLUMNS
 };
 
-static const frag_sqlite_column columns[COLUMNS] = {
-    [COLUMN_START] = {"start", false},
-    [COLUMN_PROCESS] = {"globalPid", true},
-    [COLUMN_DEVICE] = {"deviceId", false},
-    [COLUMN_ADDRESS] = {"address", false},
-    [COLUMN_BYTES] = {"bytes", false},
-    [COLUMN_KIND] = {"memKind", false},
-    [COLUMN_OPERATION] = {"memoryOperationType", false},
-    [COLUMN_STREAM] = {"streamId", true},
-    [COLUMN_POOL] = {"localMemoryPoolAddress", true},
+/* How a profiler keeps the same things. nvprof and the Visual Profiler write records of CUPTI as
+ * they are: one for an allocation with its release, or (MEMORY2) one for each. */
+typedef struct memory_table {
+    const char *name;
+    const char *source; /* of the recording */
+    frag_sqlite_column columns[COLUMNS];
+    int64_t operation_max;
+    int64_t operation_first; /* of an allocation; its release is the next */
+    const char *operations;  /* for people */
+    int64_t kind_first;      /* of pageable memory; the one before it, modulo, is not known */
+    bool is_lifetime;        /* COLUMN_OPERATION is the time of the release, 0: none */
+    bool has_global_pid;
+} memory_table;
+
+static const memory_table tables[] = {
+    {
+        .name = EVENTS,
+        .source = "nsys",
+        .columns =
+            {
+                [COLUMN_START] = {"start", false},
+                [COLUMN_PROCESS] = {"globalPid", true},
+                [COLUMN_DEVICE] = {"deviceId", false},
+                [COLUMN_ADDRESS] = {"address", false},
+                [COLUMN_BYTES] = {"bytes", false},
+                [COLUMN_KIND] = {"memKind", false},
+                [COLUMN_OPERATION] = {"memoryOperationType", false},
+                [COLUMN_STREAM] = {"streamId", true},
+                [COLUMN_POOL] = {"localMemoryPoolAddress", true},
+            },
+        .operation_max = 1,
+        .operations = "0 (allocation) or 1 (release)",
+        .has_global_pid = true,
+    },
+    {
+        .name = "CUPTI_ACTIVITY_KIND_MEMORY2",
+        .source = "nvprof",
+        .columns =
+            {
+                [COLUMN_START] = {"timestamp", false},
+                [COLUMN_PROCESS] = {"processId", true},
+                [COLUMN_DEVICE] = {"deviceId", false},
+                [COLUMN_ADDRESS] = {"address", false},
+                [COLUMN_BYTES] = {"bytes", false},
+                [COLUMN_KIND] = {"memoryKind", false},
+                [COLUMN_OPERATION] = {"memoryOperationType", false},
+                [COLUMN_STREAM] = {"streamId", true},
+                [COLUMN_POOL] = {"isAsync", true},
+            },
+        .operation_max = 2,
+        .operation_first = 1,
+        .operations = "1 (allocation) or 2 (release)",
+        .kind_first = 1,
+    },
+    {
+        .name = "CUPTI_ACTIVITY_KIND_MEMORY",
+        .source = "nvprof",
+        .columns =
+            {
+                [COLUMN_START] = {"start", false},
+                [COLUMN_PROCESS] = {"processId", true},
+                [COLUMN_DEVICE] = {"deviceId", false},
+                [COLUMN_ADDRESS] = {"address", false},
+                [COLUMN_BYTES] = {"bytes", false},
+                [COLUMN_KIND] = {"memoryKind", false},
+                [COLUMN_OPERATION] = {"end", false},
+                [COLUMN_STREAM] = {"streamId", true},
+                [COLUMN_POOL] = {"isAsync", true},
+            },
+        .operation_max = INT64_MAX,
+        .operations = "nanoseconds, or 0 where it was not released",
+        .kind_first = 1,
+        .is_lifetime = true,
+    },
 };
 
 /* ENUM_CUDA_MEM_KIND */
@@ -61,8 +125,6 @@ static const struct {
                                "out"},
 };
 
-enum { OPERATION_ALLOC, OPERATION_FREE, OPERATIONS };
-
 typedef struct memory_row {
     frag_device_record record;
     uint64_t number; /* from 0, in the table */
@@ -82,6 +144,7 @@ typedef struct nsys_reader {
     memory_row *rows;
     size_t row_count;
     size_t row_capacity;
+    const memory_table *table;
     uint64_t read_count;    /* rows of the table, those left out included */
     uint64_t start_unix_ns; /* 0: not known */
     owner owners[FRAG_DEVICE_LOG_DEVICES_MAX];
@@ -99,24 +162,25 @@ bool frag_nsys_is_like(const unsigned char *bytes, size_t count)
 static bool fail_row(const nsys_reader *reader, int column, int64_t value, const char *expected)
 {
     return frag_fail(reader->error, FRAG_E_INPUT,
-                     "row %" PRIu64 " of the table " EVENTS " has %" PRId64 " in \"%s\"; expected "
-                     "%s",
-                     reader->read_count, value, columns[column].name, expected);
+                     "row %" PRIu64 " of the table %s has %" PRId64 " in \"%s\"; expected %s",
+                     reader->read_count, reader->table->name, value,
+                     reader->table->columns[column].name, expected);
 }
 
 static bool check_row(const nsys_reader *reader, const frag_sqlite_number *numbers)
 {
-    static const struct {
+    const memory_table *table = reader->table;
+    const struct {
         int column;
         int64_t min;
         int64_t max;
         const char *expected;
     } ranges[] = {
-        {COLUMN_START, 0, INT64_MAX, "nanoseconds since the session began"},
+        {COLUMN_START, 0, INT64_MAX, "nanoseconds"},
         {COLUMN_DEVICE, 0, FRAG_DEVICE_LOG_DEVICES_MAX - 1, "the number of a device, 0 to 255"},
         {COLUMN_BYTES, 0, (int64_t)FRAG_REQUEST_BYTES_MAX, "a whole number from 0 to 2^56 - 1"},
         {COLUMN_KIND, 0, KINDS - 1, "a kind of memory, 0 to 7"},
-        {COLUMN_OPERATION, 0, OPERATIONS - 1, "0 (allocation) or 1 (release)"},
+        {COLUMN_OPERATION, table->operation_first, table->operation_max, table->operations},
         {COLUMN_STREAM, 0, UINT32_MAX, "the number of a stream"},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
@@ -129,69 +193,111 @@ static bool check_row(const nsys_reader *reader, const frag_sqlite_number *numbe
 
 /* A serialised process: hardware in the highest byte, then the machine, the process in the middle
  * three, a thread in the lowest three. */
-static uint32_t process_of(const frag_sqlite_number *number)
+static uint32_t process_of(const nsys_reader *reader, const frag_sqlite_number *number)
 {
-    return number->is_given ? (uint32_t)((uint64_t)number->value >> 24 & 0xffffff) : 0;
+    if (!number->is_given)
+        return 0;
+    return (uint32_t)(reader->table->has_global_pid ? (uint64_t)number->value >> 24 & 0xffffff
+                                                    : (uint64_t)number->value);
 }
 
-static bool take_row(nsys_reader *reader, const frag_sqlite_number *numbers)
+static void add_row(nsys_reader *reader, const frag_sqlite_number *numbers, int64_t time_ns,
+                    bool is_free)
 {
-    reader->read_count++;
-    if (!check_row(reader, numbers))
-        return false;
-    int64_t kind = numbers[COLUMN_KIND].value;
-    uint64_t address = (uint64_t)numbers[COLUMN_ADDRESS].value;
-    uint64_t bytes = (uint64_t)numbers[COLUMN_BYTES].value;
-    uint64_t number = reader->read_count - 1;
-    bool is_free = numbers[COLUMN_OPERATION].value == OPERATION_FREE;
-    if (kind != KIND_DEVICE) {
-        frag_findings_add(reader->findings, left_out[kind].finding, left_out[kind].meaning, false,
-                          (uint32_t)numbers[COLUMN_DEVICE].value, number,
-                          "%s, address 0x%" PRIx64 ", %" PRIu64 " bytes",
-                          is_free ? "release" : "allocation", address, bytes);
-        return true;
-    }
-    if (address == 0)
-        return fail_row(reader, COLUMN_ADDRESS, 0, "the address of device memory");
-    bool has_stream =
-        numbers[COLUMN_STREAM].is_given && numbers[COLUMN_STREAM].value != (int64_t)STREAM_NONE;
-    bool is_async = numbers[COLUMN_POOL].is_given && numbers[COLUMN_POOL].value != 0;
+    const frag_sqlite_number *stream = &numbers[COLUMN_STREAM];
+    const frag_sqlite_number *pool = &numbers[COLUMN_POOL];
+    bool has_stream = stream->is_given && stream->value != (int64_t)STREAM_NONE;
+    /* Records of CUPTI name a stream only where the call had one. */
+    bool is_async = reader->table->has_global_pid ? pool->is_given && pool->value != 0 : has_stream;
     reader->rows =
         frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
     reader->rows[reader->row_count++] = (memory_row){
         .record =
             {
-                .time_ns = (uint64_t)numbers[COLUMN_START].value,
-                .address = address,
-                .bytes = bytes,
-                .stream = has_stream && is_async ? (uint64_t)numbers[COLUMN_STREAM].value : 0,
+                .time_ns = (uint64_t)time_ns,
+                .address = (uint64_t)numbers[COLUMN_ADDRESS].value,
+                .bytes = (uint64_t)numbers[COLUMN_BYTES].value,
+                .stream = has_stream && is_async ? (uint64_t)stream->value : 0,
                 .device = (uint16_t)numbers[COLUMN_DEVICE].value,
                 .call = is_free ? (is_async ? FRAG_LOG_FREE_ASYNC : FRAG_LOG_FREE)
                                 : (is_async ? FRAG_LOG_MALLOC_ASYNC : FRAG_LOG_MALLOC),
             },
-        .number = number,
-        .process = process_of(&numbers[COLUMN_PROCESS]),
+        .number = reader->read_count - 1,
+        .process = process_of(reader, &numbers[COLUMN_PROCESS]),
     };
+}
+
+static bool add_rows(nsys_reader *reader, const frag_sqlite_number *numbers)
+{
+    const memory_table *table = reader->table;
+    int64_t start = numbers[COLUMN_START].value;
+    int64_t operation = numbers[COLUMN_OPERATION].value;
+    if (!table->is_lifetime) {
+        add_row(reader, numbers, start, operation != table->operation_first);
+        return true;
+    }
+    if (operation > 0 && operation < start)
+        return fail_row(reader, COLUMN_OPERATION, operation,
+                        "a time behind that of the allocation, or 0");
+    add_row(reader, numbers, start, false);
+    if (operation > 0)
+        add_row(reader, numbers, operation, true);
     return true;
+}
+
+static bool take_row(nsys_reader *reader, const frag_sqlite_number *numbers)
+{
+    const memory_table *table = reader->table;
+    reader->read_count++;
+    if (!check_row(reader, numbers))
+        return false;
+    int64_t kind = (numbers[COLUMN_KIND].value - table->kind_first + KINDS) % KINDS;
+    uint64_t address = (uint64_t)numbers[COLUMN_ADDRESS].value;
+    bool is_free = !table->is_lifetime && numbers[COLUMN_OPERATION].value != table->operation_first;
+    if (kind != KIND_DEVICE) {
+        frag_findings_add(reader->findings, left_out[kind].finding, left_out[kind].meaning, false,
+                          (uint32_t)numbers[COLUMN_DEVICE].value, reader->read_count - 1,
+                          "%s, address 0x%" PRIx64 ", %" PRIu64 " bytes",
+                          is_free ? "release" : "allocation", address,
+                          (uint64_t)numbers[COLUMN_BYTES].value);
+        return true;
+    }
+    if (address == 0)
+        return fail_row(reader, COLUMN_ADDRESS, 0, "the address of device memory");
+    return add_rows(reader, numbers);
+}
+
+/* The first table that there is. */
+static bool find_table(nsys_reader *reader)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        bool has = false;
+        if (!frag_sqlite_has_table(reader->database, tables[i].name, &has, reader->error))
+            return false;
+        if (has) {
+            reader->table = &tables[i];
+            return true;
+        }
+    }
+    return frag_fail(reader->error, FRAG_E_INPUT,
+                     "the database has no table " EVENTS " and no CUPTI_ACTIVITY_KIND_MEMORY; "
+                     "expected the export of a report made with nsys profile "
+                     "--cuda-memory-usage=true, or a file of nvprof --track-memory-allocations on");
 }
 
 static bool read_rows(nsys_reader *reader)
 {
     frag_sqlite_number numbers[COLUMNS];
     bool has = false;
-    if (!frag_sqlite_has_table(reader->database, EVENTS, &has, reader->error))
-        return false;
-    if (!has)
-        return frag_fail(reader->error, FRAG_E_INPUT,
-                         "the database has no table " EVENTS "; expected the export of a report "
-                         "made with nsys profile --cuda-memory-usage=true");
-    if (!frag_sqlite_select(reader->database, EVENTS, columns, COLUMNS, reader->error))
+    if (!find_table(reader) || !frag_sqlite_select(reader->database, reader->table->name,
+                                                   reader->table->columns, COLUMNS, reader->error))
         return false;
     while (frag_sqlite_next(reader->database, numbers, &has, reader->error)) {
         if (!has && reader->row_count == 0)
             return frag_fail(reader->error, FRAG_E_INPUT,
                              "the report has no events of device memory; expected at least one "
-                             "in the table " EVENTS);
+                             "in the table %s",
+                             reader->table->name);
         if (!has)
             return reader->row_count < FRAG_SLOT_NONE / 4 ||
                    frag_fail(reader->error, FRAG_E_INPUT,
@@ -338,7 +444,7 @@ bool frag_nsys_read(frag_input *input, frag_device_log_view view, frag_recording
     bool ok = reader->database != NULL && read_rows(reader) && read_session(reader);
     if (ok) {
         frag_builder *builder = frag_builder_create(recording);
-        frag_builder_metadata(builder, "source", "nsys");
+        frag_builder_metadata(builder, "source", reader->table->source);
         ok = find_owners(reader, builder);
         if (ok) {
             build_traces(reader, view, builder);

@@ -1,10 +1,13 @@
-/* Databases that Nsight Systems exports (nsys export --type sqlite) from reports made with
- * --cuda-memory-usage=true: which device memory a program took and gave back, call by call.
+/* Databases of NVIDIA's profilers: which device memory a program took and gave back, call by call.
+ * Those that Nsight Systems exports (nsys export --type sqlite) from reports made with
+ * --cuda-memory-usage=true, and those of nvprof and the Visual Profiler (nvprof -o FILE
+ * --track-memory-allocations on), whose tables hold CUPTI's records CUpti_ActivityMemory and
+ * CUpti_ActivityMemory2 field by field.
  *
  * They say of the device what a recorder's log says (traces/device_log.h), and are taken the same
  * two ways. Each process has a trace for each of its devices. Columns that older releases do not
  * write may be missing. docs/exchange.md tells what is read and what is left out.
- * Source: the exported tables as public programs that read them have them. */
+ * Source: the tables as public programs that read them have them; cupti_activity.h. */
 #ifndef FRAG_TRACES_NSYS_DATABASE_H
 #define FRAG_TRACES_NSYS_DATABASE_H
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes nsys.sqlite and stalloc.txt beside itself, by the rules of their formats, and prints what
+"""Writes nsys.sqlite, nvprof.sqlite and stalloc.txt beside itself, by the rules of their formats, and prints what
 is in them, counted here and not by fraglab."""
 import os
 import random
@@ -89,6 +89,35 @@ def nsys_report():
         print(f"nsys.sqlite: device {device}, {count} allocations, peak {report.peak[device]} bytes")
 
 
+def nvprof_file():
+    """CUpti_ActivityMemory, field by field: a row for an allocation and its release."""
+    rows, peak, live = [], 0, []
+    for i in range(24):
+        start = 1_623_143_000_000_000_000 + i * 1_000_000
+        size = (2 + 7 * i % 40) * MIB
+        end = start + (i % 5) * 2_500_000 if i % 4 else 0
+        rows.append((3, 0x7F3000000000 + i * 64 * MIB, size, start, end, 4711, 0))
+        live = [(until, held) for until, held in live if until == 0 or until > start] + [(end, size)]
+        peak = max(peak, sum(held for _, held in live))
+    rows.append((2, 0x7F9000000000, 8 * MIB, 1_623_143_000_000_000_000, 0, 4711, 0))  # pinned memory of the host
+    path = os.path.join(FOLDER, "nvprof.sqlite")
+    if os.path.exists(path):
+        os.remove(path)
+    database = sqlite3.connect(path)
+    database.executescript("""
+        PRAGMA page_size = 512;
+        CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MEMORY (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, memoryKind INT NOT NULL,
+            address INT NOT NULL, bytes INT NOT NULL, start INT NOT NULL, end INT NOT NULL, allocPC INT NOT NULL,
+            freePC INT NOT NULL, processId INT NOT NULL, deviceId INT NOT NULL, contextId INT NOT NULL, name INT NOT NULL);
+    """)
+    database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMORY (memoryKind, address, bytes, start, end, allocPC, freePC, "
+                         "processId, deviceId, contextId, name) VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?, 1, 0)", rows)
+    database.commit()
+    database.close()
+    print(f"nvprof.sqlite: {len(rows) - 1} allocations, peak {peak} bytes")
+
+
 def stalloc_log():
     chance = random.Random(20250904)
     live, lines, peak, count, next_address = {}, [], 0, 0, 0x7F2000000000
@@ -132,4 +161,5 @@ def stalloc_log():
 
 
 nsys_report()
+nvprof_file()
 stalloc_log()
