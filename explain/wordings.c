@@ -180,6 +180,8 @@ const frag_wording frag_wordings[] = {
     {OPENS(RMM, "maximumpoolsizeexceeded"), .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "[upstream%][failuremaximumpoolsizeexceeded]"), .figures = {R},
      .says = FRAG_SAYS_POOL_FULL},
+    {OPENS(RMM, "[upstream%][failuremaxpoolsizeexceeded]"), .figures = {R},
+     .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "[upstream%][failure"), .figures = {R}},
     {OPENS(RMM, "exceededmemorylimit"), .says = FRAG_SAYS_POOL_FULL},
     {OPENS(RMM, "std::bad_alloc:out_of_memory:cudaerror")},

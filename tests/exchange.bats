@@ -116,6 +116,18 @@ END
     [[ $output == *"bad.csv:2:"*"found 'deallocate'; expected allocate"* ]]
 }
 
+@test "RMM's text log is a trace where it has requests, and a message where it has failures" {
+    ./fraglab trace check tests/data/exchange/rmm_log.txt | grep -q 'ok, 4 events'
+    grep -v trace tests/data/exchange/rmm_log.txt >"$out/rmm_log.txt"
+    run ./fraglab trace info "$out/rmm_log.txt"
+    [ "$status" -eq 3 ]
+    [[ $output == *"rmm_log.txt: "*"'fraglab explain' reads what failed"* ]]
+    run ./fraglab explain "$out/rmm_log.txt"
+    [ "$status" -eq 0 ]
+    [[ $output == *"limit (clear)"*"RMM, line 3"*"33.32 MiB  in one request"*"maximum_pool_size"* ]]
+    gzip -c "$out/rmm_log.txt" | ./fraglab explain --format jsonl - | grep -q '"requested_bytes":34940672'
+}
+
 @test "a report of Nsight Systems is read from file, pipe and either side of device calls" {
     report=tests/data/exchange/nsys.sqlite
     ./fraglab trace convert --to text "$report" - >"$out/file.txt"

@@ -177,6 +177,74 @@ static void the_sample_runs_to_its_failed_request(void **state)
     frag_recording_destroy(&recording);
 }
 
+#define LINE(time, text) "[ 24740][16:33:00:" time "]" text "\n"
+
+static void a_text_log_of_level_trace_is_read_too(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well(
+        LINE("198816", "[info  ] ----- RMM LOG BEGIN [PTDS DISABLED] -----")
+            LINE("198861", "[trace ] [A][stream 0x1][1024B]")
+                LINE("198862", "[debug ] [A][Stream 0x1][Upstream 2097152B]")
+                    LINE("198863", "[trace ] [A][stream 0x1][1024B][0x7f8a40000000]") LINE(
+                        "198864",
+                        "[trace ] [Summary][Free lists: 1][Blocks: 1][Max Block: 8][Total Free: 8]")
+                        LINE("198865", "[debug ] [A][Stream 0x2][64B][Taken from stream 0x1]")
+                            LINE("198870", "[trace ] [A][stream 0x2][256B][0x7f8a40100000]")
+                                LINE("198871", "[trace ] [D][stream 0x1][1024B][0x7f8a40000000]")
+                                    LINE("198880", "[error ] [A][Stream 0x2][Upstream "
+                                                   "512B][FAILURE maximum pool size exceeded: x]"),
+        &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(findings.count, 0);
+    assert_int_equal(trace->event_count, 4);
+    assert_int_equal(trace->events[0].bytes, 1024);
+    assert_int_equal(trace->addresses[0], 0x7f8a40000000);
+    assert_int_equal(frag_trace_stream_handle(trace, trace->events[1].stream), 2);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    assert_int_equal(trace->events[2].slot, trace->events[0].slot);
+    assert_int_equal(trace->events[3].flags, FRAG_EVENT_FAILED);
+    assert_int_equal(trace->events[3].bytes, 512);
+    assert_int_equal(trace->times_ns[0], UINT64_C(59580198863000));
+    frag_recording_destroy(&recording);
+}
+
+static void bad_lines_of_a_text_log_are_refused(void **state)
+{
+    (void)state;
+#define SERVED LINE("198863", "[trace ] [A][stream 0x1][1024B][0x7f8a40000000]")
+    static const struct {
+        const char *text;
+        uint64_t line;
+        const char *sentence;
+    } cases[] = {
+        {SERVED LINE("1988639999", "[trace ] [D][stream 0x1][1024B][0x7f8a40000000]"), 2, "a time"},
+        {SERVED LINE("198863", "[trace ] [D][stream 0xg][1024B][0x7f8a40000000]"), 2, "a stream"},
+        {SERVED LINE("198863", "[trace ] [D][stream 0x1][1024][0x7f8a40000000]"), 2, "bytes such"},
+        {SERVED LINE("198863", "[trace ] [D][stream 0x1][1024B][0xzz]"), 2, "a pointer"},
+        {SERVED LINE("198863", "[error ] [A][S][Upstream 8B][FAILURE x]"), 2, "a stream"},
+        {SERVED LINE("198863", "[error ] [A][Stream 0x1][8B][FAILURE x]"), 2, "bytes such"},
+        {LINE("198816", "[info  ] ----- RMM LOG BEGIN [PTDS DISABLED] -----"), 0,
+         "RMM's log of failures"},
+        {LINE("198816", "[error ] [A][Stream 0x1][Upstream 8B][FAILURE max pool size exceeded]"), 0,
+         "RMM's log of failures"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_recording recording;
+        frag_findings findings;
+        frag_error error;
+        if (frag_test_load(cases[i].text, strlen(cases[i].text), FRAG_FORMAT_AUTO, &recording,
+                           &findings, &error))
+            fail_msg("%s was taken", cases[i].text);
+        assert_int_equal(error.code, FRAG_E_INPUT);
+        assert_int_equal(error.line, cases[i].line);
+        if (strstr(error.sentence, cases[i].sentence) == NULL)
+            fail_msg("%s: %s", cases[i].text, error.sentence);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +255,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_together_is_counted),
         cmocka_unit_test(bad_rows_are_refused_with_their_place),
         cmocka_unit_test(the_sample_runs_to_its_failed_request),
+        cmocka_unit_test(a_text_log_of_level_trace_is_read_too),
+        cmocka_unit_test(bad_lines_of_a_text_log_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,12 @@ static bool is_like_snapshot(const unsigned char *bytes, size_t count)
            frag_snapshot_page_is_like(bytes, count);
 }
 
+/* A CSV log, or a text log with requests in it. */
+static bool is_like_rmm(const unsigned char *bytes, size_t count)
+{
+    return frag_rmm_log_is_like(bytes, count) || frag_rmm_text_log_is_like(bytes, count);
+}
+
 /* Writers of golden logs put what they are first. */
 static bool is_like_golden(const unsigned char *bytes, size_t count)
 {
@@ -114,7 +120,7 @@ static const struct {
     [FRAG_FORMAT_SNAPSHOT] = {"snapshot", is_like_snapshot},
     [FRAG_FORMAT_GOLDEN] = {"golden", is_like_golden},
     [FRAG_FORMAT_MINIMALLOC] = {"minimalloc", frag_minimalloc_is_like},
-    [FRAG_FORMAT_RMM] = {"rmm", frag_rmm_log_is_like},
+    [FRAG_FORMAT_RMM] = {"rmm", is_like_rmm},
     [FRAG_FORMAT_KINETO] = {"kineto", frag_kineto_is_like},
     [FRAG_FORMAT_TIMELINE] = {"timeline", frag_memory_timeline_is_like},
     [FRAG_FORMAT_STALLOC] = {"stalloc", frag_stalloc_is_like},
@@ -162,6 +168,10 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
                             "the web page holds a picture of a memory timeline and no data; export "
                             "it anew with export_memory_timeline(\"NAME.raw.json.gz\"), or record "
                             "a snapshot");
+    if (frag_rmm_text_log_is_failures(bytes, count))
+        return frag_fail_at(error, 0,
+                            "the file is RMM's log of failures, which has no requests; 'fraglab "
+                            "explain' reads what failed, and requests are in RMM's CSV log");
     if (starts_with(bytes, count, "{") || starts_with(bytes, count, "["))
         return frag_fail_at(error, 0,
                             "the file is JSON, but its first 64 KiB show no snapshot and no trace "

@@ -6,6 +6,7 @@
 
 #include "sim/base/memory.h"
 #include "traces/csv_lines.h"
+#include "traces/format_look.h"
 #include "traces/live_blocks.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -271,6 +272,129 @@ static void add_events(log_reader *reader, frag_builder *builder)
     frag_live_destroy(&live);
 }
 
+/* ---- the text log: "[thread][time][level] [A][stream 0x1][1024B][0x7f8a40000000]" */
+
+enum { PART_THREAD, PART_TIME, PART_LEVEL, PART_LETTER, PART_STREAM, PART_BYTES, PART_LAST, PARTS };
+
+bool frag_rmm_text_log_is_like(const unsigned char *bytes, size_t count)
+{
+    size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
+    return seen > 0 && bytes[0] == '[' &&
+           (frag_look_contains(bytes, seen, "[trace ] [A][stream ") ||
+            frag_look_contains(bytes, seen, "[trace ] [D][stream "));
+}
+
+bool frag_rmm_text_log_is_failures(const unsigned char *bytes, size_t count)
+{
+    size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
+    return seen > 0 && bytes[0] == '[' &&
+           (frag_look_contains(bytes, seen, "----- RMM LOG BEGIN") ||
+            frag_look_contains(bytes, seen, "B][FAILURE max"));
+}
+
+/* What stands in brackets, one pair behind the other; returns how many there are. */
+static int split_brackets(const char *text, size_t length, frag_csv_field parts[PARTS])
+{
+    int count = 0;
+    for (size_t at = 0; count < PARTS && at < length;) {
+        while (at < length && text[at] == ' ')
+            at++;
+        const char *end =
+            at < length && text[at] == '[' ? memchr(text + at, ']', length - at) : NULL;
+        if (end == NULL)
+            return count;
+        const char *start = text + at + 1;
+        while (start < end && *start == ' ')
+            start++;
+        parts[count++] = (frag_csv_field){start, (size_t)(end - start)};
+        at = (size_t)(end - text) + 1;
+    }
+    return count;
+}
+
+static bool has_start(const frag_csv_field *part, const char *start)
+{
+    size_t length = strlen(start);
+    return part->length >= length && memcmp(part->bytes, start, length) == 0;
+}
+
+/* "1024B", or "Upstream 1024B". */
+static bool read_size(const frag_csv_field *part, const char *start, uint64_t *bytes)
+{
+    size_t skipped = strlen(start);
+    if (!has_start(part, start) || part->length < skipped + 2 ||
+        part->bytes[part->length - 1] != 'B')
+        return false;
+    frag_csv_field digits = {part->bytes + skipped, part->length - skipped - 1};
+    return frag_csv_number(&digits, FRAG_REQUEST_BYTES_MAX, bytes);
+}
+
+/* What a line is: a request that was served or failed, or a release. false: anything else, such as
+ * a request on its way to the pool, or what the pool asked its upstream for. */
+static bool is_of_memory(const frag_csv_field parts[PARTS], int count, action *is)
+{
+    bool is_alloc = count == PARTS && frag_csv_is(&parts[PART_LETTER], "A");
+    bool is_free = count == PARTS && frag_csv_is(&parts[PART_LETTER], "D");
+    bool is_failure = is_alloc && has_start(&parts[PART_LAST], "FAILURE");
+    *is = is_free ? FREE : is_failure ? FAILURE : ALLOCATE;
+    return is_failure || ((is_alloc || is_free) && has_start(&parts[PART_STREAM], "stream ") &&
+                          has_start(&parts[PART_LAST], "0x"));
+}
+
+static bool read_text_row(log_reader *reader, size_t length)
+{
+    frag_csv_field parts[PARTS];
+    log_row row = {.number = reader->lines.line - 1};
+    uint64_t clock_ns = 0;
+    bool is_of_day = false;
+    int count = split_brackets(reader->text, length, parts);
+    if (!is_of_memory(parts, count, &row.action))
+        return true;
+    const size_t word = sizeof "stream " - 1;
+    frag_csv_field stream = parts[PART_STREAM];
+    if (stream.length < word)
+        return fail_field(reader, &stream, "a stream");
+    stream = (frag_csv_field){stream.bytes + word, stream.length - word};
+    if (!read_time(&parts[PART_TIME], &clock_ns, &is_of_day))
+        return fail_field(reader, &parts[PART_TIME], "a time such as 15:47:02:841961");
+    if (!read_pointer(&stream, &row.stream))
+        return fail_field(reader, &stream, "a stream in hexadecimal");
+    if (!read_size(&parts[PART_BYTES], row.action == FAILURE ? "Upstream " : "", &row.bytes))
+        return fail_field(reader, &parts[PART_BYTES], "bytes such as 1024B, below 2^56");
+    if (row.action != FAILURE && !read_pointer(&parts[PART_LAST], &row.address))
+        return fail_field(reader, &parts[PART_LAST], "a pointer such as 0x7f8a40000000");
+    row.time_ns = place_in_time(reader, clock_ns, is_of_day, row.number, length);
+    reader->rows =
+        frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
+    reader->rows[reader->row_count++] = row;
+    return true;
+}
+
+static bool read_text_rows(log_reader *reader)
+{
+    size_t length = 0;
+    while (frag_csv_next(&reader->lines, &reader->text, &length, reader->error))
+        if (!read_text_row(reader, length))
+            return false;
+    if (reader->lines.has_failed)
+        return false;
+    return reader->row_count > 0 ||
+           frag_fail(reader->error, FRAG_E_INPUT,
+                     "the log has no requests; expected lines of level trace, or RMM's CSV log");
+}
+
+/* ---- both */
+
+static bool peek_is_text(frag_input *input, bool *is_text, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, 1, &bytes, &count, error))
+        return false;
+    *is_text = count > 0 && bytes[0] == '[';
+    return true;
+}
+
 bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findings *findings,
                        frag_error *error)
 {
@@ -281,7 +405,9 @@ bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findin
         .is_in_order = true,
     };
     *recording = (frag_recording){0};
-    bool ok = read_rows(&reader);
+    bool is_text = false;
+    bool ok = peek_is_text(input, &is_text, error) &&
+              (is_text ? read_text_rows(&reader) : read_rows(&reader));
     ok = ok && (reader.row_count < FRAG_SLOT_NONE / 4 ||
                 frag_fail(error, FRAG_E_INPUT, "there are more than 2^30 rows"));
     if (ok) {

@@ -3,6 +3,10 @@
  * program asked for, pointers and streams are hexadecimal.
  * Source: rapidsai/rmm, cpp/src/mr/detail/logging_resource_adaptor_impl.cpp.
  *
+ * Also its text log (RMM_DEBUG_LOG_FILE, by default rmm_log.txt), where RMM was built with level
+ * TRACE: a line for each request that was served, and for each release; failures are in it at every
+ * level.
+ *
  * A log is one trace, of device 0, as it does not say of which device it is. Rows are put in the
  * order of their times; docs/exchange.md tells what else is done with what logs are known to have.
  */
@@ -18,6 +22,11 @@
 
 /* Is the first line the header of a log? 64 bytes are enough to see it. */
 bool frag_rmm_log_is_like(const unsigned char *bytes, size_t count);
+
+/* Does a text log begin here that has requests in it? */
+bool frag_rmm_text_log_is_like(const unsigned char *bytes, size_t count);
+/* Does one that has none, but perhaps failures? */
+bool frag_rmm_text_log_is_failures(const unsigned char *bytes, size_t count);
 
 /* Takes memory in proportion to the file. FRAG_E_INPUT with line and column for a row that is none;
  * what does not fit together is counted in findings. On failure *recording is empty. */
