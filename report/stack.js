@@ -95,13 +95,13 @@ class StackedAreas {
   }
 
   // Visits the columns from left to right with the chosen areas that live there, oldest first.
-  eachColumn(visit) {
+  eachColumn(visit, until = this.columnCount) {
     const { begin, end } = this.items;
     const { chosen } = this;
     const live = new Uint32Array(chosen.length);
     let count = 0;
     let next = 0;
-    for (let column = 0; column < this.columnCount; column++) {
+    for (let column = 0; column < until; column++) {
       const event = this.samples[column];
       let kept = 0;
       for (let i = 0; i < count; i++) if (end[live[i]] > event) live[kept++] = live[i];
@@ -162,7 +162,7 @@ class StackedAreas {
       }
       for (let kind = 0; kind < STACK_KINDS; kind++) sum += this.rest[column * STACK_KINDS + kind];
       if (found === undefined && height < sum) found = 'rest';
-    });
+    }, Math.min(column + 1, this.columnCount));
     return found;
   }
 }
