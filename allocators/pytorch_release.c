@@ -189,7 +189,8 @@ void frag_pytorch_collect_garbage(frag_policy *policy)
         uint32_t count = gather_free(policy, list_in_order(policy, 0, false, stream));
         for (uint32_t i = 0; i < count; i++) {
             const frag_pytorch_block *at = frag_pytorch_at(policy, policy->scratch[i]);
-            if (!is_expandable(at) && is_whole_segment(at)) {
+            /* An expandable range that is mapped whole and free counts, though it stays. */
+            if (is_whole_segment(at)) {
                 all.age_sum += age_of(policy, policy->scratch[i]);
                 all.count++;
             }

@@ -36,13 +36,17 @@ bool frag_pytorch_use_block(frag_policy *policy, frag_handle handle, uint32_t st
     if ((at->list & FRAG_PYTORCH_SHARED) == 0)
         policy->first_uses[handle] = 0;
     at->list |= FRAG_PYTORCH_SHARED;
+    bool is_captured = frag_pytorch_is_busy(policy);
     uint32_t *link = &policy->first_uses[handle];
     for (; *link != 0; link = &policy->uses[*link].next)
-        if (policy->uses[*link].stream == stream)
+        if (policy->uses[*link].stream == stream) {
+            /* One from before is forgotten with that of the capture. */
+            policy->uses[*link].is_captured |= is_captured;
             return true;
+        }
     uint32_t use = take_use(policy);
-    policy->uses[use] = (frag_pytorch_use){
-        .block = handle, .stream = stream, .is_captured = frag_pytorch_is_busy(policy)};
+    policy->uses[use] =
+        (frag_pytorch_use){.block = handle, .stream = stream, .is_captured = is_captured};
     *link = use;
     return true;
 }

@@ -16,6 +16,9 @@
 static const char *const idle_calls[] = {"meminfo", "erecord", "equery",
                                          "esync",   "ssync",   "capmode"};
 
+/* Addresses and bytes of device calls are below 2^62, as the software device's are. */
+#define NUMBER_BITS_MAX 62
+
 /* ---- members of a line */
 
 static bool parse_address(const frag_json_value *value, uint64_t *address)
@@ -27,14 +30,14 @@ static bool parse_address(const frag_json_value *value, uint64_t *address)
     if (length == 0 || length > 16 || strspn(text + 2, "0123456789abcdef") != length)
         return false;
     *address = strtoull(text + 2, NULL, 16);
-    return *address >> 48 == 0;
+    return *address >> NUMBER_BITS_MAX == 0;
 }
 
 static bool read_address(const frag_golden_reader *reader, const char *key, uint64_t *address)
 {
     return parse_address(frag_json_at(reader->json, key), address) ||
            frag_golden_fail_member(reader, key,
-                                   "an address such as \"0x700000000000\", of 48 bits at most");
+                                   "an address such as \"0x700000000000\", of 62 bits at most");
 }
 
 /* A pool is named by a pair of numbers. */
@@ -98,7 +101,8 @@ static bool parse_pages(const frag_json_value *entry, frag_golden_call *call)
     if (frag_json_count(entry) != 4 ||
         !frag_json_read_number(frag_json_item(entry, at), &call->bytes) ||
         !frag_json_read_number(frag_json_item(entry, at + 1), &call->count) || call->bytes == 0 ||
-        call->count == 0 || !frag_multiply(call->bytes, call->count, &total) || total >> 48 != 0)
+        call->count == 0 || !frag_multiply(call->bytes, call->count, &total) ||
+        total >> NUMBER_BITS_MAX != 0)
         return false;
     if (is_placed)
         return parse_address(frag_json_item(entry, 1), &call->address);
@@ -122,7 +126,7 @@ static bool parse_call(const frag_json_value *entry, frag_golden_call *call)
         return frag_json_count(entry) == 3 &&
                parse_address(frag_json_item(entry, 1), &call->address) &&
                frag_json_read_number(frag_json_item(entry, 2), &call->bytes) &&
-               call->bytes >> 48 == 0;
+               call->bytes >> NUMBER_BITS_MAX == 0;
     default:
         return parse_pages(entry, call);
     }
@@ -462,7 +466,7 @@ static bool read_torch_head(frag_golden_reader *reader)
     if (!refuse_head(reader) || !frag_golden_read_text(reader, "torch", &torch) ||
         !frag_golden_read_text(reader, "conf", &conf) ||
         !frag_golden_read_text(reader, "va", &rule) ||
-        !frag_golden_read_count(reader, "capacity", (uint64_t)1 << 46, &log->capacity_bytes) ||
+        !frag_golden_read_count(reader, "capacity", FRAG_REQUEST_BYTES_MAX, &log->capacity_bytes) ||
         !frag_golden_read_count(reader, "devices", FRAG_GOLDEN_DEVICES_MAX, &devices) ||
         !frag_golden_read_flag(reader, "events", &log->has_events))
         return false;
