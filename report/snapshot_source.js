@@ -292,7 +292,9 @@ const SNAPSHOT_READERS = {
 
 // Traces and runs out of what the devices tell. Requests from before the history stand in front, an event each.
 class SnapshotSource {
-  constructor(snapshot, name) {
+  constructor(value, name) {
+    // The list of torch.cuda.memory_snapshot() is a state without a history.
+    const snapshot = Array.isArray(value) ? { segments: value } : value;
     if (listField(snapshot, 'device_traces').length === 0 && listField(snapshot, 'segments').length === 0)
       throw new Error("it has neither 'segments' nor 'device_traces'; expected a snapshot of torch.cuda.memory");
     const count = Math.max(listField(snapshot, 'device_traces').length,
