@@ -3,9 +3,9 @@
 
     tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--work FOLDER]
 
-Each change (a mutant) is drawn at random among the operators and small constants of sim/ (without
-sim/cli and sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
-tests run, those first that are most likely to fail, until one does. A change that leaves the object
+Each change (a mutant) is drawn at random among the operators of sim/ (without sim/cli and
+sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
+tests run that the object is linked into, those first that are most likely to fail, until one does. A change that leaves the object
 as it was is equivalent; others that no test can notice are listed in tests/mutants.equivalent, each
 with the reason. The checkout itself is never changed. Exit code 1: less than 95 % were noticed.
 """
@@ -26,7 +26,6 @@ BINARY = re.compile(r"(?<= )(==|!=|<=|>=|<|>|&&|\|\||<<|>>|\+=|-=|\|=|&=|\+|-|\*
 STEPS = re.compile(r"\+\+|--")
 NOT = re.compile(r"!(?=[a-z(])")
 WORD = re.compile(r"(?<=return )(true|false)(?=;)|\b(continue|break)(?=;)")
-NUMBER = re.compile(r"(?<![\w.])(\d+)(?=u?\b)(?![\w.]*[a-fxA-F.])")
 OTHERS = {
     "==": ["!="], "!=": ["=="], "<": ["<=", ">"], "<=": ["<", ">"], ">": [">=", "<"], ">=": [">", "<"],
     "&&": ["||"], "||": ["&&"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="],
@@ -36,15 +35,14 @@ OTHERS = {
 }
 # Command-line tests that have to do with a folder; the rest comes after all unit tests.
 BATS_FIRST = {
-    "sim": ["results", "command_line", "statistics", "compare", "golden"],
+    "sim": ["results", "command_line", "statistics", "compare", "golden", "plot"],
     "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
     "traces": ["trace", "snapshot", "exchange", "golden", "command_line"],
     "planner": ["offline", "tune"],
     "explain": ["explain"],
 }
 # These do not run the parts that are changed, or change nothing of what they do.
-BATS_NEVER = {"tidiness", "docs", "setup", "doctor", "help", "plot", "gpu_report", "python_recorder", "record",
-              "probe", "terminal", "software_cuda"}
+BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorder", "software_cuda"}
 LIMIT_SECONDS = 600
 
 
@@ -79,8 +77,6 @@ def mutants_of(root, path):
         for match in pattern.finditer(code):
             for new in OTHERS[match.group(0)]:
                 yield Mutant(path, text, match.start(), match.end(), new)
-    for match in NUMBER.finditer(code):
-        yield Mutant(path, text, match.start(), match.end(), str(int(match.group(1)) + 1))
 
 
 def sources(root, only):
@@ -133,6 +129,16 @@ class Tree:
         self.compile_line = next(line for line in shown if "-c -o build/release/sim/trace.o" in line)
         self.program_line = next(line for line in shown if "-o build/release/fraglab " in line)
         self.test_line = next(line for line in shown if "-o build/release/tests/test_trace " in line)
+
+    def symbols(self, path):
+        shown = subprocess.run(["nm", "-g", "--defined-only", os.path.join(self.build, path)], capture_output=True, text=True)
+        return {line.split()[-1] for line in shown.stdout.split("\n") if len(line.split()) == 3}
+
+    def links(self, units, paths):
+        """Which tests have the object of a source in them: the archive gives only what is needed."""
+        objects = {path: self.symbols(path[:-2] + ".o") for path in paths}
+        programs = {unit: self.symbols("tests/" + unit) for unit in units}
+        return {path: {unit for unit in units if objects[path] & programs[unit]} for path in paths}
 
     def run(self, command, seconds=LIMIT_SECONDS):
         """The exit code; None: it took too long."""
@@ -243,10 +249,10 @@ class Order:
 
     def tests(self, path):
         chosen = BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats
-        every = [("unit", name) for name in self.units] + [("bats", name) for name in chosen]
+        every = [("unit", name) for name in self.links[path]] + [("bats", name) for name in chosen]
         every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
         with self.lock:
-            return sorted(every, key=lambda test: -self.weight(path, test))
+            return sorted(every, key=lambda test: (-self.weight(path, test), test))
 
 
 def judge(tree, order, mutant, original):
@@ -298,6 +304,7 @@ def main():
     order = Order(root, options.quick)
     mutants = draw(root, options.only, options.seed, options.count)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
+    order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
     counts = {}
     start = time.monotonic()
     lock = threading.Lock()

@@ -58,12 +58,16 @@ static const char *draw_words(const char *key, uint64_t *bits)
     return NULL;
 }
 
+/* More blocks, or steps of a search, take long and show nothing else. */
+#define COUNT_MAX ((uint64_t)1 << 16)
+
 static void add_value(frag_text *text, const frag_option *option, uint64_t *bits)
 {
     switch (option->type) {
     case FRAG_OPTION_BYTES:
     case FRAG_OPTION_COUNT: {
-        uint64_t number = draw_between(bits, option->min, option->max);
+        bool is_large = option->type == FRAG_OPTION_COUNT && option->max > COUNT_MAX;
+        uint64_t number = draw_between(bits, option->min, is_large ? COUNT_MAX : option->max);
         if (number == FRAG_UNLIMITED)
             frag_text_add(text, "unlimited");
         else

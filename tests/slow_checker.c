@@ -7,6 +7,7 @@
 
 #include "sim/base/memory.h"
 
+#define SPACE_END ((uint64_t)1 << 60)    /* of all addresses, as on the simulated device */
 #define RESERVED_MAX ((uint64_t)1 << 46) /* a byte is kept for each page of it */
 
 static slow_device *from_base(frag_device *device)
@@ -31,7 +32,7 @@ static bool has_room(slow_device *device, uint64_t bytes)
 static frag_device_result slow_malloc(frag_device *base, uint64_t bytes, uint64_t *address)
 {
     slow_device *device = from_base(base);
-    if (!has_room(device, bytes))
+    if (bytes > SPACE_END - device->next_address || !has_room(device, bytes))
         return FRAG_DEVICE_OUT_OF_MEMORY;
     *address = device->next_address;
     /* A page between segments, so that none can be mistaken for a neighbour. */

@@ -173,6 +173,69 @@ static void orders_follow_their_letters(void **state)
     frag_sections_destroy(&sections);
 }
 
+static uint64_t load_at(uint64_t time)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < problem.count; i++)
+        if (problem.buffers[i].lower <= time && time < problem.buffers[i].upper)
+            bytes += problem.buffers[i].size;
+    return bytes;
+}
+
+/* What a letter stands for, as one would count it. */
+static uint64_t slow_key(uint32_t at, char letter)
+{
+    const frag_buffer *one = &problem.buffers[at];
+    uint64_t key = 0;
+    switch (letter) {
+    case 'A':
+        return (one->upper - one->lower) * one->size;
+    case 'L':
+        return one->lower;
+    case 'O': /* how many live beside it, itself included */
+        for (uint32_t i = 0; i < problem.count; i++)
+            key += lives_with(at, i) ? 1 : 0;
+        return key;
+    case 'T': /* the most that is live at one of its times */
+        for (uint64_t time = one->lower; time < one->upper; time++)
+            key = load_at(time) > key ? load_at(time) : key;
+        return key;
+    case 'U':
+        return one->upper;
+    case 'W':
+        return one->upper - one->lower;
+    default:
+        return one->size;
+    }
+}
+
+static void orders_fall_by_keys_that_are_counted_slowly(void **state)
+{
+    (void)state;
+    static const char letters[] = "ALOTUWZ";
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        instance_random(&problem, seed, 40, 30 + seed, 20, 1);
+        frag_sections sections;
+        frag_error error = {0};
+        assert_true(frag_sections_create(&sections, problem.buffers, problem.count, &error));
+        for (size_t i = 0; letters[i] != '\0'; i++) {
+            const char falling[] = {letters[i], '\0'};
+            const char rising[] = {(char)(letters[i] - 'A' + 'a'), '\0'};
+            uint32_t down[INSTANCE_MAX];
+            uint32_t up[INSTANCE_MAX];
+            for (uint32_t at = 0; at < problem.count; at++)
+                down[at] = up[at] = at;
+            frag_greedy_sort(&sections, falling, down, problem.count);
+            frag_greedy_sort(&sections, rising, up, problem.count);
+            for (uint32_t at = 1; at < problem.count; at++) {
+                assert_true(slow_key(down[at - 1], letters[i]) >= slow_key(down[at], letters[i]));
+                assert_true(slow_key(up[at - 1], letters[i]) <= slow_key(up[at], letters[i]));
+            }
+        }
+        frag_sections_destroy(&sections);
+    }
+}
+
 static void a_release_makes_room_for_what_begins_at_its_time(void **state)
 {
     (void)state;
@@ -200,6 +263,7 @@ int main(void)
         cmocka_unit_test(gaps_are_those_that_a_slow_search_finds),
         cmocka_unit_test(the_skyline_is_filled_from_the_bottom_up),
         cmocka_unit_test(orders_follow_their_letters),
+        cmocka_unit_test(orders_fall_by_keys_that_are_counted_slowly),
         cmocka_unit_test(a_release_makes_room_for_what_begins_at_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
