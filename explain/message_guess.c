@@ -8,6 +8,9 @@ enum {
     BEFORE = 160, /* of a long line so much before a hint is read, */
     BEHIND = 240, /* and so much behind it */
     NEAR = 8,     /* words between two that belong together */
+    NAME = 4,     /* words of the name of an error */
+    PREFIX = 3,   /* words between the sign that ends a prefix and the failure */
+    SHORT = 5,    /* a paste of so few lines is the message itself */
     FAR = 1200    /* where else the text may say that it is about a device */
 };
 
@@ -164,9 +167,9 @@ static failure find_failure(const line *read)
 
 /* "Error:", "[error]", "CUDAError(2)", "CUDA error at f.cu:3": a mark that a program sets before
  * what it reports. */
-static bool has_mark(const line *read)
+static bool has_mark(const line *read, size_t to)
 {
-    for (size_t i = 0; i < read->count; i++) {
+    for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];
         bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) ||
                        (i > 0 && has_kind(read, i - 1, FRAG_WORD_DEVICE) &&
@@ -183,9 +186,21 @@ static bool has_mark(const line *read)
 /* "ran out of memory", "died due to out of memory": it is told as something that happened. */
 static bool is_told(const line *read, size_t at)
 {
-    return at > 0 && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
+    return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
            (is_word(read, at - 1, "ran") || is_word(read, at - 1, "running") ||
             is_word(read, at - 1, "to"));
+}
+
+/* Stands near the start of its line, or behind the sign that ends a prefix: a sentence comes to the
+ * point later. */
+static bool is_headed(const line *read, size_t at)
+{
+    if (at <= NEAR)
+        return true;
+    for (size_t i = read->words[at - PREFIX].end; i < read->words[at].at; i++)
+        if (strchr(":]\"=>", read->text->bytes[i]) != NULL)
+            return true;
+    return false;
 }
 
 /* Words of a sentence before the failure, or right behind it: what follows is advice. */
@@ -194,16 +209,42 @@ static bool is_prose(const line *read, const failure *found)
     return has_kind_within(read, 0, found->at + NEAR, FRAG_WORD_PROSE);
 }
 
+/* "What to do if ...": of a person, whatever is quoted in it. */
+static bool is_question(const line *read)
+{
+    static const char *const words[] = {"how", "what", "why", "when", "if", "should", "does"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_word(read, 0, words[i]))
+            return true;
+    return false;
+}
+
+/* "handle CUDA out of memory errors" */
+static bool is_handled(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (is_word(read, i, "handle") || is_word(read, i, "handles") ||
+            is_word(read, i, "handling"))
+            return true;
+    return false;
+}
+
 static bool is_reported(const line *read, const failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
     if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0)
         return false;
+    if (is_question(read) || (found->is_name && is_handled(read)))
+        return false;
     if (found->is_name)
-        return (has_mark(read) || is_told(read, found->at)) && !is_prose(read, found);
-    return has_mark(read) ||
-           (!is_prose(read, found) && (found->is_allocation || has_figure || is_about));
+        return (has_mark(read, found->at + NAME) || is_told(read, found->at)) &&
+               !is_prose(read, found);
+    if (has_mark(read, read->count))
+        return true;
+    bool is_short = read->text->line_count <= SHORT && found->is_allocation;
+    return !is_prose(read, found) && is_headed(read, found->at) &&
+           (is_short || has_figure || is_about);
 }
 
 /* The program goes on: a line that says what it does instead. */

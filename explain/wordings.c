@@ -310,6 +310,9 @@ const frag_wording frag_wordings[] = {
     {OPENS(UNKNOWN, "attemptingtoallocate#byteswhichisgreaterthanthemaximumallowedbuffersize"),
      .figures = {R}, .says = FRAG_SAYS_BLOCK_MAX},
     {OPENS(UNKNOWN, "notenoughmemorytohandle#prefilltokens"), .figures = {NOT}},
+    {OPENS(UNKNOWN, "notenoughmemorytohandle#totaltokens"), .figures = {NOT}},
+    {OPENS(UNKNOWN, "cudaerror:2[cudamalloc"), .says = FRAG_SAYS_LIBRARY},
+    {OPENS(UNKNOWN, "cudaerror:2[cumemalloc"), .says = FRAG_SAYS_LIBRARY},
     {OPENS(UNKNOWN, "couldnotallocatetensorwith#bytes.thereisnotenoughgpuvideomemory"),
      .figures = {R}},
 
@@ -359,6 +362,7 @@ const frag_wording frag_wordings[] = {
     {OTHER(HOST, "errno12]cannotallocatememory")},
     {OTHER(HOST, "modelrequiresmoresystemmemory(%)thanisavailable(%)"), .figures = {R, F}},
     {OTHER(HOST, "modelrequesttoolargeforsystem")},
+    {OTHER(HOST, "notenoughspaceinthecontext'smemorypool(needed#,available#)"), .figures = {R, F}},
     {OTHER(HOST, "unabletoallocatecpubuffer")},
     {OTHER(HOST, "failedtoallocatecpubufferofsize#"), .figures = {R}},
     {OTHER(HOST, "alloc_cpu.cpp")},
