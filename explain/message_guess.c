@@ -86,7 +86,7 @@ static bool is_lack(const line *read, size_t i)
     bool is_little = is_word(read, i, "too") &&
                      (is_word(read, i + 1, "little") || is_word(read, i + 1, "small"));
     bool is_lacking = has_kind(read, i, FRAG_WORD_LACK) && !is_word(read, i, "oom");
-    size_t from = i > 4 && is_lacking ? i - 4 : i;
+    size_t from = !is_lacking ? i : i > 4 ? i - 4 : 0;
     return (is_not || is_little || is_lacking) &&
            has_kind_within(read, from, i + 7, FRAG_WORD_MEMORY);
 }
@@ -97,8 +97,21 @@ static bool is_none_left(const line *read, size_t i)
     bool leaves = i > 0 && (is_word(read, i - 1, "leave") || is_word(read, i - 1, "leaves"));
     for (size_t j = i + 1; is_word(read, i, "no") && j <= i + 2; j++)
         if (has_kind(read, j, FRAG_WORD_MEMORY))
-            return leaves || is_word(read, j + 1, "left") || is_word(read, j + 1, "available");
+            return leaves || is_word(read, i + 1, "more") || is_word(read, j + 1, "left") ||
+                   is_word(read, j + 1, "available");
     return false;
+}
+
+/* "cannot fit in GPU memory", "too large for GPU memory" */
+static bool is_unfit(const line *read, size_t i)
+{
+    bool is_large =
+        is_word(read, i, "too") && (is_word(read, i + 1, "large") || is_word(read, i + 1, "big"));
+    bool is_not =
+        has_kind(read, i, FRAG_WORD_FAIL) || is_word(read, i, "not") || is_word(read, i, "t");
+    bool has_fit = is_word(read, i + 1, "fit") || is_word(read, i + 2, "fit");
+    return (is_large || (is_not && has_fit)) &&
+           has_kind_within(read, i + 2, i + 3 + NEAR, FRAG_WORD_MEMORY);
 }
 
 /* "memory isn't enough", "memory is full" */
@@ -110,14 +123,26 @@ static bool is_memory_short(const line *read, size_t i)
              (is_word(read, i + 2, "full") || is_word(read, i + 3, "enough"))));
 }
 
-/* "failed to allocate", "allocation failed", "cannot be allocated" */
+/* "assertion 'allocs == 0' failed" is a failure of another kind. */
+static bool has_asserted(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (is_word(read, i, "assertion") || is_word(read, i, "assert"))
+            return true;
+    return false;
+}
+
+/* "failed to allocate", "allocation failed", "allocation error", "cannot be allocated" */
 static bool is_failed(const line *read, size_t i)
 {
     bool is_passive = is_word(read, i, "allocated") && i > 0 && is_word(read, i - 1, "be");
     size_t from = i > NEAR ? i - NEAR : 0;
     if (!has_kind(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
         return false;
-    if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL))
+    if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
+        return false;
+    if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
+        has_kind(read, i + 1, FRAG_WORD_ERROR))
         return true;
     for (size_t j = from; j < i + NEAR && j < read->count; j++)
         if ((is_word(read, j, "could") || is_word(read, j, "can") || is_word(read, j, "did")) &&
@@ -130,12 +155,19 @@ static bool is_failed(const line *read, size_t i)
 static bool is_exceeding(const line *read, size_t i)
 {
     bool is_about = has_kind(read, i, FRAG_WORD_EXCEED) &&
-                    (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_UNIT)) != 0 &&
+                    (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_UNIT | FRAG_WORD_SIZE)) != 0 &&
                     (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_than = is_word(read, i + 1, "than") || is_word(read, i, "exceeds") ||
                    is_word(read, i, "exceeded") || is_word(read, i, "exceed");
     return is_about && is_than &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
+}
+
+/* "out of GPU memory": more than the name of an error */
+static bool is_out_of_device(const line *read, size_t i)
+{
+    return is_out_of(read, i) && has_kind(read, i + 2, FRAG_WORD_DEVICE) &&
+           has_kind(read, i + 3, FRAG_WORD_MEMORY);
 }
 
 /* What was found in a line, and whether it is the mere name of an error, which sources and
@@ -155,7 +187,7 @@ static failure find_failure(const line *read)
             is_failed(read, i) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
                                                   FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0;
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
-                     is_exceeding(read, i);
+                     is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i);
         found.is_allocation |= failed;
         found.is_name = found.is_name && !failed && !lacks;
         bool is_here = failed || lacks || is_out_of(read, i);
@@ -165,27 +197,53 @@ static failure find_failure(const line *read)
     return found;
 }
 
+/* "CUDA error at f.cu:3", "Error on cuCtxCreate" */
+static bool is_placed(const line *read, size_t i)
+{
+    static const char *const behind[] = {"at", "in", "on", "during", "code"};
+    bool is_headed = i == 0 || has_kind(read, i - 1, FRAG_WORD_DEVICE);
+    for (size_t j = 0; j < sizeof behind / sizeof *behind; j++)
+        if (is_headed && is_word(read, i + 1, behind[j]))
+            return true;
+    return false;
+}
+
 /* "Error:", "[error]", "CUDAError(2)", "CUDA error at f.cu:3": a mark that a program sets before
  * what it reports. */
 static bool has_mark(const line *read, size_t to)
 {
     for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];
-        bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) ||
-                       (i > 0 && has_kind(read, i - 1, FRAG_WORD_DEVICE) &&
-                        (is_word(read, i + 1, "at") || is_word(read, i + 1, "in")));
+        bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) || is_placed(read, i);
         bool is_failing = is_word(read, i, "failed") && behind != '\0' && strchr(":", behind);
         if ((has_kind(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
             return true;
-        if (is_word(read, i, "e") && behind == ']')
+        if ((is_word(read, i, "e") && behind == ']') ||
+            (is_word(read, i, "outofmemory") && behind == ':'))
             return true;
     }
     return false;
 }
 
+/* "glTexImage2D: GL_OUT_OF_MEMORY", "CUDA_OUT_OF_MEMORY in" */
+static bool is_called(const line *read, size_t at)
+{
+    if (at == 0 || at > NEAR || (read->kinds & FRAG_WORD_DEVICE) == 0)
+        return false;
+    for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
+        if (strchr(":]>", read->text->bytes[i]) != NULL)
+            return true;
+        if ((read->text->marks[i] & FRAG_MESSAGE_WORD) != 0)
+            break; /* one word stands before the sign, not a sentence */
+    }
+    return at == 1 && has_kind(read, 0, FRAG_WORD_DEVICE);
+}
+
 /* "ran out of memory", "died due to out of memory": it is told as something that happened. */
 static bool is_told(const line *read, size_t at)
 {
+    if (is_called(read, at))
+        return true;
     return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
            (is_word(read, at - 1, "ran") || is_word(read, at - 1, "running") ||
             is_word(read, at - 1, "to"));
@@ -206,7 +264,30 @@ static bool is_headed(const line *read, size_t at)
 /* Words of a sentence before the failure, or right behind it: what follows is advice. */
 static bool is_prose(const line *read, const failure *found)
 {
-    return has_kind_within(read, 0, found->at + NEAR, FRAG_WORD_PROSE);
+    size_t reach = found->at + (found->is_name ? NEAR : NAME + 2);
+    for (size_t i = 0; i < read->count && i < reach; i++) {
+        size_t before = i > found->at ? read->words[i - 1].end : read->words[i].at;
+        for (size_t at = before; at < read->words[i].at; at++)
+            if (strchr(".!?", read->text->bytes[at]) != NULL)
+                return false;
+        if (has_kind(read, i, FRAG_WORD_PROSE))
+            return true;
+    }
+    return false;
+}
+
+/* "XXXX bytes": a form, not a message. */
+static bool has_placeholder(const line *read)
+{
+    for (size_t i = 0; i + 1 < read->count; i++) {
+        const frag_message_word *word = &read->words[i];
+        size_t same = 0;
+        while (word->at + same < word->end && strchr("xy", read->text->bytes[word->at + same]))
+            same++;
+        if (same >= 2 && same == word->end - word->at && has_kind(read, i + 1, FRAG_WORD_UNIT))
+            return true;
+    }
+    return false;
 }
 
 /* "What to do if ...": of a person, whatever is quoted in it. */
@@ -233,7 +314,7 @@ static bool is_reported(const line *read, const failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
-    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0)
+    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0 || has_placeholder(read))
         return false;
     if (is_question(read) || (found->is_name && is_handled(read)))
         return false;
@@ -297,14 +378,15 @@ static bool is_enomem(const line *read)
  * given to a reader of such messages. The bare name of the error is anybody's. */
 static bool is_host(const line *read, const failure *found, size_t at)
 {
-    static const char *const devices[] = {"cuda",     "gpu",  "vulkan", "opencl", "hip",
-                                          "tensorrt", "npu",  "xpu",    "tpu",    "metal",
-                                          "ascend",   "vram", "rocm",   "hpu",    NULL};
+    static const char *const devices[] = {
+        "cuda",   "gpu",  "vulkan", "opencl", "hip", "tensorrt", "npu",   "xpu",    "tpu", "metal",
+        "ascend", "vram", "rocm",   "hpu",    "d3d", "directx",  "gltex", "opengl", NULL};
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read);
     if ((read->kinds & FRAG_WORD_HOST) != 0)
         return true;
-    return (found->is_name || is_enomem(read)) && !stands_near(read->text, at, devices);
+    bool is_bare = found->is_name && (read->kinds & FRAG_WORD_UNIT) == 0;
+    return (is_bare || is_enomem(read)) && !stands_near(read->text, at, devices);
 }
 
 /* After a fault of another kind every call fails, allocations too. */

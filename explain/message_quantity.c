@@ -18,7 +18,7 @@ static const struct {
     {FRAG_FIGURE_REQUESTED,
      " request requested requesting requests requires required require need needs needed allocate "
      "allocating allocation alloc malloc asked demanded trying upstream "},
-    {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem "},
+    {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem have "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
     {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold "},
     {FRAG_FIGURE_ALLOCATED, " used using usage occupied allocated consumed inuse "},

@@ -176,7 +176,7 @@ static void messages_of_any_program_are_read_with_every_figure(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "programs.jsonl.zst", &sum));
-    assert_true(sum.count >= 130);
+    assert_true(sum.count >= 200);
     assert_int_equal(sum.wrong, 0);
 }
 
