@@ -228,7 +228,7 @@ static bool has_mark(const line *read, size_t to)
 /* "glTexImage2D: GL_OUT_OF_MEMORY", "CUDA_OUT_OF_MEMORY in" */
 static bool is_called(const line *read, size_t at)
 {
-    if (at == 0 || at > NEAR || (read->kinds & FRAG_WORD_DEVICE) == 0)
+    if (at == 0 || at > NEAR || !has_kind_within(read, 0, at, FRAG_WORD_DEVICE))
         return false;
     for (size_t i = read->words[0].end; i < read->words[at].at; i++) {
         if (strchr(":]>", read->text->bytes[i]) != NULL)
