@@ -163,6 +163,10 @@ LOG
     refused 3 "stream" '3s/"stream":1/"stream":-1/'
     refused 3 "entry 1 of \"drv\" is no device call known here" '3s/"wait"/"map"/'
     refused 4 "id 9 is not in use" '4s/"id":1/"id":9/'
+    refused 7 '"oom" will not do' '7s/"oom":true/"oom":5/'
+    refused 7 '"hang" will not do' '7s/"oom":true/"hang":"no"/'
+    refused 5 '"size" will not do' '5s/"size":[0-9]*/"size":-1/'
+    refused 5 '"addr" will not do' '5s/"addr":[0-9]*/"addr":-1/'
     refused 4 "op 'fre' is not known; expected alloc, free, trim or fraction" '4s/"free"/"fre"/'
     refused 9 'the log stops without its "summary" line; it was cut short' '9d'
     small_log | sed '1s/4096,"max/4097,"max/' >"$out/bad.jsonl"

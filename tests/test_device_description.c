@@ -41,6 +41,23 @@ static void the_latency_table_of_the_documentation_is_a_description(void **state
     assert_true(frag_latency_ns(cost, 100 * FRAG_MIB) < 62200.1);
 }
 
+static void names_are_written_as_they_were_read(void **state)
+{
+    (void)state;
+    frag_device_description card;
+    frag_device_description again;
+    frag_error error = {0};
+    frag_text text = {0};
+    must_load("tests/data/device/everything.yaml", &card);
+    card.aliases = (frag_card_aliases){.names = {"one", "two", "three"}, .count = 3};
+    card.meanings = (frag_card_aliases){.names = {"four", "five"}, .count = 2};
+    frag_device_description_write(&card, &text);
+    assert_true(parse(text.bytes, &again, &error));
+    assert_memory_equal(&again.aliases, &card.aliases, sizeof card.aliases);
+    assert_memory_equal(&again.meanings, &card.meanings, sizeof card.meanings);
+    frag_text_destroy(&text);
+}
+
 static void everything_that_can_be_said_is_read(void **state)
 {
     (void)state;
@@ -252,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latency_table_of_the_documentation_is_a_description),
+        cmocka_unit_test(names_are_written_as_they_were_read),
         cmocka_unit_test(everything_that_can_be_said_is_read),
         cmocka_unit_test(what_is_written_reads_back_with_the_same_digest),
         cmocka_unit_test(every_bundled_card_has_what_is_known_and_no_more),

@@ -65,6 +65,38 @@ static void keeps_what_replay_needs_without_columns(void **state)
     frag_recording_destroy(&lean);
 }
 
+/* A column with one value, at its very end, is no column of zeros. */
+static void keeps_a_single_value_at_the_end_of_a_column(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *flag;
+        const char *value;
+    } columns[] = {{"", "addr=0x1000"}, {"", "time=7"},     {" initial", "block=512"},
+                   {"", "pool=3"},      {"", "note=\"x\""}, {"", "site=1"}};
+    for (size_t column = 0; column < sizeof columns / sizeof columns[0]; column++) {
+        frag_text text = {0};
+        frag_text_add(&text, "# fraglab trace 1\nframe \"f\" \"a.py\" 1\nsite 0\n");
+        for (int slot = 0; slot < 5; slot++)
+            frag_text_add(&text, "alloc %d 5%s %s\n", slot, columns[column].flag,
+                          slot == 4 ? columns[column].value : "");
+        frag_recording recording;
+        frag_recording again;
+        frag_error error = {0};
+        if (!sample_load(text.bytes, text.length, true, &recording, &error))
+            fail_msg("%s: %s", columns[column].value, error.sentence);
+        size_t bytes = 0;
+        char *file = sample_written(&recording, frag_fgt_write, &bytes);
+        assert_true(sample_load(file, bytes, true, &again, &error));
+        if (!same_recording(&recording, &again))
+            fail_msg("%s is lost", columns[column].value);
+        free(file);
+        frag_text_destroy(&text);
+        frag_recording_destroy(&recording);
+        frag_recording_destroy(&again);
+    }
+}
+
 static void build_long(frag_recording *recording, uint64_t pairs)
 {
     *recording = (frag_recording){0};
@@ -687,6 +719,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_everything_a_recording_says),
         cmocka_unit_test(keeps_what_replay_needs_without_columns),
+        cmocka_unit_test(keeps_a_single_value_at_the_end_of_a_column),
         cmocka_unit_test(keeps_traces_of_many_chunks),
         cmocka_unit_test(keeps_slots_that_nobody_foresees),
         cmocka_unit_test(keeps_plain_events_among_all_others),

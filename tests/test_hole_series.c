@@ -29,8 +29,9 @@ static frag_hole_series *observed(frag_recording *recording, frag_hole_options o
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED, .page_bytes = 1};
     frag_test_recording(events, recording);
     options.trace = &recording->traces[0];
-    options.sizes[0] = 8;
-    options.size_count = 1;
+    for (uint32_t i = 0; i < FRAG_HOLE_SIZES_MAX; i++)
+        options.sizes[i] = 8 + i; /* no hole lies between them */
+    options.size_count = FRAG_HOLE_SIZES_MAX;
     options.sample_max = 1000;
     options.log_min = 2;
     options.log_max = 5;
@@ -77,7 +78,8 @@ static void samples_tell_the_holes_of_each_event(void **state)
         assert_int_equal(sample.free_bytes, expected[i].free_bytes);
         assert_int_equal(sample.largest_hole_bytes, expected[i].largest_bytes);
         assert_int_equal(sample.hole_count, expected[i].holes);
-        assert_int_equal(sample.small_bytes[0], expected[i].small_bytes);
+        for (uint32_t size = 0; size < FRAG_HOLE_SIZES_MAX; size++)
+            assert_int_equal(sample.small_bytes[size], expected[i].small_bytes);
         assert_int_equal(sample.level.reserved_bytes,
                          sample.level.allocated_bytes + sample.free_bytes);
     }
