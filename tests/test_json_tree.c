@@ -221,6 +221,46 @@ static void a_snapshot_is_found_wherever_it_stands(void **state)
     }
 }
 
+/* As profile_plot makes it: 4096 and 5120 were there before, and one of them ends. */
+static void a_snapshot_of_the_profiler_has_requests_and_no_segments(void **state)
+{
+    (void)state;
+#define PROFILED(action, address)                                                                  \
+    "{\"action\": \"" action "\", \"addr\": " address ", \"size\": 512, \"stream\": 0, "           \
+    "\"frames\": [], \"category\": \"input\"}"
+    static const char text[] =
+        "{\"device_traces\": [[" PROFILED("free_requested", "4096") "," PROFILED(
+            "free_completed",
+            "4096") "," PROFILED("alloc", "6144") "]], \"segments\": [{\"device\": "
+                                                  "0, \"address\": 4096, "
+                                                  "\"total_size\": 2560, "
+                                                  "\"stream\": 0, \"blocks\": ["
+                                                  "{\"size\": 1024, \"state\": \"inactive\"}, "
+                                                  "{\"size\": 512, \"state\": "
+                                                  "\"active_allocated\", \"requested_size\": 512, "
+                                                  "\"frames\": []}, {\"size\": 512, "
+                                                  "\"state\": \"inactive\"}, {\"size\": 512, "
+                                                  "\"state\": \"active_allocated\", "
+                                                  "\"requested_size\": 512, \"frames\": []}]}]}";
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well(text, &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_string_equal(frag_recording_get(&recording, "source"), "torch-profile-plot");
+    assert_null(frag_recording_get(&recording, "torch.version_hint"));
+    assert_int_equal(trace->event_count, 4);
+    assert_int_equal(trace->addresses[0], 4096);
+    assert_int_equal(trace->addresses[1], 5120);
+    assert_int_equal(trace->events[2].op, FRAG_OP_FREE);
+    assert_int_equal(trace->events[2].slot, trace->events[0].slot);
+    assert_int_equal(trace->addresses[3], 6144);
+    assert_int_equal(trace->stats.observed_reserved_peak_bytes, 0);
+    assert_int_equal(frag_test_found(&findings, "profile-plot"), 1);
+    assert_int_equal(frag_test_found(&findings, "began-in-use"), 1);
+    assert_int_equal(findings.count, 2);
+    frag_recording_destroy(&recording);
+}
+
 static void what_is_no_snapshot_is_refused(void **state)
 {
     (void)state;
@@ -278,6 +318,7 @@ int main(void)
         cmocka_unit_test(what_is_no_json_is_refused_with_its_offset),
         cmocka_unit_test(hostile_depth_and_numbers_are_refused),
         cmocka_unit_test(a_snapshot_is_found_wherever_it_stands),
+        cmocka_unit_test(a_snapshot_of_the_profiler_has_requests_and_no_segments),
         cmocka_unit_test(what_is_no_snapshot_is_refused),
         cmocka_unit_test(a_compressed_text_that_grows_without_end_is_refused),
     };

@@ -27,13 +27,12 @@ static void releases_without_addresses_are_paired_by_size(void **state)
     (void)state;
     frag_recording recording;
     frag_findings findings;
-    frag_test_load_well(
-        "[" NO_ADDRESS("1", "512") "," NO_ADDRESS("2", "1024") "," NO_ADDRESS("3", "512") "," NO_ADDRESS(
-            "4", "-512") "," NO_ADDRESS("5",
-                                        "-1024") "," NO_ADDRESS("6",
-                                                                "-2048") "," NO_ADDRESS("7",
-                                                                                        "-512") "]",
-        &recording, &findings);
+    static const char text[] =
+        "[" NO_ADDRESS("1", "512") ",\n" NO_ADDRESS("2", "1024") ",\n" NO_ADDRESS(
+            "3", "512") ",\n" NO_ADDRESS("4", "-512") ",\n"           /* of the first */
+        NO_ADDRESS("5", "-1024") ",\n" NO_ADDRESS("6", "-2048") ",\n" /* of none */
+        NO_ADDRESS("7", "-512") "]";
+    frag_test_load_well(text, &recording, &findings);
     const frag_trace *trace = &recording.traces[0];
     static const uint32_t slots[] = {0, 1, 2, 0, 1, 2};
     assert_int_equal(trace->event_count, 6);

@@ -49,6 +49,7 @@ void frag_live_alloc(frag_live_blocks *live, const frag_live_call *call)
         .stream = call->stream,
         .address = call->address,
         .time_ns = call->time_ns,
+        .site = call->site,
     };
     frag_builder_add(live->builder, &event);
 }

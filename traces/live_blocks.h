@@ -32,7 +32,7 @@ typedef struct frag_live_call {
     uint64_t entry;
     const char *text;
     uint8_t group; /* size_pairs.h alone: what sort of memory it is */
-    uint32_t site; /* size_pairs.h alone: who asked; 0: not known */
+    uint32_t site; /* who asked; 0: not known */
 } frag_live_call;
 
 /* Of 1 byte or more. An address that is live still ends what has it, as its release is missing. */

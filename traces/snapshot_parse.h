@@ -26,6 +26,7 @@
     X(COMPILE_CONTEXT, "compile_context")                                                          \
     X(USER_METADATA, "user_metadata")                                                              \
     X(POOL_ID, "pool_id")                                                                          \
+    X(CATEGORY, "category")                                                                        \
     X(DEVICE_FREE, "device_free")                                                                  \
     X(ALLOC, "alloc")                                                                              \
     X(FREE_REQUESTED, "free_requested")                                                            \

@@ -7,6 +7,7 @@
 
 #include "traces/format_look.h"
 #include "traces/plot_page.h"
+#include "traces/profile_plot.h"
 #include "traces/snapshot_emit.h"
 #include "traces/snapshot_page.h"
 #include "traces/snapshot_pools.h"
@@ -171,6 +172,11 @@ static void note_device(importer *state, uint32_t ordinal, const frag_rewound *r
 
 static void add_device(importer *state, uint32_t ordinal)
 {
+    if (frag_profile_plot_is_one(state->snapshot)) {
+        frag_profile_plot_emit(state->snapshot, ordinal, &state->sites, state->builder,
+                               state->findings);
+        return;
+    }
     frag_rewound rewound;
     frag_snapshot_rewind(state->snapshot, ordinal, &rewound, state->findings);
     note_device(state, ordinal, &rewound);
@@ -215,8 +221,11 @@ static bool import_values(frag_input *input, const frag_load_options *options,
         .findings = findings,
     };
     frag_snapshot_sites_create(&state.sites, snapshot.pickle, state.builder, options->with_sites);
-    frag_builder_metadata(state.builder, "source", "torch-snapshot");
-    add_versions(&snapshot, state.builder);
+    bool is_plot = frag_profile_plot_is_one(&snapshot);
+    frag_builder_metadata(state.builder, "source",
+                          is_plot ? "torch-profile-plot" : "torch-snapshot");
+    if (!is_plot)
+        add_versions(&snapshot, state.builder);
     add_settings(&state);
     if (snapshot.host_segment_count > 0 || snapshot.host_entry_count > 0)
         frag_findings_add(findings, "host-memory",
