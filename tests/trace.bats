@@ -124,6 +124,17 @@ setup() {
     [[ "$output" == *"likely: sizes of blocks from before the history are guesses (trace info counts them)"* ]]
 }
 
+@test "a retry is not taken for a call of empty_cache, nor its failure for one of a private pool" {
+    for kind in retries retries-expandable; do
+        ./fraglab trace convert "tests/data/recordings/$kind-2.9.pickle.zst" "$out/$kind.txt" --to text
+        [ "$(grep -c '^segment_\(free\|unmap\)' "$out/$kind.txt")" -gt 10 ]
+        [ "$(grep -c '^oom' "$out/$kind.txt")" -gt 3 ]
+        [ "$(grep -c '^empty_cache' "$out/$kind.txt")" -eq 0 ]
+        [ "$(grep -c 'pool=' "$out/$kind.txt")" -eq 0 ]
+        ./fraglab verify "tests/data/recordings/$kind-2.9.pickle.zst"
+    done
+}
+
 @test "findings name their first entry" {
     # Histories are undone from the end: the first of two equal findings is found last.
     run ./fraglab trace check tests/data/snapshots/twice-freed.pickle -v

@@ -109,6 +109,22 @@ static bool is_small(const frag_snapshot_entry *release)
                : release->bytes % LARGE_SEGMENT_BYTES != 0;
 }
 
+/* Twenty mebibytes of pages may be those of the small pool, as ten of its mappings, or one of the
+ * large pool: the last request that was served there before tells. */
+static bool is_known_large(const frag_snapshot_device *device, uint64_t release)
+{
+    enum { LOOKED_AT_MAX = 4096 };
+    const frag_snapshot_entry *pages = &device->entries[release];
+    if (pages->action != FRAG_SNAPSHOT_SEGMENT_UNMAP)
+        return true;
+    for (uint64_t i = release; i-- > 0 && release - i < LOOKED_AT_MAX;) {
+        const frag_snapshot_entry *entry = &device->entries[i];
+        if (entry->action == FRAG_SNAPSHOT_ALLOC && entry->address - pages->address < pages->bytes)
+            return entry->bytes > SMALL_BYTES_MAX;
+    }
+    return false;
+}
+
 /* Could released memory have served the request as it lay in the cache, the first free_bytes of
  * it? */
 static bool would_have_served(const frag_snapshot_settings *settings,
@@ -137,9 +153,12 @@ static uint64_t idle_front(const frag_snapshot_device *device, uint64_t first, u
     uint64_t bytes = segment->bytes;
     for (uint64_t i = first; i < release; i++) {
         const frag_snapshot_entry *entry = &device->entries[i];
-        if (entry->action == FRAG_SNAPSHOT_FREE_COMPLETED &&
-            entry->address - segment->address < bytes)
+        if (entry->action != FRAG_SNAPSHOT_FREE_COMPLETED)
+            continue;
+        if (entry->address - segment->address < bytes)
             bytes = entry->address - segment->address;
+        else if (segment->address - entry->address < entry->bytes) /* reaches into its pages */
+            bytes = 0;
     }
     return bytes;
 }
@@ -229,6 +248,21 @@ static bool has_other_pools(const frag_burst_finder *finder, const frag_burst *b
     return false;
 }
 
+/* The most that a request may have needed when it was first tried: with expandable segments other
+ * places are looked at once memory was given back, where fewer pages may be missing. */
+static uint64_t most_needed(const frag_burst_finder *finder, const frag_burst *burst,
+                            const frag_snapshot_entry *request, uint64_t grown_bytes)
+{
+    uint64_t rounded = frag_snapshot_round(&finder->snapshot->settings, request->bytes);
+    uint64_t page = rounded <= SMALL_BYTES_MAX ? SMALL_SEGMENT_BYTES : LARGE_SEGMENT_BYTES;
+    bool has_pages = false;
+    for (uint64_t i = burst->segments; i < burst->end; i++)
+        has_pages = has_pages || finder->device->entries[i].action == FRAG_SNAPSHOT_SEGMENT_UNMAP;
+    uint64_t pages_bytes =
+        has_pages && rounded <= FRAG_REQUEST_BYTES_MAX ? (rounded + page - 1) / page * page : 0;
+    return pages_bytes > grown_bytes ? pages_bytes : grown_bytes;
+}
+
 static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst *burst,
                                uint64_t reserved_bytes)
 {
@@ -245,7 +279,8 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
         return true;
     /* A retry means that the device or the limit was full. */
     if (request->action == FRAG_SNAPSHOT_ALLOC &&
-        reserved_bytes + grown_bytes <= finder->reserved_bytes_max &&
+        reserved_bytes + most_needed(finder, burst, request, grown_bytes) <=
+            finder->reserved_bytes_max &&
         !may_be_collected(finder, burst, reserved_bytes))
         return true;
     uint64_t comparisons = 0;
@@ -253,10 +288,29 @@ static bool is_proved_explicit(const frag_burst_finder *finder, const frag_burst
         comparisons += 1 + i - burst->first;
         const frag_snapshot_entry *release = &device->entries[i];
         if (is_release(release) && would_have_served(settings, release, release->bytes, request) &&
-            would_have_served(settings, release, idle_front(device, burst->first, i), request))
+            would_have_served(settings, release, idle_front(device, burst->first, i), request) &&
+            (is_small(release) || is_known_large(device, i)))
             return true;
     }
     return begins_otherwise(finder, burst, request);
+}
+
+/* With expandable segments a request can be served after a retry without new pages: by what the
+ * wait for streams set free. */
+static bool is_served_by_wait(const frag_snapshot_device *device, const frag_burst *burst)
+{
+    const frag_snapshot_entry *request =
+        burst->end < device->entry_count ? &device->entries[burst->end] : NULL;
+    if (request == NULL || request->action != FRAG_SNAPSHOT_ALLOC ||
+        device->entries[burst->end - 1].action != FRAG_SNAPSHOT_SEGMENT_UNMAP)
+        return false;
+    for (uint64_t i = burst->first; i < burst->segments; i++) {
+        const frag_snapshot_entry *entry = &device->entries[i];
+        if (entry->address - request->address < request->bytes ||
+            request->address - entry->address < entry->bytes)
+            return true;
+    }
+    return false;
 }
 
 static frag_burst_cause cause_of(const frag_burst_finder *finder, const frag_burst *burst,
@@ -269,7 +323,8 @@ static frag_burst_cause cause_of(const frag_burst_finder *finder, const frag_bur
             is_private && (device->entries[i].pool != 0 || !is_release(&device->entries[i]));
     const frag_snapshot_entry *next =
         burst->end < device->entry_count ? &device->entries[burst->end] : NULL;
-    bool is_followed = next != NULL && (is_growth(next) || next->action == FRAG_SNAPSHOT_OOM);
+    bool is_followed = (next != NULL && (is_growth(next) || next->action == FRAG_SNAPSHOT_OOM)) ||
+                       is_served_by_wait(device, burst);
     bool is_explicit = !is_followed || is_proved_explicit(finder, burst, reserved_bytes);
     if (is_private)
         return is_explicit ? FRAG_BURST_POOL : FRAG_BURST_RETRY;

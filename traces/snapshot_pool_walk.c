@@ -243,16 +243,24 @@ void frag_pool_walker_fail(const frag_pool_walker *state, uint64_t index, uint32
     state->device->entries[index].pool = state->pools[colour];
 }
 
-static bool has_room(frag_pool_walker *state, uint32_t colour, uint64_t stream, uint64_t rounded)
+/* Is there a free block that would have served a request? One that became free from an entry on
+ * would not: PyTorch waits for streams once it has looked, and then asks the device alone. */
+static bool has_room(frag_pool_walker *state, uint32_t colour, uint64_t stream, uint64_t rounded,
+                     uint64_t late_from)
 {
     for (uint32_t i = 0; i < state->layout.list_count; i++) {
         const frag_free_layout_list *list = &state->layout.lists[i];
         if (list->colour != colour || list->stream != stream ||
             list->is_small != (rounded <= SMALL_BYTES_MAX))
             continue;
-        uint32_t at = frag_free_layout_best(&state->layout, i, rounded);
-        if (at != 0 && may_serve(state, state->layout.blocks[at].bytes, rounded))
-            return true;
+        for (uint32_t at = frag_free_layout_best(&state->layout, i, rounded); at != 0;
+             at = frag_free_layout_after(&state->layout, at)) {
+            const frag_free_layout_block *block = &state->layout.blocks[at];
+            if (!may_serve(state, block->bytes, rounded) || ++state->layout.steps > STEPS_MAX)
+                break;
+            if (block->since < late_from)
+                return true;
+        }
     }
     return false;
 }
@@ -277,11 +285,12 @@ static bool keeps_memory(frag_pool_walker *state)
 /* A request that failed is the default pool's, unless that could have served it, or kept memory
  * that it would have given back. Then it is of the private pool last used on its stream that could
  * not serve it; there may be one with no memory at all, which is named behind the others. */
-static void walk_oom(frag_pool_walker *state, uint64_t index)
+static void walk_oom(frag_pool_walker *state, uint64_t index, uint64_t late_from)
 {
     const frag_snapshot_entry *entry = &state->device->entries[index];
     uint64_t rounded = frag_snapshot_round(&state->snapshot->settings, entry->bytes);
-    if (!has_room(state, FRAG_COLOUR_DEFAULT, entry->stream, rounded) && !keeps_memory(state))
+    if (!has_room(state, FRAG_COLOUR_DEFAULT, entry->stream, rounded, late_from) &&
+        !keeps_memory(state))
         return;
     uint32_t colour = state->colours.colour_count;
     uint64_t last = 0;
@@ -289,7 +298,8 @@ static void walk_oom(frag_pool_walker *state, uint64_t index)
         const frag_colour_piece *piece = &state->colours.pieces[i];
         bool is_used = piece->first_alloc < index && piece->last_alloc < index;
         if (is_used && piece->colour != FRAG_COLOUR_DEFAULT && piece->stream == entry->stream &&
-            piece->last_alloc >= last && !has_room(state, piece->colour, entry->stream, rounded)) {
+            piece->last_alloc >= last &&
+            !has_room(state, piece->colour, entry->stream, rounded, late_from)) {
             colour = piece->colour;
             last = piece->last_alloc;
         }
@@ -456,6 +466,7 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
     bool is_part = entry->action == FRAG_SNAPSHOT_SEGMENT_ALLOC ||
                    entry->action == FRAG_SNAPSHOT_SEGMENT_FREE ||
                    frag_snapshot_is_late(state->device, index);
+    uint64_t late_from = state->is_in_run ? state->run_first : UINT64_MAX;
     if (is_part || entry->action != FRAG_SNAPSHOT_ALLOC)
         frag_pool_walker_enter(state, index, is_part);
     switch (entry->action) {
@@ -474,7 +485,7 @@ static void walk_entry(frag_pool_walker *state, uint64_t index)
         break;
     case FRAG_SNAPSHOT_OOM:
         if (state->sets_pools)
-            walk_oom(state, index);
+            walk_oom(state, index, late_from);
         break;
     default:
         break;
