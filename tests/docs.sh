@@ -4,7 +4,7 @@
 #   tests/docs.sh render FILE   prints the file with the output of every command in a ```console block
 #                               (lines after "$ ") as it is now
 #   tests/docs.sh update FILE...  writes that into the files
-#   tests/docs.sh commands FILE   prints the lines of ```sh blocks that start with ./fraglab or mkdir;
+#   tests/docs.sh commands FILE   prints the lines of ```sh blocks that start with ./fraglab, mkdir or make -s -C;
 #                               "```sh not-run" marks blocks that speak of files nobody has
 #   tests/docs.sh links FILE    prints every relative link that leads nowhere
 set -u
@@ -35,7 +35,7 @@ render() {
 }
 
 commands() {
-    awk '/^```/ { inside = !inside && $0 == "```sh"; next } inside && /^(\.\/fraglab|mkdir) /' "$1"
+    awk '/^```/ { inside = !inside && $0 == "```sh"; next } inside && /^(\.\/fraglab|mkdir|make -s -C) /' "$1"
 }
 
 # The anchor that a heading gets: lower case, blanks as dashes, no other punctuation.
