@@ -230,21 +230,30 @@ $(BUILD)/report/page_parts.c: report/page.html report/page.css $(PAGE_SCRIPTS) r
 $(BUILD)/report/page_parts.o: $(BUILD)/report/page_parts.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Version and commit reach one file, which is compiled anew when they change.
-COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)
+# Version, commit and its date reach one file, which is compiled anew when they change.
+# What `git archive` and so a tarball of a forge writes into VERSION.commit; a clone asks git.
+archived_commit := $(filter-out $$Format%,$(shell sed -n 's/^commit //p' VERSION.commit 2>/dev/null))
+archived_date := $(filter-out $$Format%,$(shell sed -n 's/^date //p' VERSION.commit 2>/dev/null))
+COMMIT = $(or $(archived_commit),$(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),unknown)
+# Of the man page; the same for everyone who builds one commit.
+COMMIT_DATE = $(if $(SOURCE_DATE_EPOCH),$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y-%m-%d),$(or $(archived_date),$(shell TZ=UTC0 git log -1 --format=%cd --date=short-local 2>/dev/null)))
 version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shell cat $(BUILD)/version.stamp | cut -d" " -f2)"' \
+                -DFRAG_BUILD_DATE='"$(COMMIT_DATE)"' \
                 -DFRAG_BUILD_MODE='"$(MODE)"' -DFRAG_BUILD_COMPILER='"$(notdir $(CC))"' \
                 -DFRAG_BUILD_DATA_FOLDER='"$(PREFIX)/share/fraglab"'
 $(BUILD)/sim/version.o: $(BUILD)/version.stamp
 $(BUILD)/version.stamp: FORCE
-	@mkdir -p $(@D); new="$(VERSION) $(COMMIT) $(PREFIX)"; \
+	@mkdir -p $(@D); new="$(VERSION) $(COMMIT) $(PREFIX) $(COMMIT_DATE)"; \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
 
 # ---- what must be installed first; `sh setup.sh` says what is missing and gets it
 setup:
 	@CC="$(CC)" sh setup.sh build
-setup-test: setup
-	@CC="$(CC)" sh setup.sh test
+setup-harness:
+	@CC="$(CC)" sh setup.sh harness
+# WITH=all (or names) also installs what only some tests use: a browser, MPI, a second compiler.
+setup-test:
+	@CC="$(CC)" WITH="$(WITH)" sh setup.sh test
 
 debug asan tsan:
 	+@$(MAKE) --no-print-directory MODE=$@ build/$@/fraglab
@@ -261,19 +270,19 @@ test: setup-test
 
 # With libFuzzer where clang has it: FUZZ_SECONDS for each target, starting from tests/corpus/.
 FUZZ_SECONDS ?= 60
-fuzz: setup-test
+fuzz:
 	@CC=clang sh setup.sh fuzz
 	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
 
 # Every policy with its options over random traces: EVENTS (1e7, say) in each of both builds.
-fuzz-policies: setup-test
+fuzz-policies: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/policy_fuzzer
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=asan build/asan/tests/policy_fuzzer
 	build/release/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 	build/asan/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 
 # Would the tests notice a wrong operator? COUNT changes at random, at most SECONDS; ONLY=regular expression for paths.
-mutants: setup-test
+mutants: setup-harness
 	@python3 tests/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
 
 # After help was changed on purpose: pins it anew, to be read in the diff.
@@ -282,12 +291,12 @@ help-golden: fraglab
 
 # Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what
 # FOLDER holds. The table goes to stdout.
-predictions: setup-test
+predictions: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_predictions >&2
 	@build/release/tests/test_predictions "$(or $(FOLDER),$(error FOLDER= is missing))"
 
 # Of recordings that ran out of memory: are the settings that explain says would have fitted those that did?
-explain-truth: setup-test
+explain-truth: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_explain_truth >&2
 	@build/release/tests/test_explain_truth "$(or $(FOLDER),$(error FOLDER= is missing))"
 
@@ -312,16 +321,16 @@ oracle: fraglab software-cuda
 
 # A dry run: PyTorch itself trains on fraglab's policies over software CUDA, with no GPU; its wheel (1 GB) comes from the package
 # index. Exit code 77 of the script: it cannot be had.
-torch-dryrun: setup-test
+torch-dryrun: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh gpu_replay/dryrun/dryrun.sh build/release $(or $(TORCH),2.9.1) $(FOLDER) || [ $$? = 77 ]
 
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
-conformance: setup-test
+conformance: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
 	@$(BUILD)/tests/test_conformance "$(or $(POLICY),$(error POLICY= is missing, such as POLICY=./mine.so))" $(ALIGN)
 
-bench: setup-test
+bench: setup-harness
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release build/release/tests/bench
 	@mkdir -p build
 	build/release/tests/bench
@@ -386,7 +395,7 @@ distclean: clean
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
 	@echo 'make demo       replay sample recordings, draw the plots and a page into build/demo/'
-	@echo 'make test       everything that is checked, in every build; FRAG_STRICT=1: a skip is an error'
+	@echo 'make test       run all tests, in every build; WITH=all installs optional packages; FRAG_STRICT=1: a skip is an error'
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make bench-page  size and speed of the page of a report in a browser, into build/bench-page.json; EVENTS="84000 1000000"'
@@ -410,6 +419,8 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies mutants golden oracle \
+.PHONY: software-cuda all setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies mutants golden oracle \
         help-golden conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
-.SECONDARY:
+# Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
+# needs it is newer, as when MPI is installed after the program was built.
+.SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -1,7 +1,13 @@
 #!/bin/sh
-# Finds out which packages fraglab needs and gets what is missing: setup.sh build|test|demo|fuzz
+# Finds out which packages fraglab needs and installs what is missing:
+#
+#     setup.sh build|harness|test|demo|fuzz
+#
+# build: the program; harness: test programs in C; test: everything `make test` cannot do without; demo:
+# the plots; fuzz: libFuzzer. Packages that only some tests use are installed when WITH asks for them:
+# WITH=all, or their names as in WITH="gnuplot-nox clang". Else they are listed, and those tests skipped.
 # What is looked for is the tool or the header itself, so any distribution that has them will do;
-# only getting them is for Debian and Ubuntu.
+# only installing them is for Debian and Ubuntu.
 set -u
 
 purpose=${1:-build}
@@ -28,34 +34,66 @@ want_header jansson.h libjansson-dev
 want_header yaml.h libyaml-dev
 want_header sqlite3.h libsqlite3-dev
 
-# Tests do without these, and then say what they skipped.
+# Optional packages that are missing, and for each a line that says what its absence means.
 optional=
+reasons=
+want_optional() { # found?, package, what is skipped without it
+    [ "$1" = 0 ] && return
+    optional="$optional $2"
+    reasons="$reasons
+    $2: $3"
+}
+has_command() {
+    command -v "$1" >/dev/null 2>&1
+    echo $?
+}
+has_browser() { # any of these opens the pages of fraglab report
+    for browser in chromium chromium-browser google-chrome; do
+        [ "$(has_command "$browser")" = 0 ] && echo 0 && return
+    done
+    echo 1
+}
+has_mpi() {
+    for tool in mpirun mpicc pkg-config; do
+        [ "$(has_command "$tool")" = 0 ] || { echo 1 && return; }
+    done
+    echo 0
+}
+
 case $purpose in
 build) ;;
+harness) want_header cmocka.h libcmocka-dev ;;
 test)
     want_header cmocka.h libcmocka-dev
     want_command bats bats
     want_command python3 python3
-    needed=$missing
-    missing=
-    want_command gnuplot gnuplot-nox
-    want_command clang clang
-    # Any of these opens the pages of fraglab report.
-    command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 ||
-        want_command chromium chromium
-    want_command mpirun openmpi-bin
-    want_command pkg-config pkg-config
-    want_command mpicc libopenmpi-dev
-    optional=$missing
-    missing=$needed
+    want_optional "$(has_command gnuplot)" gnuplot-nox "plots (tests/plot.bats)"
+    want_optional "$(has_command clang)" clang "whether gcc and clang give the same rows"
+    want_optional "$(has_browser)" chromium "the report page in a browser (tests/report.bats)"
+    want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev pkg-config" "sweeps over MPI (tests/sweep.bats)"
     ;;
 demo) want_command gnuplot gnuplot-nox ;;
-fuzz) want_command clang clang ;;
+fuzz)
+    want_header cmocka.h libcmocka-dev
+    want_command clang clang
+    ;;
 *)
-    echo "setup.sh: unknown purpose '$purpose'; expected build, test, demo or fuzz" >&2
+    echo "setup.sh: unknown purpose '$purpose'; expected build, harness, test, demo or fuzz" >&2
     exit 2
     ;;
 esac
+
+# Which optional packages are to be installed: all, or those that WITH names.
+wanted=
+for package in $optional; do
+    case " ${WITH:-} " in
+    *" all "* | *" $package "*) wanted="$wanted $package" ;;
+    esac
+done
+if [ -n "$optional" ] && [ "$wanted" != "$optional" ]; then
+    echo "optional packages that are not installed, and what is skipped without them:$reasons" >&2
+    echo "make test WITH=all installs them; or name some, as in make test WITH=gnuplot-nox" >&2
+fi
 
 # The bats of Ubuntu 22.04 lacks what the tests say in it; every test would fail, and none say why.
 finish() {
@@ -70,7 +108,7 @@ finish() {
     exit 0
 }
 
-[ -z "$missing$optional" ] && finish
+[ -z "$missing$wanted" ] && finish
 
 install="apt-get install -y --no-install-recommends"
 as_root=
@@ -93,14 +131,20 @@ can_install() {
     [ -t 0 ] || sudo -n true 2>/dev/null
 }
 
+case $purpose in
+build) why="to build" ;;
+demo) why="to build and to draw" ;;
+fuzz) why="for libFuzzer" ;;
+*) why="to build and for tests" ;;
+esac
 if [ -n "$missing" ]; then
     if ! can_install; then
-        echo "fraglab needs packages that are not here, and they cannot be installed from this account; run" >&2
+        echo "fraglab needs packages that are not installed, and this account cannot install them; run" >&2
         echo "    $as_root $install$missing" | sed 's/^     /    /' >&2
         echo "(Debian and Ubuntu names; other systems have them under similar ones)" >&2
         exit 1
     fi
-    echo "fraglab needs these packages to $purpose:$missing; installing them with $as_root apt-get" >&2
+    echo "required $why:$missing; installing with ${as_root:+$as_root }apt-get" >&2
     if ! run_apt "$missing"; then
         echo "apt-get failed; what is needed is" >&2
         echo "    $as_root $install$missing" | sed 's/^     /    /' >&2
@@ -108,11 +152,16 @@ if [ -n "$missing" ]; then
     fi
 fi
 
-if [ -n "$optional" ] && can_install; then
-    echo "some tests also use:$optional; installing with $as_root apt-get" >&2
-    # One by one: what one system lacks must not keep the others away.
-    for package in $optional; do
-        run_apt "$package" || echo "not available: $package; the tests that use it will be skipped" >&2
-    done
+if [ -n "$wanted" ]; then
+    if can_install; then
+        echo "optional, asked for with WITH=$WITH:$wanted; installing with ${as_root:+$as_root }apt-get" >&2
+        # What one system lacks must not keep the others away: then one by one.
+        run_apt "$wanted" || for package in $wanted; do
+            run_apt "$package" || echo "not available: $package; the tests that use it will be skipped" >&2
+        done
+    else
+        echo "this account cannot install packages; for the optional ones run" >&2
+        echo "    $as_root $install$wanted" | sed 's/^     /    /' >&2
+    fi
 fi
 finish

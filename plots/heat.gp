@@ -38,7 +38,7 @@ set cbtics nomirror scale 0.4
 set key outside above right horizontal Left reverse noenhanced samplen 2
 if (!has_oom && !has_refused && !has_missing) unset key
 text_size = x_count > 12 || y_count > 20 ? ',8' : ',11'
-if (format eq 'png') text_size = x_count > 12 || y_count > 20 ? ',7' : ',10'
+if (format ne 'svg') text_size = x_count > 12 || y_count > 20 ? ',5.5' : ',7.5'
 
 plot \
     data using (is('value') ? column('x_index') : NaN):(column('y_index')):(left(0)):(left(0) + 1):(low(0)):(low(0) + 1):(z(0)) with boxxyerror fillstyle solid border linecolor '#FFFFFF' linewidth 0.4 fillcolor palette notitle, \

@@ -14,8 +14,11 @@ if (exists("x_max") && x_max <= x_min) x_max = x_min + 1
 is_terminal = format eq 'terminal'
 # A comma ends the name of a font; as an entity it comes through to the reader of the svg.
 if (format eq 'svg') set terminal svg size width, height font 'Helvetica&#44; Arial&#44; sans-serif,12' linewidth 1 rounded background 'white'
-if (format eq 'png') set terminal pngcairo size width, height font 'Helvetica,11' rounded fontscale width / 800.0 linewidth width / 800.0 pointscale width / 800.0 background 'white'
-if (format eq 'pdf') set terminal pdfcairo size width / 96.0, height / 96.0 font 'Helvetica,10' linewidth 1 rounded background 'white'
+# The widest of the fonts that a bare system has, at a size at which its letters are as wide as those of
+# Helvetica at 12 pixels: figures look the same everywhere, and any other font takes less room.
+if (!exists("font_name")) font_name = 'DejaVu Sans'
+if (format eq 'png') set terminal pngcairo size width, height font font_name.',7.9' rounded fontscale width / 800.0 linewidth width / 800.0 pointscale width / 800.0 background 'white'
+if (format eq 'pdf') set terminal pdfcairo size width / 96.0, height / 96.0 font font_name.',7.9' linewidth 1 rounded background 'white'
 if (is_terminal && has_colour) set terminal dumb size width, height ansi256
 if (is_terminal && !has_colour) set terminal dumb size width, height mono
 
@@ -25,12 +28,15 @@ set datafile columnheaders
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
 array colours[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000', '#8A6D00']
-colour(i) = colours[(int(i) - 1) % 8 + 1]
-# Lines beyond the eighth repeat the colours with other dashes.
-dash(i) = int(i) > 16 ? 4 : int(i) > 8 ? 2 : 1
 # Of n lines the first are broader: they show at both sides of a later one that lies on them, and
 # can be told apart in print without colours.
 thick(i, n) = n > 1 ? 1.5 + 1.4 * (n - i) / (n - 1.0) : 1.8
+
+# With more lines than colours, those that matter most are drawn in colour and named; the others are
+# thin and grey, below them, with one entry of the key for all. places[i]: among the named, or 0.
+is_grey(i) = places[i] == 0
+ink_of(i) = is_grey(i) ? '#C4C4C4' : colours[places[i]]
+width_of(i, n) = is_grey(i) ? 0.8 : thick(places[i], n)
 
 # Bounds: what is requested at the peak is broad and grey, the packing dark dashes that show on it.
 set style line 91 linewidth 3 linecolor '#A0A0A0'

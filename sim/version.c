@@ -12,6 +12,11 @@ const char *frag_commit(void)
     return FRAG_BUILD_COMMIT;
 }
 
+const char *frag_commit_date(void)
+{
+    return FRAG_BUILD_DATE;
+}
+
 const char *frag_build_mode(void)
 {
     return FRAG_BUILD_MODE;

@@ -4,77 +4,16 @@
 set -u
 export LC_ALL=C.UTF-8
 make=${MAKE:-make}
-jobs=${JOBS:-2}
-logs=build/test-logs
+export jobs="${JOBS:-2}" logs=build/test-logs
 fuzz_seconds=${FRAG_FUZZ_SECONDS:-3}
-passed=0
-failed=
-skipped=
-rm -rf "$logs"
-mkdir -p "$logs"
+. tests/steps.sh
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed="$failed $1"
-    echo "FAILED: $1"
-}
-skip() { # name, reason
-    skipped="$skipped
-  $1 ($2)"
-    echo "skipped: $1 ($2)"
-}
-
-# step NAME COMMAND...: quiet when it passes, everything it said when it does not.
-step() {
-    name=$1
-    shift
-    "$@" >"$logs/$name.log" 2>&1
-    verdict "$name" $?
-}
-verdict() { # name, exit code
-    if [ "$2" = 0 ]; then
-        pass
-    else
-        fail "$1"
-        echo "---- $1: exit $2; the end of $logs/$1.log:"
-        tail -n 40 "$logs/$1.log"
-        echo "----"
-        return 1
-    fi
-}
-
-# side_by_side FUNCTION: the function says `beside NAME COMMAND...` for steps that need nothing of
-# each other. As many shells as there are jobs go through it, each taking what no other has taken;
-# then the verdicts are told in order.
-side_by_side() {
-    is_over=
-    worker=0
-    while [ "$worker" -lt "$jobs" ]; do
-        "$1" &
-        worker=$((worker + 1))
-    done
-    wait
-    is_over=yes
-    "$1"
-}
-beside() {
-    name=$1
-    shift
-    if [ -n "$is_over" ]; then
-        verdict "$name" "$(cat "$logs/$name.code" 2>/dev/null || echo 'unknown: it never ended')"
-    elif mkdir "$logs/$name.taken" 2>/dev/null; then
-        "$@" >"$logs/$name.log" 2>&1
-        echo $? >"$logs/$name.code"
-    fi
-}
-group() { echo "== $1"; }
 build() { $make --no-print-directory -j"$jobs" "$@"; }
-limit() { timeout -k 5 "$@"; }
 
 unit_tests() { # mode
     for source in tests/test_*.c; do
         name=$(basename "$source" .c)
-        beside "$1-$name" limit 300 "build/$1/tests/$name"
+        beside "$1-$name" "build/$1/tests/$name"
     done
 }
 
@@ -83,94 +22,81 @@ fuzz_policies() { # mode, events
     beside "$1-policy_fuzzer" "build/$1/tests/policy_fuzzer" --events "$2" --keep "build/$1-policy_fuzzer.trace"
 }
 
-group "release build"
-step build-release build MODE=release all test-programs || exit 1
-group "unit tests, command line, tidiness"
-release_tests() {
-    for file in tests/*.bats; do
-        beside "bats-$(basename "$file" .bats)" limit 300 bats "$file"
-    done
-    unit_tests release
-    fuzz_policies release 4e6
-}
-side_by_side release_tests
-
-group "address and undefined-behaviour sanitizers; fuzzing, $fuzz_seconds s for each reader"
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-asan_tests() {
-    unit_tests asan
-    fuzz_policies asan 3e5
-    for source in tests/fuzz_*.c; do
-        name=$(basename "$source" .c)
-        [ "$name" = fuzz_main ] && continue
-        beside "$name" limit 120 "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "tests/corpus/${name#fuzz_}"
-    done
-}
-step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs && side_by_side asan_tests
-
-samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt 2>/dev/null | sort -u)
-replay() { # binary, threads
-    # shellcheck disable=SC2086
-    "$1" run $samples --policy all -j "$2" --format jsonl | sed 's/"tool":{[^{}]*},//'
-}
-
-group "threads"
-# With many bits of address randomisation the thread sanitizer of older compilers cannot start.
-plain=
-setarch -R true 2>/dev/null && plain="setarch -R"
-if [ -z "$samples" ]; then
-    skip threads "no sample recordings"
-elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads; then
-    small=$(ls -S $samples | tail -n 1)
-    same_for_every_thread_count() {
-        replay ./fraglab 1 >build/threads-1.jsonl
-        replay ./fraglab 4 >build/threads-4.jsonl
-        [ -s build/threads-1.jsonl ] && cmp build/threads-1.jsonl build/threads-4.jsonl
+all_steps() {
+    group "release build"
+    step build-release build MODE=release all test-programs || return 1
+    group "unit tests, command line, tidiness"
+    release_tests() {
+        for file in tests/*.bats; do
+            beside "bats-$(basename "$file" .bats)" bats "$file"
+        done
+        unit_tests release
+        fuzz_policies release 4e6
     }
-    printf 'traces: %s\npolicies: [best-fit, {policy: pytorch, options: {max_split_size_mb: [64, 128]}}]\ncapacities: [1GiB, 2GiB]\n' \
-        "$PWD/$small" >build/tsan-sweep.yaml
-    # shellcheck disable=SC2086
-    thread_tests() {
-        tsan="env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab"
-        beside tsan-test_threads $plain build/tsan/tests/test_threads
-        beside tsan-run $tsan run $samples --policy pytorch,best-fit -j 4 --format jsonl
-        beside tsan-min-capacity $tsan min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
-        beside tsan-sweep $tsan sweep build/tsan-sweep.yaml -j 4
-        beside same-output-for-every-thread-count same_for_every_thread_count
-    }
-    side_by_side thread_tests
-fi
+    side_by_side release_tests
 
-group "the other compiler"
-if ! command -v clang >/dev/null 2>&1; then
-    skip gcc-and-clang-agree "clang is not installed"
-elif step build-clang build CC=clang MODE=release build/release-clang/fraglab test-programs; then
-    step clang-help sh -c './fraglab --help >build/help-gcc; build/release-clang/fraglab --help | cmp - build/help-gcc'
+    group "address and undefined-behaviour sanitizers; fuzzing, $fuzz_seconds s for each reader"
+    export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+    asan_tests() {
+        unit_tests asan
+        fuzz_policies asan 3e5
+        for source in tests/fuzz_*.c; do
+            name=$(basename "$source" .c)
+            [ "$name" = fuzz_main ] && continue
+            beside "$name" "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "tests/corpus/${name#fuzz_}"
+        done
+    }
+    step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs && side_by_side asan_tests
+
+    samples=$(ls traces/samples/*.pickle* traces/samples/*.fgt 2>/dev/null | sort -u)
+    replay() { # binary, threads
+        # shellcheck disable=SC2086
+        "$1" run $samples --policy all -j "$2" --format jsonl | sed 's/"tool":{[^{}]*},//'
+    }
+
+    group "threads"
+    # With many bits of address randomisation the thread sanitizer of older compilers cannot start.
+    plain=
+    setarch -R true 2>/dev/null && plain="setarch -R"
     if [ -z "$samples" ]; then
-        skip gcc-and-clang-agree "no sample recordings"
-    else
-        compilers_agree() {
-            replay ./fraglab 2 >build/with-gcc.jsonl
-            replay build/release-clang/fraglab 2 >build/with-clang.jsonl
-            [ -s build/with-gcc.jsonl ] && cmp build/with-gcc.jsonl build/with-clang.jsonl
+        skip threads "no sample recordings"
+    elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads; then
+        small=$(ls -S $samples | tail -n 1)
+        same_for_every_thread_count() {
+            replay ./fraglab 1 >build/threads-1.jsonl
+            replay ./fraglab 4 >build/threads-4.jsonl
+            [ -s build/threads-1.jsonl ] && cmp build/threads-1.jsonl build/threads-4.jsonl
         }
-        step gcc-and-clang-agree compilers_agree
+        printf 'traces: %s\npolicies: [best-fit, {policy: pytorch, options: {max_split_size_mb: [64, 128]}}]\ncapacities: [1GiB, 2GiB]\n' \
+            "$PWD/$small" >build/tsan-sweep.yaml
+        # shellcheck disable=SC2086
+        thread_tests() {
+            tsan="env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab"
+            beside tsan-test_threads $plain build/tsan/tests/test_threads
+            beside tsan-run $tsan run $samples --policy pytorch,best-fit -j 4 --format jsonl
+            beside tsan-min-capacity $tsan min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
+            beside tsan-sweep $tsan sweep build/tsan-sweep.yaml -j 4
+            beside same-output-for-every-thread-count same_for_every_thread_count
+        }
+        side_by_side thread_tests
     fi
-fi
 
-# What a test skipped inside itself is a skip too.
-inner=$(grep -hE '^ok .* # skip|\[  SKIPPED \] [a-z]' "$logs"/*.log | sed 's/^/  /')
-[ -z "$inner" ] || skipped="$skipped
-$inner"
-echo
-count() { printf '%s' "$1" | grep -c .; }
-failed_count=0
-for name in $failed; do failed_count=$((failed_count + 1)); done
-echo "$passed passed, $failed_count failed, $(count "$skipped") skipped"
-[ -z "$failed" ] || echo "failed:$failed"
-[ -z "$skipped" ] || echo "skipped:$skipped"
-[ "$failed_count" = 0 ] || exit 1
-if [ "${FRAG_STRICT:-0}" = 1 ] && [ -n "$skipped" ]; then
-    echo "FRAG_STRICT=1: a skip is an error"
-    exit 1
-fi
+    group "the other compiler"
+    if ! command -v clang >/dev/null 2>&1; then
+        skip gcc-and-clang-agree "clang is not installed"
+    elif step build-clang build CC=clang MODE=release build/release-clang/fraglab test-programs; then
+        step clang-help sh -c './fraglab --help >build/help-gcc; build/release-clang/fraglab --help | cmp - build/help-gcc'
+        if [ -z "$samples" ]; then
+            skip gcc-and-clang-agree "no sample recordings"
+        else
+            compilers_agree() {
+                replay ./fraglab 2 >build/with-gcc.jsonl
+                replay build/release-clang/fraglab 2 >build/with-clang.jsonl
+                [ -s build/with-gcc.jsonl ] && cmp build/with-gcc.jsonl build/with-clang.jsonl
+            }
+            step gcc-and-clang-agree compilers_agree
+        fi
+    fi
+}
+
+run_steps all_steps

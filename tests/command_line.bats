@@ -358,3 +358,15 @@ fails() {
     [ "$status" -eq 1 ]
     [ "${lines[-1]}" = "  likely: the recording was made by another allocator, or by this one with other options" ]
 }
+
+@test "run without a policy takes those that a reader compares first" {
+    ./fraglab run traces/samples/unet.pickle.zst --format csv >"$BATS_TEST_TMPDIR/rows"
+    [ "$(grep -c unet "$BATS_TEST_TMPDIR/rows")" -eq 4 ]
+    ./fraglab run traces/samples/unet.pickle.zst | grep -q '^pytorch:expandable_segments=true '
+    fails 2 "--label: there is no --policy for it to name; add --policy NAME" run traces/samples/unet.pickle.zst --label x
+}
+
+@test "a capacity of a few bytes asks whether GiB were meant" {
+    fails 2 "--capacity: 7 means 7 bytes, less than any device has; did you mean 7GiB? (7B says bytes)" run traces/samples/unet.pickle.zst -p pytorch --capacity 7
+    ./fraglab run traces/samples/unet.pickle.zst -p pytorch --capacity 7B >/dev/null
+}

@@ -518,3 +518,30 @@ sweep_rows() {
     grep -q '^2,offline,[0-9]*,0.100000,' "$BATS_TEST_TMPDIR/front.csv"
     grep -q '^3,best-fit,[0-9]*,0.48[0-9]*,' "$BATS_TEST_TMPDIR/front.csv"
 }
+
+@test "more policies than colours: the first and the best are named, the others are grey, one entry for all" {
+    ./fraglab plot timeline traces/samples/pr193400.pickle.zst -p tf-bfc -p best-fit,first-fit,next-fit,worst-fit,buddy,tlsf,half-fit,slab,direct \
+        -f --script "$BATS_TEST_TMPDIR/many.gp" -o "$BATS_TEST_TMPDIR/many.svg"
+    grep -q '^places\[1\] = 1$' "$BATS_TEST_TMPDIR/many.gp"
+    [ "$(grep -c '^places\[[0-9]*\] = 0$' "$BATS_TEST_TMPDIR/many.gp")" -eq 2 ]
+    grep -q '>2 others<' "$BATS_TEST_TMPDIR/many.svg"
+    ./fraglab plot timeline traces/samples/pr193400.pickle.zst -p best-fit,buddy -f -o "$BATS_TEST_TMPDIR/few.svg"
+    ! grep -q 'others' "$BATS_TEST_TMPDIR/few.svg" || false
+}
+
+@test "a png asks for the font that a bare system has, at the size for which figures are laid out" {
+    ./fraglab plot sites traces/samples/gpt-train.pickle.zst --format png -f --script "$BATS_TEST_TMPDIR/s.gp"
+    grep -q "font_name = 'DejaVu Sans'" "$BATS_TEST_TMPDIR/s.gp"
+}
+
+@test "a disk without room is named" {
+    mkdir -p "$BATS_TEST_TMPDIR/tiny"
+    mount -t tmpfs -o size=128k tmpfs "$BATS_TEST_TMPDIR/tiny" 2>/dev/null || skip "cannot mount"
+    status=0
+    TMPDIR="$BATS_TEST_TMPDIR/tiny" ./fraglab plot timeline traces/samples/unet.pickle.zst -p pytorch \
+        -f -o "$BATS_TEST_TMPDIR/t.png" 2>"$BATS_TEST_TMPDIR/said" || status=$?
+    umount "$BATS_TEST_TMPDIR/tiny"
+    cat "$BATS_TEST_TMPDIR/said"
+    [ "$status" -eq 4 ]
+    grep -qi "No space left\|is full" "$BATS_TEST_TMPDIR/said"
+}

@@ -13,7 +13,7 @@ probe() {
     shift 2
     rm -f "$BATS_TEST_TMPDIR/leaks"
     FRAGLAB_SOFTWARE_CUDA="$settings,leaks=$BATS_TEST_TMPDIR/leaks" LD_LIBRARY_PATH=$SOFTWARE/$major \
-        timeout 60 ./fraglab device probe --cudart "$SOFTWARE/$major/libcudart.so.$major" "$@" >"$BATS_TEST_TMPDIR/card.yaml"
+        timeout 1800 ./fraglab device probe --cudart "$SOFTWARE/$major/libcudart.so.$major" "$@" >"$BATS_TEST_TMPDIR/card.yaml"
 }
 
 # finds LINE...: the description has these lines, whatever stands before them.

@@ -24,7 +24,7 @@ open_page() {
     local page=$1
     shift
     for _ in 1 2 3 4 5 6; do
-        timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$out/profile" \
+        timeout 1800 "$browser" --headless=new --no-sandbox --disable-gpu --user-data-dir="$out/profile" \
             --virtual-time-budget=20000 --disable-background-networking --disable-component-update \
             --enable-logging=stderr --v=0 "$@" --dump-dom "file://$page" >"$out/opened" 2>"$out/stderr"
         grep -q 'data-loaded=' "$out/opened" && grep -q 'data-shown=' "$out/opened" && break

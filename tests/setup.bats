@@ -26,7 +26,7 @@ note_apt() {
     run env PATH="$BARE" sh setup.sh build
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ "$output" == *"fraglab needs these packages to build:"*" gcc"*"apt-get"* ]]
+    [[ "$output" == *"required to build:"*" gcc"*"apt-get"* ]]
     grep -q -- "install -y --no-install-recommends .*gcc" "$BATS_TEST_TMPDIR/asked"
 }
 
@@ -59,6 +59,33 @@ note_apt() {
     for version in 1.5.0 1.10.0 1.11.1 2.0; do
         VERSION_OF_BATS=$version PATH="$BARE:$PATH" sh setup.sh test
     done
+}
+
+@test "packages that only some tests use are named with their use, and installed only when asked for" {
+    [ "$(id -u)" = 0 ] || skip "not root"
+    note_apt 0
+    for tool in gcc ar bats python3; do ln -s /bin/true "$BARE/$tool"; done
+    run env PATH="$BARE" sh setup.sh test
+    echo "$output"
+    [[ "$output" == *"chromium: the report page in a browser"*"make test WITH=all installs them"* ]]
+    touch "$BATS_TEST_TMPDIR/asked"
+    ! grep -q "chromium\|openmpi\|clang\|gnuplot" "$BATS_TEST_TMPDIR/asked" || false
+    run env PATH="$BARE" WITH=gnuplot-nox sh setup.sh test
+    grep -q "gnuplot-nox" "$BATS_TEST_TMPDIR/asked"
+    ! grep -q "chromium\|openmpi\|clang" "$BATS_TEST_TMPDIR/asked" || false
+    run env PATH="$BARE" WITH=all sh setup.sh test
+    echo "$output"
+    grep -q "gnuplot-nox clang chromium openmpi-bin libopenmpi-dev pkg-config" "$BATS_TEST_TMPDIR/asked"
+}
+
+@test "what needs no test library installs none: the dry run asks for what the build needs" {
+    [ "$(id -u)" = 0 ] || skip "not root"
+    make -n torch-dryrun | grep -q "setup.sh build"
+    ! make -n torch-dryrun | grep -q "setup.sh test" || false
+    note_apt 0
+    run env PATH="$BARE" sh setup.sh demo
+    [[ "$output" == *"gnuplot-nox"* ]]
+    ! grep -q "chromium\|openmpi\|clang\|bats\|cmocka" "$BATS_TEST_TMPDIR/asked" || false
 }
 
 @test "an unknown purpose is refused" {
@@ -104,4 +131,33 @@ note_apt() {
     make -s -C "$BATS_TEST_TMPDIR" try POLICY=mine TRACE=t.trace PREFIX="$ROOT/usr/local" \
         FRAGLAB="$ROOT/usr/local/bin/fraglab" >"$BATS_TEST_TMPDIR/out"
     grep -q '^./mine.so *2.00 MiB' "$BATS_TEST_TMPDIR/out"
+}
+
+# A copy of the tree without its repository, with what is built already.
+copy_tree() {
+    TREE=$BATS_TEST_TMPDIR/tree
+    mkdir -p "$TREE"
+    git ls-files -z | tar --null -T - -c | tar -x -C "$TREE"
+    mkdir -p "$TREE/build"
+    cp -a build/release "$TREE/build/"
+}
+
+@test "a tarball knows the commit and its date, and so does its man page" {
+    copy_tree
+    printf 'commit 0123abc4567d\ndate 2026-01-31\n' >"$TREE/VERSION.commit"
+    make -C "$TREE" --no-print-directory -s MPI=no fraglab >/dev/null
+    "$TREE/fraglab" --version | grep -q '^fraglab [0-9.]* (0123abc4567d)$'
+    "$TREE/fraglab" help --man | head -n 1 | grep -q '"2026-01-31"'
+    # git archive fills the file in.
+    grep -q '^VERSION.commit export-subst' .gitattributes
+    grep -qxF 'commit $Format:%h$' VERSION.commit
+}
+
+@test "a library of MPI that comes after the program is taken by the next make, and installed" {
+    pkg-config --exists ompi-c || pkg-config --exists mpich || skip "no MPI"
+    copy_tree
+    rm -f "$TREE/build/release/fraglab_mpi.so" "$TREE/fraglab_mpi.so"
+    make -C "$TREE" --no-print-directory -s MPI=no >/dev/null
+    make -C "$TREE" --no-print-directory -s DESTDIR="$BATS_TEST_TMPDIR/root" install >/dev/null
+    [ -x "$BATS_TEST_TMPDIR/root/usr/local/lib/fraglab/fraglab_mpi.so" ]
 }

@@ -172,7 +172,7 @@ needs_mpi() {
 ranks() { # COUNT ARGUMENT...
     local count=$1
     shift
-    timeout 120 mpirun --allow-run-as-root --oversubscribe -n "$count" ./fraglab sweep "$@"
+    timeout 1800 mpirun --allow-run-as-root --oversubscribe -n "$count" ./fraglab sweep "$@"
 }
 
 @test "ranks write the bytes that one process writes" {
@@ -241,7 +241,7 @@ long_sweep() {
     rm "$BATS_TEST_TMPDIR/absent/a.zst"
     echo 'on_oom: skip' >>"$BATS_TEST_TMPDIR/old/e.yaml"
     for words in "other:a.zst: is not the recording that rank 0 has" "absent:a.zst: cannot be opened" "old:has another experiment"; do
-        run timeout 60 mpirun --allow-run-as-root --oversubscribe -n 1 -wdir "$BATS_TEST_TMPDIR/same" "$fraglab" sweep e.yaml -o rows : \
+        run timeout 1800 mpirun --allow-run-as-root --oversubscribe -n 1 -wdir "$BATS_TEST_TMPDIR/same" "$fraglab" sweep e.yaml -o rows : \
             -n 1 -wdir "$BATS_TEST_TMPDIR/${words%%:*}" "$fraglab" sweep e.yaml -o rows
         echo "$words: exit $status: $output"
         [ "$status" -eq 3 ]
@@ -290,6 +290,6 @@ long_sweep() {
     ./fraglab sweep "$EXPERIMENT" -o /dev/stdout | grep -q '"schema":"fraglab.run/1"'
     [ -c /dev/full ] || skip "no /dev/full here"
     status=0
-    timeout 20 ./fraglab sweep "$EXPERIMENT" -o /dev/full || status=$?
+    timeout 1800 ./fraglab sweep "$EXPERIMENT" -o /dev/full || status=$?
     [ "$status" -eq 4 ]
 }

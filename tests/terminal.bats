@@ -78,8 +78,9 @@ binary_refused() {
 @test "an interrupt ends with 130 and whole rows" {
     status=0
     timeout --preserve-status -s INT 0.5 ./fraglab run "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" \
-        "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" --policy all --format jsonl -j 1 >"$BATS_TEST_TMPDIR/rows" || status=$?
+        "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" "$BIG" --policy all --format jsonl -j 1 >"$BATS_TEST_TMPDIR/rows" 2>"$BATS_TEST_TMPDIR/said" || status=$?
     [ "$status" -eq 130 ]
+    [ "$(cat "$BATS_TEST_TMPDIR/said")" = "fraglab: interrupted" ]
     while read -r row; do
         [[ "$row" == {*} ]]
     done <"$BATS_TEST_TMPDIR/rows"

@@ -240,7 +240,8 @@ static void print_roff_command(FILE *stream, const char *prefix, const frag_comm
 
 void frag_help_print_man(FILE *stream)
 {
-    fprintf(stream, ".TH FRAGLAB 1 \"\" \"fraglab %s\" \"User Commands\"\n", frag_version());
+    fprintf(stream, ".TH FRAGLAB 1 \"%s\" \"fraglab %s\" \"User Commands\"\n",
+            frag_commit_date(), frag_version());
     fputs(".SH NAME\nfraglab \\- ", stream);
     print_roff_text(stream, frag_program.summary);
     fputs("\n.SH SYNOPSIS\n.B fraglab\n.I COMMAND\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n.SH "

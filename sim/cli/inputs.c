@@ -136,6 +136,20 @@ static bool take_latency(const frag_arguments *arguments, frag_device_spec *devi
     return true;
 }
 
+/* A bare number is bytes, which few mean who write a small one. Problems of MiniMalloc, which
+ * --placement is for, have a unit of their own. */
+static bool check_bare_capacity(const frag_arguments *arguments, uint64_t bytes, frag_error *error)
+{
+    const char *typed = frag_arguments_value(arguments, "capacity");
+    if (typed == NULL || bytes >= FRAG_KIB || typed[strspn(typed, "0123456789")] != '\0' ||
+        frag_arguments_has(arguments, "placement"))
+        return true;
+    frag_fail(error, FRAG_E_USAGE,
+              "%s means %s bytes, less than any device has; did you mean %sGiB? (%sB says bytes)",
+              typed, typed, typed, typed);
+    return frag_error_in(error, "--capacity");
+}
+
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
                         frag_device_description *gpu, frag_error *error)
 {
@@ -152,6 +166,8 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
                   "a device without memory serves nothing; write a size such as 24GiB");
         return frag_error_in(error, "--capacity");
     }
+    if (!check_bare_capacity(arguments, device->capacity_bytes, error))
+        return false;
     if (others > (uint64_t)1 << 46) {
         frag_fail(error, FRAG_E_USAGE,
                   "more than 64 TiB cannot be used by others; write a size such as 500MiB");

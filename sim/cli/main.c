@@ -21,7 +21,10 @@ static int run(const frag_arguments *arguments)
         return 0;
     }
     int code = arguments->path[arguments->path_length - 1]->run(arguments);
-    return frag_is_interrupted() && code == 0 ? EXIT_INTERRUPTED : code;
+    if (!frag_is_interrupted())
+        return code;
+    fputs("fraglab: interrupted\n", stderr);
+    return code == 0 ? EXIT_INTERRUPTED : code;
 }
 
 int main(int argc, char **argv)

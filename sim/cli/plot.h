@@ -94,6 +94,11 @@ void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t 
                               size_t count);
 void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
                             size_t count);
+/* places[i], of each of count policies: its number among those drawn in colour, or 0 for the rest,
+ * which is grey; named_count, how many have one. Where there are more than colours, those are the
+ * first that the user named and the others with the least bytes (UINT64_MAX: it failed), in the
+ * user's order. */
+void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t count);
 /* --title, or what the figure would be called without it. */
 void frag_plot_define_title(frag_plot *plot, const char *usual);
 /* unit, unit_bytes: what bytes up to max_bytes are best shown in (GiB, MiB, KiB or B). */

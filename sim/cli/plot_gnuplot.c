@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,18 +93,11 @@ uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
     return scaled < 100 ? 100 : scaled < SIDE_MAX ? scaled : SIDE_MAX;
 }
 
-/* What plots/style.gp writes: 12 pixels in an svg; 11 points, 96 to the inch, at the usual width of
- * a png, with which they grow; 10 points in a pdf. */
+/* plots/style.gp draws letters as wide as those of 12 pixels in Helvetica in every format, and
+ * makes them grow with the width of a png. */
 double frag_plot_letter_scale(const frag_plot *plot)
 {
-    switch (plot->format) {
-    case FRAG_PLOT_PNG:
-        return plot->scale * 11 * 96 / 72 / 12;
-    case FRAG_PLOT_PDF:
-        return 10.0 * 96 / 72 / 12;
-    default:
-        return 1;
-    }
+    return plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
 }
 
 /* ---- what is needed to draw */
@@ -332,6 +326,13 @@ static char *read_whole(const char *path, size_t *length)
     return text.bytes;
 }
 
+/* Gnuplot does not say that it could not write. */
+static bool is_disk_full(const char *folder)
+{
+    struct statvfs disk;
+    return statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < 64 * FRAG_KIB;
+}
+
 /* Says what gnuplot said: its first line that is neither empty nor the echo of a command. */
 static bool fail_drawing(const char *messages, frag_error *error)
 {
@@ -405,7 +406,12 @@ static bool draw(frag_plot *plot, frag_error *error)
     if (ok) {
         bytes = read_whole(figure, &length);
         ok = (WIFEXITED(status) && WEXITSTATUS(status) == 0 && bytes != NULL && length > 0) ||
-             fail_drawing(messages, error);
+             (is_disk_full(plot->folder)
+                  ? frag_fail(error, FRAG_E_SYSTEM,
+                              "the disk of %s is full; make room there, or set TMPDIR to another "
+                              "place",
+                              plot->folder)
+                  : fail_drawing(messages, error));
     }
     if (ok)
         copy_figure(plot, bytes, length);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/bytes.h"
+#include "sim/base/memory.h"
 #include "sim/version.h"
 
 /* ---- variables */
@@ -53,6 +54,24 @@ void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t 
     frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
     for (size_t i = 0; i < count; i++)
         frag_text_add(&plot->definitions, "%s[%zu] = %" PRIu64 "\n", name, i + 1, values[i]);
+}
+
+#define COLOUR_COUNT 8u /* as in plots/style.gp */
+
+void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t count)
+{
+    uint64_t *places = frag_alloc(count, sizeof *places);
+    uint64_t named = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t less = 0;
+        for (size_t j = 1; j < count; j++)
+            less += j != i && (bytes[j] < bytes[i] || (bytes[j] == bytes[i] && j < i));
+        if (count <= COLOUR_COUNT || i == 0 || less < COLOUR_COUNT - 1)
+            places[i] = ++named;
+    }
+    frag_plot_define_numbers(plot, "places", places, count);
+    frag_plot_define_number(plot, "named_count", (double)named);
+    free(places);
 }
 
 void frag_plot_define_title(frag_plot *plot, const char *usual)

@@ -195,6 +195,13 @@ static void define(surviving *state, uint64_t max_bytes)
         texts[i] = names[i].bytes;
     }
     frag_plot_define_texts(plot, "policies", texts, count);
+    uint64_t *leasts = frag_alloc(count, sizeof *leasts);
+    for (size_t i = 0; i < count; i++) {
+        const frag_capacity_result *least = &state->curves[i].least;
+        leasts[i] = least->is_found ? least->capacity_bytes : UINT64_MAX;
+    }
+    frag_plot_define_places(plot, leasts, count);
+    free(leasts);
     frag_plot_define_number(plot, "policy_count", (double)count);
     frag_plot_define_number(plot, "first_bytes", (double)state->first);
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);

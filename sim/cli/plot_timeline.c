@@ -42,7 +42,8 @@ typedef struct drawing {
     uint64_t samples;
     uint64_t *times_ns; /* since the start, never going back; NULL: x is events */
     uint64_t max_bytes;
-    frag_oom *ooms;           /* one per policy */
+    frag_oom *ooms;  /* one per policy */
+    uint64_t *peaks; /* of reserved bytes, one per policy; UINT64_MAX: it ran out of memory */
     frag_row_packing packing; /* with --bounds */
 } drawing;
 
@@ -186,6 +187,8 @@ static bool write_policy(drawing *state, size_t series, frag_error *error)
     if (ok) {
         write_samples(state, series, spec->text, timeline);
         state->ooms[series - 1] = result.replay.oom;
+        state->peaks[series - 1] =
+            result.replay.oom.has_happened ? UINT64_MAX : result.replay.peak.reserved_bytes;
         if (result.replay.oom.has_happened)
             write_oom(state, series, spec->text, &result.replay.oom);
     }
@@ -305,6 +308,7 @@ static void define(drawing *state)
                           is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");
     frag_plot_define_number(plot, "capacity_bytes",
                             is_capacity_drawn ? (double)state->device.capacity_bytes : 0);
+    frag_plot_define_places(plot, state->peaks, state->policies.count);
     frag_plot_define_number(plot, "policy_count", (double)state->policies.count);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
@@ -338,6 +342,7 @@ static bool fill(void *context, frag_error *error)
         frag_progress_start(state->plot.arguments, "replaying", "runs", state->policies.count);
     bool ok = true;
     state->ooms = frag_alloc(state->policies.count, sizeof *state->ooms);
+    state->peaks = frag_alloc(state->policies.count, sizeof *state->peaks);
     for (size_t i = 0; ok && i < state->policies.count && !frag_is_interrupted(); i++) {
         ok = write_policy(state, i + 1, error);
         frag_progress_add(progress, 1);
@@ -367,6 +372,7 @@ static int timeline_command(const frag_arguments *arguments)
                                     &state.trace, fill, &state);
     free(state.times_ns);
     free(state.ooms);
+    free(state.peaks);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

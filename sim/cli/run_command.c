@@ -5,6 +5,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/cli/run_state.h"
+#include "sim/cli/usual_policies.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -52,10 +53,21 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
+/* None: each recording gets those of frag_usual_policies. */
+static bool read_policies(const frag_arguments *arguments, frag_run_state *state, frag_error *error)
+{
+    if (frag_arguments_value_count(arguments, "policy") > 0)
+        return frag_inputs_policies(arguments, NULL, &state->policies, error);
+    if (!frag_arguments_has(arguments, "label"))
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "there is no --policy for it to name; add --policy NAME");
+    return frag_error_in(error, "--label");
+}
+
 static bool read_options(const frag_arguments *arguments, frag_run_state *state, frag_error *error)
 {
     state->threads = frag_core_count();
-    if (!frag_inputs_policies(arguments, NULL, &state->policies, error) ||
+    if (!read_policies(arguments, state, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
         !frag_gpu_devices_read(arguments, &state->devices, error) ||
         !frag_inputs_format(arguments, &state->format, error) ||
@@ -118,14 +130,26 @@ static void run_jobs(frag_run_state *state, size_t count)
         frag_run_jobs_placement(state, count);
 }
 
+static bool is_in(const frag_policy_list *policies, const frag_policy_spec *spec)
+{
+    for (size_t p = 0; p < policies->count; p++)
+        if (policies->specs[p].values == spec->values)
+            return true;
+    return false;
+}
+
 /* A block of recordings: load side by side, run side by side, print in order. */
 static int run_block(frag_run_state *state, size_t count, FILE *stream)
 {
     state->sources = frag_alloc(count, sizeof *state->sources);
     frag_for_each((uint32_t)state->threads, count, load_source, state);
-    for (size_t i = 0; i < count; i++)
-        if (state->sources[i].is_loaded)
-            frag_inputs_recorded_by(&state->sources[i].recording, state->sources[i].recorded_by);
+    for (size_t i = 0; i < count; i++) {
+        frag_run_source *source = &state->sources[i];
+        if (source->is_loaded)
+            frag_inputs_recorded_by(&source->recording, source->recorded_by);
+        if (source->is_loaded && state->policies.count == 0)
+            frag_usual_policies(&source->recording, &source->policies);
+    }
     size_t job_count = frag_run_jobs_list(state, count);
     frag_error error = {.code = FRAG_E_NONE};
     int code = 0;
@@ -137,10 +161,10 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         code = frag_report(&error);
     }
     for (size_t i = 0; i < job_count; i++) {
-        /* A job that ran owns the policy it resolved; the others share the command line's. */
-        bool is_shared = false;
-        for (size_t p = 0; p < state->policies.count; p++)
-            is_shared = is_shared || state->jobs[i].spec.values == state->policies.specs[p].values;
+        /* A job that ran owns the policy it resolved; the others share those of the lists. */
+        bool is_shared = is_in(&state->policies, &state->jobs[i].spec);
+        for (size_t s = 0; s < count; s++)
+            is_shared = is_shared || is_in(&state->sources[s].policies, &state->jobs[i].spec);
         if (state->jobs[i].plan != NULL)
             state->jobs[i].spec.ops->plan_destroy(state->jobs[i].plan);
         if (!is_shared)
@@ -149,8 +173,10 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         frag_gpu_run_destroy(&state->jobs[i].gpu);
     }
     free(state->jobs);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        frag_inputs_policies_destroy(&state->sources[i].policies);
         frag_recording_destroy(&state->sources[i].recording);
+    }
     free(state->sources);
     return code;
 }
@@ -244,7 +270,9 @@ static void suggest_next(const frag_run_state *state, int code)
     frag_text policy = {.bytes = NULL};
     frag_text_add_word(&trace, path);
     /* As typed: the row may have another name. */
-    frag_text_add_word(&policy, frag_arguments_value_at(state->arguments, "policy", 0));
+    bool is_named = state->policies.count > 0;
+    frag_text_add_word(&policy, is_named ? frag_arguments_value_at(state->arguments, "policy", 0)
+                                         : "pytorch,best-fit,frugal");
     fprintf(stderr,
             "\nnext:  fraglab plot timeline %s --policy %s\n       fraglab min-capacity %s "
             "--policy %s\n",
@@ -273,7 +301,7 @@ static int run_command(const frag_arguments *arguments)
         size_t count = frag_arguments_operand_count(arguments);
         state.progress =
             frag_progress_start(arguments, "replaying", "runs",
-                                count * state.policies.count *
+                                count * (state.policies.count > 0 ? state.policies.count : 4) *
                                     (state.devices.has_sim && state.devices.has_gpu ? 2 : 1));
         if (state.stats_at != NULL && state.result_format == FRAG_RESULT_CSV)
             state.columns = frag_stats_columns_create();
@@ -339,6 +367,7 @@ const frag_command frag_command_run = {
                    "4 the system "
                    "refused; 130 interrupted.",
     .examples =
+        "fraglab run train.pickle  # PyTorch's settings and two other allocators\n"
         "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"
         "fraglab run train.pickle --policy all --capacity 24GiB  # would it fit on a 24 GiB card?\n"
         "fraglab run train.pickle --policy pytorch --stats-at peak  # memory_summary at the peak\n"

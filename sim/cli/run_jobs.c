@@ -181,12 +181,14 @@ size_t frag_run_jobs_list(frag_run_state *state, size_t source_count)
     state->jobs = NULL;
     for (size_t i = 0; i < source_count; i++) {
         const frag_recording *recording = &state->sources[i].recording;
+        const frag_policy_list *policies =
+            state->policies.count > 0 ? &state->policies : &state->sources[i].policies;
         for (uint32_t t = 0; state->sources[i].is_loaded && t < recording->trace_count; t++)
-            for (size_t p = 0; p < state->policies.count; p++) {
+            for (size_t p = 0; p < policies->count; p++) {
                 frag_run_job like = {
                     .recording = recording,
                     .trace = &recording->traces[t],
-                    .spec = state->policies.specs[p],
+                    .spec = policies->specs[p],
                     .device = state->devices.has_gpu ? state->beside_gpu : state->device,
                 };
                 add_jobs(state, &like, &count, &capacity);

@@ -39,6 +39,7 @@ typedef struct frag_run_source {
     frag_error error;
     bool is_loaded;
     char recorded_by[64];
+    frag_policy_list policies; /* of its own, where the command line names none */
 } frag_run_source;
 
 typedef struct frag_run_state {
