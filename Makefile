@@ -380,7 +380,7 @@ install: fraglab
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
-	for file in README.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
+	for file in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
 	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
 uninstall:

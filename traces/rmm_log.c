@@ -211,7 +211,7 @@ static bool read_rows(log_reader *reader)
             if (!frag_rmm_log_is_like((const unsigned char *)reader->text, length))
                 return frag_fail_line(
                     reader->error, 1, 1,
-                    "this is no log of RMM; expected the header " FRAG_RMM_LOG_HEADER);
+                    "expected a log of RMM with the header " FRAG_RMM_LOG_HEADER);
             continue;
         }
         if (length == 0 && !reader->lines.is_ended)

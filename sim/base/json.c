@@ -148,7 +148,7 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
         frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");
     else
         frag_fail_line(error, 0, found.column > 0 ? (uint64_t)found.column : 0,
-                       "this is no JSON object (%s)", found.text);
+                       "expected a JSON object (%s)", found.text);
     json_decref(root);
     return NULL;
 }
