@@ -473,7 +473,7 @@ sweep_rows() {
     ./fraglab run $S/truncated.pickle.zst --policy pytorch --format jsonl >"$out/rows"
     echo '{"trace": {"name": "x"}}' >>"$out/rows"
     refused 3 "rows:2: the row has no" bars "$out/rows"
-    refused 3 "no JSON object" bars <(printf '{"trace": ')
+    refused 3 "expected a JSON object" bars <(printf '{"trace": ')
     refused 3 "no-such-file" timeline $S/no-such-file
 }
 
