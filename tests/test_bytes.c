@@ -25,6 +25,8 @@ static void accepts_sizes_as_people_write_them(void **state)
         {"3KB", 3000},
         {"24GiB", 24 * FRAG_GIB},
         {"1TiB", (uint64_t)1 << 40},
+        {"1.5PiB", (uint64_t)3 << 49},
+        {"2PB", 2000000000000000},
         {"0.1KiB", 102}, /* 102.4, rounded down to the byte */
         {"0.999999999999GiB", 1073741822},
         {"18446744073709551615", UINT64_MAX},
@@ -69,6 +71,8 @@ static void rejects_what_could_be_misread(void **state)
         "1.5.5GiB",
         "18446744073709551616",
         "16777216TiB",
+        "16384PiB",
+        "1P",
         "99999999999999999999",
         "nan",
         "Unlimited",

@@ -20,11 +20,13 @@ static const byte_unit byte_units[] = {
     {"MiB", FRAG_MIB},
     {"GiB", FRAG_GIB},
     {"TiB", (uint64_t)1 << 40},
+    {"PiB", (uint64_t)1 << 50},
     {"kB", 1000},
     {"KB", 1000},
     {"MB", 1000000},
     {"GB", 1000000000},
     {"TB", 1000000000000},
+    {"PB", 1000000000000000},
 };
 
 static const byte_unit *find_unit(const char *suffix)
