@@ -284,7 +284,7 @@ static void names_the_plain_event_that_is_wrong(void **state)
     uint32_t seen = 0;
     uint64_t count = recording.traces[0].event_count;
     /* The last ones concern slots that nothing else asks for. */
-    for (uint64_t at = 1000; at<count; at += count - at> 150 ? 97 : 1) {
+    for (uint64_t at = 1000; at < count; at += (count - at > 150) ? 97 : 1) {
         const frag_event right = events[at];
         if (right.op > FRAG_OP_FREE || right.flags != 0)
             continue;
