@@ -311,7 +311,7 @@ golden: fraglab
 	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
 
 # PyTorch's own allocator of any release, over the software CUDA: golden logs of fresh seeds, or of
-# those that come along. Gets the wheel with pip.
+# the bundled ones. Gets the wheel with pip.
 ORACLE_OUT = $(or $(OUT),build/oracle/golden)
 oracle: fraglab software-cuda
 	python3 gpu_replay/oracle/oracle.py --torch "$(or $(TORCH),$(error TORCH= is missing, such as TORCH=2.9.1))" \

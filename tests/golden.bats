@@ -125,7 +125,7 @@ LOG
     [ "$output" = "fraglab: $out/bad.jsonl:5: op 'fre' is not known; the nearest is free" ]
     run ./fraglab verify --against golden traces/samples/unet.pickle.zst
     [ "$status" -eq 3 ]
-    [[ "$output" == *"unet.pickle.zst:1: this is no golden log; expected "* ]]
+    [[ "$output" == *"unet.pickle.zst:1: not a golden log; expected "* ]]
     run ./fraglab verify --against golden /dev/null
     [ "$status" -eq 3 ]
     [ "$output" = "fraglab: /dev/null:1: the file is empty; expected a golden log" ]

@@ -527,7 +527,7 @@ static bool read_lines(frag_golden_reader *reader)
         if (reader->line == 1 && bytes[0] != '{')
             return frag_fail_line(
                 reader->error, 1, 0,
-                "this is no golden log; expected a JSON object with \"golden\" in "
+                "not a golden log; expected a JSON object with \"golden\" in "
                 "its first line");
         reader->json = frag_json_parse(bytes, length, reader->error);
         if (reader->json == NULL) {
