@@ -9,8 +9,7 @@
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 #include "sim/device_description.h"
-
-#define SCHEMA "fraglab.run/1"
+#include "sim/result_schema.h"
 
 static const char *const format_names[FRAG_RESULT_FORMAT_COUNT] = {
     [FRAG_RESULT_TABLE] = "table",
@@ -71,15 +70,38 @@ typedef struct field_list {
     field *items;
     size_t count;
     size_t capacity;
+    size_t named_count; /* without options */
 } field_list;
 
-static field *add(field_list *list, const char *path, field_kind kind)
+/* Does the table of fields have this one at this place? What it lacks, readers could not know. */
+static bool is_described(size_t index, const char *path, field_kind kind)
+{
+    static const field_kind kinds[] = {
+        [FRAG_ROW_TEXT] = FIELD_TEXT,     [FRAG_ROW_COUNT] = FIELD_NUMBER,
+        [FRAG_ROW_BYTES] = FIELD_NUMBER,  [FRAG_ROW_NS] = FIELD_NUMBER,
+        [FRAG_ROW_SIGNED] = FIELD_NUMBER, [FRAG_ROW_SIGNED_BYTES] = FIELD_NUMBER,
+        [FRAG_ROW_RATIO] = FIELD_RATIO,   [FRAG_ROW_FLAG] = FIELD_FLAG,
+        [FRAG_ROW_NULL] = FIELD_NONE,
+    };
+    const frag_row_field *known = frag_row_field_at(index);
+    return known != NULL && strcmp(known->path, path) == 0 &&
+           (kind == FIELD_NONE || kind == kinds[known->type]);
+}
+
+static field *append(field_list *list, const char *path, field_kind kind)
 {
     list->items = frag_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     field *item = &list->items[list->count++];
     *item = (field){.kind = kind};
     snprintf(item->path, sizeof item->path, "%s", path);
     return item;
+}
+
+static field *add(field_list *list, const char *path, field_kind kind)
+{
+    FRAG_ASSERT(is_described(list->named_count, path, kind));
+    list->named_count++;
+    return append(list, path, kind);
 }
 
 static const char *text_of(const field *item)
@@ -125,7 +147,7 @@ static void add_option(field_list *list, const frag_option *option, const frag_o
 {
     char path[96];
     snprintf(path, sizeof path, "policy.options.%s", option->key);
-    field *item = add(list, path, FIELD_NONE);
+    field *item = append(list, path, FIELD_NONE);
     item->is_option = true;
     item->text = value->text;
     switch (option->type) {
@@ -151,7 +173,7 @@ static void add_option(field_list *list, const frag_option *option, const frag_o
 
 static void add_head(field_list *list, const frag_row *row)
 {
-    add_text(list, "schema", SCHEMA);
+    add_text(list, "schema", FRAG_SCHEMA_RUN);
     add_text(list, "tool.version", row->tool_version);
     add_text(list, "tool.commit", row->tool_commit);
     add_text(list, "trace.name", row->trace_name);

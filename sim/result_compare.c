@@ -5,8 +5,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/json.h"
 #include "sim/result.h"
-
-#define SCHEMA "fraglab.comparison/1"
+#include "sim/result_schema.h"
 
 static void add_pair(frag_json *json, const char *group, const char *unit, uint64_t sim,
                      uint64_t gpu)
@@ -38,7 +37,8 @@ static bool is_same(const frag_run_result *sim, const frag_run_result *gpu)
 bool frag_result_is_comparison(const frag_json *row)
 {
     const char *schema = NULL;
-    return frag_json_find_text(row, "schema", &schema) && strcmp(schema, SCHEMA) == 0;
+    return frag_json_find_text(row, "schema", &schema) &&
+           strcmp(schema, FRAG_SCHEMA_COMPARISON) == 0;
 }
 
 void frag_result_write_comparison(frag_result_format format, FILE *stream, const frag_row *sim,
@@ -47,7 +47,7 @@ void frag_result_write_comparison(frag_result_format format, FILE *stream, const
     if (format != FRAG_RESULT_JSONL)
         return;
     frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", SCHEMA);
+    frag_json_text(json, "schema", FRAG_SCHEMA_COMPARISON);
     frag_json_text(json, "trace.name", sim->trace_name);
     frag_json_text(json, "trace.digest", sim->trace->digest);
     frag_json_number(json, "trace.device", sim->trace->device);

@@ -113,7 +113,7 @@ void frag_json_array(frag_json *json, const char *path)
     set(json, path, json_array());
 }
 
-void frag_json_append(frag_json *json, const char *path, frag_json *item)
+static json_t *array_at(frag_json *json, const char *path)
 {
     const char *name = NULL;
     json_t *parent = parent_of(json, path, &name);
@@ -122,7 +122,17 @@ void frag_json_append(frag_json *json, const char *path, frag_json *item)
         array = json_array();
         json_object_set_new(parent, name, array);
     }
-    json_array_append_new(array, root_of(item));
+    return array;
+}
+
+void frag_json_append(frag_json *json, const char *path, frag_json *item)
+{
+    json_array_append_new(array_at(json, path), root_of(item));
+}
+
+void frag_json_append_text(frag_json *json, const char *path, const char *value)
+{
+    json_array_append_new(array_at(json, path), json_string(value));
 }
 
 void frag_json_write(frag_json *json, FILE *stream, bool is_indented)

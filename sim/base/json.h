@@ -28,6 +28,8 @@ void frag_json_entry(frag_json *json, const char *path, const char *name, int64_
 void frag_json_null(frag_json *json, const char *path);
 /* Appends item to the array at path (made when first named); item is used up. */
 void frag_json_append(frag_json *json, const char *path, frag_json *item);
+/* Appends a text to the array at path, made when first named. */
+void frag_json_append_text(frag_json *json, const char *path, const char *value);
 /* Makes an empty object at path, unless there is one. */
 void frag_json_object(frag_json *json, const char *path);
 /* Makes an empty array at path. */

@@ -4,6 +4,7 @@
 
 #include "allocators/registry.h"
 #include "sim/cli/arguments.h"
+#include "sim/result_schema.h"
 #include "sim/version.h"
 
 enum { COLUMNS = 80, OPTION_INDENT = 2, HELP_COLUMN = 28 };
@@ -240,8 +241,8 @@ static void print_roff_command(FILE *stream, const char *prefix, const frag_comm
 
 void frag_help_print_man(FILE *stream)
 {
-    fprintf(stream, ".TH FRAGLAB 1 \"%s\" \"fraglab %s\" \"User Commands\"\n",
-            frag_commit_date(), frag_version());
+    fprintf(stream, ".TH FRAGLAB 1 \"%s\" \"fraglab %s\" \"User Commands\"\n", frag_commit_date(),
+            frag_version());
     fputs(".SH NAME\nfraglab \\- ", stream);
     print_roff_text(stream, frag_program.summary);
     fputs("\n.SH SYNOPSIS\n.B fraglab\n.I COMMAND\n[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n.SH "
@@ -403,6 +404,7 @@ void frag_help_print_completion(FILE *stream)
 
 static const frag_command_option help_options[] = {
     {.name = "man", .help = "print the man page, for 'man -l -'"},
+    {.name = "schema", .help = "print the JSON Schema of result rows (run, sweep, min-capacity)"},
     {.name = "completion", .help = "print a completion script for bash, for 'source <(...)'"},
     {.name = NULL},
 };
@@ -414,6 +416,10 @@ static int run_help(const frag_arguments *arguments)
     size_t length = 1;
     if (frag_arguments_has(arguments, "man")) {
         frag_help_print_man(stdout);
+        return 0;
+    }
+    if (frag_arguments_has(arguments, "schema")) {
+        frag_row_schema_write(stdout);
         return 0;
     }
     if (frag_arguments_has(arguments, "completion")) {

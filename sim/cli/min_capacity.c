@@ -8,6 +8,7 @@
 #include "sim/cli/bounds.h"
 #include "sim/cli/inputs.h"
 #include "sim/result.h"
+#include "sim/result_schema.h"
 #include "sim/version.h"
 
 static const frag_command_option options[] = {
@@ -157,7 +158,7 @@ static void print_json_row(FILE *stream, const searching *state, const job *task
 {
     const frag_capacity_result *result = &task->result;
     frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.min-capacity/1");
+    frag_json_text(json, "schema", FRAG_SCHEMA_MIN_CAPACITY);
     frag_json_text(json, "tool.version", frag_version());
     frag_json_text(json, "tool.commit", frag_commit());
     frag_json_text(json, "trace.name", state->recording.name);

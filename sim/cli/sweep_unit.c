@@ -8,6 +8,7 @@
 #include "sim/base/json.h"
 #include "sim/base/memory.h"
 #include "sim/result.h"
+#include "sim/result_schema.h"
 #include "sim/version.h"
 
 /* One row: a capacity. */
@@ -58,7 +59,7 @@ static void write_refusal(const working *state, const frag_error *error, uint64_
                           FILE *stream)
 {
     frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.refused/1");
+    frag_json_text(json, "schema", FRAG_SCHEMA_REFUSED);
     frag_json_text(json, "tool.version", frag_version());
     frag_json_text(json, "tool.commit", frag_commit());
     frag_json_text(json, "trace.name", state->of->recording.name);
