@@ -175,6 +175,16 @@ LOG
     [[ "$output" == *"must be multiples of 256"* ]]
 }
 
+@test "a head without one of its members, or with another kind of value, is refused" {
+    for key in version params capacity va va_base gran gap; do
+        refused 1 "\"$key\" is missing" "1s/\"$key\":/\"no\":/"
+        refused 1 "\"$key\" will not do" "1s/\"$key\":\([^,{]*\|{[^}]*}\)/\"$key\":true/"
+    done
+    refused 1 'expected "up" or "down"' '1s/"event_order":"up"/"event_order":"left"/'
+    refused 1 '"va_base" will not do; expected 1 or more' '1s/"va_base":[0-9]*/"va_base":0/'
+    refused 1 '"va_base" will not do; expected 123145302310912, and no gap' '1s/"va":"up"/"va":"lowest"/'
+}
+
 @test "another strategy, size or budget of the Vulkan Memory Allocator is seen" {
     differs() { # log, options in place of those of the log
         policy=$(./fraglab trace info $D/$1.jsonl.zst | sed -n 's/.*golden.policy = //p')

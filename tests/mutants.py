@@ -5,9 +5,12 @@
 
 Each change (a mutant) is drawn at random among the operators of sim/ (without sim/cli and
 sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
-tests run that the object is linked into, those first that are most likely to fail, until one does. A change that leaves the object
-as it was is equivalent; others that no test can notice are listed in tests/mutants.equivalent, each
-with the reason. The checkout itself is never changed. Exit code 1: less than 95 % were noticed.
+tests run that the object is linked into, until one fails: the test of that file, the tests of what
+includes it, the others, golden logs; once all changes had these, what no test noticed goes through
+the command-line tests, those of its folder first (with --quick those alone). A change that leaves
+the object as it was is equivalent; others that no test can notice are listed in
+tests/mutants.equivalent, each with the reason. The checkout itself is never changed.
+Exit code 1: less than 95 % were noticed.
 """
 import argparse
 import concurrent.futures
@@ -41,9 +44,15 @@ BATS_FIRST = {
     "planner": ["offline", "tune"],
     "explain": ["explain"],
 }
+# Nothing of these folders is in a replay.
+PLAIN = ("planner", "explain")
 # These do not run the parts that are changed, or change nothing of what they do.
 BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorder", "software_cuda"}
+# A change may make a test run for ever. A test that passed before gets TIMES as long as it took then.
 LIMIT_SECONDS = 600
+FIRST_SECONDS = {"unit": 60, "fuzzer": 120, "golden": 120, "bats": 240}
+LEAST_SECONDS = 15
+TIMES = 8
 
 
 def blanked(text):
@@ -102,6 +111,7 @@ class Tree:
     def __init__(self, root, folder, jobs):
         self.folder = folder
         self.passes = {}  # by test: does it pass without a mutant?
+        self.took = {}  # by test: the longest that it took to pass
         os.makedirs(folder, exist_ok=True)
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
         for path in listed.stdout.split("\n"):
@@ -187,24 +197,33 @@ class Tree:
         line = self.program_line if name == "fraglab" else self.test_line.replace("test_trace", name)
         self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
 
-    def notices(self, test):
+    def limit(self, test):
+        if test in self.took:
+            return max(LEAST_SECONDS, TIMES * self.took[test])
+        return FIRST_SECONDS[test[0]]
+
+    def notices(self, test, limit):
         """'noticed', 'timed out', or None."""
+        start = time.monotonic()
+        code = self.run_test(test, limit)
+        if code == 0:
+            self.took[test] = max(self.took.get(test, 0), time.monotonic() - start)
+        return None if code == 0 else "timed out" if code is None else "noticed"
+
+    def run_test(self, test, limit):
+        """The exit code; None: it took too long."""
         kind, name = test
         if kind == "unit":
             self.link(name)
-            code = self.run("build/release/tests/" + name)
-        elif kind == "fuzzer":
+            return self.run("build/release/tests/" + name, limit)
+        if kind == "fuzzer":
             self.link("policy_fuzzer")
-            code = self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name)
-        elif kind == "golden":
-            self.link("fraglab")
-            code = self.run("./fraglab verify --against golden tests/data/" + name)
-        else:
-            self.link("fraglab")
-            self.run("rm -f build/bats-failed")
-            # bats goes on after a failure: the first one is enough.
-            code = self.run("bats --print-output-on-failure tests/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name)
-        return None if code == 0 else "timed out" if code is None else "noticed"
+            return self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name, limit)
+        self.link("fraglab")
+        if kind == "golden":
+            return self.run("./fraglab verify --against golden tests/data/" + name, limit)
+        # bats goes on after a failure: the first one is enough.
+        return self.run("bats tests/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name, limit)
 
 
 class Order:
@@ -212,9 +231,9 @@ class Order:
     noticed something in its folder before."""
 
     def __init__(self, root, is_quick):
+        self.is_quick = is_quick
         self.lock = threading.Lock()
         self.hits = {}
-        self.is_quick = is_quick
         names = sorted(os.listdir(os.path.join(root, "tests")))
         self.units = [name[:-2] for name in names if re.match(r"test_.*\.c$", name)]
         self.bats = [name[:-5] for name in names if name.endswith(".bats") and name[:-5] not in BATS_NEVER]
@@ -236,7 +255,7 @@ class Order:
             weight += 500 if '"%s.h"' % path[:-2] in self.texts[name] else 0
             weight += 200 if name.split("_")[1] == words[0] else 0
             weight += 100 if folder == "allocators" and words[0] in self.texts[name] else 0
-            weight += 50 if '"%s/' % folder in self.texts[name] else 0
+            weight += 50 if '"%s/' % folder in self.texts[name] else 45
         elif kind == "fuzzer":
             weight += 150 if folder in ("allocators", "sim") else -50
         elif kind == "golden":
@@ -247,28 +266,34 @@ class Order:
             weight -= 100
         return weight
 
-    def tests(self, path):
-        chosen = BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats
-        every = [("unit", name) for name in self.links[path]] + [("bats", name) for name in chosen]
-        every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
+    def first_tests(self, path):
+        every = [("unit", name) for name in self.links[path]]
+        if path.split("/")[0] not in PLAIN:
+            every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
+        return self.sorted(path, every)
+
+    def command_tests(self, path):
+        return self.sorted(path, [("bats", name) for name in (BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats)])
+
+    def sorted(self, path, tests):
         with self.lock:
-            return sorted(every, key=lambda test: (-self.weight(path, test), test))
+            return sorted(tests, key=lambda test: (-self.weight(path, test), test))
 
 
-def judge(tree, order, mutant, original):
+def judge(tree, order, mutant, original, tests):
     clean = tree.keep(mutant.path)
     changed = tree.compile(mutant.path, mutant.text)
     if changed is None:
         return "does not compile", ""
     if changed == clean:
         return "equivalent", "the same object"
-    for test in order.tests(mutant.path):
-        verdict = tree.notices(test)
+    for test in tests:
+        verdict = tree.notices(test, tree.limit(test))
         if verdict is None:
             continue
         if test not in tree.passes:
             tree.restore(mutant.path, original)
-            tree.passes[test] = tree.notices(test) is None
+            tree.passes[test] = tree.notices(test, LIMIT_SECONDS) is None
             tree.compile(mutant.path, mutant.text)
         if tree.passes[test]:
             order.hit(mutant.path, test)
@@ -289,6 +314,50 @@ def draw(root, only, seed, count):
     return taken
 
 
+class Work:
+    """Judges changes side by side, one in each tree, and counts what was found."""
+
+    def __init__(self, root, trees, order, seconds):
+        self.root, self.trees, self.order = root, trees, order
+        self.stop = time.monotonic() + 0.6 * seconds  # of the first pass
+        self.counts = {}
+        self.lock = threading.Lock()
+
+    def judge_all(self, mutants, tests_of):
+        """Returns what was not noticed, and what there was no time for."""
+        left, late = [], []
+
+        def one(mutant):
+            if time.monotonic() > self.stop:
+                late.append(mutant)
+                return
+            with self.lock:
+                tree = self.trees.pop()
+            original = open(os.path.join(self.root, mutant.path)).read()
+            verdict, by = judge(tree, self.order, mutant, original, tests_of(mutant.path))
+            tree.restore(mutant.path, original)
+            with self.lock:
+                self.trees.append(tree)
+                if verdict == "not noticed":
+                    left.append(mutant)
+                else:
+                    self.count(verdict)
+                self.show(mutant, verdict, by)
+
+        with concurrent.futures.ThreadPoolExecutor(len(self.trees)) as pool:
+            list(pool.map(one, mutants))
+        return left, late
+
+    def count(self, verdict, number=1):
+        self.counts[verdict] = self.counts.get(verdict, 0) + number
+
+    @staticmethod
+    def show(mutant, verdict, by):
+        print("%-16s %s:%d%s" % (verdict, mutant.path, mutant.line, " (%s)" % by if by else ""), flush=True)
+        if verdict == "not noticed":
+            print("  - %s\n  + %s" % (mutant.before, mutant.after), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=60, help="changes (60)")
@@ -305,31 +374,16 @@ def main():
     mutants = draw(root, options.only, options.seed, options.count)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
-    counts = {}
-    start = time.monotonic()
-    lock = threading.Lock()
-
-    def work(mutant):
-        if time.monotonic() - start > options.seconds:
-            return
-        if mutant.key() in known:
-            verdict, by = "equivalent", "listed"
-        else:
-            original = open(os.path.join(root, mutant.path)).read()
-            with lock:
-                tree = trees.pop()
-            verdict, by = judge(tree, order, mutant, original)
-            tree.restore(mutant.path, original)
-            with lock:
-                trees.append(tree)
-        with lock:
-            counts[verdict] = counts.get(verdict, 0) + 1
-            print("%-16s %s:%d%s" % (verdict, mutant.path, mutant.line, " (%s)" % by if by else ""), flush=True)
-            if verdict == "not noticed":
-                print("  - %s\n  + %s" % (mutant.before, mutant.after), flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(work, mutants))
+    work = Work(root, trees, order, options.seconds)
+    work.count("equivalent", sum(mutant.key() in known for mutant in mutants))
+    left, _ = work.judge_all([mutant for mutant in mutants if mutant.key() not in known], order.first_tests)
+    if left:
+        print("%d to go through the command-line tests" % len(left), flush=True)
+        work.stop += 0.4 * options.seconds
+        left, late = work.judge_all(left, order.command_tests)
+        left += late
+    work.count("not noticed", len(left))
+    counts = work.counts
     noticed = counts.get("noticed", 0) + counts.get("timed out", 0)
     judged = noticed + counts.get("not noticed", 0)
     print(", ".join("%s: %d" % item for item in sorted(counts.items())))

@@ -453,6 +453,37 @@ static void values_are_read_whatever_the_entry_before_had(void **state)
     }
 }
 
+/* The entries before have the same keys, and the value that is read first is left behind where the
+ * next name will be. */
+static void a_value_has_a_name_that_was_given(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"first", "second"};
+    static const char start[] = "\x80\x04(\x8c\x05"
+                                "first\x94\x8c\x06second\x94]\x94(}\x94("
+                                "h\0K\x01h\1h\2u}\x94(h\0K\x02h\1h\2u}\x94(h\0K\x03h\1h";
+    for (unsigned name = 0; name < 8; name++) {
+        unsigned char file[4096] = {0};
+        size_t used = sizeof start - 1;
+        memcpy(file, start, used);
+        file[used++] = (unsigned char)name;
+        memcpy(file + used, "ueX\xb8\x0b\0\0", 7);
+        memset(file + used + 7, '.', 3000);
+        memcpy(file + used + 3007, "t.", 2);
+        reading seen = {0};
+        frag_error error = {0};
+        frag_pickle_value root = 0;
+        frag_pickle *pickle = frag_pickle_create(names, 2);
+        frag_input *input = frag_input_from_memory(file, used + 3009, "memory");
+        bool is_read = frag_pickle_read(pickle, input, collect, &seen, &root, &error);
+        if (is_read != (name < 6))
+            fail_msg("name %u: %s", name, is_read ? "is taken" : error.sentence);
+        frag_input_close(input);
+        frag_pickle_destroy(pickle);
+        frag_text_destroy(&seen.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +492,7 @@ int main(void)
         cmocka_unit_test(others_are_read_operation_by_operation),
         cmocka_unit_test(the_visitor_hears_when_keys_repeat),
         cmocka_unit_test(what_an_entry_cannot_hold_is_refused_after_it),
+        cmocka_unit_test(a_value_has_a_name_that_was_given),
         cmocka_unit_test(values_are_read_whatever_the_entry_before_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

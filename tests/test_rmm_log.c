@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -94,6 +95,38 @@ static void a_clock_that_is_set_back_does_not_turn_rows_around(void **state)
     assert_int_equal(trace->events[1].op, FRAG_OP_FREE);
     assert_int_equal(trace->times_ns[2] - trace->times_ns[0], 5 * SECOND_NS);
     frag_recording_destroy(&recording);
+}
+
+/* Up to a minute before the time above it a row was written late; beyond that the clock went back;
+ * and half a day before, a day has begun. */
+static void how_much_earlier_a_row_is_tells_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *time;
+        uint64_t late;
+        uint64_t set_back;
+        uint64_t last_ns; /* time of the last event, from midnight */
+    } cases[] = {
+        {"13:00:00", 0, 0, 13 * 3600 * SECOND_NS},
+        {"12:59:59.999999999", 1, 0, 13 * 3600 * SECOND_NS},
+        {"12:59:00", 1, 0, 13 * 3600 * SECOND_NS},
+        {"12:58:59.999999999", 0, 1, 13 * 3600 * SECOND_NS},
+        {"01:00:00", 0, 1, 13 * 3600 * SECOND_NS},
+        {"00:59:59.999999999", 0, 0, DAY_NS + 3600 * SECOND_NS - 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        frag_recording recording;
+        frag_findings findings;
+        snprintf(text, sizeof text, HEADER "1,13:00:00,allocate,0x10,8,0\n1,%s,allocate,0x20,9,0\n",
+                 cases[i].time);
+        frag_test_load_well(text, &recording, &findings);
+        assert_int_equal(frag_test_found(&findings, "row-out-of-order"), cases[i].late);
+        assert_int_equal(frag_test_found(&findings, "clock-set-back"), cases[i].set_back);
+        assert_int_equal(recording.traces[0].times_ns[1], cases[i].last_ns);
+        frag_recording_destroy(&recording);
+    }
 }
 
 static void what_does_not_fit_together_is_counted(void **state)
@@ -252,6 +285,7 @@ int main(void)
         cmocka_unit_test(rows_written_late_go_where_their_times_say),
         cmocka_unit_test(days_begin_at_midnight),
         cmocka_unit_test(a_clock_that_is_set_back_does_not_turn_rows_around),
+        cmocka_unit_test(how_much_earlier_a_row_is_tells_why),
         cmocka_unit_test(what_does_not_fit_together_is_counted),
         cmocka_unit_test(bad_rows_are_refused_with_their_place),
         cmocka_unit_test(the_sample_runs_to_its_failed_request),

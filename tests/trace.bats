@@ -161,6 +161,9 @@ setup() {
     run ./fraglab verify $S/unet.pickle.zst --policy best-fit --count --format jsonl
     [ "$status" -eq 1 ]
     [[ "$output" == *'"is_identical":false'* ]]
+    [[ "$output" == *'"differences":16226,'* ]]
+    run ./fraglab verify $S/unet.pickle.zst --policy best-fit --format jsonl
+    [[ "$output" == *'"differences":1,'* ]]
 }
 
 @test "private pools that a recording does not name are concluded from what they did not serve" {

@@ -1,0 +1,186 @@
+/* What is answered to every message of tests/data/oom-messages, word for word, and to made messages
+ * whose figures lie on and beside every border: a change of any rule shows here. What was changed
+ * on purpose is pinned anew, and the difference read:
+ *
+ *   test_oom_answers            compares with tests/data/oom-messages/answers.txt.zst
+ *   test_oom_answers --write    prints what that file should hold (make explain-golden)
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "explain/advice.h"
+#include "sim/base/bytes.h"
+#include "sim/base/lines.h"
+
+#define FOLDER "tests/data/oom-messages/"
+
+static void tell_amount(frag_text *out, const char *name, const frag_amount *amount)
+{
+    if (amount->is_known)
+        frag_text_add(out, " %s=%" PRIu64 "/%" PRIu64, name, amount->bytes, amount->slack_bytes);
+}
+
+/* One line, or two and one for each advice. */
+static void tell_answer(frag_text *out, const char *text, size_t length, bool is_short)
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, text, length);
+    const frag_message *best = frag_messages_best(&messages);
+    frag_diagnose_text(&messages, &diagnosis);
+    frag_advise(&messages, best, &diagnosis, &advice);
+    frag_text_add(out, "%s (%s)", frag_oom_verdict_name(diagnosis.verdict),
+                  frag_confidence_name(diagnosis.confidence));
+    tell_amount(out, "missing", &diagnosis.missing);
+    if (!is_short) {
+        for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
+            tell_amount(out, frag_figure_field(i), &diagnosis.figures[i]);
+        tell_amount(out, "outside", &diagnosis.outside);
+        tell_amount(out, "context", &diagnosis.context);
+        if (best != NULL)
+            frag_text_add(out, " line %" PRIu64 ", %s, %zu", best->line,
+                          best->release != NULL ? best->release : "-", messages.oom_count);
+        frag_text_add(out, "\n  %s", diagnosis.because.bytes);
+    }
+    for (size_t i = 0; i < advice.count; i++)
+        frag_text_add(out, is_short ? " %s" : "\n  - %s: %s", advice.steps[i].action,
+                      advice.steps[i].text.bytes);
+    frag_text_add(out, "\n");
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+}
+
+typedef struct telling {
+    frag_text *out;
+    const char *name;
+    unsigned number; /* of the row */
+} telling;
+
+static bool tell_row(void *context, const char *line, size_t length, frag_error *error)
+{
+    (void)error;
+    telling *at = context;
+    json_error_t reason;
+    json_t *row = json_loadb(line, length, 0, &reason);
+    const char *text = json_string_value(json_object_get(row, "message"));
+    assert_non_null(text);
+    frag_text_add(at->out, "%s %u: ", at->name, ++at->number);
+    tell_answer(at->out, text, strlen(text), false);
+    json_decref(row);
+    return true;
+}
+
+static void tell_file(frag_text *out, const char *name)
+{
+    telling at = {.out = out, .name = name};
+    char path[256];
+    frag_error error = {0};
+    snprintf(path, sizeof path, FOLDER "%s.jsonl.zst", name);
+    frag_input *input = frag_input_open(path, &error);
+    assert_non_null(input);
+    assert_true(frag_each_line(input, tell_row, &at, &error));
+    frag_input_close(input);
+}
+
+/* In MiB, of a card of 8 GiB: figures on the borders of the rules (shares of the card, twice the
+ * request, a segment of 20 MiB), and one beside each. */
+static void tell_figures(frag_text *out)
+{
+    static const unsigned requested[] = {2, 20, 1024, 1640, 8192, 8194};
+    static const unsigned shares[] = {0, 2, 20, 40, 820, 1024, 1640, 2048, 4096, 6552, 8192};
+    enum { SHARES = sizeof shares / sizeof shares[0] };
+    for (size_t i = 0; i < sizeof requested / sizeof requested[0]; i++)
+        for (size_t at = 0; at < (size_t)SHARES * SHARES * SHARES * 2; at++) {
+            unsigned is_free = shares[at % SHARES];
+            unsigned allocated = shares[at / SHARES % SHARES];
+            unsigned idle = shares[at / SHARES / SHARES % SHARES];
+            unsigned others = at / SHARES / SHARES / SHARES == 0 ? 0 : 1640;
+            if (is_free + allocated + idle + others > 8192)
+                continue;
+            frag_text text = {0};
+            char process[64] = "";
+            if (others > 0)
+                snprintf(process, sizeof process, "Process 12 has %u.00 MiB memory in use. ",
+                         others);
+            frag_text_add(
+                &text,
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %u.00 MiB. "
+                "GPU 0 has a total capacity of 8192.00 MiB of which %u.00 MiB is free. "
+                "%sIncluding non-PyTorch memory, this process has %u.00 MiB memory in "
+                "use. Of the allocated memory %u.00 MiB is allocated by PyTorch, and "
+                "%u.00 MiB is reserved by PyTorch but unallocated.",
+                requested[i], is_free, process, 8192 - is_free - others, allocated, idle);
+            frag_text_add(out, "asked %u, free %u, used %u, idle %u, others %u: ", requested[i],
+                          is_free, allocated, idle, others);
+            tell_answer(out, text.bytes, text.length, true);
+            frag_text_destroy(&text);
+        }
+}
+
+static void tell_all(frag_text *out)
+{
+    static const char *const names[] = {"threads", "more-threads", "programs", "made"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        tell_file(out, names[i]);
+    tell_figures(out);
+}
+
+typedef struct comparing {
+    const char *next; /* what is answered now, from here on */
+    unsigned wrong;
+} comparing;
+
+static bool compare_line(void *context, const char *line, size_t length, frag_error *error)
+{
+    (void)error;
+    comparing *at = context;
+    size_t now = strcspn(at->next, "\n");
+    if (now != length || memcmp(at->next, line, length) != 0) {
+        if (at->wrong++ < 5)
+            fprintf(stderr, "answered before: %.*s\nanswered now:    %.*s\n", (int)length, line,
+                    (int)now, at->next);
+    }
+    at->next += at->next[now] == '\0' ? now : now + 1;
+    return true;
+}
+
+static void every_answer_is_as_before(void **state)
+{
+    (void)state;
+    frag_text out = {0};
+    frag_error error = {0};
+    tell_all(&out);
+    comparing at = {.next = out.bytes};
+    frag_input *input = frag_input_open(FOLDER "answers.txt.zst", &error);
+    assert_non_null(input);
+    assert_true(frag_each_line(input, compare_line, &at, &error));
+    frag_input_close(input);
+    if (at.wrong > 0 || *at.next != '\0')
+        fail_msg("%u lines differ; if on purpose: make explain-golden, and read the difference",
+                 at.wrong);
+    frag_text_destroy(&out);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--write") == 0) {
+        frag_text out = {0};
+        tell_all(&out);
+        fputs(out.bytes, stdout);
+        frag_text_destroy(&out);
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
