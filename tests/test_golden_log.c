@@ -146,7 +146,7 @@ static void refuses_with_line_and_remedy(void **state)
         const char *sentence;
     } cases[] = {
         {"", 1, "the file is empty"},
-        {"[1]\n", 1, "no golden log"},
+        {"[1]\n", 1, "not a golden log"},
         {"{\"a\":1}\n", 1, "\"golden\" in its first line"},
         {"{\"golden\":\"jemalloc\",\"version\":\"5.3\"}\n", 1,
          "a log of 'jemalloc', for which there is no policy"},
