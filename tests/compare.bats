@@ -118,12 +118,12 @@ step() { # name
 @test "the workflow of docs/ci.md can be copied: its steps run, and a worse row fails it" {
     cd "$BATS_TEST_TMPDIR"
     root=$OLDPWD
-    mkdir -p fraglab traces ci
+    mkdir -p fraglab recordings ci
     ln -s "$root/fraglab" fraglab/fraglab
-    cp "$root/traces/samples/pr193400.pickle.zst" traces/
+    cp "$root/traces/samples/pr193400.pickle.zst" recordings/
     replay=$(cd "$root" && step replay)
     compare=$(cd "$root" && step compare)
-    [[ $replay == *"fraglab run traces/"*--capacity* ]]
+    [[ $replay == *"fraglab run recordings/"*--capacity* ]]
     [[ $compare == *"fraglab compare ci/baseline.jsonl new.jsonl"*--junit* ]]
     bash -euc "$replay"
     [ "$(wc -l <new.jsonl)" -eq 3 ]

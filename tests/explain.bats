@@ -63,7 +63,7 @@ broken_up() {
 
 @test "text about nothing is no out of memory" {
     [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
-    [ "$(./fraglab explain --format jsonl README.md | verdict)" = not-an-oom ]
+    [ "$(./fraglab explain --format jsonl docs/architecture.md | verdict)" = not-an-oom ]
     [ "$(head -c 100000 /dev/urandom | tr -d '\200\211' | ./fraglab explain --format jsonl - | verdict)" = not-an-oom ]
 }
 
