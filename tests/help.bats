@@ -102,3 +102,27 @@ offered() {
     [ "$(offered fraglab pl)" = plot ]
     offered fraglab run READ | grep -qx README.md
 }
+
+@test "completion offers the settings of every policy and their values" {
+    compopt() { :; }
+    complete() { :; }
+    source <(./fraglab help --completion)
+    for policy in $(./fraglab policies --format jsonl | python3 -c 'import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    print(":".join([row["name"]] + [option["key"] for option in row["options"]]))'); do
+        name=${policy%%:*}
+        [ "$policy" != "$name" ] || continue
+        expected=$(tr : '\n' <<<"${policy#*:}" | sed 's/$/=/' | sort)
+        # As bash splits what is typed, and unsplit where COMP_WORDBREAKS was changed.
+        [ "$(offered fraglab run x --policy "$name" : | sort)" = "$expected" ]
+        [ "$(offered fraglab run x --policy "$name:" | sort)" = "$(sed "s/^/$name:/" <<<"$expected")" ]
+    done
+    offered fraglab run --policy pytorch : expand | grep -qx expandable_segments=
+    [ "$(offered fraglab run --policy pytorch : expandable_segments = | xargs)" = "true false" ]
+    [ "$(offered fraglab run --policy pytorch : expandable_segments = t)" = true ]
+    [ "$(offered fraglab run --policy pytorch : version = 2.9,max_s)" = 2.9,max_split_size_mb= ]
+    offered fraglab run --policy pytorch,bes | grep -qx pytorch,best-fit
+    [ "$(offered ./fraglab run --gpu = h100-80)" = h100-80gb ]
+    [ "$(offered ./fraglab plot timeline x --gpu h100-80)" = h100-80gb ]
+}

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "allocators/registry.h"
 #include "sim/cli/arguments.h"
+#include "sim/cli/completion.h"
 #include "sim/result_schema.h"
 #include "sim/version.h"
 
@@ -269,137 +269,6 @@ void frag_help_print_man(FILE *stream)
           stream);
 }
 
-/* ---- completion */
-
-static void print_option_words(FILE *stream, const frag_command_option *options)
-{
-    for (; options != NULL && options->name != NULL; options++)
-        fprintf(stream, " --%s", options->name);
-}
-
-static void print_choice_cases(FILE *stream, const char *path, const frag_command_option *options)
-{
-    for (; options != NULL && options->name != NULL; options++) {
-        if (options->choices == NULL)
-            continue;
-        fprintf(stream, "    '%s --%s') words='", path, options->name);
-        for (const char *c = options->choices; *c != '\0'; c++)
-            fputc(*c == '|' ? ' ' : *c, stream);
-        fputs("' ;;\n", stream);
-    }
-}
-
-/* What an option takes that is not written in its own table.  */
-static void print_values(FILE *stream, const char *name)
-{
-    if (strcmp(name, "policy") == 0) {
-        fputs(") is_file=1 words='all", stream);
-        for (size_t i = 0; frag_policy_table[i] != NULL; i++)
-            fprintf(stream, " %s", frag_policy_table[i]->name);
-        fputs("' ;;\n", stream);
-    } else if (strcmp(name, "gpu") == 0) {
-        fputs(") is_file=1 words=$(\"${COMP_WORDS[0]}\" device list 2>/dev/null | awk 'NR > 1 { "
-              "print $1 }') ;;\n",
-              stream);
-    } else {
-        fputs(") is_file=1 ;;\n", stream);
-    }
-}
-
-static void print_value_options(FILE *stream, const char *path, const frag_command_option *options)
-{
-    for (; options != NULL && options->name != NULL; options++) {
-        if (options->argument == NULL || options->choices != NULL)
-            continue;
-        fprintf(stream, "    '%s --%s'", path, options->name);
-        if (options->letter != 0)
-            fprintf(stream, " | '%s -%c'", path, options->letter);
-        print_values(stream, options->name);
-    }
-}
-
-static void for_each_command(FILE *stream, void (*print)(FILE *stream, const char *path,
-                                                         const frag_command *command))
-{
-    for (size_t i = 0; frag_commands[i] != NULL; i++) {
-        const frag_command *command = frag_commands[i];
-        print(stream, command->name, command);
-        for (size_t k = 0; command->subcommands != NULL && command->subcommands[k] != NULL; k++) {
-            char path[96];
-            snprintf(path, sizeof path, "%s %s", command->name, command->subcommands[k]->name);
-            print(stream, path, command->subcommands[k]);
-        }
-    }
-}
-
-static void print_values_of(FILE *stream, const char *path, const frag_command *command)
-{
-    print_choice_cases(stream, path, command->options);
-    print_value_options(stream, path, command->options);
-}
-
-static void print_words_of(FILE *stream, const char *path, const frag_command *command)
-{
-    fprintf(stream, "    '%s') words='", path);
-    if (command->subcommands != NULL)
-        for (size_t i = 0; command->subcommands[i] != NULL; i++)
-            fprintf(stream, "%s%s", i == 0 ? "" : " ", command->subcommands[i]->name);
-    print_option_words(stream, command->options);
-    print_option_words(stream, frag_global_options);
-    fputs("' ;;\n", stream);
-}
-
-/* Behind these stands a command, never a file. */
-static void print_groups(FILE *stream)
-{
-    fputs("''", stream);
-    for (size_t i = 0; frag_commands[i] != NULL; i++)
-        if (frag_commands[i]->subcommands != NULL)
-            fprintf(stream, " | %s", frag_commands[i]->name);
-}
-
-void frag_help_print_completion(FILE *stream)
-{
-    fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n"
-          "_fraglab()\n"
-          "{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local path='' words='' is_file='' i\n"
-          "    COMPREPLY=()\n"
-          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        case \"$path\" in ",
-          stream);
-    print_groups(stream);
-    fputs(
-        ") ;; *) break ;; esac\n"
-        "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
-        "    done\n"
-        "    case \"$path $before\" in\n",
-        stream);
-    for_each_command(stream, print_values_of);
-    fputs("    esac\n"
-          "    if [ -z \"$words$is_file\" ]; then\n"
-          "    case $path in\n"
-          "    '') words='",
-          stream);
-    for (size_t i = 0; frag_commands[i] != NULL; i++)
-        fprintf(stream, "%s%s", i == 0 ? "" : " ", frag_commands[i]->name);
-    print_option_words(stream, frag_global_options);
-    fputs(" --version' ;;\n", stream);
-    for_each_command(stream, print_words_of);
-    fputs("    esac\n"
-          "    fi\n"
-          "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-          "    case \"$path\" in ",
-          stream);
-    print_groups(stream);
-    fputs(") return ;; esac\n"
-          "    case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- \"$word\")) ;; esac\n"
-          "}\n"
-          "complete -o filenames -F _fraglab fraglab\n",
-          stream);
-}
-
 /* ---- fraglab help */
 
 static const frag_command_option help_options[] = {
@@ -423,7 +292,7 @@ static int run_help(const frag_arguments *arguments)
         return 0;
     }
     if (frag_arguments_has(arguments, "completion")) {
-        frag_help_print_completion(stdout);
+        frag_completion_print(stdout);
         return 0;
     }
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++) {

@@ -1,4 +1,4 @@
-/* Everything that is printed from the table of commands: help, the man page, shell completion. */
+/* Everything that is printed from the table of commands: help and the man page. */
 #ifndef FRAG_CLI_HELP_H
 #define FRAG_CLI_HELP_H
 
@@ -15,8 +15,5 @@ void frag_help_print_wrapped(FILE *stream, const char *text, unsigned column, un
 
 /* The whole program as a page for man(1), section 1. */
 void frag_help_print_man(FILE *stream);
-
-/* A completion script for bash. */
-void frag_help_print_completion(FILE *stream);
 
 #endif
