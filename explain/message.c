@@ -19,6 +19,7 @@ enum {
     HINT_REACH = 48,   /* from a hint to the setting that it names */
     HOST_REACH = 200,  /* from the mark of a host message to its size */
     REST_REACH = 400,  /* behind the last wording, where its line may say more */
+    AROUND = 1500,     /* so far before and behind the message its program may say more of it */
     CAPTURES_MAX = 4,
     TELLING_FIGURES = 3, /* so many make a message without its head */
     CUT_LETTERS = 3,     /* so many of a name tell it where the text is cut off */
@@ -242,6 +243,14 @@ static size_t collect_behind(const reader *state, size_t from, frag_message *mes
     return to;
 }
 
+/* The same figure, printed once more with more digits. */
+static bool is_finer(const frag_amount *amount, const frag_amount *known)
+{
+    uint64_t apart =
+        amount->bytes > known->bytes ? amount->bytes - known->bytes : known->bytes - amount->bytes;
+    return amount->slack_bytes < known->slack_bytes && apart <= known->slack_bytes + 1;
+}
+
 /* The lines in which the message stands, as far as they are its own. */
 static void collect_sizes(reader *state, frag_message *message)
 {
@@ -259,8 +268,12 @@ static void collect_sizes(reader *state, frag_message *message)
     bool is_open = is_bare || (message->says & FRAG_SAYS_GUESS) != 0;
     for (uint32_t i = 0; i < message->size_count && is_open; i++) {
         const frag_message_quantity *size = &message->sizes[i];
+        frag_amount *known = &message->figures[FRAG_FIGURE_REQUESTED];
         if (size->is_labelled && !message->figures[size->figure].is_known)
             message->figures[size->figure] = size->amount;
+        /* "98304000 bytes (93 MB) failed" */
+        if (known->is_known && i > 0 && is_finer(&message->sizes[i - 1].amount, known))
+            *known = message->sizes[i - 1].amount;
     }
 }
 
@@ -293,7 +306,7 @@ static void open_message(reader *state, frag_message_kind kind, size_t at)
                                 sizeof *messages->items);
     state->current = &messages->items[messages->count++];
     *state->current =
-        (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at)};
+        (frag_message){.kind = kind, .line = frag_message_text_line(&state->text, at), .at = at};
     state->owner = frag_message_text_owner(&state->text, at);
     state->current->owner = state->owner;
     state->current_at = at;
@@ -325,14 +338,6 @@ static bool is_of_other(const reader *state, size_t at)
 {
     uint64_t owner = frag_message_text_owner(&state->text, at);
     return state->owner != 0 && owner != 0 && owner != state->owner;
-}
-
-/* The same figure, printed once more with more digits. */
-static bool is_finer(const frag_amount *amount, const frag_amount *known)
-{
-    uint64_t apart =
-        amount->bytes > known->bytes ? amount->bytes - known->bytes : known->bytes - amount->bytes;
-    return amount->slack_bytes < known->slack_bytes && apart <= known->slack_bytes + 1;
 }
 
 static void set_figure(frag_message *message, signed char figure, const frag_amount *amount)
@@ -605,11 +610,13 @@ static void name_jax(frag_messages *messages)
 
 /* Where the table found nothing: lines that speak of memory and failure all the same. Two that
  * follow each other are one message. */
-static void guess_messages(reader *state)
+static void guess_messages(reader *state, bool is_strict)
 {
     frag_message_guess guess;
     size_t count = 0;
-    for (size_t at = 0; count < GUESSES_MAX && frag_message_guess_next(&state->text, at, &guess);
+    bool has_failure = false;
+    for (size_t at = 0; count < GUESSES_MAX &&
+                        frag_message_guess_next(&state->text, at, is_strict, &guess, &has_failure);
          at = guess.end, count++) {
         bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH &&
                        state->current->kind == guess.kind;
@@ -621,6 +628,30 @@ static void guess_messages(reader *state)
     }
     close_message(state);
     state->messages->scenes |= frag_message_scenes(&state->text);
+    state->messages->scenes |= has_failure ? FRAG_SCENE_FAILURE : 0;
+}
+
+/* Nothing was found, or only a guess that the program went on. */
+static bool is_guessing(const frag_messages *messages)
+{
+    const frag_message *best = frag_messages_best(messages);
+    return best == NULL ||
+           (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0);
+}
+
+/* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */
+static void collect_around(reader *state, frag_message *message)
+{
+    const frag_message_text *text = &state->text;
+    size_t to = message->at + AROUND < text->length ? message->at + AROUND : text->length;
+    size_t at = message->at > AROUND ? message->at - AROUND : 0;
+    for (size_t end = 0; at < to; at = end + 1) {
+        end = frag_message_text_line_end(text, at, AROUND);
+        uint64_t owner = frag_message_text_owner(text, at);
+        bool is_other = owner != message->owner && owner != 0 && message->owner != 0;
+        if (!is_other)
+            frag_message_quantities(text, at, end, message);
+    }
 }
 
 /* Several ranks that ran out on the same device. */
@@ -654,8 +685,10 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     for (size_t at = 0; at < state.text.length; at++)
         read_at(&state, at);
     close_message(&state);
-    if (messages->count == 0)
-        guess_messages(&state);
+    for (int pass = 0; pass < 2 && is_guessing(messages); pass++)
+        guess_messages(&state, pass == 0);
+    if (messages->count > 0)
+        collect_around(&state, &messages->items[messages->best]);
     messages->is_windows = has_windows_path(text, length);
     name_jax(messages);
     find_ranks(messages);

@@ -110,7 +110,8 @@ enum {
     FRAG_SCENE_RANKS = 2,       /* several ranks ran out on one device */
     FRAG_SCENE_OTHER_ERROR = 4, /* an error of another kind */
     FRAG_SCENE_MEMORY = 8,      /* words of memory */
-    FRAG_SCENE_MANY = 16        /* a program of several ranks */
+    FRAG_SCENE_MANY = 16,       /* a program of several ranks */
+    FRAG_SCENE_FAILURE = 32     /* words of memory that ran out, but not in the form of an error */
 };
 
 /* What a wording says besides its figures. */
@@ -131,7 +132,7 @@ enum {
     FRAG_SAYS_KILLED = 8192     /* the kernel, a container or a batch system ended the program */
 };
 
-enum { FRAG_MESSAGE_PROCESSES = 16, FRAG_MESSAGE_SIZES = 24, FRAG_WORDINGS_MAX = 1024 };
+enum { FRAG_MESSAGE_PROCESSES = 16, FRAG_MESSAGE_SIZES = 64, FRAG_WORDINGS_MAX = 1024 };
 
 /* A size that stands in a message, whatever it is about. */
 typedef struct frag_message_quantity {
@@ -147,7 +148,8 @@ typedef struct frag_message {
     uint64_t processes[FRAG_MESSAGE_PROCESSES]; /* bytes of "Process N has ..." */
     uint64_t process_ids[FRAG_MESSAGE_PROCESSES];
     uint32_t process_count;
-    frag_message_quantity sizes[FRAG_MESSAGE_SIZES]; /* each size once, in order of the text */
+    frag_message_quantity
+        sizes[FRAG_MESSAGE_SIZES]; /* each size once, those of its own lines first */
     uint32_t size_count;
     uint64_t owner;      /* of its lines, see message_text.h; 0: they do not say */
     uint32_t says;       /* FRAG_SAYS_* */
@@ -155,6 +157,7 @@ typedef struct frag_message {
     bool has_device;
     uint64_t device;
     uint64_t line; /* where it begins, from 1 */
+    size_t at;     /* the same as a place in the text made plain */
 } frag_message;
 
 /* A log can hold millions; so many are kept, the one that says most among them. */

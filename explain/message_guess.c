@@ -5,17 +5,21 @@
 #include "explain/message_words.h"
 
 enum {
-    BEFORE = 160, /* of a long line so much before a hint is read, */
-    BEHIND = 240, /* and so much behind it */
-    NEAR = 8,     /* words between two that belong together */
-    NAME = 4,     /* words of the name of an error */
-    PREFIX = 3,   /* words between the sign that ends a prefix and the failure */
-    SHORT = 5,    /* a paste of so few lines is the message itself */
-    FAR = 1200    /* where else the text may say that it is about a device */
+    BEFORE = 160,  /* of a long line so much before a hint is read, */
+    BEHIND = 240,  /* and so much behind it */
+    OVERLAP = 24,  /* of two pieces of one line */
+    NEAR = 8,      /* words between two that belong together */
+    NAME = 4,      /* words of the name of an error */
+    PREFIX = 3,    /* words between the sign that ends a prefix and the failure */
+    SHORT = 5,     /* a paste of so few lines is the message itself */
+    BIG = 1 << 24, /* bytes that only a device's memory is short of */
+    FAR = 1200     /* where else the text may say that it is about a device */
 };
 
 /* ---- where a line may speak of memory */
-static const char *const hints[] = {"memor", "alloc", "vram", "oom", "hbm", "gmem"};
+static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",       "hbm",
+                                    "gmem",   "buffer", "heap",     "outofmem",  "nomem",
+                                    "no_mem", "of_mem", "8007000e", "2147024882"};
 
 static bool is_hint(const char *text)
 {
@@ -28,9 +32,27 @@ static bool is_hint(const char *text)
 static size_t next_hint(const frag_message_text *text, size_t from)
 {
     for (size_t at = from; at < text->length; at++)
-        if (strchr("mavohg", text->bytes[at]) != NULL && is_hint(text->bytes + at))
+        if (strchr("mavohgbn82", text->bytes[at]) != NULL && is_hint(text->bytes + at))
             return at;
     return text->length;
+}
+
+/* ---- what stands around it */
+static const char *const devices[] = {
+    "cuda",  "gpu",     "vulkan", "opencl",  "hip",    "tensorrt", "npu",     "xpu",   "tpu",
+    "metal", "ascend",  "vram",   "rocm",    "hpu",    "d3d",      "directx", "gltex", "opengl",
+    "nvenc", "hresult", "render", "texture", "shader", "webgl",    "webgpu",  NULL};
+
+static bool stands_near(const frag_message_text *text, size_t at, const char *const *names)
+{
+    size_t from = at > FAR ? at - FAR : 0;
+    size_t to = at + FAR < text->length ? at + FAR : text->length;
+    for (size_t i = from; i < to; i++)
+        for (size_t j = 0; names[j] != NULL; j++)
+            if (text->bytes[i] == names[j][0] &&
+                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0)
+                return true;
+    return false;
 }
 
 /* ---- one line, as words */
@@ -46,8 +68,12 @@ static void read_line(line *read, const frag_message_text *text, size_t from, si
     read->text = text;
     read->count = frag_message_words(text, from, to, read->words);
     read->kinds = 0;
-    for (size_t i = 0; i < read->count; i++)
+    for (size_t i = 0; i < read->count; i++) {
+        /* "what(): " is a call */
+        if (text->bytes[read->words[i].end] == '(')
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
         read->kinds |= read->words[i].kinds;
+    }
 }
 
 static bool is_word(const line *read, size_t index, const char *name)
@@ -68,10 +94,36 @@ static bool has_kind_within(const line *read, size_t from, size_t to, uint32_t k
     return false;
 }
 
+/* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882" */
+static bool is_status(const line *read, size_t i)
+{
+    uint64_t number = has_kind(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
+    return number == 0x8007000e || number == 2147024882 ||
+           (number == 8007000 && is_word(read, i + 1, "e"));
+}
+
+/* "ErrorOutOfMemory" written small, "AF_ERR_NO_MEM" */
+static bool is_glued(const line *read, size_t i)
+{
+    static const char out[] = "outof";
+    if (i >= read->count)
+        return false;
+    const frag_message_word *word = &read->words[i];
+    const char *text = read->text->bytes;
+    for (size_t at = word->at; at + sizeof out + 2 <= word->end; at++)
+        if (memcmp(text + at, out, sizeof out - 1) == 0 &&
+            memchr(text + at, 'm', word->end - at) != NULL)
+            return has_kind(read, i, FRAG_WORD_MEMORY);
+    return is_word(read, i, "nomem") ||
+           (i > 0 && has_kind(read, i - 1, FRAG_WORD_ERROR) && is_word(read, i, "no") &&
+            has_kind(read, i + 1, FRAG_WORD_MEMORY));
+}
+
 /* "out of [GPU] memory", "OutOfMemory", "OUT_OF_DEVICE_MEMORY", "OOM" */
 static bool is_out_of(const line *read, size_t i)
 {
-    return (is_word(read, i, "out") && is_word(read, i + 1, "of") &&
+    return is_status(read, i) || is_glued(read, i) ||
+           (is_word(read, i, "out") && is_word(read, i + 1, "of") &&
             has_kind_within(read, i + 2, i + 6, FRAG_WORD_MEMORY)) ||
            is_word(read, i, "outofmemory") || is_word(read, i, "oom");
 }
@@ -86,7 +138,7 @@ static bool is_lack(const line *read, size_t i)
     bool is_little = is_word(read, i, "too") &&
                      (is_word(read, i + 1, "little") || is_word(read, i + 1, "small"));
     bool is_lacking = has_kind(read, i, FRAG_WORD_LACK) && !is_word(read, i, "oom");
-    size_t from = !is_lacking ? i : i > 4 ? i - 4 : 0;
+    size_t from = !is_lacking ? i : i > NEAR ? i - NEAR : 0;
     return (is_not || is_little || is_lacking) &&
            has_kind_within(read, from, i + 7, FRAG_WORD_MEMORY);
 }
@@ -114,6 +166,24 @@ static bool is_unfit(const line *read, size_t i)
            has_kind_within(read, i + 2, i + 3 + NEAR, FRAG_WORD_MEMORY);
 }
 
+/* "request for more GPU memory than is available" */
+static bool is_more_than(const line *read, size_t i)
+{
+    if (!is_word(read, i, "more") || !has_kind_within(read, i + 1, i + 4, FRAG_WORD_MEMORY))
+        return false;
+    for (size_t j = i + 2; j < i + 6; j++)
+        if (is_word(read, j, "than"))
+            return true;
+    return false;
+}
+
+/* "Failed to allocate again.": where the text around it is about a device, no more is needed. */
+static bool is_of_device(const line *read, size_t i)
+{
+    bool is_next = has_kind_within(read, i > 2 ? i - 2 : 0, i + 2, FRAG_WORD_FAIL);
+    return is_next && stands_near(read->text, read->words[i].at, devices);
+}
+
 /* "memory isn't enough", "memory is full" */
 static bool is_memory_short(const line *read, size_t i)
 {
@@ -139,6 +209,8 @@ static bool is_failed(const line *read, size_t i)
     size_t from = i > NEAR ? i - NEAR : 0;
     if (!has_kind(read, i, FRAG_WORD_ALLOCATE) && !is_passive)
         return false;
+    if (i > 1 && is_word(read, i - 2, "ip") && is_word(read, i - 1, "address"))
+        return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
     if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
@@ -151,6 +223,15 @@ static bool is_failed(const line *read, size_t i)
     return false;
 }
 
+static bool has_big_figure(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (has_kind(read, i, FRAG_WORD_NUMBER | FRAG_WORD_SIZE) &&
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG)
+            return true;
+    return false;
+}
+
 /* "alloc size : 2 is more than total mem size : 1" */
 static bool is_exceeding(const line *read, size_t i)
 {
@@ -159,7 +240,8 @@ static bool is_exceeding(const line *read, size_t i)
                     (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_than = is_word(read, i + 1, "than") || is_word(read, i, "exceeds") ||
                    is_word(read, i, "exceeded") || is_word(read, i, "exceed");
-    return is_about && is_than &&
+    bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
+    return is_about && is_than && (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }
 
@@ -168,6 +250,19 @@ static bool is_out_of_device(const line *read, size_t i)
 {
     return is_out_of(read, i) && has_kind(read, i + 2, FRAG_WORD_DEVICE) &&
            has_kind(read, i + 3, FRAG_WORD_MEMORY);
+}
+
+/* "GpuRetryOOM: ", "OutOfMemoryGraphics(": the class of an exception that was thrown. */
+static bool is_thrown(const line *read, size_t i)
+{
+    size_t last = is_word(read, i, "out") ? i + 2 : i;
+    if (!is_out_of(read, i) || is_status(read, i) || last >= read->count)
+        return false;
+    /* of one name with what stands before it */
+    const frag_message_word *end = &read->words[last];
+    unsigned char marks = read->text->marks[end->at];
+    bool is_part = (marks & FRAG_MESSAGE_WORD) == 0 && (marks & FRAG_MESSAGE_CAPITAL) != 0;
+    return is_part && read->text->bytes[end->end] == ':';
 }
 
 /* What was found in a line, and whether it is the mere name of an error, which sources and
@@ -184,12 +279,15 @@ static failure find_failure(const line *read)
     failure found = {.is_name = true};
     for (size_t i = 0; i < read->count; i++) {
         bool failed =
-            is_failed(read, i) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
-                                                  FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0;
+            is_failed(read, i) && ((read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
+                                                   FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0 ||
+                                   is_of_device(read, i));
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
-                     is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i);
+                     is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i) ||
+                     is_more_than(read, i);
         found.is_allocation |= failed;
-        found.is_name = found.is_name && !failed && !lacks;
+        found.is_name =
+            found.is_name && !failed && !lacks && !is_status(read, i) && !is_thrown(read, i);
         bool is_here = failed || lacks || is_out_of(read, i);
         found.at = is_here && !found.is_found ? i : found.at;
         found.is_found |= is_here;
@@ -215,6 +313,8 @@ static bool has_mark(const line *read, size_t to)
     for (size_t i = 0; i < to && i < read->count; i++) {
         char behind = read->text->bytes[read->words[i].end];
         bool is_mark = (behind != '\0' && strchr(":]>=|(,", behind) != NULL) || is_placed(read, i);
+        if (is_thrown(read, i))
+            return true;
         bool is_failing = is_word(read, i, "failed") && behind != '\0' && strchr(":", behind);
         if ((has_kind(read, i, FRAG_WORD_ERROR) && is_mark) || is_failing)
             return true;
@@ -239,10 +339,22 @@ static bool is_called(const line *read, size_t at)
     return at == 1 && has_kind(read, 0, FRAG_WORD_DEVICE);
 }
 
+/* "out of memory in ./grow.cu at line 34" */
+static bool is_located(const line *read)
+{
+    for (size_t i = 1; i < read->count && i < NEAR; i++) {
+        bool is_at = is_word(read, i, "in") || is_word(read, i, "at");
+        char behind = read->text->bytes[read->words[i].end];
+        if (is_at && behind != '\0' && strchr("./", behind) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* "ran out of memory", "died due to out of memory": it is told as something that happened. */
 static bool is_told(const line *read, size_t at)
 {
-    if (is_called(read, at))
+    if (is_called(read, at) || (at == 0 && is_located(read)))
         return true;
     return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
            (is_word(read, at - 1, "ran") || is_word(read, at - 1, "running") ||
@@ -276,6 +388,14 @@ static bool is_prose(const line *read, const failure *found)
     return false;
 }
 
+static bool has_prose(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++)
+        if (has_kind(read, i, FRAG_WORD_PROSE))
+            return true;
+    return false;
+}
+
 /* "XXXX bytes": a form, not a message. */
 static bool has_placeholder(const line *read)
 {
@@ -295,7 +415,7 @@ static bool is_question(const line *read)
 {
     static const char *const words[] = {"how", "what", "why", "when", "if", "should", "does"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_word(read, 0, words[i]))
+        if (is_word(read, 0, words[i]) && read->text->bytes[read->words[0].end] != '(')
             return true;
     return false;
 }
@@ -328,25 +448,35 @@ static bool is_reported(const line *read, const failure *found)
            (is_short || has_figure || is_about);
 }
 
+/* A failed allocation or a lack of memory that is told in the form of no error, but not in a
+ * sentence either. Where a text has nothing better, that is taken for the message: an out of
+ * memory called something else costs more than a false alarm. */
+static bool is_likely(const line *read, const failure *found)
+{
+    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER | FRAG_WORD_WARNING)) != 0 ||
+        has_placeholder(read) || is_question(read) || is_handled(read))
+        return false;
+    bool is_short = read->text->line_count <= SHORT;
+    /* "the message of the OutOfMemoryError" */
+    size_t before = found->at > 0 ? found->at - 1 : 0;
+    if (is_word(read, before, "the") || is_word(read, before, "an"))
+        return false;
+    bool is_about = !found->is_name || (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_SIZE)) != 0;
+    bool is_failing = (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_FAIL)) != 0 && is_about &&
+                      (!found->is_name || read->count > NAME + PREFIX);
+    return !has_prose(read) && (is_failing || (is_short && !found->is_name));
+}
+
 /* The program goes on: a line that says what it does instead. */
 static bool is_harmless(const line *read)
 {
+    for (size_t i = 0; i < read->count; i++)
+        if (is_thrown(read, i))
+            return false;
     return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & FRAG_WORD_ERROR) == 0;
 }
 
 /* ---- whose memory */
-static bool stands_near(const frag_message_text *text, size_t at, const char *const *names)
-{
-    size_t from = at > FAR ? at - FAR : 0;
-    size_t to = at + FAR < text->length ? at + FAR : text->length;
-    for (size_t i = from; i < to; i++)
-        for (size_t j = 0; names[j] != NULL; j++)
-            if (text->bytes[i] == names[j][0] &&
-                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0)
-                return true;
-    return false;
-}
-
 /* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
  * device is named. */
 static bool is_of_computer(const line *read)
@@ -357,8 +487,8 @@ static bool is_of_computer(const line *read)
         bool was_allocation = i > 0 && has_kind(read, i - 1, FRAG_WORD_ALLOCATE);
         if (is_word(read, i, "pinned") || is_word(read, i, "pagelocked") ||
             is_word(read, i, "hostalloc") || is_word(read, i, "ram") ||
-            (is_host &&
-             (was_allocation || has_kind(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
+            (is_host && (was_allocation || is_out_of(read, i + 1) ||
+                         has_kind(read, i + 1, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE))))
             return true;
     }
     return false;
@@ -378,9 +508,9 @@ static bool is_enomem(const line *read)
  * given to a reader of such messages. The bare name of the error is anybody's. */
 static bool is_host(const line *read, const failure *found, size_t at)
 {
-    static const char *const devices[] = {
-        "cuda",   "gpu",  "vulkan", "opencl", "hip", "tensorrt", "npu",   "xpu",    "tpu", "metal",
-        "ascend", "vram", "rocm",   "hpu",    "d3d", "directx",  "gltex", "opengl", NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if (is_status(read, i))
+            return false;
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read);
     if ((read->kinds & FRAG_WORD_HOST) != 0)
@@ -409,7 +539,8 @@ static frag_message_kind kind_of(const line *read, const failure *found, size_t 
                                       : FRAG_MESSAGE_OOM;
 }
 
-bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess)
+bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is_strict,
+                             frag_message_guess *guess, bool *has_failure)
 {
     line read;
     for (size_t at = next_hint(text, from); at < text->length;) {
@@ -419,12 +550,18 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         start = start < from ? from : start;
         read_line(&read, text, start, end);
         failure found = find_failure(&read);
-        if (found.is_found && is_reported(&read, &found) && !follows_fault(text, at)) {
+        bool is_meant = found.is_found && !follows_fault(text, at) &&
+                        (is_strict ? is_reported(&read, &found) : is_likely(&read, &found));
+        *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
+        if (is_meant) {
             *guess = (frag_message_guess){
                 .start = start, .end = end, .kind = kind_of(&read, &found, at)};
             return true;
         }
-        at = next_hint(text, end > at ? end : at + 1);
+        /* a hint may be cut in two where the line was */
+        bool is_cut = end < text->length && text->bytes[end] != '\n';
+        size_t next = is_cut && end > at + OVERLAP ? end - OVERLAP : end;
+        at = next_hint(text, next > at ? next : at + 1);
     }
     return false;
 }

@@ -13,8 +13,10 @@ typedef struct frag_message_guess {
 } frag_message_guess;
 
 /* The first such line at or behind from. false: there is none. Calls that go on at guess->end take
- * linear time together. */
-bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_guess *guess);
+ * linear time together. is_strict: in the form of an error; otherwise any that is not a sentence.
+ * Sets *has_failure where a line speaks of memory that ran out, in whatever form. */
+bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is_strict,
+                             frag_message_guess *guess, bool *has_failure);
 
 /* Does the line from from to to speak of a failed allocation, so that it may belong to the message
  * before it? */

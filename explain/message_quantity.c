@@ -5,9 +5,10 @@
 #include "explain/message_words.h"
 
 enum {
-    WORDS_BEFORE = 4,    /* so far off a label may stand before its size */
-    WORDS_BEHIND = 3,    /* and behind it */
-    BARE_BYTES_MIN = 256 /* a smaller number without a unit is something else */
+    WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
+    WORDS_BEHIND = 3,       /* and behind it */
+    BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
+    BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
 };
 
 /* What a word says of the size beside it. */
@@ -20,7 +21,8 @@ static const struct {
      "allocating allocation alloc malloc asked demanded trying upstream "},
     {FRAG_FIGURE_FREE, " free available avail remaining left unused allocatable freemem have "},
     {FRAG_FIGURE_TOTAL, " total capacity "},
-    {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold "},
+    {FRAG_FIGURE_LIMIT, " limit max maximum maximal cap capped allowed budget threshold exceed "
+                        "exceeds exceeding than "},
     {FRAG_FIGURE_ALLOCATED, " used using usage occupied allocated consumed inuse "},
     {FRAG_FIGURE_RESERVED, " reserved cached "},
     {FRAG_FIGURE_LARGEST, " largest "},
@@ -63,8 +65,11 @@ static bool label_behind(const frag_message_text *text, const frag_message_word 
                          size_t count, size_t index, frag_figure *figure)
 {
     for (size_t i = index + 1; i < count && i <= index + WORDS_BEHIND; i++) {
-        if (has_sign(text, words[i - 1].end, words[i].at, ",;:=.\n/") ||
+        if (has_sign(text, words[i - 1].end, words[i].at, ",;:=.\n/\"") ||
             (words[i].kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            return false;
+        /* "(150 bytes) exceeds the limit": the limit comes after it */
+        if (i + 1 < count && (words[i].kinds & FRAG_WORD_EXCEED) != 0)
             return false;
         if (label_of(text, &words[i], figure))
             return true;
@@ -90,12 +95,45 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
             break;
         if (i == index && has_sign(text, word->end, words[i].at, ",;\n)]"))
             break;
-        if (label_of(text, word, figure))
+        if (label_of(text, word, figure)) {
+            /* "max allocation" is no request */
+            frag_figure more = FRAG_FIGURE_REQUESTED;
+            if (*figure == FRAG_FIGURE_REQUESTED && i > 1 && label_of(text, word - 1, &more) &&
+                (more == FRAG_FIGURE_LIMIT || more == FRAG_FIGURE_LARGEST))
+                *figure = more;
             return true;
-        is_size |= frag_message_word_is(text, word, "size");
+        }
+        is_size |= frag_message_word_is(text, word, "size") ||
+                   (frag_message_word_is(text, word, "length") &&
+                    words[index].amount.bytes >= BARE_SIZE_MIN);
     }
     *figure = FRAG_FIGURE_REQUESTED;
     return is_size;
+}
+
+/* "Global memory: 536543232", "MEM_SIZE = 2147483648", "buffer size (870585948)" */
+static bool is_of_memory(const frag_message_text *text, const frag_message_word *words,
+                         size_t index)
+{
+    if (index == 0 || words[index].amount.bytes < BARE_SIZE_MIN ||
+        (!has_sign(text, words[index - 1].end, words[index].at, ":=(") &&
+         !frag_message_word_is(text, &words[index - 1], "of")))
+        return false;
+    for (size_t i = index; i > 0 && i + WORDS_BEFORE > index; i--) {
+        const frag_message_word *word = &words[i - 1];
+        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0)
+            return false;
+        if ((word->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0 ||
+            frag_message_word_is(text, word, "size") || frag_message_word_is(text, word, "bytes"))
+            return true;
+    }
+    return false;
+}
+
+/* "#394", "256x256" */
+static bool is_numbered(const frag_message_text *text, const frag_message_word *word)
+{
+    return (word->at > 0 && text->bytes[word->at - 1] == '#') || text->bytes[word->end] == 'x';
 }
 
 static void add(frag_message *message, frag_message_quantity quantity)
@@ -127,8 +165,9 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
                                (!named && label_before(text, words, i, &quantity.figure));
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
-        bool is_bytes =
-            is_size || (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN);
+        bool is_bytes = is_size || is_of_memory(text, words, i) ||
+                        (quantity.is_labelled && quantity.amount.bytes >= BARE_BYTES_MIN &&
+                         !is_numbered(text, &words[i]));
         if (is_bytes)
             add(message, quantity);
     }

@@ -206,7 +206,7 @@ static const struct {
     {"reduce", FRAG_WORD_PROSE},
     {"reservation", FRAG_WORD_ALLOCATE},
     {"reserve", FRAG_WORD_ALLOCATE},
-    {"reserving", FRAG_WORD_ALLOCATE},
+    {"reserving", FRAG_WORD_ALLOCATE | FRAG_WORD_WARNING},
     {"retry", FRAG_WORD_WARNING},
     {"retrying", FRAG_WORD_WARNING},
     {"rlimit", FRAG_WORD_HOST},
@@ -282,6 +282,47 @@ static int compare(const char *word, size_t length, const char *name)
     return order != 0 ? order : name[length] == '\0' ? 0 : -1;
 }
 
+static bool ends_in(const char *word, size_t length, const char *part)
+{
+    size_t bytes = strlen(part);
+    return length > bytes && memcmp(word + length - bytes, part, bytes) == 0;
+}
+
+static bool begins_with(const char *word, size_t length, const char *part)
+{
+    size_t bytes = strlen(part);
+    return length > bytes && memcmp(word, part, bytes) == 0;
+}
+
+/* Names that programs glue together: "gpumem", "hipmalloc", "vkallocate", "cudacustomallocator". */
+static uint32_t kinds_of_parts(const char *word, size_t length)
+{
+    static const struct {
+        const char *part;
+        uint32_t kinds;
+    } heads[] = {
+        {"gpu", FRAG_WORD_DEVICE},
+        {"cuda", FRAG_WORD_DEVICE},
+        {"vulkan", FRAG_WORD_DEVICE},
+        {"opencl", FRAG_WORD_DEVICE},
+    };
+    static const struct {
+        const char *part;
+        uint32_t kinds;
+    } tails[] = {
+        {"mem", FRAG_WORD_MEMORY},         {"memory", FRAG_WORD_MEMORY},
+        {"vram", FRAG_WORD_MEMORY},        {"gpu", FRAG_WORD_DEVICE},
+        {"malloc", FRAG_WORD_ALLOCATE},    {"memalloc", FRAG_WORD_ALLOCATE},
+        {"allocator", FRAG_WORD_ALLOCATE}, {"allocate", FRAG_WORD_ALLOCATE},
+    };
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        kinds |= begins_with(word, length, heads[i].part) ? heads[i].kinds : 0;
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+        kinds |= ends_in(word, length, tails[i].part) ? tails[i].kinds : 0;
+    return begins_with(word, length, "dealloc") || begins_with(word, length, "unalloc") ? 0 : kinds;
+}
+
 static uint32_t kinds_of(const char *word, size_t length)
 {
     size_t low = 0;
@@ -297,8 +338,9 @@ static uint32_t kinds_of(const char *word, size_t length)
             low = middle + 1;
     }
     /* "RuntimeError" is split at its capitals, "runtimeerror" is not. */
-    bool is_error = length > 5 && memcmp(word + length - 5, "error", 5) == 0;
-    return is_error ? FRAG_WORD_ERROR : 0;
+    return ends_in(word, length, "error") || ends_in(word, length, "exception")
+               ? FRAG_WORD_ERROR
+               : kinds_of_parts(word, length);
 }
 
 static bool is_small(const frag_message_text *text, size_t at)

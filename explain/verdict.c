@@ -515,6 +515,12 @@ static void decide_by_figures(const case_file *file)
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "%s were asked for in one piece, of a device that has %s in all.",
                       text_of(file->requested, a), text_of(file->total, b));
+    } else if (!knows_rest && knows(file, FRAG_FIGURE_LIMIT) &&
+               file->requested > file->figures[FRAG_FIGURE_LIMIT].bytes) {
+        decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
+        frag_text_add(because, "%s were asked for in one piece, and no more than %s is allowed.",
+                      text_of(file->requested, a),
+                      text_of(file->figures[FRAG_FIGURE_LIMIT].bytes, b));
     } else if (!knows_rest) {
         decide(file, FRAG_OOM_VERDICT_NO_FIGURES, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "%s were asked for; ", text_of(file->requested, a));
@@ -616,11 +622,15 @@ void frag_diagnose_text(const frag_messages *messages, frag_diagnosis *diagnosis
     *diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM};
     bool is_error = (messages->scenes & FRAG_SCENE_OTHER_ERROR) != 0;
     bool has_memory = (messages->scenes & FRAG_SCENE_MEMORY) != 0;
-    diagnosis->confidence = is_error      ? FRAG_CONFIDENCE_HIGH
+    bool has_failure = (messages->scenes & FRAG_SCENE_FAILURE) != 0;
+    diagnosis->confidence = has_failure   ? FRAG_CONFIDENCE_LOW
+                            : is_error    ? FRAG_CONFIDENCE_HIGH
                             : !has_memory ? FRAG_CONFIDENCE_MEDIUM
                                           : FRAG_CONFIDENCE_LOW;
     frag_text_add(&diagnosis->because, "%s",
-                  is_error ? "The text shows an error, but not one of memory that ran out."
+                  has_failure ? "The text speaks of memory that ran out, but not as a program "
+                                "reports it: paste what the program printed when it failed."
+                  : is_error  ? "The text shows an error, but not one of memory that ran out."
                   : has_memory
                       ? "The text speaks of memory, but shows no error: paste what the program "
                         "printed when it failed."

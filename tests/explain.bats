@@ -63,7 +63,9 @@ broken_up() {
 
 @test "text about nothing is no out of memory" {
     [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
-    [ "$(./fraglab explain --format jsonl docs/architecture.md | verdict)" = not-an-oom ]
+    for text in LICENSE docs/architecture.md docs/sweep.md docs/offline.md docs/metrics.md docs/adding-a-policy.md; do
+        [ "$(./fraglab explain --format jsonl "$text" | verdict)" = not-an-oom ]
+    done
     [ "$(head -c 100000 /dev/urandom | tr -d '\200\211' | ./fraglab explain --format jsonl - | verdict)" = not-an-oom ]
 }
 

@@ -123,6 +123,97 @@ static bool judge(const json_t *row, const char *where)
     return is_right && named == NULL && missing == NULL && is_helpful;
 }
 
+/* ---- an own search for sizes, to compare with */
+#define BEYOND 18446744073709551616.0 /* 64 bits do not hold it: a size that went wrong */
+
+typedef struct plain_size {
+    double bytes;
+    double slack; /* half of the last digit that is printed */
+} plain_size;
+
+static double unit_bytes(const char *text)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0}, {"GB", 1073741824.0},
+                 {"MB", 1048576.0},     {"KB", 1024.0},     {"bytes", 1.0}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(units[i].name);
+        if (strncmp(text, units[i].name, length) == 0 && strchr(" .,;:)]\n", text[length]) != NULL)
+            return units[i].bytes;
+    }
+    return 0;
+}
+
+/* "1.50 GiB" at text, as simple as can be. */
+static bool read_plain_size(const char *text, plain_size *size)
+{
+    char *end = NULL;
+    size_t digits = strspn(text, "0123456789.");
+    double number = strtod(text, &end);
+    if (digits == 0 || digits > 16 || end != text + digits || text[digits - 1] == '.')
+        return false;
+    double unit = unit_bytes(end + (*end == ' '));
+    const char *point = memchr(text, '.', digits);
+    double step = 1;
+    for (const char *at = point; at != NULL && at + 1 < end; at++)
+        step /= 10;
+    *size = (plain_size){.bytes = number * unit, .slack = unit * step / 2 + 1};
+    return unit > 0;
+}
+
+static bool is_same_size(const plain_size *size, uint64_t bytes)
+{
+    double apart = size->bytes - (double)bytes;
+    return apart <= size->slack && -apart <= size->slack;
+}
+
+static bool is_read(const plain_size *size, const frag_message *message)
+{
+    for (uint32_t i = 0; i < message->size_count; i++)
+        if (is_same_size(size, message->sizes[i].amount.bytes))
+            return true;
+    return false;
+}
+
+/* The first size in the message's line that was not read, or NULL. */
+static const char *unread_size(const char *text, const frag_message *message)
+{
+    for (uint64_t line = 1; line < message->line && text != NULL; line++) {
+        text = strchr(text, '\n');
+        text += text != NULL;
+    }
+    for (size_t i = 0; text != NULL && text[i] != '\0' && text[i] != '\n'; i++) {
+        plain_size size;
+        bool is_start = i == 0 || strchr(" (=[", text[i - 1]) != NULL;
+        if (is_start && read_plain_size(text + i, &size) && size.bytes < BEYOND &&
+            !is_read(&size, message))
+            return text + i;
+    }
+    return NULL;
+}
+
+static bool check_sizes(void *context, const char *line, size_t length, frag_error *error)
+{
+    (void)error;
+    judged *sum = context;
+    json_error_t reason;
+    json_t *row = json_loadb(line, length, 0, &reason);
+    const char *text = json_string_value(json_object_get(row, "message"));
+    frag_messages messages;
+    frag_messages_read(&messages, text, strlen(text));
+    const frag_message *best = frag_messages_best(&messages);
+    const char *unread = best != NULL ? unread_size(text, best) : NULL;
+    if (unread != NULL)
+        fprintf(stderr, "not among the sizes: %.20s\n  %.160s\n", unread, text);
+    sum->count += best != NULL && best->size_count > 0;
+    sum->wrong += unread != NULL;
+    frag_messages_destroy(&messages);
+    json_decref(row);
+    return true;
+}
+
 typedef struct judging {
     judged *sum;
     const char *path;
@@ -189,6 +280,62 @@ static void damaged_and_rare_messages_get_an_accepted_verdict(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void messages_of_any_program_seen_later_are_read(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "later-programs.jsonl.zst", &sum));
+    assert_true(sum.count >= 100);
+    assert_int_equal(sum.wrong, 0);
+}
+
+static void ordinary_lines_about_memory_are_no_out_of_memory(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "ordinary.jsonl.zst", &sum));
+    assert_true(sum.count >= 60);
+    assert_int_equal(sum.wrong, 0);
+}
+
+static void talk_of_memory_that_ran_out_is_never_clearly_something_else(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "Traceback: KeyError: 'x'\nI think my GPU ran out of memory because of the batch size.",
+        "error: see the guide when your card is out of memory",
+        "Error: exit code 1. Maybe the allocation of your buffers failed, please help",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        frag_messages messages;
+        frag_diagnosis diagnosis;
+        frag_messages_read(&messages, texts[i], strlen(texts[i]));
+        frag_diagnose_text(&messages, &diagnosis);
+        bool is_clear = diagnosis.confidence == FRAG_CONFIDENCE_HIGH;
+        assert_false(diagnosis.verdict == FRAG_OOM_VERDICT_NOT_AN_OOM && is_clear);
+        frag_diagnosis_destroy(&diagnosis);
+        frag_messages_destroy(&messages);
+    }
+}
+
+static void every_size_in_the_line_of_a_message_is_read(void **state)
+{
+    (void)state;
+    static const char *const files[] = {FOLDER "threads.jsonl.zst", FOLDER "more-threads.jsonl.zst",
+                                        FOLDER "programs.jsonl.zst",
+                                        FOLDER "later-programs.jsonl.zst"};
+    judged sum = {0};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        frag_error error = {0};
+        frag_input *input = frag_input_open(files[i], &error);
+        assert_non_null(input);
+        assert_true(frag_each_line(input, check_sizes, &sum, &error));
+        frag_input_close(input);
+    }
+    assert_true(sum.count >= 300);
+    assert_int_equal(sum.wrong, 0);
+}
+
 int main(int argc, char **argv)
 {
     judged sum = {0};
@@ -206,6 +353,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(messages_of_other_threads_get_an_accepted_verdict),
         cmocka_unit_test(messages_of_any_program_are_read_with_every_figure),
         cmocka_unit_test(damaged_and_rare_messages_get_an_accepted_verdict),
+        cmocka_unit_test(messages_of_any_program_seen_later_are_read),
+        cmocka_unit_test(ordinary_lines_about_memory_are_no_out_of_memory),
+        cmocka_unit_test(talk_of_memory_that_ran_out_is_never_clearly_something_else),
+        cmocka_unit_test(every_size_in_the_line_of_a_message_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
