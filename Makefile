@@ -361,6 +361,8 @@ demo:
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
 COMPLETIONDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
 DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
@@ -370,7 +372,7 @@ POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/ba
 
 # Documentation is installed as it lies here, so that links from one page to another hold.
 install: fraglab
-	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
@@ -379,6 +381,8 @@ install: fraglab
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
+	./fraglab help --completion zsh > "$(ZSHDIR)/_fraglab"
+	./fraglab help --completion fish > "$(FISHDIR)/fraglab.fish"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
 	install -m 644 examples/my_policy.c "$(DATADIR)/examples/"
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
@@ -388,7 +392,7 @@ install: fraglab
 	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
 uninstall:
-	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab"
+	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab" "$(ZSHDIR)/_fraglab" "$(FISHDIR)/fraglab.fish"
 	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)" "$(MODULEDIR)"
 
 clean:

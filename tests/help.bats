@@ -124,5 +124,45 @@ for line in sys.stdin:
     [ "$(offered fraglab run --policy pytorch : version = 2.9,max_s)" = 2.9,max_split_size_mb= ]
     offered fraglab run --policy pytorch,bes | grep -qx pytorch,best-fit
     [ "$(offered ./fraglab run --gpu = h100-80)" = h100-80gb ]
+    [ "$(offered ./fraglab run --gpu=h100-80)" = --gpu=h100-80gb ]
     [ "$(offered ./fraglab plot timeline x --gpu h100-80)" = h100-80gb ]
+}
+
+@test "fish completion offers commands, options, choices, settings and cards" {
+    ./fraglab help --completion fish >"$BATS_TEST_TMPDIR/completion.fish"
+    grep -qF "case 'pytorch:expandable_segments=' " "$BATS_TEST_TMPDIR/completion.fish"
+    command -v fish >/dev/null || skip "fish is not installed"
+    fish_offers() { PATH=$PWD:$PATH HOME=$BATS_TEST_TMPDIR fish --no-config -c "source $BATS_TEST_TMPDIR/completion.fish; complete -C '$1'" | cut -f1; }
+    fish_offers 'fraglab do' | grep -qx doctor
+    fish_offers 'fraglab policies --fo' | grep -qx -- --format
+    fish_offers 'fraglab policies --format js' | grep -qx jsonl
+    fish_offers 'fraglab plot time' | grep -qx timeline
+    fish_offers 'fraglab run x --policy best' | grep -qx best-fit
+    fish_offers 'fraglab run x --policy pytorch:max_sp' | grep -qx pytorch:max_split_size_mb=
+    fish_offers 'fraglab run x --policy pytorch:version=2.9,expandable_segments=tr' | grep -qx pytorch:version=2.9,expandable_segments=true
+    fish_offers 'fraglab run --gpu h100-80' | grep -qx h100-80gb
+}
+
+@test "zsh completion is that of bash, loaded from a folder of fpath" {
+    mkdir -p "$BATS_TEST_TMPDIR/functions"
+    ./fraglab help --completion zsh >"$BATS_TEST_TMPDIR/functions/_fraglab"
+    [ "$(head -1 "$BATS_TEST_TMPDIR/functions/_fraglab")" = '#compdef fraglab' ]
+    ! ./fraglab help --completion tcsh || false
+    command -v zsh >/dev/null || skip "zsh is not installed"
+    zsh -n "$BATS_TEST_TMPDIR/functions/_fraglab"
+    # A terminal of zsh's own, into which a tab is typed.
+    cat >"$BATS_TEST_TMPDIR/type" <<'END'
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "PS1=; fpath=($1 \$fpath); autoload -U compinit; compinit -u -D; echo rea''dy"
+zpty -r -m shell line '*ready*'
+zpty -w -n shell $'fraglab run x --policy pytorch:max_sp\t'
+zpty -r -m shell line '*max_split_size_mb=*' && print found
+zpty -w -n shell $'\x15fraglab run x --gpu=h100-8\t'
+zpty -r -m shell line '*h100-80gb*' && print card
+zpty -d shell
+END
+    PATH=$PWD:$PATH HOME=$BATS_TEST_TMPDIR timeout 60 zsh -f "$BATS_TEST_TMPDIR/type" "$BATS_TEST_TMPDIR/functions" >"$BATS_TEST_TMPDIR/out" </dev/null
+    grep -qx found "$BATS_TEST_TMPDIR/out"
+    grep -qx card "$BATS_TEST_TMPDIR/out"
 }

@@ -99,6 +99,8 @@ note_apt() {
     "$ROOT/usr/local/bin/fraglab" --version
     [ -s "$ROOT/usr/local/share/man/man1/fraglab.1" ]
     bash -n "$ROOT/usr/local/share/bash-completion/completions/fraglab"
+    [ -s "$ROOT/usr/local/share/zsh/site-functions/_fraglab" ]
+    [ -s "$ROOT/usr/local/share/fish/vendor_completions.d/fraglab.fish" ]
     doc=$ROOT/usr/local/share/doc/fraglab
     [ -s "$doc/LICENSE" ]
     cmp README.md "$doc/README.md"

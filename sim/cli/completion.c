@@ -145,14 +145,13 @@ static void print_groups(FILE *stream)
             fprintf(stream, " | %s", frag_commands[i]->name);
 }
 
-void frag_completion_print(FILE *stream)
+static void print_bash(FILE *stream)
 {
-    fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n", stream);
     print_policy_function(stream);
     fputs("_fraglab()\n"
           "{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD before split=''\n"
-          "    local path='' words='' is_file='' i\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD before split='' front=''\n"
+          "    local verb='' words='' is_file='' i\n"
           "    # bash splits words at : and =; they are one here.\n"
           "    while ((at > 1)); do\n"
           "        case ${COMP_WORDS[at-1]}/${COMP_WORDS[at]} in *[:=]/* | */[:=]*) ;; *) break "
@@ -165,22 +164,25 @@ void frag_completion_print(FILE *stream)
           "split=${word%\"${COMP_WORDS[COMP_CWORD]}\"} ;; esac\n"
           "        case $word in --*=*) before=${word%%=*} word=${word#*=} split=${split#*=} ;; "
           "esac\n"
+          "    else\n"
+          "        case $word in --*=*) before=${word%%=*} front=${word%%=*}= word=${word#*=} ;; "
+          "esac\n"
           "    fi\n"
           "    COMPREPLY=()\n"
           "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-          "        case \"$path\" in ",
+          "        case \"$verb\" in ",
           stream);
     print_groups(stream);
     fputs(
         ") ;; *) break ;; esac\n"
-        "        case ${COMP_WORDS[i]} in -*) ;; *) path=${path:+$path }${COMP_WORDS[i]} ;; esac\n"
+        "        case ${COMP_WORDS[i]} in -*) ;; *) verb=${verb:+$verb }${COMP_WORDS[i]} ;; esac\n"
         "    done\n"
-        "    case \"$path $before\" in\n",
+        "    case \"$verb $before\" in\n",
         stream);
     for_each_command(stream, print_values_of);
     fputs("    esac\n"
           "    if [ -z \"$words$is_file\" ]; then\n"
-          "    case $path in\n"
+          "    case $verb in\n"
           "    '') words='",
           stream);
     for (size_t i = 0; frag_commands[i] != NULL; i++)
@@ -192,12 +194,142 @@ void frag_completion_print(FILE *stream)
           "    fi\n"
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
           "    [ -n \"$split\" ] && COMPREPLY=(\"${COMPREPLY[@]#\"$split\"}\")\n"
-          "    case \"$path\" in ",
+          "    case \"$verb\" in ",
           stream);
     print_groups(stream);
     fputs(") return ;; esac\n"
           "    case $word in -*) ;; *) COMPREPLY+=($(compgen -f -- \"$word\")) ;; esac\n"
+          "    [ -n \"$front\" ] && COMPREPLY=(\"${COMPREPLY[@]/#/$front}\")\n"
           "}\n"
           "complete -o filenames -F _fraglab fraglab\n",
           stream);
+}
+
+/* zsh runs the functions of bash (in which no variable may be called path: zsh's PATH). In a folder
+ * of fpath the file is the body of _fraglab, which the first completion runs: it has to answer too.
+ */
+static void print_zsh(FILE *stream)
+{
+    fputs("#compdef fraglab\n"
+          "# zsh completion for fraglab; printed by 'fraglab help --completion zsh'\n"
+          "autoload -U +X bashcompinit && bashcompinit\n",
+          stream);
+    print_bash(stream);
+    fputs("[[ $funcstack[1] != _fraglab ]] || _bash_complete -o filenames -F _fraglab\n", stream);
+}
+
+/* ---- fish */
+
+/* In single quotes fish escapes these two alone. */
+static void print_quoted(FILE *stream, const char *text)
+{
+    fputc('\'', stream);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\'' || *c == '\\')
+            fputc('\\', stream);
+        fputc(*c == '|' ? ' ' : *c, stream);
+    }
+    fputc('\'', stream);
+}
+
+/* condition: in the words of fish; "" for every place. */
+static void print_fish_options(FILE *stream, const char *condition,
+                               const frag_command_option *options)
+{
+    for (; options != NULL && options->name != NULL; options++) {
+        fprintf(stream, "complete -c fraglab%s -l %s", condition, options->name);
+        if (options->letter != 0)
+            fprintf(stream, " -s %c", options->letter);
+        if (options->choices != NULL) {
+            fputs(" -x -a ", stream);
+            print_quoted(stream, options->choices);
+        } else if (strcmp(options->name, "policy") == 0) {
+            fputs(" -r -a '(__fraglab_policy)'", stream);
+        } else if (strcmp(options->name, "gpu") == 0) {
+            fputs(" -r -a '(__fraglab_cards)'", stream);
+        } else if (options->argument != NULL) {
+            fputs(" -r", stream);
+        }
+        fputs(" -d ", stream);
+        print_quoted(stream, options->help);
+        fputc('\n', stream);
+    }
+}
+
+static void print_fish_command(FILE *stream, const char *path, const frag_command *command)
+{
+    char condition[256];
+    const char *blank = strchr(path, ' ');
+    snprintf(condition, sizeof condition, " -n '__fish_seen_subcommand_from %.*s%s%s'",
+             blank != NULL ? (int)(blank - path) : (int)strlen(path), path,
+             blank != NULL ? "; and __fish_seen_subcommand_from" : "", blank != NULL ? blank : "");
+    if (blank == NULL)
+        fputs("complete -c fraglab -n __fish_use_subcommand", stream);
+    else
+        fprintf(stream, "complete -c fraglab -n '__fish_seen_subcommand_from %.*s'",
+                (int)(blank - path), path);
+    fprintf(stream, " -f -a %s -d ", command->name);
+    print_quoted(stream, command->summary);
+    fputc('\n', stream);
+    print_fish_options(stream, condition, command->options);
+}
+
+/* The value patterns come first: fish takes the first case that fits. */
+static void print_fish_settings(FILE *stream, const frag_policy_ops *ops)
+{
+    if (ops->options == NULL)
+        return;
+    for (const frag_option *o = ops->options; o->key != NULL; o++) {
+        if (!has_choices(o))
+            continue;
+        fprintf(stream, "        case '%s:%s=' '%s:*,%s='\n            printf \"$typed%%s\\n\"",
+                ops->name, o->key, ops->name, o->key);
+        fputc(' ', stream);
+        for (const char *c = o->type == FRAG_OPTION_FLAG ? "true|false" : o->choices; *c != '\0';
+             c++)
+            fputc(*c == '|' ? ' ' : *c, stream);
+        fputc('\n', stream);
+    }
+    fprintf(stream, "        case '%s:' '%s:*,'\n            printf \"$typed%%s\\n\"", ops->name,
+            ops->name);
+    for (const frag_option *o = ops->options; o->key != NULL; o++)
+        fprintf(stream, " %s=", o->key);
+    fputc('\n', stream);
+}
+
+static void print_fish(FILE *stream)
+{
+    fputs("# fish completion for fraglab; printed by 'fraglab help --completion fish'\n"
+          "function __fraglab_cards\n"
+          "    set -l words (commandline -opc)\n"
+          "    $words[1] device list 2>/dev/null | awk 'NR > 1 { print $1 }'\n"
+          "end\n"
+          "function __fraglab_policy\n"
+          "    set -l typed (string replace -r '[^,:=]*$' '' -- (commandline -ct | string replace "
+          "-r '^--policy=' ''))\n"
+          "    switch $typed\n",
+          stream);
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+        print_fish_settings(stream, frag_policy_table[i]);
+    fputs("        case ''\n            printf '%s\\n' all", stream);
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++)
+        fprintf(stream, " %s", frag_policy_table[i]->name);
+    fputs("\n    end\nend\n", stream);
+    for_each_command(stream, print_fish_command);
+    print_fish_options(stream, "", frag_global_options);
+}
+
+bool frag_completion_print(FILE *stream, const char *shell)
+{
+    if (strcmp(shell, "bash") == 0) {
+        fputs("# bash completion for fraglab; printed by 'fraglab help --completion'\n", stream);
+        print_bash(stream);
+    } else if (strcmp(shell, "zsh") == 0) {
+        print_zsh(stream);
+    } else if (strcmp(shell, "fish") == 0) {
+        print_fish(stream);
+    } else {
+        return false;
+    }
+    return true;
 }

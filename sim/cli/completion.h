@@ -2,9 +2,10 @@
 #ifndef FRAG_CLI_COMPLETION_H
 #define FRAG_CLI_COMPLETION_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-/* A completion script for bash. */
-void frag_completion_print(FILE *stream);
+/* The completion script for bash, zsh or fish. false: another shell; nothing is printed. */
+bool frag_completion_print(FILE *stream, const char *shell);
 
 #endif

@@ -274,7 +274,9 @@ void frag_help_print_man(FILE *stream)
 static const frag_command_option help_options[] = {
     {.name = "man", .help = "print the man page, for 'man -l -'"},
     {.name = "schema", .help = "print the JSON Schema of result rows (run, sweep, min-capacity)"},
-    {.name = "completion", .help = "print a completion script for bash, for 'source <(...)'"},
+    {.name = "completion",
+     .help =
+         "print a completion script; the shell stands behind it: bash (if left out), zsh, fish"},
     {.name = NULL},
 };
 
@@ -292,8 +294,14 @@ static int run_help(const frag_arguments *arguments)
         return 0;
     }
     if (frag_arguments_has(arguments, "completion")) {
-        frag_completion_print(stdout);
-        return 0;
+        const char *shell = "bash";
+        if (frag_arguments_operand_count(arguments) > 0)
+            shell = frag_arguments_operand(arguments, 0);
+        if (frag_completion_print(stdout, shell))
+            return 0;
+        frag_fail(&error, FRAG_E_USAGE, "no completion for '%s'; expected bash, zsh or fish",
+                  shell);
+        return frag_report(&error);
     }
     for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++) {
         const char *name = frag_arguments_operand(arguments, i);
