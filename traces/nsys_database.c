@@ -110,9 +110,9 @@ static const struct {
     const char *finding;
     const char *meaning;
 } left_out[KINDS] = {
-    {"memory-of-the-host", "pageable memory of the host is none of the device; it was left out"},
+    {"memory-of-the-host", "pageable memory of the host is not device memory; it was left out"},
     {"memory-of-the-host-pinned",
-     "pinned memory of the host is none of the device; it was left out"},
+     "pinned memory of the host is not device memory; it was left out"},
     {NULL, NULL},
     {"memory-of-arrays", "arrays lie as the driver likes, in memory that no allocator cuts; they "
                          "were left out"},

@@ -146,7 +146,7 @@ const frag_command frag_command_device_list = {
     .description = "Lists what --gpu knows by name: memory, where the figure is from, what a "
                    "program's context takes of it, and what kernels are launched with. Figures "
                    "are measured (by 'fraglab device probe' on the card), reported (what the "
-                   "driver told programs on such cards, published with its source), or nominal "
+                   "driver reports on such cards, published with its source), or nominal "
                    "(a data sheet: no program can have that much). Names are taken as people "
                    "write them: rtx4090, 'RTX 4090' and 4090 are one card.",
     .examples =
