@@ -271,6 +271,13 @@ static void is_told_by_its_content(void **state)
     assert_int_equal(recording.traces[0].addresses[0], 0x700000000000);
     frag_recording_destroy(&recording);
     frag_input_close(input);
+    input = frag_input_from_memory(text, sizeof text - 1, "anything");
+    options.with_columns = false;
+    assert_true(frag_recording_load_input(input, &options, &recording, &findings, &error));
+    assert_int_equal(recording.traces[0].event_count, 1);
+    assert_null(recording.traces[0].addresses);
+    frag_recording_destroy(&recording);
+    frag_input_close(input);
 }
 
 int main(void)

@@ -93,38 +93,59 @@ static void tell_file(frag_text *out, const char *name)
     frag_input_close(input);
 }
 
-/* In MiB, of a card of 8 GiB: figures on the borders of the rules (shares of the card, twice the
- * request, a segment of 20 MiB), and one beside each. */
+typedef struct figures { /* in MiB */
+    unsigned requested;
+    unsigned is_free;
+    unsigned allocated;
+    unsigned idle;
+    unsigned others;
+    unsigned in_graphs; /* idle in pools of graphs */
+} figures;
+
+enum { CARD = 8192 };
+
+static void tell_case(frag_text *out, const figures *at)
+{
+    frag_text text = {0};
+    frag_text_add(&text,
+                  "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %u.00 MiB. GPU 0 "
+                  "has a total capacity of %u.00 MiB of which %u.00 MiB is free. ",
+                  at->requested, (unsigned)CARD, at->is_free);
+    if (at->others > 0)
+        frag_text_add(&text, "Process 12 has %u.00 MiB memory in use. ", at->others);
+    frag_text_add(&text,
+                  "Including non-PyTorch memory, this process has %u.00 MiB memory in use. Of the "
+                  "allocated memory %u.00 MiB is allocated by PyTorch, ",
+                  CARD - at->is_free - at->others, at->allocated);
+    if (at->in_graphs > 0)
+        frag_text_add(&text, "with %u.00 MiB allocated in private pools (e.g., CUDA Graphs), ",
+                      at->in_graphs);
+    frag_text_add(&text, "and %u.00 MiB is reserved by PyTorch but unallocated.", at->idle);
+    frag_text_add(out, "asked %u, free %u, used %u, idle %u, others %u, graphs %u: ", at->requested,
+                  at->is_free, at->allocated, at->idle, at->others, at->in_graphs);
+    tell_answer(out, text.bytes, text.length, true);
+    frag_text_destroy(&text);
+}
+
+/* Of a card of 8 GiB: figures on the borders of the rules (shares of the card, twice the request, a
+ * segment of 20 MiB), and one beside each. */
 static void tell_figures(frag_text *out)
 {
     static const unsigned requested[] = {2, 20, 1024, 1640, 8192, 8194};
     static const unsigned shares[] = {0, 2, 20, 40, 820, 1024, 1640, 2048, 4096, 6552, 8192};
-    enum { SHARES = sizeof shares / sizeof shares[0] };
+    static const unsigned besides[][2] = {{0, 0}, {1640, 0}, {0, 1024}}; /* others, in graphs */
+    enum { SHARES = sizeof shares / sizeof shares[0], CASES = SHARES * SHARES * SHARES };
     for (size_t i = 0; i < sizeof requested / sizeof requested[0]; i++)
-        for (size_t at = 0; at < (size_t)SHARES * SHARES * SHARES * 2; at++) {
-            unsigned is_free = shares[at % SHARES];
-            unsigned allocated = shares[at / SHARES % SHARES];
-            unsigned idle = shares[at / SHARES / SHARES % SHARES];
-            unsigned others = at / SHARES / SHARES / SHARES == 0 ? 0 : 1640;
-            if (is_free + allocated + idle + others > 8192)
-                continue;
-            frag_text text = {0};
-            char process[64] = "";
-            if (others > 0)
-                snprintf(process, sizeof process, "Process 12 has %u.00 MiB memory in use. ",
-                         others);
-            frag_text_add(
-                &text,
-                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %u.00 MiB. "
-                "GPU 0 has a total capacity of 8192.00 MiB of which %u.00 MiB is free. "
-                "%sIncluding non-PyTorch memory, this process has %u.00 MiB memory in "
-                "use. Of the allocated memory %u.00 MiB is allocated by PyTorch, and "
-                "%u.00 MiB is reserved by PyTorch but unallocated.",
-                requested[i], is_free, process, 8192 - is_free - others, allocated, idle);
-            frag_text_add(out, "asked %u, free %u, used %u, idle %u, others %u: ", requested[i],
-                          is_free, allocated, idle, others);
-            tell_answer(out, text.bytes, text.length, true);
-            frag_text_destroy(&text);
+        for (size_t at = 0; at < CASES * sizeof besides / sizeof besides[0]; at++) {
+            const unsigned *beside = besides[at / CASES];
+            figures one = {requested[i],
+                           shares[at % SHARES],
+                           shares[at / SHARES % SHARES],
+                           shares[at / SHARES / SHARES % SHARES],
+                           beside[0],
+                           beside[1]};
+            if (one.is_free + one.allocated + one.idle + one.others <= CARD)
+                tell_case(out, &one);
         }
 }
 

@@ -103,6 +103,39 @@ static void any_other_stack_by_what_says_most(void **state)
     check_name("site 0 1", "torch::unwind::unwind()");
 }
 
+/* With the file where the name is the frame's own; shortened in the middle of a path or a name. */
+static void a_frame_is_written_in_so_many_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned frame;
+        size_t characters;
+        const char *text;
+    } cases[] = {
+        {13, 40, "forward (model.py:3)"},
+        {13, 12, "for… (…py:3)"},
+        {7, 40, "linear (functional.py:2)"},
+        {7, 20, "linear (…ional.py:2)"},
+        {17, 40, "accumulation of gradients"},
+        {17, 12, "accumulatio…"},
+        {3, 40, "backward of Mm"},
+        {1, 40, "c10::cuda::CUDACac… (…hingAllocator.cpp)"},
+        {19, 40, "train (main.cpp:77)"},
+    };
+    frag_recording recording;
+    frag_text text = {0};
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
+        frag_text_add(&text, "frame %s\n", frames[i]);
+    frag_test_recording(text.bytes, &recording);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        frag_text_clear(&text);
+        frag_frame_text(&recording, cases[i].frame, cases[i].characters, &text);
+        assert_string_equal(text.bytes, cases[i].text);
+    }
+    frag_text_destroy(&text);
+    frag_recording_destroy(&recording);
+}
+
 static void no_stack_has_no_name(void **state)
 {
     (void)state;
@@ -121,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_stack_of_the_framework_alone_by_its_innermost_frame_in_python),
         cmocka_unit_test(a_stack_of_the_autograd_thread_by_what_runs_backward),
         cmocka_unit_test(any_other_stack_by_what_says_most),
+        cmocka_unit_test(a_frame_is_written_in_so_many_characters),
         cmocka_unit_test(no_stack_has_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
