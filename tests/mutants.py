@@ -38,9 +38,9 @@ OTHERS = {
 }
 # Command-line tests that have to do with a folder; the rest comes after all unit tests.
 BATS_FIRST = {
-    "sim": ["results", "command_line", "statistics", "compare", "golden", "plot"],
+    "sim": ["trace", "results", "command_line", "statistics", "compare", "golden", "plot"],
     "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
-    "traces": ["trace", "snapshot", "exchange", "golden", "command_line"],
+    "traces": ["trace", "snapshot", "exchange", "explain", "golden", "command_line"],
     "planner": ["offline", "tune"],
     "explain": ["explain"],
 }
