@@ -255,8 +255,8 @@ static void devices_are_processes_that_share_nothing(void **state)
     write_runs("tests/data/exchange/kineto.json", "pytorch", &device, &file, results);
     check_against(&file.processes[1], &results[0]);
     check_against(&file.processes[2], &results[1]);
-    /* The last request of the first device failed when recorded. Here it is served inside its event,
-     * while counters have the values after events. */
+    /* The last request of the first device failed when recorded. Here it is served inside its
+     * event, while counters have the values after events. */
     assert_int_equal(file.processes[1].counter_last[0] + (512 << 20),
                      results[0].replay.peak.requested_bytes);
     check_peaks(&file.processes[2], &results[1].replay.peak);
