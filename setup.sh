@@ -5,7 +5,7 @@
 #
 # build: the program; harness: test programs in C; test: everything `make test` cannot do without; demo:
 # the plots; fuzz: libFuzzer. Packages that only some tests use are installed when WITH asks for them:
-# WITH=all, or their names as in WITH="gnuplot-nox clang". Else they are listed, and those tests skipped.
+# WITH=all, or their names as in WITH="chromium clang". Else they are listed, and those tests skipped.
 # What is looked for is the tool or the header itself, so any distribution that has them will do;
 # only installing them is for Debian and Ubuntu.
 set -u
@@ -67,7 +67,8 @@ test)
     want_header cmocka.h libcmocka-dev
     want_command bats bats
     want_command python3 python3
-    want_optional "$(has_command gnuplot)" gnuplot-nox "plots (tests/plot.bats)"
+    want_command zstd zstd
+    want_command gnuplot gnuplot-nox
     want_optional "$(has_command clang)" clang "whether gcc and clang give the same rows"
     want_optional "$(has_browser)" chromium "the report page in a browser (tests/report.bats)"
     want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev pkg-config" "sweeps over MPI (tests/sweep.bats)"
@@ -92,7 +93,7 @@ for package in $optional; do
 done
 if [ -n "$optional" ] && [ "$wanted" != "$optional" ]; then
     echo "optional packages that are not installed, and what is skipped without them:$reasons" >&2
-    echo "make test WITH=all installs them; or name some, as in make test WITH=gnuplot-nox" >&2
+    echo "make test WITH=all installs them; or name some, as in make test WITH=chromium" >&2
 fi
 
 # The bats of Ubuntu 22.04 lacks what the tests say in it; every test would fail, and none say why.
