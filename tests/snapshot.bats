@@ -165,7 +165,7 @@ viewer() {
             "${viz[@]}" stats "$out/a.pickle" | grep -q total_reserved
             "${viz[@]}" trace "$out/a.pickle" >/dev/null
             "${viz[@]}" trace_plot -o "$out/a.html" "$out/a.pickle"
-            "${viz[@]}" trace_plot -s -f -o "$out/a.html" "$out/a.pickle"
+            "${viz[@]}" trace_plot -s -o "$out/a.html" "$out/a.pickle"
             "${viz[@]}" segment_plot -o "$out/a.html" "$out/a.pickle"
         done
     done
