@@ -15,9 +15,7 @@ class PageSource {
     Object.assign(trace, await this.data.json(`data-${trace.number}-names-0`));
     const reader = await this.data.columns(`data-${trace.number}-trace-0`);
     trace.begin = reader.steps(count, Uint32Array);
-    const lives = reader.plain(count, Float64Array);
-    trace.free = new Uint32Array(count);
-    for (let i = 0; i < count; i++) trace.free[i] = lives[i] === 0 ? NEVER : trace.begin[i] + lives[i] - 1;
+    trace.free = this.readEnds(trace.begin, reader);
     trace.bytes = reader.plain(count, Float64Array);
     trace.site = reader.plain(count, Uint32Array);
     trace.stream = reader.plain(count, Uint16Array);
@@ -80,12 +78,18 @@ class PageSource {
     return wait === 0 ? free : free + wait - 1;
   }
 
+  // The event at which each thing that begins ends: the column holds events it lived and 1; 0 for those that never end.
+  readEnds(begins, reader) {
+    const lives = reader.plain(begins.length, Float64Array);
+    const ends = new Uint32Array(begins.length);
+    for (let i = 0; i < ends.length; i++) ends[i] = lives[i] === 0 ? NEVER : begins[i] + lives[i] - 1;
+    return ends;
+  }
+
   readSegments(run, reader) {
     const count = run.segments;
     run.segmentBegin = reader.steps(count, Uint32Array);
-    const lives = reader.plain(count, Float64Array);
-    run.segmentEnd = new Uint32Array(count);
-    for (let i = 0; i < count; i++) run.segmentEnd[i] = lives[i] === 0 ? NEVER : run.segmentBegin[i] + lives[i] - 1;
+    run.segmentEnd = this.readEnds(run.segmentBegin, reader);
     run.segmentAddress = reader.steps(count, Float64Array);
     run.segmentBytes = reader.plain(count, Float64Array);
     run.segmentStream = reader.plain(count, Uint16Array);

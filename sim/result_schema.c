@@ -5,15 +5,34 @@
 #include "sim/base/error.h"
 #include "sim/base/json.h"
 
+/* Fields that several kinds of rows share. */
+#define SCHEMA_FIELD                                                                               \
+    {                                                                                              \
+        "schema", FRAG_ROW_TEXT, false, "kind and version of the row"                              \
+    }
+#define TOOL_FIELDS                                                                                \
+    {"tool.version", FRAG_ROW_TEXT, false, "version of fraglab"},                                  \
+    {                                                                                              \
+        "tool.commit", FRAG_ROW_TEXT, false,                                                       \
+            "commit it was built from; -dirty when the sources had been changed"                   \
+    }
+#define TRACE_FIELDS                                                                               \
+    {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},                             \
+        {"trace.digest", FRAG_ROW_TEXT, false,                                                     \
+         "XXH3-128 of everything the trace says; the same for every file format it is kept in"},   \
+    {                                                                                              \
+        "trace.device", FRAG_ROW_COUNT, false, "device of the recording"                           \
+    }
+#define POLICY_FIELDS                                                                              \
+    {"policy.name", FRAG_ROW_TEXT, false, "name of the policy"},                                   \
+    {                                                                                              \
+        "policy.label", FRAG_ROW_TEXT, false, "--label, else the policy as typed"                  \
+    }
+
 static const frag_row_field run_fields[] = {
-    {"schema", FRAG_ROW_TEXT, false, "kind and version of the row"},
-    {"tool.version", FRAG_ROW_TEXT, false, "version of fraglab"},
-    {"tool.commit", FRAG_ROW_TEXT, false,
-     "commit it was built from; -dirty when the sources had been changed"},
-    {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},
-    {"trace.digest", FRAG_ROW_TEXT, false,
-     "XXH3-128 of everything the trace says; the same for every file format it is kept in"},
-    {"trace.device", FRAG_ROW_COUNT, false, "device of the recording"},
+    SCHEMA_FIELD,
+    TOOL_FIELDS,
+    TRACE_FIELDS,
     {"trace.events", FRAG_ROW_COUNT, false,
      "events in the trace, prologue and observed events included"},
     {"trace.requests", FRAG_ROW_COUNT, false, "requests of the program"},
@@ -24,8 +43,7 @@ static const frag_row_field run_fields[] = {
     {"trace.recorded_by", FRAG_ROW_TEXT, true,
      "what made the recording: torch 2.9; or what was guessed of it: releases paired by size (a "
      "guess)"},
-    {"policy.name", FRAG_ROW_TEXT, false, "name of the policy"},
-    {"policy.label", FRAG_ROW_TEXT, false, "--label, else the policy as typed"},
+    POLICY_FIELDS,
     {"device.name", FRAG_ROW_TEXT, false, "sim or cuda"},
     {"device.capacity_bytes", FRAG_ROW_BYTES, true,
      "--capacity, else the memory of the card of --gpu or of the real card; null: without limit"},
@@ -194,13 +212,9 @@ static const frag_row_field run_fields[] = {
 };
 
 static const frag_row_field comparison_fields[] = {
-    {"schema", FRAG_ROW_TEXT, false, "kind and version of the row"},
-    {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},
-    {"trace.digest", FRAG_ROW_TEXT, false,
-     "XXH3-128 of everything the trace says; the same for every file format it is kept in"},
-    {"trace.device", FRAG_ROW_COUNT, false, "device of the recording"},
-    {"policy.name", FRAG_ROW_TEXT, false, "name of the policy"},
-    {"policy.label", FRAG_ROW_TEXT, false, "--label, else the policy as typed"},
+    SCHEMA_FIELD,
+    TRACE_FIELDS,
+    POLICY_FIELDS,
     {"card.name", FRAG_ROW_TEXT, false, "the real card"},
     {"is_same", FRAG_ROW_FLAG, false,
      "peak of reserved bytes, calls and refused calls of every kind, and OOM point are the same"},
@@ -219,18 +233,12 @@ static const frag_row_field comparison_fields[] = {
 };
 
 static const frag_row_field min_capacity_fields[] = {
-    {"schema", FRAG_ROW_TEXT, false, "kind and version of the row"},
-    {"tool.version", FRAG_ROW_TEXT, false, "version of fraglab"},
-    {"tool.commit", FRAG_ROW_TEXT, false,
-     "commit it was built from; -dirty when the sources had been changed"},
-    {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},
-    {"trace.digest", FRAG_ROW_TEXT, false,
-     "XXH3-128 of everything the trace says; the same for every file format it is kept in"},
-    {"trace.device", FRAG_ROW_COUNT, false, "device of the recording"},
+    SCHEMA_FIELD,
+    TOOL_FIELDS,
+    TRACE_FIELDS,
     {"trace.peak_requested_bytes", FRAG_ROW_BYTES, false,
      "peak of requested bytes; requests that failed when recorded do not count"},
-    {"policy.name", FRAG_ROW_TEXT, false, "name of the policy"},
-    {"policy.label", FRAG_ROW_TEXT, false, "--label, else the policy as typed"},
+    POLICY_FIELDS,
     {"device.used_by_others_bytes", FRAG_ROW_BYTES, false,
      "--used-by-others; part of the capacity"},
     {"capacity_bytes", FRAG_ROW_BYTES, true,
@@ -261,16 +269,10 @@ static const frag_row_field min_capacity_fields[] = {
 };
 
 static const frag_row_field refused_fields[] = {
-    {"schema", FRAG_ROW_TEXT, false, "kind and version of the row"},
-    {"tool.version", FRAG_ROW_TEXT, false, "version of fraglab"},
-    {"tool.commit", FRAG_ROW_TEXT, false,
-     "commit it was built from; -dirty when the sources had been changed"},
-    {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},
-    {"trace.digest", FRAG_ROW_TEXT, false,
-     "XXH3-128 of everything the trace says; the same for every file format it is kept in"},
-    {"trace.device", FRAG_ROW_COUNT, false, "device of the recording"},
-    {"policy.name", FRAG_ROW_TEXT, false, "name of the policy"},
-    {"policy.label", FRAG_ROW_TEXT, false, "--label, else the policy as typed"},
+    SCHEMA_FIELD,
+    TOOL_FIELDS,
+    TRACE_FIELDS,
+    POLICY_FIELDS,
     {"device.capacity_bytes", FRAG_ROW_BYTES, true,
      "--capacity, else the memory of the card of --gpu or of the real card; null: without limit"},
     {"problem", FRAG_ROW_TEXT, false, "why the policy refuses the combination"},
