@@ -1,3 +1,5 @@
+/* The chunks and stitched ranges of gmlake: splitting and coalescing free blocks, stitching, and
+ * giving memory back to the device. */
 #include <stdlib.h>
 
 #include "allocators/gmlake_state.h"

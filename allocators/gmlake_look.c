@@ -1,3 +1,5 @@
+/* Reading the state of gmlake: the walk over segments and blocks, and the check of its structures.
+ */
 #include "allocators/gmlake_state.h"
 #include "allocators/index_audit.h"
 

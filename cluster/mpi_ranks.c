@@ -1,3 +1,5 @@
+/* The module that fraglab loads to run a sweep on several MPI ranks; the only file that calls MPI.
+ */
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* The Makefile defines the FRAG_BUILD_ words for this one file, so that a new commit rebuilds
- * nothing else. */
+/* The version and commit of this build. The Makefile defines the FRAG_BUILD_ words for this one
+ * file, so that a new commit rebuilds nothing else. */
 #include "sim/version.h"
 
 const char *frag_version(void)

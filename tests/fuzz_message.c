@@ -1,3 +1,4 @@
+/* Fuzzes the reader of out-of-memory messages with any bytes as text. */
 #include <stdlib.h>
 #include <string.h>
 

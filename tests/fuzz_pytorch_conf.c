@@ -1,3 +1,4 @@
+/* Fuzzes the parser of PYTORCH_CUDA_ALLOC_CONF, under every release. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Fuzzes the YAML reader with any bytes. */
 #include <stdlib.h>
 #include <string.h>
 

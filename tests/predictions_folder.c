@@ -1,3 +1,4 @@
+/* Makes a table of predictions from a folder of dry runs. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <jansson.h>

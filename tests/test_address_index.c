@@ -1,3 +1,4 @@
+/* Tests of address_index.c: holes by address, against a plain walk. */
 #include "allocators/address_index.h"
 
 #include <setjmp.h>

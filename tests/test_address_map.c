@@ -1,3 +1,4 @@
+/* Tests of address_map.c: numbers by address. */
 #include "traces/address_map.h"
 
 #include <setjmp.h>

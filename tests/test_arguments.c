@@ -1,3 +1,4 @@
+/* Tests of arguments.c: parsing the command line. */
 #include "sim/cli/arguments.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of the buddy policies: rounding, splitting, merging with the buddy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

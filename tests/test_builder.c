@@ -1,3 +1,4 @@
+/* Tests of builder.c: building a recording event by event. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of bytes.c: reading and printing sizes, counts and ratios. */
 #include "sim/base/bytes.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of child.c: work in a child process, whatever becomes of it. */
 #include "sim/cli/child.h"
 
 #include <setjmp.h>

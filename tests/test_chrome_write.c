@@ -1,3 +1,4 @@
+/* Tests of chrome_write.c: runs as Chrome traces, read back by a strict reader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

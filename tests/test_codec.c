@@ -1,3 +1,4 @@
+/* Tests of codec.c: gzip and zstd, whole and damaged. */
 #include "sim/base/codec.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of comparison.c: result rows before and after a change. */
 #include "sim/comparison.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of device_description.c: reading and writing the YAML of a card. */
 #include "sim/device_description.h"
 
 #include <dirent.h>

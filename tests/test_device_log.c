@@ -1,3 +1,4 @@
+/* Tests of device_log.c: from the device calls of a program to a recording. */
 #include "traces/device_log.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of digest.c: XXH3-128, in one piece or several. */
 #include "sim/base/digest.h"
 
 #include <setjmp.h>

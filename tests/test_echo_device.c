@@ -1,3 +1,4 @@
+/* Tests of echo_device.c: a second run that must repeat the first. */
 #include "sim/echo_device.h"
 
 #include <setjmp.h>

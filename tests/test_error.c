@@ -1,3 +1,4 @@
+/* Tests of error.c: what an error holds and how it is printed. */
 #include "sim/base/error.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of exact.c: packing under a capacity, against known answers. */
 #include "planner/exact.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of exact_lists.c: free blocks by exact size. */
 #include "allocators/exact_lists.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of the .fgt format: recordings written and read back, old versions, damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

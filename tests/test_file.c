@@ -1,4 +1,4 @@
-/* For O_TMPFILE. */
+/* Tests of file.c: reading and writing files. _GNU_SOURCE is for O_TMPFILE. */
 #define _GNU_SOURCE 1
 
 #include "sim/base/file.h"

@@ -1,3 +1,4 @@
+/* Tests of the sequential fits: best, first, next and worst fit, coalescing and growth. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

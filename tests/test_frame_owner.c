@@ -1,3 +1,4 @@
+/* Tests of frame_owner.c: which code a stack frame belongs to. */
 #include "sim/frame_owner.h"
 
 #include <setjmp.h>

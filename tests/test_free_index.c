@@ -1,3 +1,4 @@
+/* Tests of free_index.c: free blocks by size, against a plain list. */
 #include "allocators/free_index.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of golden_log.c: logs of the allocator libraries themselves. */
 #include "traces/golden_log.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of the greedy packings, against a slow search of every offset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

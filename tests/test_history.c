@@ -1,3 +1,4 @@
+/* Tests of history.c: what a run holds at any event, against the policy itself. */
 #include "sim/history.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of hole_series.c: holes by size over a run. */
 #include "sim/hole_series.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of json.c: reading and writing JSON. */
 #include "sim/base/json.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of json_tree.c: JSON snapshots as the tree a pickle gives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of kineto_trace.c: memory events of PyTorch's profiler. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of lanes.h: comparing several values at once. */
 #include "sim/base/lanes.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of latency.c: the modelled time of device calls. */
 #include "sim/latency.h"
 
 #include <setjmp.h>

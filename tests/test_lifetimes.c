@@ -1,3 +1,4 @@
+/* Tests of lifetimes.c: from a trace to buffers with lifetimes, and the offline policy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* Tests of markup.c and columns.c: text and numbers of a report, written so that no input breaks
+ * the page. */
 #include "report/markup.h"
 
 #include <setjmp.h>

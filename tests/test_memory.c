@@ -1,3 +1,4 @@
+/* Tests of memory.c: arenas, address space, growing arrays. */
 #include "sim/base/memory.h"
 
 #include <setjmp.h>

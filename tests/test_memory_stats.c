@@ -1,3 +1,4 @@
+/* Tests of memory_stats.c: statistics as table, CSV and JSON. */
 #include "sim/memory_stats.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Tests of memory_timeline.c: exports of PyTorch's memory profiler. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of message.c: finding and reading out-of-memory messages in text. */
 #include "explain/message.h"
 
 #include <setjmp.h>

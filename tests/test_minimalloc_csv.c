@@ -1,3 +1,4 @@
+/* Tests of minimalloc_csv.c: packing problems as CSV. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of nsys_database.c: databases of NVIDIA's profilers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of pickle.c: reading pickles, hostile ones included. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of pickle_write.c: pickles written and read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

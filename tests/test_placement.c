@@ -1,3 +1,4 @@
+/* Tests of placement.c, the checker of packings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of plan.c: the whole planner, against brute force and known packings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of the planned policy: iterations that repeat, and requests that do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of plot_names.c: placing labels beside points. */
 #include "sim/cli/plot_names.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Tests of pytorch_conf.c: the settings string as each release reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of registry.c: policies and options as the user types them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

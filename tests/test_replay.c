@@ -1,3 +1,4 @@
+/* Tests of replay.c: what a run counts, where it stops, how it starts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

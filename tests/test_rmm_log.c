@@ -1,3 +1,4 @@
+/* Tests of rmm_log.c: CSV and text logs of RMM. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

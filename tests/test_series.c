@@ -1,3 +1,4 @@
+/* Tests of series.c: rows thinned without losing an extreme. */
 #include "sim/series.h"
 
 #include <setjmp.h>

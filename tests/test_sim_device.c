@@ -1,3 +1,4 @@
+/* Tests of the simulated device: charges, addresses, refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

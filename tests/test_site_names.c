@@ -1,3 +1,4 @@
+/* Tests of site_names.c: which frame names a call stack. */
 #include "sim/site_names.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of the size-class policy: classes, slabs, reuse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of snapshot_colours.c: assigning segments to private pools. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

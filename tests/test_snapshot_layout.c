@@ -1,3 +1,5 @@
+/* Tests of snapshot_layout.c: the recorded allocator's free blocks, against a search of all memory.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

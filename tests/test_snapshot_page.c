@@ -1,3 +1,4 @@
+/* Tests of snapshot_page.c: recordings inside web pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

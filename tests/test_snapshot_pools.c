@@ -1,3 +1,4 @@
+/* Tests of snapshot_pools.c: private pools that a recording does not name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of snapshot_write.c: runs written as snapshots and read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of the software CUDA: settings, memory, injected failures, mappings. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>

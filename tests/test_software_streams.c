@@ -1,3 +1,4 @@
+/* Tests of the software CUDA: streams, events and stream-ordered pools. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* Tests of sqlite_file.c: reading SQLite databases, damaged ones included. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of stalloc_log.c: traces that STAlloc records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

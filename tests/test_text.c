@@ -1,3 +1,4 @@
+/* Tests of text.c: growing text, string tables, spelling suggestions, quoting. */
 #include "sim/base/text.h"
 
 #include <setjmp.h>

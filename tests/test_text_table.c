@@ -1,3 +1,4 @@
+/* Tests of text_table.c: aligned tables and Markdown. */
 #include "sim/base/text_table.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of the text form of traces: written and read back, and every mistake with its place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of threads.c: jobs on several threads. */
 #include "sim/cli/command.h"
 
 #include <setjmp.h>

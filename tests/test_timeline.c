@@ -1,3 +1,4 @@
+/* Tests of timeline.c: samples of a run that keep every peak. */
 #include "sim/timeline.h"
 
 #include <setjmp.h>

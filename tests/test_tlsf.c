@@ -1,3 +1,4 @@
+/* Tests of the three tlsf policies: which list a request is served from. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of torch_snapshot.c: importing snapshots of torch.cuda.memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Tests of trace.c: checking, measuring and digesting traces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

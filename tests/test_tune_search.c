@@ -1,3 +1,4 @@
+/* Tests of tune_search.c: the search over settings. */
 #include "sim/cli/tune_search.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of tune_space.c: which settings are searched. */
 #include "sim/cli/tune_space.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Tests of verify_supposed.c: inferred calls of empty_cache that may be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

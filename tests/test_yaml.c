@@ -1,3 +1,4 @@
+/* Tests of yaml.c: reading YAML with positions. */
 #include "sim/base/yaml.h"
 
 #include <setjmp.h>

@@ -45,6 +45,17 @@ notices() {
     notices own-header-first sim/second.c
 }
 
+@test "notices a file that does not say what it is for" {
+    printf '#include <stdio.h>\n\n/* Later is too late. */\n' >"$COPY/sim/silent.c"
+    notices purpose sim/silent.c
+    printf '#ifndef FRAG_SIM_SILENT2_H\n#define FRAG_SIM_SILENT2_H\n#endif\n' >"$COPY/sim/silent2.h"
+    notices purpose sim/silent2.h
+    printf '/* ---- a heading is not a sentence */\n' >"$COPY/sim/silent3.c"
+    notices purpose sim/silent3.c
+    printf '/* silent */\n' >"$COPY/sim/silent4.c"
+    notices purpose sim/silent4.c
+}
+
 @test "notices a file name that is used twice" {
     printf 'int x;\n' >"$COPY/traces/error.c"
     notices unique-name traces/error.c

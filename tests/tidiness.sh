@@ -62,6 +62,15 @@ if rule own-header-first; then
     done | say own-header-first
 fi
 
+# Every file opens with a sentence that says what it is for; that of a .c with a header of its own may stand there.
+if rule purpose; then
+    for file in "${code[@]}"; do
+        head=$(head -n 1 "$file")
+        [[ $file == *.c && -f ${file%.c}.h && $head != '/*'* ]] && continue
+        [[ $head =~ ^'/* '[^-].*\ .*\ [^/] ]] || echo "$file:1: does not open with a comment that says what the file is for"
+    done | say purpose
+fi
+
 if rule unique-name; then
     printf '%s\n' "${code[@]}" | awk -F/ '{ if ($NF in seen) print $0 ":1: has the name of " seen[$NF]; seen[$NF] = $0 }' |
         say unique-name

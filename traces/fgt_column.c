@@ -1,3 +1,4 @@
+/* Columns of .fgt files: encodes and decodes the values of one column of a chunk. */
 #include "traces/fgt.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The writer of .fgt files: summaries, tables, then the events in chunks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reads the history entries of a torch snapshot, one dictionary each, into an array. */
 #include "traces/snapshot_parse.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The reader of the text form of traces; mistakes are reported with line and column. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* The writer of the text form of traces. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

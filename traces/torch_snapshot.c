@@ -1,3 +1,4 @@
+/* Imports a snapshot of torch.cuda.memory, as a pickle, JSON or web page, as a recording. */
 #include "traces/load.h"
 
 #include <inttypes.h>

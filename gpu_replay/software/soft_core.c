@@ -1,3 +1,5 @@
+/* The core of the software CUDA device: start and exit, fork, the log of calls, injected failures,
+ * and the report of leaks. */
 #include "gpu_replay/software/soft_state.h"
 
 #include <errno.h>

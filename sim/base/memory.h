@@ -1,4 +1,4 @@
-/* Host memory.
+/* Host memory of fraglab itself.
  *
  * An arena reserves one range of address space and hands out zeroed pieces of it; pages cost
  * memory only once they are touched. Everything of a run lives in one arena, taken at the start

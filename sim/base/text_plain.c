@@ -1,4 +1,5 @@
-/* Apart from the rest of text, as errors need it where nothing else of text is. */
+/* Replaces control characters in text. In a file of its own because error.c needs only this part of
+ * text. */
 #include "sim/base/text.h"
 
 void frag_text_make_plain(char *text)

@@ -1,3 +1,4 @@
+/* The table of commands, in the order in which `fraglab help` lists them. */
 #include "sim/cli/command.h"
 
 const frag_command *const frag_commands[] = {

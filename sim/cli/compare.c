@@ -1,3 +1,4 @@
+/* `fraglab compare`: which metrics got worse between two files of result rows. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

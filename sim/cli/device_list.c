@@ -1,3 +1,4 @@
+/* `fraglab device list`: the bundled device descriptions, as a table and as JSON. */
 #include "sim/cli/device_command.h"
 
 #include <stdio.h>

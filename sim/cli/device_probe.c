@@ -1,3 +1,5 @@
+/* `fraglab device probe`: measures a real card, in a child process, and writes its device
+ * description. */
 #include "sim/cli/device_command.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* `fraglab doctor`: prints build, libraries, GPU and machine for a bug report. */
 #include "sim/cli/command.h"
 
 #include <stdio.h>

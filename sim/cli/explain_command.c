@@ -1,3 +1,4 @@
+/* `fraglab explain`: options, and whether the input is the text of a message or a recording. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

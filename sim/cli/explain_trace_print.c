@@ -1,3 +1,4 @@
+/* Prints what `fraglab explain` found in a recording, as text and as JSON. */
 #include <inttypes.h>
 #include <string.h>
 

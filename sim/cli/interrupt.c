@@ -1,3 +1,4 @@
+/* Ctrl-C and SIGTERM set a flag that long computations poll. */
 #include "sim/cli/command.h"
 
 #include <signal.h>

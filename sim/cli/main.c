@@ -1,3 +1,4 @@
+/* The entry point of fraglab: reads the command line, runs the command, returns the exit code. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

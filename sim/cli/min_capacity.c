@@ -1,3 +1,4 @@
+/* `fraglab min-capacity`: the smallest device on which a trace runs without an OOM. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* `fraglab plot bars`: what the reserved bytes hold at their peak, one bar for each policy. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* `fraglab plot fragmentation`: utilisation, the largest hole and unusable free memory over time.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

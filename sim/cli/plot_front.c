@@ -1,3 +1,5 @@
+/* `fraglab plot front`: memory against cost, one point for each policy or row, and the Pareto
+ * front. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Runs gnuplot for every plot command: finds it and its script, passes it the data, writes the
+ * figure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* `fraglab plot heat`: a heat map of one field of result rows over two others. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* `fraglab plot map`: where every block lay, address over events or time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

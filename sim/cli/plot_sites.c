@@ -1,3 +1,5 @@
+/* `fraglab plot sites`: live memory over time, one layer for each call site, stream, pool or size
+ * class. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

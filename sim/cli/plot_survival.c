@@ -1,3 +1,4 @@
+/* `fraglab plot survival`: how far a trace gets under each policy, for every capacity. */
 #include <inttypes.h>
 #include <stdlib.h>
 

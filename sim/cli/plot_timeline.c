@@ -1,3 +1,4 @@
+/* `fraglab plot timeline`: requested, allocated, active and reserved bytes over time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* `fraglab policies`: the list of policies, or one with its rules, options and source. */
 #include "sim/cli/command.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The progress line on stderr of commands that take long. */
 #include "sim/cli/command.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* `fraglab run`: its options and their checks; run_jobs.c replays, run_print.c prints. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+/* `fraglab sweep`: replays every combination of traces, policies, options and capacities on several
+ * threads or ranks, and resumes an interrupted sweep. */
 #include <string.h>
 
 #include "sim/cli/inputs.h"

@@ -1,4 +1,5 @@
-/* The set of cores a process may use has no POSIX name. */
+/* A loop over independent jobs on several threads. The set of cores a process may use has no POSIX
+ * name. */
 #define _GNU_SOURCE
 #include "sim/cli/command.h"
 

@@ -1,3 +1,4 @@
+/* `fraglab trace cut`: writes a part of a recording as a recording of its own. */
 #include <stdlib.h>
 #include <string.h>
 

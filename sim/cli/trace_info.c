@@ -1,3 +1,4 @@
+/* `fraglab trace info`: counts, sizes, lifetimes and tables of a recording. */
 #include <inttypes.h>
 #include <stdlib.h>
 

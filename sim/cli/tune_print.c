@@ -1,3 +1,4 @@
+/* Prints what `fraglab tune` found, as tables and as JSON. */
 #include "sim/cli/tune.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* `fraglab verify`: options, and what the policy is compared with (a recording, golden logs, a
+ * card). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
