@@ -27,7 +27,8 @@ static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *erro
         uint64_t address = trace->addresses[i];
         uint64_t bytes = event->op == FRAG_OP_ALLOC ? trace->block_bytes[i] : event->bytes;
         uint64_t last = 0;
-        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0)
+        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0 ||
+            bytes >> 47 != 0)
             return start_fails(trace, i, "an address is out of range", error);
         if (event->op == FRAG_OP_ALLOC) {
             if (address < at || last > segment_end || bytes < event->bytes)
@@ -58,8 +59,9 @@ static bool is_adoptable(const frag_replay *replay, uint64_t end)
             (replay->ops->adopts_ranges == NULL || !replay->ops->adopts_ranges(replay->policy)))
             return false;
         uint64_t page_bytes = replay->device->page_bytes;
-        if ((is_segment || is_range) && event->bytes % page_bytes != 0)
-            return false;
+        if ((is_segment || is_range) &&
+            (event->bytes % page_bytes != 0 || trace->addresses[i] == 0))
+            return false; /* address 0: none was recorded */
         if (is_range && trace->addresses[i] % page_bytes != 0)
             return false;
         is_in_segment = is_in_segment || is_segment || is_range;

@@ -16,6 +16,9 @@
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define RESERVE_BASE ((uint64_t)0x600000000000)
 #define SPACE_BYTES ((uint64_t)1 << 60) /* of mallocs; addresses are only numbers here */
+/* Each device has places of its own in both spaces; a seventeenth shares those of the first. */
+#define DEVICE_SHIFT 40
+#define DEVICE_PLACES 16u
 #define ADOPTION FRAG_DEVICE_CALL_COUNT /* what was held before the trace: no call */
 /* Reserved ranges lie below the mallocs while there is room, then far above them; on a device with
  * endless reserves from their base on without end. */
@@ -394,7 +397,8 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     };
     FRAG_ASSERT(options->address_rule == FRAG_ADDRESS_BUMP ||
                 (options->base_address == 0 && options->gap_bytes == 0 && !options->is_descending));
-    sim->boundary = MALLOC_BASE + ((uint64_t)options->device << 40);
+    uint64_t place = (uint64_t)(options->device % DEVICE_PLACES) << DEVICE_SHIFT;
+    sim->boundary = MALLOC_BASE + place;
     if (options->base_address != 0)
         sim->boundary = options->base_address;
     for (size_t i = 0; i < options->recorded_count; i++) {
@@ -405,7 +409,7 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
     sim->reserving =
         options->reserves_beside != NULL ? from_base(options->reserves_beside)->reserving : sim;
     sim->bump = sim->boundary;
-    sim->reserve_bump = RESERVE_BASE + ((uint64_t)options->device << 40);
+    sim->reserve_bump = RESERVE_BASE + place;
     frag_ranges_create(&sim->recorded_space, 0, sim->boundary);
     frag_ranges_create(&sim->new_space, sim->boundary, SPACE_BYTES);
     sim->reserve_end =

@@ -370,3 +370,27 @@ fails() {
     fails 2 "--capacity: 7 means 7 bytes, less than any device has; did you mean 7GiB? (7B says bytes)" run traces/samples/unet.pickle.zst -p pytorch --capacity 7
     ./fraglab run traces/samples/unet.pickle.zst -p pytorch --capacity 7B >/dev/null
 }
+
+# Bad input ends with 3; 4 would say that the system refused.
+@test "a device of any number can be replayed by every policy" {
+    printf '%s\n' '# fraglab trace 1' 'device 255' 'alloc 0 50000000' >"$BATS_TEST_TMPDIR/numbered"
+    ./fraglab run "$BATS_TEST_TMPDIR/numbered" --policy all --format jsonl >"$BATS_TEST_TMPDIR/rows"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/rows")" = "$(./fraglab policies --format jsonl | wc -l)" ]
+}
+
+@test "a state at the start at impossible addresses is bad input or placed anew" {
+    start() { # address, bytes
+        printf '%s\n' '# fraglab trace 1' "segment_alloc $2 initial addr=$1" \
+            "alloc 0 100 initial addr=$1 block=512" 'alloc 1 100' >"$BATS_TEST_TMPDIR/start"
+    }
+    start 0x400000000000 140737488355328
+    run -3 ./fraglab run "$BATS_TEST_TMPDIR/start" --policy pytorch
+    [[ $output == *"event 0 of device 0: an address is out of range"* ]]
+    start 0x0 139637976727552
+    ./fraglab run "$BATS_TEST_TMPDIR/start" --policy pytorch
+}
+
+@test "of a thousand changed files each is read or refused as input" {
+    python3 tests/mutated_files.py --count 1000 ./fraglab tests/data/snapshots/*.pickle \
+        tests/corpus/text_trace/*.txt tests/data/exchange/rmm.csv
+}

@@ -414,6 +414,27 @@ static void every_device_reserves_at_a_place_of_its_own(void **state)
     }
 }
 
+/* Recordings number devices as they like; there are places for sixteen. */
+static void a_device_of_any_number_can_reserve_and_give(void **state)
+{
+    (void)state;
+    static const uint32_t numbers[] = {15, 16, 17, 255, 65535, 16777216, UINT32_MAX};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        frag_sim_device_options options = {.device = numbers[i],
+                                           .capacity_bytes = FRAG_UNLIMITED,
+                                           .address_rule = FRAG_ADDRESS_LOWEST};
+        frag_device *device = frag_sim_device_create(&options);
+        uint64_t place = (uint64_t)(numbers[i] % 16) << 40;
+        uint64_t at = 0;
+        assert_int_equal(frag_device_reserve(device, 3 * PAGE, &at), FRAG_DEVICE_OK);
+        assert_int_equal(at, 0x600000000000 + place);
+        assert_int_equal(frag_device_malloc(device, PAGE, &at), FRAG_DEVICE_OK);
+        assert_int_equal(at, 0x700000000000 + place);
+        assert_int_equal(frag_device_free(device, at, PAGE), FRAG_DEVICE_OK);
+        frag_device_destroy(device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +451,7 @@ int main(void)
         cmocka_unit_test(reserves_more_than_lies_below_the_mallocs),
         cmocka_unit_test(the_pool_of_a_device_counts_what_it_gave),
         cmocka_unit_test(every_device_reserves_at_a_place_of_its_own),
+        cmocka_unit_test(a_device_of_any_number_can_reserve_and_give),
         cmocka_unit_test(tells_free_memory_less_what_others_use),
         cmocka_unit_test(ranges_agree_with_a_bitmap),
         cmocka_unit_test(devices_may_share_the_space_of_their_reservations),
