@@ -96,7 +96,7 @@ fails() {
         [[ "$output" == *$'\n'"source  "?* ]]
         [[ "$output" == *$'\n'"bound   "?* ]]
         [[ "$output" == *$'\n'"checked "?* ]]
-        [ "$(grep -cE '^  (rounding|takes|cuts|joins|grows|streams) +[^ ]' <<<"$output")" -eq 6 ]
+        [ "$(grep -cE '^  (rounding|takes|splits|coalesces|grows|streams) +[^ ]' <<<"$output")" -eq 6 ]
     done
     [ "$(./fraglab policies --format jsonl | grep -c '"rules":{"rounding":"[^"]')" -eq "$count" ]
 }

@@ -7,8 +7,9 @@
 
 #define FRAG_BOUNDS_OPTION                                                                         \
     {                                                                                              \
-        .name = "bounds", .help = "pack the whole trace, as a policy could that knew the future: " \
-                                  "the bound that policies are held against"                       \
+        .name = "bounds", .help = "also pack the whole trace offline: the memory that a "          \
+                                  "policy that knew the future would need, to compare "            \
+                                  "policies with"                                                  \
     }
 
 /* The best packing found with the planner's usual budget. Requests take their own bytes, at the

@@ -14,19 +14,20 @@
 static const frag_command_option options[] = {
     {.name = "fail-above",
      .argument = "AMOUNT",
-     .help = "how much a metric may get worse before it is a finding: 1%, 16MiB, 3, or both kinds "
-             "joined by a comma, which must then both be exceeded (default: 1%)"},
+     .help = "how much a metric may get worse before it is a finding: 1%, 16MiB, 3, or a share "
+             "and an amount joined by a comma, of which both must be exceeded (default: 1%)"},
     {.name = "threshold",
      .argument = "METRIC=AMOUNT",
-     .help = "another amount for the metrics of that name; '*' stands for any text; repeat it, the "
-             "last that matches counts"},
+     .help = "another amount for the metrics of that name; '*' stands for any text; may be "
+             "repeated, and the last match counts"},
     {.name = "metric",
      .argument = "METRIC",
-     .help = "compare only these; '*' stands for any text; repeat it (default: every metric but "
-             "wall times)"},
+     .help = "compare only these; '*' stands for any text; may be repeated (default: every "
+             "metric but wall times)"},
     {.name = "allow-missing",
-     .help = "rows of the base that have no counterpart, or cannot be compared, are no finding"},
-    {.name = "all", .help = "print the metrics that did not change, too"},
+     .help = "do not count rows of BASE that have no counterpart, or cannot be compared, as "
+             "findings"},
+    {.name = "all", .help = "also print the metrics that did not change"},
     {.name = "format",
      .argument = "FORMAT",
      .choices = "table|jsonl|markdown",
@@ -34,8 +35,11 @@ static const frag_command_option options[] = {
     {.name = "annotate",
      .argument = "WHERE",
      .choices = "github",
-     .help = "print findings on stderr as annotations of the workflow, too"},
-    {.name = "junit", .argument = "FILE", .help = "write a test case for each metric there, too"},
+     .help = "also print findings on stderr as annotations of the CI workflow"},
+    {.name = "junit",
+     .argument = "FILE",
+     .help = "also write a JUnit report there, with a test "
+             "case for each metric"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -234,14 +238,15 @@ static int compare_command(const frag_arguments *arguments)
 const frag_command frag_command_compare = {
     .name = "compare",
     .operands = "BASE NEW",
-    .summary = "result rows before and after a change, metric by metric; for CI",
+    .summary = "compare result rows before and after a change, metric by metric; for CI",
     .description =
         "Reads two files of rows as 'fraglab run --format jsonl' and 'fraglab min-capacity "
         "--format jsonl' write them, and prints every metric that got worse or better by more "
-        "than the threshold. Rows belong together by trace, policy label and device; a row of the "
-        "base without a counterpart, of another trace or on another device is named, and is a "
-        "finding unless --allow-missing is given. Runs that end at different events are compared "
-        "by their OOM point alone. docs/ci.md has the metrics and a workflow to copy.\n\n"
+        "than the threshold. Rows are matched by trace, policy label and device. A row of BASE "
+        "without a counterpart, or whose trace or device differs, is named, and is a finding "
+        "unless --allow-missing is given. Runs that end at different events are compared by their "
+        "OOM point alone. docs/ci.md has the metrics and a workflow to copy.\n"
+        "\n"
         "Exit: 0 nothing is worse; 1 a finding; 2 usage; 3 bad input; 4 the system refused.",
     .examples =
         "fraglab compare base.jsonl new.jsonl  # what changed?\n"

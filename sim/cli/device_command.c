@@ -9,10 +9,11 @@ static const frag_command *const subcommands[] = {
 const frag_command frag_command_device = {
     .name = "device",
     .operands = "COMMAND",
-    .summary = "descriptions of cards: list the bundled ones, measure one",
-    .description = "A device description says what a card has and does: memory, what the context "
-                   "and small mallocs take of it, page and alignment, and what each call costs. "
-                   "'fraglab run --gpu' takes it from there; docs/device-description.md is the "
-                   "format.",
+    .summary = "device descriptions of GPUs: list the bundled ones, measure a GPU",
+    .description = "A device description is a YAML file about one model of GPU, here called a "
+                   "card: its memory, how much of it the context and small mallocs take, page "
+                   "size, alignment, and the time of each device call. 'fraglab run --gpu NAME' "
+                   "simulates that card, to see whether a program would fit on it. "
+                   "docs/device-description.md describes the format.",
     .subcommands = subcommands,
 };

@@ -26,7 +26,8 @@ static const frag_command_option options[] = {
      .help = "recordings: the program called set_per_process_memory_fraction(F)"},
     {.name = "with",
      .argument = "FILE",
-     .help = "recordings: one of the same program that did not run out; its requests are the rest"},
+     .help = "recordings: a recording of the same program that did not run out of memory; it "
+             "holds the requests after the one that failed"},
     {.name = "policy",
      .letter = 'p',
      .argument = "NAME[:KEY=VALUE,...]",
@@ -196,17 +197,19 @@ static int explain_command(const frag_arguments *arguments)
 const frag_command frag_command_explain = {
     .name = "explain",
     .operands = "MESSAGE|FILE|TRACE|- [WHOLE]",
-    .summary = "read an out of memory: what happened, what would have fitted, what to do",
+    .summary = "explain a CUDA out of memory: what happened, what would have fit, what to do",
     .description =
         "Reads an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, RMM, ggml and others, "
         "alone or anywhere in a log, and says what the figures in it mean: a verdict, the "
         "arithmetic behind it, how sure that is, and what to do, in order. MESSAGE is the text "
-        "itself in quotes, '-' is stdin.\n\n"
-        "From a recording that ran out of memory, or with a --capacity on which it would, it shows "
-        "who holds the memory at that moment, and replays the very same requests under other "
-        "settings and policies: which get past the request that failed, and with how much to "
-        "spare. What the program would have asked afterwards is known only from a recording that "
-        "went on: give one of the same program as WHOLE, or with --with.",
+        "itself in quotes, '-' is stdin.\n"
+        "\n"
+        "Given a recording that ran out of memory (or would, with --capacity), it shows which "
+        "code holds the memory at that moment, and replays the same requests under other settings "
+        "and policies: which of them get past the request that failed, and with how much memory "
+        "left. What the program would have requested after that is not in the recording: as "
+        "WHOLE, or with --with, give a recording of the same program that did not run out of "
+        "memory.",
     .examples = "fraglab explain train.log  # finds the message in it\n"
                 "fraglab explain --format jsonl -  # one JSON object for a message on stdin\n"
                 "fraglab explain oom.pickle  # which settings get past the request that failed\n"

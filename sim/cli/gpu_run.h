@@ -10,8 +10,9 @@
 /* Options for a command's table, beside those of the device. */
 #define FRAG_GPU_OPTIONS                                                                           \
     {.name = "ballast",                                                                            \
-     .help = "on cuda: fill the card until --capacity is left of it, so that it is the driver "    \
-             "that refuses; without, calls over the capacity are refused by counting"},            \
+     .help = "on cuda: first fill the card until only --capacity is "                              \
+             "free, so that the driver itself refuses; without it, "                               \
+             "fraglab counts and refuses calls beyond the capacity"},                              \
         {.name = "touch", .help = "on cuda: write to all memory that is granted, on its stream"},  \
         FRAG_CUDART_OPTION
 

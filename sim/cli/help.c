@@ -275,8 +275,7 @@ static const frag_command_option help_options[] = {
     {.name = "man", .help = "print the man page, for 'man -l -'"},
     {.name = "schema", .help = "print the JSON Schema of result rows (run, sweep, min-capacity)"},
     {.name = "completion",
-     .help =
-         "print a completion script; the shell stands behind it: bash (if left out), zsh, fish"},
+     .help = "print a completion script for the shell named after it: bash (default), zsh or fish"},
     {.name = NULL},
 };
 

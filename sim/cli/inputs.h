@@ -14,8 +14,9 @@
     {.name = "policy",                                                                             \
      .letter = 'p',                                                                                \
      .argument = "NAME[:KEY=VALUE,...]",                                                           \
-     .help = "allocator policy, with options; repeat it for several, or join bare names with "     \
-             "commas; 'all' is every policy. After pytorch: a literal PYTORCH_CUDA_ALLOC_CONF "    \
+     .help = "allocator policy, with options; repeat the option for "                              \
+             "several, or join bare names with commas; 'all' is every policy. After pytorch: a "   \
+             "literal PYTORCH_CUDA_ALLOC_CONF "                                                    \
              "works too, 'pytorch:recorded' takes the recording's settings, 'pytorch:env' those "  \
              "of the environment. 'fraglab policies' lists them"},                                 \
     {                                                                                              \
@@ -29,23 +30,26 @@
          .help = "memory of the device (default: unlimited, or the card's)"},                      \
         {.name = "gpu",                                                                            \
          .argument = "NAME|FILE",                                                                  \
-         .help = "a card: its capacity less its context, what small mallocs take, its pages and "  \
-                 "latencies; 'fraglab device list' lists the bundled ones"},                       \
+         .help = "simulate this card: its capacity less its context, what "                        \
+                 "small mallocs take, its pages and latencies; 'fraglab device list' lists the "   \
+                 "bundled ones"},                                                                  \
         {.name = "used-by-others",                                                                 \
          .argument = "SIZE",                                                                       \
          .help = "memory that other programs and the driver's context hold"},                      \
         {.name = "address-rule",                                                                   \
          .argument = "RULE",                                                                       \
-         .help = "where segments are placed: the lowest free range, ever new ones, or as "         \
-                 "recorded (default: recorded where the trace knows, else lowest)",                \
+         .help = "where segments are placed: in the lowest free range "                            \
+                 "(lowest), at addresses never used before (bump), or as "                         \
+                 "recorded (default: recorded if the trace has addresses, "                        \
+                 "else lowest)",                                                                   \
          .choices = rules},                                                                        \
         {.name = "fail-call",                                                                      \
          .argument = "N",                                                                          \
          .help = "the N-th malloc or map fails as if the device were full"},                       \
     {                                                                                              \
         .name = "latency", .argument = "FILE",                                                     \
-        .help = "latencies of calls (YAML, as a device description has them), for the modelled "   \
-                "time"                                                                             \
+        .help = "latencies of device calls, for the modelled time (YAML, "                         \
+                "as in a device description)"                                                      \
     }
 
 #define FRAG_DEVICE_OPTIONS                                                                        \

@@ -301,16 +301,14 @@ static int min_capacity_command(const frag_arguments *arguments)
 const frag_command frag_command_min_capacity = {
     .name = "min-capacity",
     .operands = "TRACE...",
-    .summary = "the smallest device on which a trace survives",
+    .summary = "the smallest device on which a trace does not run out of memory",
     .description = "Finds, to 2 MiB, the least capacity with which every request of the trace is "
-                   "served, and the OOM point with "
-                   "one page less. The search is exact: each replay tells for which other "
-                   "capacities nothing would change, and "
-                   "the search goes from one such interval to the next. Policies that react to a "
-                   "full device can survive on one "
-                   "capacity and fail on a larger one; the row says when that is so. The bounds, "
-                   "which no policy can go under, stand below; --bounds adds what one would need "
-                   "that knew the future.",
+                   "served, and the OOM point with one page less. The search is exact: each "
+                   "replay also tells for which other capacities nothing would change, and the "
+                   "search goes from one such interval to the next. A policy that reacts to a "
+                   "full device can survive on one capacity and fail on a larger one; the row "
+                   "then says so. The lower bounds, which no policy can beat, are printed below "
+                   "the rows; --bounds adds what a policy that knew the future would need.",
     .examples = "fraglab min-capacity train.pickle --policy pytorch,best-fit,tlsf --bounds",
     .options = options,
     .operand_min = 1,

@@ -26,12 +26,15 @@ typedef enum frag_plot_format {
      .argument = "FORMAT",                                                                         \
      .choices = "svg|png|pdf|terminal|csv",                                                        \
      .help = "what is written: a figure, characters for a terminal, or the data it is drawn "      \
-             "from (default: as the name after -o ends; without -o: terminal)"},                   \
+             "from (default: by the ending of the name after -o; without "                         \
+             "-o: terminal)"},                                                                     \
         {.name = "output",                                                                         \
          .letter = 'o',                                                                            \
          .argument = "FILE",                                                                       \
          .help = "write there instead of to stdout"},                                              \
-        {.name = "data", .argument = "FILE", .help = "keep the data of the figure there, as CSV"}, \
+        {.name = "data",                                                                           \
+         .argument = "FILE",                                                                       \
+         .help = "also write the data of the figure there, as CSV"},                               \
         {.name = "script",                                                                         \
          .argument = "FILE",                                                                       \
          .help = "write the figure there as a gnuplot script with its data, to change and to "     \
@@ -44,7 +47,7 @@ typedef enum frag_plot_format {
                  "terminal"},                                                                      \
     {                                                                                              \
         .name = "height", .argument = "N",                                                         \
-        .help = "as --width, in the other direction (default: in proportion to it), or lines of "  \
+        .help = "pixels (default: in proportion to --width), or lines of "                         \
                 "the terminal"                                                                     \
     }
 

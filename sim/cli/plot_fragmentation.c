@@ -24,18 +24,18 @@ static const frag_command_option options[] = {
     {.name = "x",
      .argument = "AXIS",
      .choices = "events|time",
-     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
     {.name = "sizes",
      .argument = "SIZE,...",
-     .help = "requests that are marked, at most 8: sizes, pN for one that N percent of the "
-             "trace's requests do not exceed, max (default: p50,p90,p99,max)"},
+     .help = "request sizes to draw, at most 8: sizes, percentiles of the trace's requests (p90: "
+             "nine in ten are no larger), max (default: p50,p90,p99,max)"},
     {.name = "samples",
      .argument = "N",
      .help = "points of a line; peaks are never lost (default: 3000)"},
     {.name = "every",
      .argument = "N",
-     .help = "look at the holes after every N events only: faster, but what comes and goes "
-             "between is not seen (default: 1)"},
+     .help = "look at the holes only after every N events: faster, but changes in between are "
+             "missed (default: 1)"},
     FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
@@ -428,10 +428,10 @@ const frag_command frag_command_plot_fragmentation = {
     .operands = "TRACE",
     .summary = "utilisation, the largest hole, and what free memory is too small for, over time",
     .description =
-        "Draws what one policy made of its memory: blocks, the largest hole and the other holes "
-        "up to what is reserved; below it utilisation, and the largest hole as a share of all "
-        "free memory; and below that, for each size of a request, the share of the free memory "
-        "that lies in holes too small for it. A hole is a free range inside a segment; policies "
+        "Draws how one policy uses its memory: blocks, the largest hole and the other holes, "
+        "which add up to reserved bytes; below, utilisation and the largest hole as a share of "
+        "all free memory; and below that, for several request sizes, the share of free memory "
+        "that lies in holes too small for them. A hole is a free range inside a segment; policies "
         "that move pages or stitch holes can use several for one request.",
     .examples =
         "fraglab plot fragmentation train.pickle -o holes.svg\n"

@@ -19,8 +19,8 @@ static const frag_command_option options[] = {
     {.name = "by",
      .argument = "COST",
      .choices = "calls|time",
-     .help = "what memory is weighed against: calls that move memory, or their modelled time "
-             "(default: time where --latency or --gpu tells it, else calls)"},
+     .help = "the cost beside memory: calls that move memory, or their modelled time (default: "
+             "time if --latency or --gpu gives latencies, else calls)"},
     FRAG_BOUNDS_OPTION,
     FRAG_JOBS_OPTION,
     FRAG_PLOT_OPTIONS,
@@ -474,14 +474,15 @@ static int front_command(const frag_arguments *arguments)
 const frag_command frag_command_plot_front = {
     .name = "front",
     .operands = "TRACE",
-    .summary = "memory against device calls or their time, and the policies that nothing beats",
+    .summary = "memory against device calls or their time, and the policies that no other beats "
+               "in both",
     .description =
         "Draws each policy as a point: how far its peak of reserved bytes is above the bound, the "
         "peak of requested bytes, and what it cost in device calls, or in their modelled time. A "
         "policy is on the front when no other is at least as good in both and better in one. "
-        "Policies that see the trace first, such as offline, are drawn hollow and count for no "
-        "front; those that run out of memory are not drawn. "
-        "--bounds draws how low a policy could come that knew the future.",
+        "Policies that know the trace in advance, such as offline, are drawn hollow and are never "
+        "on the front; those that run out of memory are not drawn. --bounds draws what a policy "
+        "that knew the future would need.",
     .examples = "fraglab plot front train.pickle -o front.svg\n"
                 "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
                 "docs/latency-example.yaml -o front.pdf",

@@ -14,12 +14,15 @@
 static const frag_command_option options[] = {
     {.name = "x",
      .argument = "FIELD",
-     .help = "what runs to the right: a field of the rows, such as policy.max_split_size_mb"},
-    {.name = "y", .argument = "FIELD", .help = "what runs up, such as capacity"},
+     .help = "the horizontal axis: a field of the rows, such as policy.max_split_size_mb"},
+    {.name = "y",
+     .argument = "FIELD",
+     .help = "the vertical axis: a field of the rows, such as "
+             "capacity"},
     {.name = "z",
      .argument = "FIELD",
-     .help = "what the colour says (default: peak.reserved_bytes): a field, or over_bound or "
-             "over_packing, how far peak reserved is above that bound of the row"},
+     .help = "what the colour shows (default: peak.reserved_bytes): a field, or over_bound or "
+             "over_packing: how far peak reserved is above that bound of the row"},
     {.name = "where",
      .argument = "FIELD=VALUE",
      .help = "only rows with that value; repeat it for several fields"},
@@ -669,10 +672,10 @@ const frag_command frag_command_plot_heat = {
     .summary = "a figure of result rows over two options of a sweep",
     .description =
         "Draws rows of 'fraglab sweep' or 'fraglab run --format jsonl' as a grid of two of their "
-        "fields, coloured by a third. Fields are named by their path in the rows, or by the end of "
-        "it where that is clear. A run that ended in an OOM says so instead of a value; a "
-        "combination without a row is left grey. Rows that differ in a third field are refused: "
-        "--where chooses.",
+        "fields, coloured by a third. Fields are named by their path in the rows, or by the end "
+        "of it if that is unambiguous. A run that ended in an OOM shows that instead of a value; "
+        "a combination without a row is grey. Rows that also differ in another field are refused: "
+        "choose with --where.",
     .examples =
         "fraglab plot heat rows.jsonl --x policy.max_split_size_mb --y capacity -o heat.svg\n"
         "fraglab plot heat rows.jsonl --x sli --y grow --z utilisation --where "

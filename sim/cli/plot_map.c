@@ -21,7 +21,7 @@ static const frag_command_option options[] = {
     {.name = "x",
      .argument = "AXIS",
      .choices = "events|time",
-     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
     {.name = "colour",
      .argument = "WHAT",
      .choices = "size|site|stream",
@@ -438,11 +438,10 @@ const frag_command frag_command_plot_map = {
     .operands = "TRACE",
     .summary = "where every block lay, address over events or time",
     .description =
-        "Draws the memory of one policy: segments one above the other in order of their addresses, "
-        "each "
-        "block from its request to when its place was free again, and the holes between them in "
-        "white. "
-        "Where no segment was held it is grey. What is smaller than a pixel tints it by its share.",
+        "Draws the memory of one policy: segments one above the other in order of their "
+        "addresses, each block from its request to when its place was free again, and the holes "
+        "between them in white. Where no segment was held it is grey. A block smaller than a "
+        "pixel tints the pixel by the share that it covers.",
     .examples =
         "fraglab plot map train.pickle -o map.png\n"
         "fraglab plot map train.pickle --policy best-fit --colour site --capacity 8GiB -o map.pdf",

@@ -24,11 +24,12 @@ static const frag_command_option options[] = {
              "or requests of about one size (default: site)"},
     {.name = "top",
      .argument = "N",
-     .help = "layers of their own, the largest at the peak first; the rest is one (default: 8)"},
+     .help = "number of layers, the largest at the peak first; everything else is one more layer "
+             "(default: 8)"},
     {.name = "x",
      .argument = "AXIS",
      .choices = "events|time",
-     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
     {.name = "samples",
      .argument = "N",
      .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
@@ -481,10 +482,10 @@ const frag_command frag_command_plot_sites = {
     .summary = "requested bytes over events or time, layer by layer: who holds the memory",
     .description =
         "Draws what the program holds as layers that add up to it exactly: the call sites that "
-        "hold most at the peak, each with its share of it, and the rest above. What is held all "
-        "along lies at the bottom. A call site is the "
-        "innermost line of the program's own; frames of a framework are passed over. Streams, "
-        "pools and sizes can be told apart instead. No policy is asked.",
+        "hold most at the peak, each with its share, and all others above. Memory that is held "
+        "throughout lies at the bottom. A call site is the innermost line of the program's own "
+        "code; frames of a framework are skipped. Layers can be streams, pools or sizes instead. "
+        "No policy is involved.",
     .examples = "fraglab plot sites train.pickle  # on the terminal\n"
                 "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",
     .options = options,

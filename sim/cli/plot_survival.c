@@ -15,9 +15,8 @@ static const frag_command_option options[] = {
     FRAG_PLOT_DEVICE_OPTION,
     {.name = "samples",
      .argument = "N",
-     .help =
-         "replays of a policy at most; fewer than the capacities at which something changes make "
-         "the curve coarser, the least surviving capacity stays exact (default: 400)"},
+     .help = "replays of each policy at most. If the result changes at more capacities than that, "
+             "the curve is coarser; the least surviving capacity stays exact (default: 400)"},
     {.name = "jobs",
      .letter = 'j',
      .argument = "N",
@@ -300,12 +299,10 @@ const frag_command frag_command_plot_survival = {
     .operands = "TRACE",
     .summary = "how far the trace gets, for every capacity",
     .description =
-        "Draws for each policy the share of the requests that are served before the "
-        "first OOM, from the "
-        "capacity that holds just what is requested at the peak to the one with which "
-        "no call fails. The "
-        "least capacity that survives is marked and stands in the legend, to 2 MiB; it "
-        "is found exactly. --bounds marks what a policy would need that knew the future.",
+        "Draws for each policy the share of the requests that are served before the first OOM, "
+        "for capacities from the peak of requested bytes to the one with which no device call "
+        "fails. The least capacity that survives is marked and printed in the legend, exact to 2 "
+        "MiB. --bounds marks what a policy that knew the future would need.",
     .examples = "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
     .options = options,
     .operand_min = 1,

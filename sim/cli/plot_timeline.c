@@ -24,7 +24,7 @@ static const frag_command_option options[] = {
     {.name = "x",
      .argument = "AXIS",
      .choices = "events|time",
-     .help = "what runs to the right (default: events; time needs a recording that has times)"},
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
     {.name = "samples",
      .argument = "N",
      .help = "points of a line; peaks are never lost (default: 4000)"},
@@ -383,11 +383,9 @@ const frag_command frag_command_plot_timeline = {
     .operands = "TRACE",
     .summary = "requested, allocated and reserved bytes over events or time",
     .description =
-        "Draws what the program requested (filled) and what each policy reserved for it. A "
-        "recording "
-        "that knows what its own allocator reserved has that as a dotted line. A run that ended in "
-        "an "
-        "OOM has a cross where it did. With one policy its allocated bytes are drawn too.",
+        "Draws what the program requested (filled) and what each policy reserved for it. If the "
+        "recording shows what its own allocator reserved, that is a dotted line. A cross marks "
+        "where a run ended in an OOM. With one policy its allocated bytes are drawn too.",
     .examples =
         "fraglab plot timeline train.pickle  # on the terminal\n"
         "fraglab plot timeline train.pickle --policy pytorch,best-fit --capacity 8GiB -o oom.pdf",

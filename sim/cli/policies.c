@@ -58,15 +58,17 @@ static void add_range(frag_text *text, const frag_option *option)
 typedef struct named_rule {
     const char *name;
     const char *text;
+    const char *label; /* for people */
 } named_rule;
 
-enum { RULE_COUNT = 6, LABEL_COLUMNS = 8, RULE_COLUMNS = 12, OPTION_HELP_COLUMNS = 6 };
+enum { RULE_COUNT = 6, LABEL_COLUMNS = 8, RULE_COLUMNS = 13, OPTION_HELP_COLUMNS = 6 };
 
 static void name_rules(const frag_policy_rules *rules, named_rule named[RULE_COUNT])
 {
     const named_rule all[RULE_COUNT] = {
-        {"rounding", rules->rounding}, {"takes", rules->takes}, {"cuts", rules->cuts},
-        {"joins", rules->joins},       {"grows", rules->grows}, {"streams", rules->streams},
+        {"rounding", rules->rounding, "rounding"}, {"takes", rules->takes, "takes"},
+        {"cuts", rules->cuts, "splits"},           {"joins", rules->joins, "coalesces"},
+        {"grows", rules->grows, "grows"},          {"streams", rules->streams, "streams"},
     };
     memcpy(named, all, sizeof all);
 }
@@ -101,7 +103,7 @@ static void print_rules(const frag_policy_rules *rules)
     name_rules(rules, named);
     printf("\nrules\n");
     for (size_t i = 0; i < RULE_COUNT; i++) {
-        printf("  %-*s", RULE_COLUMNS - 2, named[i].name);
+        printf("  %-*s", RULE_COLUMNS - 2, named[i].label);
         frag_help_print_wrapped(stdout, named[i].text, RULE_COLUMNS, RULE_COLUMNS);
     }
 }
@@ -235,10 +237,10 @@ const frag_command frag_command_policies = {
     .name = "policies",
     .operands = "[NAME|FILE.so]",
     .summary = "list the policies, or one with its rules, options and source",
-    .description = "Lists every policy with the paper or program it follows. With a NAME it prints "
-                   "one page on that policy: where the algorithm comes from and which version it "
-                   "follows, the bound that is proved for it, whether it is held against the real "
-                   "library, its rules in words, and each option with its default and range.",
+    .description = "Lists every policy with the paper or program it follows. With a NAME it "
+                   "prints one page on that policy: where the algorithm comes from and which "
+                   "version it follows, the proved bound, whether it is tested against the "
+                   "library itself, its rules, and each option with its default and range.",
     .examples = "fraglab policies\n"
                 "fraglab policies best-fit\n"
                 "fraglab policies --format jsonl | jq -r .name",

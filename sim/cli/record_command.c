@@ -341,13 +341,13 @@ static const frag_command_option record_options[] = {
      .choices = "fgt|text"},
     {.name = "by",
      .argument = "RECORDER",
-     .help = "preload takes the place of the functions that a program calls; cupti is carried by "
-             "the GPU driver (default: cupti where it and a driver are there)",
+     .help = "preload replaces the functions that the program calls; cupti is loaded by the GPU "
+             "driver (default: cupti if it and a driver are installed)",
      .choices = "preload|cupti"},
     {.name = "as",
      .argument = "VIEW",
-     .help = "requests: the program's calls are what a policy could serve; segments: an allocator "
-             "made them for its segments (default: requests)",
+     .help = "what the calls are. requests: requests that a policy could serve; segments: "
+             "segments of the program's own allocator (default: requests)",
      .choices = "requests|segments"},
     {.name = "keep-logs", .help = "keep the logs of all processes beside the recording"},
     {.name = NULL},
@@ -358,10 +358,10 @@ const frag_command frag_command_record = {
     .operands = "COMMAND...",
     .summary = "record the device calls of a program",
     .description =
-        "Runs the command and records every call by which it, and every process it starts, takes "
-        "memory of a GPU or gives it back: cudaMalloc and its kin, pools, virtual memory. What was "
-        "recorded survives however the program ends. The recording is that of the process with "
-        "most calls; those of others stand beside it, FILE-PID-N.\n"
+        "Runs the command and records every call with which it, or a process it starts, allocates "
+        "or frees GPU memory: cudaMalloc and its variants, pools, virtual memory. The recording "
+        "is kept however the program ends. FILE holds the process with the most calls; the others "
+        "are written beside it, as FILE-PID-N.\n"
         "\n"
         "A recording of device calls shows what reached the driver. For the requests of a PyTorch "
         "program, which its own allocator serves from larger segments, use fraglab_record.py "

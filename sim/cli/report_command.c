@@ -249,12 +249,13 @@ const frag_command frag_command_report = {
         "results with their bounds, where reserved bytes are, the timeline, the memory map at any "
         "event, who holds the memory there, and the verdict with its advice where memory runs out "
         "(with --capacity, or where the recording did). The page needs no network and no other "
-        "file; it opens in a browser from wherever it lies. Without --policy it shows the recorded "
-        "settings of PyTorch, expandable segments, best-fit and frugal.\n\n"
+        "file; any browser opens it from any folder. Without --policy it shows the recorded "
+        "settings of PyTorch, expandable segments, best-fit and frugal.\n"
+        "\n"
         "RESULT is a file of rows (JSON Lines) of 'fraglab run' or 'fraglab sweep'. A row is "
-        "replayed as it was where its recording lies beside the file or here under its name, or is "
-        "named too, and is the same by its digest; else the page shows the row alone and says so. "
-        "--format prints rows of result files in another form.",
+        "replayed if its recording is found by its name beside the file or in the current folder, "
+        "or is given as an operand, and has the same digest; otherwise the page shows only the "
+        "row and says so. --format prints rows of result files in another form.",
     .examples =
         "fraglab report train.pickle -o train.html  # then open train.html\n"
         "fraglab report train.pickle --capacity 8GiB -o small.html  # on a smaller card\n"

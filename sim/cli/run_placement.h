@@ -9,7 +9,7 @@
     {                                                                                              \
         .name = "placement", .argument = "FILE",                                                   \
         .help = "write where each request was placed there, as MiniMalloc's CSV with a column "    \
-                "offset (one trace, one policy); exit 1 when not everything found a place"         \
+                "offset (one trace, one policy); exit 1 if a request could not be placed"          \
     }
 
 typedef struct frag_run_placement frag_run_placement;

@@ -13,14 +13,15 @@ static const frag_command_option options[] = {
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
-     .help = "append the rows there; when it has the first rows of this experiment already, go on "
-             "behind them (default: stdout)"},
-    {.name = "force", .letter = 'f', .help = "throw away what the output file holds"},
+     .help = "append the rows there; if the file already has the first rows of this experiment, "
+             "continue after them (default: stdout)"},
+    {.name = "force", .letter = 'f', .help = "discard what the output file holds"},
     {.name = "counts-only",
      .help = "leave out what needs a second replay: decomposition_at_peak and the holes at the "
              "peak"},
     {.name = "replay-all",
-     .help = "replay what must be the same as another run too; the output is the same, later"},
+     .help = "replay also the runs whose result must equal that of another; slower, with the "
+             "same output"},
     {.name = "jobs",
      .letter = 'j',
      .argument = "N",
@@ -106,16 +107,18 @@ static int sweep_command(const frag_arguments *arguments)
 const frag_command frag_command_sweep = {
     .name = "sweep",
     .operands = "EXPERIMENT.yaml",
-    .summary = "traces through policies, options and capacities; resumable",
+    .summary = "run all combinations of traces, policies, options and capacities; resumable",
     .description =
         "Replays every trace of an experiment through every combination of its policies, options "
         "and capacities, and writes a row for each, as 'fraglab run --format jsonl' does, in the "
-        "order of the experiment. A run that must be the same as another one is not replayed. "
-        "A sweep that was interrupted or killed is started again with the same command: "
-        "it goes on behind the last whole row of its output file, and the file ends up with the "
-        "same bytes. docs/sweep.md describes the experiment.\n\n"
+        "order of the experiment. Runs whose result must equal that of another run are not "
+        "replayed. A sweep that was interrupted or killed is continued with the same command: it "
+        "starts after the last complete row of its output file, and the finished file has the "
+        "same bytes as without the interruption. docs/sweep.md describes the experiment.\n"
+        "\n"
         "Under mpirun the processes share the work, on one machine or many, and the rows are the "
-        "same; docs/sweep-cluster.md.\n\n"
+        "same; docs/sweep-cluster.md.\n"
+        "\n"
         "Exit: 0 ok; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
     .examples =
         "fraglab sweep caps.yaml -o caps.jsonl  # the same command goes on where it stopped\n"

@@ -128,16 +128,16 @@ static int run_cut(const frag_arguments *arguments)
 static const frag_command_option options[] = {
     {.name = "events",
      .argument = "A..B",
-     .help = "events from index A on and before B; either may be left out"},
+     .help = "events from index A up to, not including, B; either may be left out"},
     {.name = "time",
      .argument = "S..E",
-     .help = "events recorded from S on and before E, in ns of Unix time"},
+     .help = "events recorded from time S up to, not including, E, in ns of Unix time"},
     {.name = "marks",
      .argument = "NAME[..NAME]",
      .help = "from the first mark of that name to its end, or to the end of a second one"},
     {.name = "device",
      .argument = "N",
-     .help = "the device whose trace is cut, when there are several"},
+     .help = "the device whose trace is cut, if there are several"},
     FRAG_LOAD_OPTIONS,
     FRAG_TRACE_WRITE_OPTIONS,
     {.name = NULL},
@@ -147,9 +147,8 @@ const frag_command frag_command_trace_cut = {
     .name = "cut",
     .operands = "TRACE",
     .summary = "take a piece out of a trace",
-    .description = "The piece is a whole trace: segments held and blocks live where it starts "
-                   "become its prologue, at "
-                   "their recorded addresses where those are known.",
+    .description = "The result is a complete trace: segments held and blocks live where it starts "
+                   "become its prologue, at their recorded addresses if those are known.",
     .examples = "fraglab trace cut run.fgt -o step.fgt --marks 'step 12'  # one training step\n"
                 "fraglab trace cut run.fgt -o end.fgt --events 500000..  # the last part\n",
     .options = options,

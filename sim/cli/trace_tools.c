@@ -258,6 +258,6 @@ static const frag_command *const subcommands[] = {
 const frag_command frag_command_trace = {
     .name = "trace",
     .operands = "info|convert|check|cut",
-    .summary = "look at recordings, convert, check and cut them",
+    .summary = "inspect, convert, check and cut recordings",
     .subcommands = subcommands,
 };

@@ -16,8 +16,9 @@ static const frag_command_option options[] = {
     {.name = "for",
      .argument = "GOAL",
      .choices = "peak|min-capacity",
-     .help = "what is to be least: peak reserved bytes, with --capacity among the settings that do "
-             "not run out of memory, or the capacity that survives (default: peak)"},
+     .help = "what to minimise. peak: peak reserved bytes (with --capacity, among the settings "
+             "that do not run out of memory); min-capacity: the least capacity that survives "
+             "(default: peak)"},
     {.name = "held-out",
      .argument = "TRACE",
      .help = "report the setting that was found on this trace too, but do not search on it; repeat "
@@ -28,7 +29,7 @@ static const frag_command_option options[] = {
     {.name = "seconds",
      .argument = "N",
      .help = "end the search after that time; the result then depends on the machine"},
-    {.name = "seed", .argument = "N", .help = "draws other restarts (default: 0)"},
+    {.name = "seed", .argument = "N", .help = "seed of the random restarts (default: 0)"},
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     {.name = "format",
@@ -429,15 +430,16 @@ static int tune_command(const frag_arguments *arguments)
 const frag_command frag_command_tune = {
     .name = "tune",
     .operands = "TRACE...",
-    .summary = "the settings of a policy that need the least memory",
+    .summary = "find the settings of a policy that need the least memory",
     .description =
         "Searches the options of a policy for the least peak of reserved bytes, or the least "
         "capacity, over all traces given, and prints the setting to paste: a literal "
         "PYTORCH_CUDA_ALLOC_CONF where it is PyTorch. Of settings that are equally good the one "
-        "with the fewest options wins, and a table shows what each further option gains. What "
-        "guides advise, max_split_size_mb:128, is shown beside it, with how much worse it makes "
-        "things. A setting found on one trace may do harm on another: --held-out shows that. "
-        "docs/tune.md describes the search.\n\n"
+        "with the fewest options wins, and a table shows what each further option gains. "
+        "max_split_size_mb:128, which many guides advise, is shown beside it for comparison. A "
+        "setting found on one trace may be bad for another: --held-out shows that. docs/tune.md "
+        "describes the search.\n"
+        "\n"
         "Exit: 0 ok; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
     .examples =
         "fraglab tune train.pickle --held-out other.pickle  # the setting to paste\n"

@@ -21,8 +21,8 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     {.name = "capacity",
      .argument = "SIZE",
-     .help = "memory of the recorded device; only settings that are a share of it need it. With "
-             "--against cuda: of the card"},
+     .help = "memory of the recorded device, needed only for settings that are a share of it; "
+             "with --against cuda: memory of the card"},
     FRAG_LOAD_OPTIONS,
     {.name = "against",
      .argument = "WHAT",
@@ -607,18 +607,22 @@ const frag_command frag_command_verify = {
         "Replays the requests of a recording on a device that answers as the recorded one did, "
         "and compares every address, every segment event and every OOM with what was recorded. "
         "Prints one line if all is identical, else the first difference, the events around it, "
-        "what both sides hold after it and the likely reason; of several comparisons first a line "
-        "that counts them. A snapshot without history has nothing to compare, which is said and "
-        "is no difference. The policy is pytorch:recorded unless others are named; the log of "
-        "another framework's pool names its own.\n\n"
-        "A snapshot holds neither the capacity nor a memory limit, though expandable segments "
-        "depend on the one and garbage collection on the other; its release is known to a range; "
-        "and old ones hold no settings. Values are looked for under which all is identical, and "
-        "named, with those beside them that do the same; where there are none, what was tried. "
-        "What --policy and --capacity say stays.\n\n"
-        "--against cuda replays on a real card, with the addresses that the driver gives, "
-        "then on the simulated device with the same addresses, and compares every device "
-        "call, its result and every block that was granted.\n\n"
+        "what both sides hold after it and the likely reason; for several comparisons, a line of "
+        "totals comes first. A snapshot without history has nothing to compare: verify says so, "
+        "and does not count it as a difference. The policy is pytorch:recorded unless another is "
+        "given; the log of another framework's pool names its own.\n"
+        "\n"
+        "A snapshot stores neither the capacity nor a memory limit, although expandable segments "
+        "depend on the first and garbage collection on the second. Its release is known only as a "
+        "range, and old snapshots store no settings. verify searches for values with which all is "
+        "identical and prints them, with the other values that give the same result; if there are "
+        "none, it prints what it tried. Values given with --policy and --capacity are not "
+        "changed.\n"
+        "\n"
+        "--against cuda replays on a real card, with the addresses that the driver gives, then on "
+        "the simulated device with the same addresses, and compares every device call, its result "
+        "and every block that was granted.\n"
+        "\n"
         "Exit: 0 identical, or nothing to compare; 1 a difference; 2 usage; 3 bad input; 4 the "
         "card refused.",
     .examples =
