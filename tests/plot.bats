@@ -482,7 +482,9 @@ sweep_rows() {
     refused 3 "requests nothing" survival <(printf '# fraglab trace 1\n')
     ./fraglab run $S/truncated.pickle.zst --policy pytorch --format jsonl >"$out/rows"
     echo '{"trace": {"name": "x"}}' >>"$out/rows"
-    refused 3 "rows:2: the row has no" bars "$out/rows"
+    refused 3 "rows:2: policy.label of the row is missing; expected a text" bars "$out/rows"
+    sed -i '$d; s/"label":"[^"]*"/"label":7/' "$out/rows"
+    refused 3 "rows:1: policy.label of the row is 7; expected a text" bars "$out/rows"
     refused 3 "expected a JSON object" bars <(printf '{"trace": ')
     refused 3 "no-such-file" timeline $S/no-such-file
 }

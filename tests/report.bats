@@ -326,6 +326,9 @@ write_rows() { # format, file
     ./fraglab min-capacity $S/truncated.pickle.zst --policy best-fit --format jsonl >>"$out/rows.jsonl"
     run -3 --separate-stderr ./fraglab report "$out/rows.jsonl" --format table
     [[ "$stderr" == *"rows.jsonl:2:"*"fraglab.min-capacity/1"* ]]
+    sed '$d; s/"label":"[^"]*"/"label":7/' "$out/rows.jsonl" >"$out/kind.jsonl"
+    run -3 --separate-stderr ./fraglab report "$out/kind.jsonl" --format table
+    [[ "$stderr" == *"kind.jsonl:1:"*"policy.label of the row is 7; expected a text"* ]]
     run -3 --separate-stderr ./fraglab report "$out/absent.jsonl" -o "$out/page.html"
     [ ! -e "$out/page.html" ]
 }

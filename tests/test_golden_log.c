@@ -157,22 +157,24 @@ static void refuses_with_line_and_remedy(void **state)
         {HEAD "{\"op\":\"frei\"}\n", 2, "op 'frei' is not known"},
         {HEAD "{\"id\":0}\n", 2, "\"op\" is missing; expected a text"},
         {HEAD "{\"op\":\"free\"}\n", 2, "\"id\" is missing; expected a whole number"},
-        {HEAD "{\"op\":\"free\",\"id\":-1}\n", 2, "\"id\" will not do"},
+        {HEAD "{\"op\":\"free\",\"id\":-1}\n", 2, "\"id\" is -1; expected a whole number"},
         {HEAD "{\"op\":\"free\",\"id\":0}\n", 2, "id 0 is not in use"},
         {HEAD ALLOC("0", "") ALLOC("0", ""), 3, "id 0 is in use already"},
         {HEAD ALLOC("4000000000", ""), 2, "expected ids that count up from 0"},
-        {HEAD ALLOC("0", ",\"dev\":2"), 2, "\"dev\" will not do"},
+        {HEAD ALLOC("0", ",\"dev\":2"), 2, "\"dev\" is 2;"},
         {HEAD ALLOC("0", ",\"size\":2"), 2, "expected a JSON object (duplicate"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":72057594037927936,\"stream\":0,"
               "\"addr\":\"0x0\"}\n",
          2, "expected 0 or 1 to 2^56 - 1, which is more than any GPU can address"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,\"addr\":\"7\"}\n", 2,
-         "\"addr\" will not do; expected an address"},
+         "\"addr\" is \"7\"; expected an address"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,"
               "\"addr\":\"0x4000000000000000\"}\n",
          2, "of 62 bits"},
         {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,\"oom\":7}\n", 2,
-         "an object with the \"message\""},
+         "\"oom\" is 7; expected an object with the \"message\""},
+        {HEAD "{\"op\":\"alloc\",\"id\":0,\"size\":1,\"stream\":0,\"oom\":{\"message\":[]}}\n", 2,
+         "\"oom.message\" is an array; expected a text"},
         {HEAD ALLOC("0", ",\"drv\":7"), 2, "an array of device calls"},
         {HEAD ALLOC("0", ",\"drv\":[[\"ssync\",0],[\"molloc\",0,1,2]]"), 2, "entry 2 of \"drv\""},
         {HEAD ALLOC("0", ",\"drv\":[[\"map\",\"0x0\",2097152,9000000000000]]"), 2,
@@ -196,14 +198,14 @@ static void refuses_heads_under_other_rules(void **state)
         const char *to;
         const char *sentence;
     } cases[] = {
-        {"\"schema\":1", "\"schema\":2", "\"schema\" will not do"},
+        {"\"schema\":1", "\"schema\":2", "\"schema\" is 2; expected 1"},
         {"2.9.1", "nightly", "a version such as"},
         {"\"devices\":2", "\"devices\":0", "1 or more"},
         {"\"devices\":2", "\"devices\":17", "from 0 to 16"},
         {"firstfit", "random", "\"firstfit\" or \"bump\""},
-        {"0x700000000000", "0x800000000000", "\"malloc_base\" will not do"},
-        {"2097152", "4096", "\"granularity\" will not do"},
-        {"67108864", "1e9", "\"capacity\" will not do"},
+        {"0x700000000000", "0x800000000000", "\"malloc_base\" is \"0x800000000000\""},
+        {"2097152", "4096", "\"granularity\" is 4096"},
+        {"67108864", "1e9", "\"capacity\" is 1000000000;"},
         {",\"events\":true", "", "\"events\" is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -81,6 +81,35 @@ static bool see(void *context, const char *key, const frag_json_value *value)
     return all->left-- > 1;
 }
 
+static void what_was_found_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        const char *found;
+    } cases[] = {
+        {"n", "is -7"},
+        {"r", "is 0.5"},
+        {"t", "is \"x\""},
+        {"f", "is false"},
+        {"z", "is null"},
+        {"a", "is an array"},
+        {"o", "is an object"},
+        {"o.k", "is 9"},
+        {"nowhere", "is missing"},
+        {"o.no", "is missing"},
+        {"long", "is a text of 41 bytes"},
+    };
+    frag_json *json =
+        parse("{\"n\":-7,\"r\":0.5,\"t\":\"x\",\"f\":false,\"z\":null,\"a\":[1],"
+              "\"o\":{\"k\":9},\"long\":\"12345678901234567890123456789012345678901\"}");
+    char text[FRAG_JSON_FOUND_MAX];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(frag_json_found(frag_json_at_path(json, cases[i].path), text),
+                            cases[i].found);
+    frag_json_destroy(json);
+}
+
 static void members_come_in_order_until_enough_was_seen(void **state)
 {
     (void)state;
@@ -99,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read_as_what_they_are),
         cmocka_unit_test(what_is_of_another_kind_is_left_alone),
+        cmocka_unit_test(what_was_found_is_said),
         cmocka_unit_test(members_come_in_order_until_enough_was_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

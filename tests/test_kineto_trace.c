@@ -170,6 +170,34 @@ static void long_events_and_files_go_through_the_window(void **state)
     free(text);
 }
 
+static void what_is_missing_is_told_from_what_is_of_another_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *sentence;
+    } cases[] = {
+        {"[{\"name\":\"[memory]\",\"args\":{}}]",
+         "\"ts\" of the event is missing; expected microseconds"},
+        {"[{\"name\":\"[memory]\",\"ts\":\"1\",\"args\":{}}]",
+         "\"ts\" of the event is \"1\"; expected microseconds"},
+        {"[{\"name\":\"[memory]\",\"ts\":1}]",
+         "\"args\" of the event is missing; expected an object"},
+        {"[{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Id\":0,\"Device Type\":\"1\"}}]",
+         "\"Device Type\" of the event is \"1\"; expected a whole number from 0 to 255"},
+        {"[" MEMORY("1", "0", "[]", "8") "]",
+         "\"Addr\" of the event is an array; expected an address"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_recording recording;
+        frag_findings findings;
+        frag_error error;
+        assert_false(frag_test_load(cases[i].text, strlen(cases[i].text), FRAG_FORMAT_KINETO,
+                                    &recording, &findings, &error));
+        assert_string_equal(error.sentence, cases[i].sentence);
+    }
+}
+
 static void bad_traces_are_refused_with_their_line(void **state)
 {
     (void)state;
@@ -221,6 +249,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_together_is_counted),
         cmocka_unit_test(the_sample_is_the_same_inside_gzip),
         cmocka_unit_test(long_events_and_files_go_through_the_window),
+        cmocka_unit_test(what_is_missing_is_told_from_what_is_of_another_kind),
         cmocka_unit_test(bad_traces_are_refused_with_their_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,7 +218,9 @@ static bool read_alloc(frag_golden_reader *reader, frag_golden_line *line)
     if (line->is_oom)
         line->text = frag_golden_keep_text(reader, message);
     else if (frag_json_at(reader->json, "oom") != NULL)
-        return frag_golden_fail_member(reader, "oom", "an object with the \"message\"");
+        return frag_json_at_path(reader->json, "oom.message") != NULL
+                   ? frag_golden_fail_member(reader, "oom.message", "a text")
+                   : frag_golden_fail_member(reader, "oom", "an object with the \"message\"");
     else if (!read_address(reader, "addr", &line->address))
         return false;
     return frag_golden_read_size(reader, &line->bytes) &&
@@ -525,10 +527,9 @@ static bool read_lines(frag_golden_reader *reader)
             return frag_fail_line(reader->error, reader->line, 0,
                                   "a line follows the end of the log; expected none");
         if (reader->line == 1 && bytes[0] != '{')
-            return frag_fail_line(
-                reader->error, 1, 0,
-                "not a golden log; expected a JSON object with \"golden\" in "
-                "its first line");
+            return frag_fail_line(reader->error, 1, 0,
+                                  "not a golden log; expected a JSON object with \"golden\" in "
+                                  "its first line");
         reader->json = frag_json_parse(bytes, length, reader->error);
         if (reader->json == NULL) {
             reader->error->line = reader->line;

@@ -211,6 +211,7 @@ static bool read_direction(const frag_golden_reader *reader, const char *word, c
 static bool read_device_rules(frag_golden_reader *reader)
 {
     frag_golden_log *log = reader->log;
+    static const char event_order[] = "params.event_order";
     const char *direction = "";
     const char *order = "up";
     log->capacity_bytes = UINT64_MAX;
@@ -231,11 +232,15 @@ static bool read_device_rules(frag_golden_reader *reader)
     if (log->malloc_base == 0)
         return frag_golden_fail_member(reader, "va_base", "1 or more");
     /* The simulated device looks for the lowest place in its own spaces alone. */
-    if (!log->is_bump && (log->malloc_base != LOWEST_BASE || log->gap_bytes != 0))
+    if (!log->is_bump && log->malloc_base != LOWEST_BASE)
         return frag_golden_fail_member(reader, "va_base",
-                                       "123145302310912, and no gap, where \"va\" is \"lowest\"");
-    (void)frag_json_find_text(reader->json, "params.event_order", &order);
-    return read_direction(reader, order, "event_order", "\"up\" or \"down\"",
+                                       "123145302310912, as \"va\" is \"lowest\"");
+    if (!log->is_bump && log->gap_bytes != 0)
+        return frag_golden_fail_member(reader, "gap", "0, as \"va\" is \"lowest\"");
+    const frag_json_value *given = frag_json_at_path(reader->json, event_order);
+    if (given != NULL && !frag_json_is_null(given) && !frag_json_read_text(given, &order))
+        return frag_golden_fail_member(reader, event_order, "\"up\" or \"down\"");
+    return read_direction(reader, order, event_order, "\"up\" or \"down\"",
                           &log->are_events_descending);
 }
 

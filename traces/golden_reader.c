@@ -8,9 +8,9 @@
 bool frag_golden_fail_member(const frag_golden_reader *reader, const char *key,
                              const char *expected)
 {
-    const char *found = frag_json_at(reader->json, key) == NULL ? "is missing" : "will not do";
-    return frag_fail_line(reader->error, reader->line, 0, "\"%s\" %s; expected %s", key, found,
-                          expected);
+    char found[FRAG_JSON_FOUND_MAX];
+    return frag_fail_line(reader->error, reader->line, 0, "\"%s\" %s; expected %s", key,
+                          frag_json_found(frag_json_at_path(reader->json, key), found), expected);
 }
 
 bool frag_golden_read_count(const frag_golden_reader *reader, const char *key, uint64_t max,

@@ -23,8 +23,8 @@ typedef struct frag_golden_reader {
     uint64_t id_end; /* ids below were used */
 } frag_golden_reader;
 
-/* A member of the current line, by its key. false: it is missing or will not do, and the error says
- * what was expected. */
+/* A member of the current line, by its key. false: it is missing or of another kind or range, and
+ * the error says what was found and expected. */
 bool frag_golden_read_count(const frag_golden_reader *reader, const char *key, uint64_t max,
                             uint64_t *value);
 bool frag_golden_read_text(const frag_golden_reader *reader, const char *key, const char **text);
@@ -33,7 +33,8 @@ bool frag_golden_read_flag(const frag_golden_reader *reader, const char *key, bo
 bool frag_golden_read_size(const frag_golden_reader *reader, uint64_t *bytes);
 /* Of a fraction line: its "value". */
 bool frag_golden_read_fraction(const frag_golden_reader *reader, frag_golden_line *line);
-/* Says that a member is missing or will not do; returns false. */
+/* Says what the member at a path ("params.event_order") is, or that it is missing, and what was
+ * expected; returns false. */
 bool frag_golden_fail_member(const frag_golden_reader *reader, const char *key,
                              const char *expected);
 

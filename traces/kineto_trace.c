@@ -54,8 +54,8 @@ static const char *const argument_names[ARGUMENT_COUNT] = {
 
 typedef struct arguments {
     int64_t values[ARGUMENT_COUNT];
-    bool is_present[ARGUMENT_COUNT];
-    bool is_given[ARGUMENT_COUNT]; /* a whole number */
+    const frag_json_value *found[ARGUMENT_COUNT]; /* NULL: not there */
+    bool is_given[ARGUMENT_COUNT];                /* a whole number */
 } arguments;
 
 typedef struct kineto_reader {
@@ -87,11 +87,19 @@ bool frag_kineto_is_like(const unsigned char *bytes, size_t count)
 
 /* ---- an event */
 
-static bool fail_event(kineto_reader *reader, const char *what, const char *expected)
+static bool fail_event(kineto_reader *reader, const char *what, const frag_json_value *value,
+                       const char *expected)
 {
+    char found[FRAG_JSON_FOUND_MAX];
     return frag_fail_line(reader->error, reader->events.event_line, 0,
-                          "\"%s\" of the event is missing or will not do; expected %s", what,
-                          expected);
+                          "\"%s\" of the event %s; expected %s", what,
+                          frag_json_found(value, found), expected);
+}
+
+static bool fail_argument(kineto_reader *reader, const arguments *given, argument which,
+                          const char *expected)
+{
+    return fail_event(reader, argument_names[which], given->found[which], expected);
 }
 
 static bool take_argument(void *context, const char *key, const frag_json_value *value)
@@ -99,7 +107,7 @@ static bool take_argument(void *context, const char *key, const frag_json_value 
     arguments *given = context;
     for (int i = 0; i < ARGUMENT_COUNT; i++)
         if (strcmp(key, argument_names[i]) == 0) {
-            given->is_present[i] = true;
+            given->found[i] = value;
             given->is_given[i] = frag_json_read_signed(value, &given->values[i]);
         }
     return true;
@@ -110,7 +118,7 @@ static bool read_time(kineto_reader *reader, const frag_json *json, memory_event
     double time_us = 0;
     if (!frag_json_read_ratio(frag_json_at(json, "ts"), &time_us) || !(time_us >= 0) ||
         time_us > TIME_US_MAX)
-        return fail_event(reader, "ts", "microseconds");
+        return fail_event(reader, "ts", frag_json_at(json, "ts"), "microseconds");
     event->time_ns = (uint64_t)llround(time_us * 1000);
     return true;
 }
@@ -125,14 +133,14 @@ static bool read_device(kineto_reader *reader, const arguments *given, memory_ev
 {
     int64_t type = given->values[ARGUMENT_TYPE];
     if (!is_within(given, ARGUMENT_DEVICE, -1, DEVICE_MAX))
-        return fail_event(reader, "Device Id", "a whole number from -1 to 65535");
+        return fail_argument(reader, given, ARGUMENT_DEVICE, "a whole number from -1 to 65535");
     int64_t device = given->values[ARGUMENT_DEVICE];
-    if (!given->is_given[ARGUMENT_TYPE])
+    if (given->found[ARGUMENT_TYPE] == NULL)
         type = device < 0 ? TYPE_CPU : 1;
     else if (!is_within(given, ARGUMENT_TYPE, 0, TYPE_MAX))
-        return fail_event(reader, "Device Type", "a whole number from 0 to 255");
+        return fail_argument(reader, given, ARGUMENT_TYPE, "a whole number from 0 to 255");
     if (type != TYPE_CPU && device < 0)
-        return fail_event(reader, "Device Id", "a whole number from 0 to 65535");
+        return fail_argument(reader, given, ARGUMENT_DEVICE, "a whole number from 0 to 65535");
     event->type = (uint8_t)type;
     event->device = type == TYPE_CPU ? 0 : (uint16_t)device;
     return true;
@@ -141,13 +149,13 @@ static bool read_device(kineto_reader *reader, const arguments *given, memory_ev
 /* PyTorch 1.8 to 1.10 wrote none. */
 static bool read_address(kineto_reader *reader, const arguments *given, memory_event *event)
 {
-    if (!given->is_present[ARGUMENT_ADDRESS]) {
+    if (given->found[ARGUMENT_ADDRESS] == NULL) {
         if (reader->addressless_count++ == 0)
             reader->addressless_line = reader->events.event_line;
         return true;
     }
     if (!is_within(given, ARGUMENT_ADDRESS, 0, INT64_MAX))
-        return fail_event(reader, "Addr", "an address");
+        return fail_argument(reader, given, ARGUMENT_ADDRESS, "an address");
     event->address = (uint64_t)given->values[ARGUMENT_ADDRESS];
     reader->has_addresses = true;
     return true;
@@ -159,11 +167,12 @@ static bool read_arguments(kineto_reader *reader, frag_json *json, memory_event 
     arguments given = {0};
     const frag_json_value *members = frag_json_at(json, "args");
     if (members == NULL || !frag_json_each_in(members, take_argument, &given))
-        return fail_event(reader, "args", "an object");
+        return fail_event(reader, "args", members, "an object");
     if (!read_device(reader, &given, event))
         return false;
     if (!is_within(&given, ARGUMENT_BYTES, event->op == MEMORY_FAILED ? 0 : -bytes_max, bytes_max))
-        return fail_event(reader, "Bytes", "a whole number of bytes, below zero for a release");
+        return fail_argument(reader, &given, ARGUMENT_BYTES,
+                             "a whole number of bytes, below zero for a release");
     int64_t bytes = given.values[ARGUMENT_BYTES];
     if (event->op != MEMORY_FAILED && !read_address(reader, &given, event))
         return false;

@@ -282,6 +282,29 @@ bool frag_json_read_text(const frag_json_value *value, const char **out)
     return text != NULL;
 }
 
+const char *frag_json_found(const frag_json_value *value, char text[FRAG_JSON_FOUND_MAX])
+{
+    const json_t *found = value_of(value);
+    const size_t max = FRAG_JSON_FOUND_MAX;
+    if (found == NULL)
+        snprintf(text, max, "is missing");
+    else if (json_is_null(found))
+        snprintf(text, max, "is null");
+    else if (json_is_boolean(found))
+        snprintf(text, max, "is %s", json_is_true(found) ? "true" : "false");
+    else if (json_is_integer(found))
+        snprintf(text, max, "is %lld", (long long)json_integer_value(found));
+    else if (json_is_real(found))
+        snprintf(text, max, "is %.12g", json_real_value(found));
+    else if (json_is_string(found) && json_string_length(found) > 40)
+        snprintf(text, max, "is a text of %zu bytes", json_string_length(found));
+    else if (json_is_string(found))
+        snprintf(text, max, "is \"%s\"", json_string_value(found));
+    else
+        snprintf(text, max, "is an %s", json_is_array(found) ? "array" : "object");
+    return text;
+}
+
 bool frag_json_each(frag_json *json,
                     bool (*visit)(void *context, const char *key, const frag_json_value *value),
                     void *context)

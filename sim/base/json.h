@@ -62,6 +62,10 @@ bool frag_json_read_signed(const frag_json_value *value, int64_t *out);
 bool frag_json_read_ratio(const frag_json_value *value, double *out); /* whole numbers too */
 bool frag_json_read_flag(const frag_json_value *value, bool *out);
 bool frag_json_read_text(const frag_json_value *value, const char **out);
+/* What stands where something else was expected, for a message: "is missing", "is null", "is 7",
+ * "is \"left\"", "is an array", "is an object". Returns text. */
+#define FRAG_JSON_FOUND_MAX 64
+const char *frag_json_found(const frag_json_value *value, char text[FRAG_JSON_FOUND_MAX]);
 /* Every member in order, until visit returns false; returns whether none did. */
 bool frag_json_each(frag_json *json,
                     bool (*visit)(void *context, const char *key, const frag_json_value *value),

@@ -89,6 +89,19 @@ static void take_bounds(const barring *state, const frag_json *row, bar *into)
     }
 }
 
+static bool fail_field(const frag_json *row, const char *path, const char *kind, frag_error *error)
+{
+    char found[FRAG_JSON_FOUND_MAX];
+    return frag_fail(error, FRAG_E_INPUT,
+                     "%s of the row %s; expected %s, as in rows of 'fraglab run --format jsonl'",
+                     path, frag_json_found(frag_json_at_path(row, path), found), kind);
+}
+
+static bool take_text(const frag_json *row, const char *path, const char **text, frag_error *error)
+{
+    return frag_json_find_text(row, path, text) || fail_field(row, path, "a text", error);
+}
+
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
     barring *state = context;
@@ -99,14 +112,15 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
         frag_json_destroy(row);
         return true;
     }
-    bool ok = frag_json_find_text(row, "trace.name", &trace) &&
-              frag_json_find_text(row, "policy.label", &policy);
+    bool ok = take_text(row, "trace.name", &trace, error) &&
+              take_text(row, "policy.label", &policy, error);
     uint64_t parts[PARTS];
     uint64_t reserved = 0;
     for (size_t i = 0; ok && i < PARTS; i++) {
         char path[64];
         snprintf(path, sizeof path, "decomposition_at_peak.%s_bytes", part_names[i]);
-        ok = frag_json_find_number(row, path, &parts[i]) && parts[i] <= FRAG_REQUEST_BYTES_MAX;
+        ok = (frag_json_find_number(row, path, &parts[i]) && parts[i] <= FRAG_REQUEST_BYTES_MAX) ||
+             fail_field(row, path, "bytes", error);
         reserved += ok ? parts[i] : 0;
     }
     if (ok) {
@@ -116,11 +130,6 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
         added->reserved_bytes = reserved;
         added->has_oom = frag_json_find_number(row, "oom.event", &added->oom_event);
         take_bounds(state, row, added);
-    } else {
-        frag_fail(
-            error, FRAG_E_INPUT,
-            "the row has no trace.name, policy.label or decomposition_at_peak; expected a row of "
-            "'fraglab run --format jsonl'");
     }
     frag_json_destroy(row);
     return ok;

@@ -236,16 +236,18 @@ static bool read_row(void *context, const char *line, size_t length, frag_error 
     if (json == NULL)
         return false;
     const char *schema = text_at(json, "schema");
+    char found[FRAG_JSON_FOUND_MAX];
     bool ok = true;
     if (schema == NULL || strcmp(schema, SCHEMA) != 0)
         ok = frag_fail(error, FRAG_E_INPUT,
-                       "the schema is '%.40s'; expected rows of 'fraglab run' or 'fraglab sweep' "
-                       "(" SCHEMA ")",
-                       schema != NULL ? schema : "");
+                       "the schema %s; expected rows of 'fraglab run' or 'fraglab sweep' (" SCHEMA
+                       ")",
+                       frag_json_found(frag_json_at(json, "schema"), found));
     for (size_t i = 0; ok && i < sizeof needed / sizeof needed[0]; i++)
         if (text_at(json, needed[i]) == NULL)
-            ok = frag_fail(error, FRAG_E_INPUT, "the row has no %s; expected a whole row",
-                           needed[i]);
+            ok =
+                frag_fail(error, FRAG_E_INPUT, "%s of the row %s; expected a text, as in every row",
+                          needed[i], frag_json_found(frag_json_at_path(json, needed[i]), found));
     if (ok)
         add_row(rows, json, line, length);
     else
