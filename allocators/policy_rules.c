@@ -5,43 +5,50 @@
 
 /* What several policies say alike. */
 #define TO_ALIGN "to multiples of align"
-#define LOW_END "always; the low end is handed out, the rest stays free"
+#define LOW_END "always; the low end is handed out, the remainder stays free"
 #define NEIGHBOURS "with free neighbours, at once"
 #define OF_ITS_SEGMENT "with free neighbours of its segment, at once"
 #define NEVER "never"
 #define FIT_JOINS "with free neighbours of the range or of its segment, at once"
 #define IGNORED "ignored: every stream may use a block as soon as it is free"
 #define FIT_CUTS                                                                                   \
-    "always, but for a rest below min_split; the low end is handed out. With max_split, larger "   \
-    "holes stay whole and serve only requests above it"
+    "unless the remainder is below min_split; the low end is "                                     \
+    "handed out. With max_split, larger holes are not split "                                      \
+    "and serve only requests above it"
 #define MAPPED_AT_ITS_END                                                                          \
-    "one address range, mapped at its end in steps of grow, or by the pages that are missing "     \
-    "where the device has no room for a step; its last hole is extended. "
+    "one address range, mapped at its end in steps of grow, or by just the pages "                 \
+    "needed if the device has no room for a step; the last "                                       \
+    "hole is extended. "
 #define ONE_RANGE                                                                                  \
     MAPPED_AT_ITS_END "What is free at the end goes back on empty_cache and before a request "     \
                       "fails"
 #define FIT_GROWS                                                                                  \
-    MAPPED_AT_ITS_END "Or device mallocs in multiples of grow (space=segments). What is free at "  \
-                      "the end goes back on empty_cache and before a request fails; of segments "  \
-                      "all that are free, and the device is asked again"
+    MAPPED_AT_ITS_END "Or device mallocs in multiples of grow (space=segments). Free memory at "   \
+                      "the end, or all free segments, goes back "                                  \
+                      "on empty_cache and before a request fails; then the "                       \
+                      "device is asked again"
 #define SLAB_ROUNDS "multiples of 512 bytes; above large to whole pages"
 #define SLAB_TAKES                                                                                 \
-    "the lowest free slot in the slab of its class that last came to have one, newly opened or "   \
-    "full before; else in a free slab. Above large the smallest free segment that is large "       \
-    "enough, if at most surplus of the request is too much"
+    "the lowest free slot in the slab of its class that got "                                      \
+    "one last (newly opened, or full before); else in a free "                                     \
+    "slab. Above large the smallest free segment that is "                                         \
+    "large enough, if it exceeds the request by at most the "                                      \
+    "share surplus"
 #define SLAB_CUTS "slabs into equal slots of one class; slots and large segments never"
 #define SLAB_JOINS "never; a slab whose slots are all free serves any class"
 #define SLAB_GROWS                                                                                 \
-    "device mallocs of slab bytes, above large of the request. Free ones are kept up to keep "     \
-    "bytes; one more goes back at once, all of them on empty_cache and when the device refuses, "  \
-    "which is then asked again"
-#define GOOD_FIT "the newest hole of the first list that has any, of those whose holes must all fit"
+    "device mallocs of slab bytes, above large of the "                                            \
+    "request. Up to keep bytes of free ones are cached; one "                                      \
+    "more goes back at once, and all go back on empty_cache "                                      \
+    "and when the device refuses, which is then asked again"
+#define GOOD_FIT "the newest hole of the first non-empty list whose holes are all large enough"
 #define NEWEST_OF_SIZE "the newest of exactly the rounded size"
 #define MXNET_GROWS                                                                                \
-    "device mallocs of exactly the rounded request. Everything cached goes back before, where "    \
-    "less than reserve percent of the device would stay free, or nothing (version=2.0), and "      \
-    "again when the device refuses, which is then asked once more; of one size the longest free "  \
-    "first"
+    "device mallocs of exactly the rounded request. Everything cached goes back first if less "    \
+    "than reserve "                                                                                \
+    "percent of the device (version=2.0: nothing) would stay "                                     \
+    "free, and again when the device refuses, which is then "                                      \
+    "asked once more; of one size the longest free goes first"
 #define RMM_STREAMS                                                                                \
     "free blocks belong to the stream that freed them; a stream that takes another's waits for it"
 
@@ -51,9 +58,9 @@ static const frag_policy_rules rules[] = {
      .takes = "the smallest of its stream, pool and size class (up to 1 MiB, or above); of equal "
               "ones the lowest, from 2.12 on that whose record was made first, from 2.13 on that "
               "in the oldest segment. Oversize blocks (max_split_size_mb) only for oversize "
-              "requests, with at most max_non_split_rounding_mb too much",
-     .cuts = "the low end, when at least 512 bytes are left of a small or expandable block, more "
-             "than 1 MiB of another; oversize blocks never",
+              "requests, with a surplus of at most max_non_split_rounding_mb",
+     .cuts = "if the remainder has at least 512 bytes (small or expandable blocks) or more than 1 "
+             "MiB (others); the low end is handed out. Oversize blocks never",
      .joins = "with free neighbours of its segment, once every stream that used it is done",
      .grows = "device mallocs of 2 MiB for small requests, of large_segment_size_mb for those "
               "below 10 MiB, else of the request in multiples of 2 MiB; or pages mapped where "
@@ -77,8 +84,8 @@ static const frag_policy_rules rules[] = {
      .streams = IGNORED},
     {.policy = "next-fit",
      .rounding = TO_ALIGN,
-     .takes = "the first hole that is large enough from the end of the last grant on, or from the "
-              "start of the hole that has come to lie there; then from the start",
+     .takes = "the first hole that is large enough, searching from the end of the last grant (or "
+              "the start of the hole that now covers it), then from the start of memory",
      .cuts = FIT_CUTS,
      .joins = FIT_JOINS,
      .grows = FIT_GROWS,
@@ -108,12 +115,13 @@ static const frag_policy_rules rules[] = {
      .rounding = "to one of the sizes: min_block times powers of two, or as sizes= says",
      .takes = "the smallest free block that is large enough, of equal ones the lowest; where the "
               "device has no room for its pages, the smallest that lies on mapped ones",
-     .cuts = "in two, again and again, until a part has the size: the lower part, or the upper "
-             "one where that is smaller, large enough and mapped",
-     .joins = "with the other part of what it was cut from, when that is free whole; then so on",
-     .grows = "one address range, mapped as far as blocks reach, in steps of grow, or by the pages "
-              "that are missing where the device has no room for a step. What is free at the end "
-              "goes back on empty_cache and before a request fails",
+     .cuts = "in two until a part has the size: the lower part is used, or the upper one if that "
+             "is smaller, large enough and mapped",
+     .joins = "with its buddy, the other part of the block it was split from, if that is wholly "
+              "free; then again, one level up",
+     .grows = "one address range, mapped as far as blocks reach, in steps of grow, or by just the "
+              "pages needed if the device has no room for a step. Free memory at its end goes "
+              "back on empty_cache and before a request fails",
      .streams = IGNORED},
     {.policy = "tlsf",
      .rounding = TO_ALIGN,
@@ -127,14 +135,15 @@ static const frag_policy_rules rules[] = {
      .rounding = "to multiples of 8, at least 24, and 8 for the record of the next block",
      .takes = "the newest hole of the first list whose holes all are large enough; lists are 8 "
               "bytes apart up to 256, then 32 to a doubling. With align above 8 one that is "
-              "larger by align and 32 bytes, of which what lies before the aligned place goes back",
-     .cuts = "the low end, when at least 32 bytes are left, a record among them",
+              "larger by align and 32 bytes; the part before the aligned place is freed",
+     .cuts = "if the remainder has at least 32 bytes, its record included; the low end is handed "
+             "out",
      .joins = NEIGHBOURS,
      .grows = "with size, one device malloc at the start, and no more. Without, " ONE_RANGE,
      .streams = IGNORED},
     {.policy = "tlsf-vma",
-     .rounding = TO_ALIGN "; with round=false only offsets are, and what is left out before one "
-                          "is a hole",
+     .rounding = TO_ALIGN "; with round=false only offsets are rounded, and the bytes skipped "
+                          "before one are a hole",
      .takes = "the newest hole of the first list above the request's own, where all are large "
               "enough; else the end of memory; else one of its own list, even if that fits "
               "exactly. min_memory: own list, end, lists above; min_offset: the lowest. Lists "
@@ -161,10 +170,10 @@ static const frag_policy_rules rules[] = {
      .rounding = "as rounding= says: to multiples of unit, at least to unit, to powers of two of "
                  "at least unit, or to multiples of unit; the last two above linear to multiples "
                  "of that",
-     .takes = "of the lists that lists= gives it the smallest that is large enough, then the "
-              "lowest; or the newest of exactly the size (pick=exact)",
-     .cuts = "as split= says: always (low or high end handed out), only what is at least twice "
-             "the request or would leave at least surplus, or never",
+     .takes = "of the lists chosen by lists=, the smallest that is large enough, then the lowest; "
+              "or the newest of exactly the size (pick=exact)",
+     .cuts = "as split= says: always (low or high end handed out), only if the block is at least "
+             "twice the request or the remainder at least surplus, or never",
      .joins = "as merge= says: with free neighbours of its list in its segment, also across "
               "segments that touch, or never",
      .grows = "as grow= and give_back= say",
@@ -173,27 +182,28 @@ static const frag_policy_rules rules[] = {
     {.policy = "tf-bfc",
      .rounding = "to multiples of 256",
      .takes = "the smallest chunk that is large enough; of equal ones the lowest",
-     .cuts = "the low end, when the chunk is twice the request or would leave 128 MiB "
-             "(fragmentation_fraction)",
+     .cuts = "if the chunk is at least twice the request or the remainder at least 128 MiB "
+             "(fragmentation_fraction); the low end is handed out",
      .joins = OF_ITS_SEGMENT,
-     .grows = "regions of 2 MiB that double, less by tenths while the device refuses; or all of "
-              "memory_limit at once (allow_growth=false). They stay, unless garbage_collection "
-              "gives idle ones back before a request fails",
+     .grows = "regions of 2 MiB that double, each smaller by a tenth for every refusal of the "
+              "device; or all of memory_limit at once (allow_growth=false). They stay, unless "
+              "garbage_collection gives idle ones back before a request fails",
      .streams = IGNORED},
     {.policy = "ort-arena",
      .rounding = "to multiples of 256",
      .takes = "the smallest chunk that is large enough; of equal ones the lowest",
-     .cuts = "the low end, when the chunk is twice the request or would leave "
-             "max_dead_bytes_per_chunk",
+     .cuts = "if the chunk is at least twice the request or the remainder at least "
+             "max_dead_bytes_per_chunk; the low end is handed out",
      .joins = OF_ITS_SEGMENT,
-     .grows = "regions of 1 MiB that double up to 1 GiB, less by tenths while the device refuses; "
-              "or of the request (kSameAsRequested). Idle ones go back on empty_cache, but for "
-              "the first where they double",
+     .grows = "regions of 1 MiB that double up to 1 GiB, each smaller by a tenth for every "
+              "refusal of the device; or of the request (kSameAsRequested). Idle ones go back on "
+              "empty_cache, but for the first where they double",
      .streams = IGNORED},
     {.policy = "rmm-pool",
      .rounding = "to multiples of 256",
      .takes = "the smallest of its stream, of equal ones the lowest; then of other streams, in "
-              "the order of their events; then of all that such a stream has, joined with its own",
+              "the order of their events; then of all blocks of such a stream, coalesced with its "
+              "own",
      .cuts = LOW_END,
      .joins = "with free neighbours of its stream in its segment, at once",
      .grows = "device mallocs as large as all before, at least the request, halved while the "
@@ -203,7 +213,7 @@ static const frag_policy_rules rules[] = {
      .rounding = "to the block of its bin, powers of two from min_size_exponent to "
                  "max_size_exponent; above as the upstream does",
      .takes = "the oldest of its bin and stream, then of other streams; above the bins as "
-              "rmm-pool, or none (upstream=cuda)",
+              "rmm-pool, or no cached block (upstream=cuda)",
      .cuts = "slabs into equal blocks of a bin; above the bins as the upstream does",
      .joins = "never; above the bins as the upstream does",
      .grows = "slabs of 128 blocks, taken from the upstream, that stay",
@@ -217,9 +227,10 @@ static const frag_policy_rules rules[] = {
      .streams = RMM_STREAMS},
     {.policy = "rmm-arena",
      .rounding = "to multiples of 256, or to four classes to a doubling (size_classes)",
-     .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, and where there "
-              "is none, of the global ones, of which the stream gets the superblock",
-     .cuts = "always, the low end; superblocks of at least 1 MiB are cut off empty ones",
+     .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, or if its own "
+              "have none, of the global superblocks, which then belong to the stream",
+     .cuts = "always; the low end is handed out. Superblocks of at least 1 MiB are split off "
+             "empty ones",
      .joins = "with free neighbours of its superblock; superblocks that touch, when they come "
               "back empty to the global ones",
      .grows = "one device malloc of arena_size at construction, and never more; a request that "
@@ -232,13 +243,13 @@ static const frag_policy_rules rules[] = {
      .cuts = LOW_END,
      .joins = OF_ITS_SEGMENT,
      .grows = "device mallocs of exactly the request; idle ones go back on empty_cache, and when "
-              "the limit or the device stands against it",
+              "the limit or the device refuses a malloc",
      .streams = "a chunk stays with the stream that its segment was taken for"},
     {.policy = "paddle-auto-growth",
      .rounding = "to multiples of alignment",
      .takes = "the smallest block that is large enough, of the small or the large pool; of equal "
               "ones the lowest",
-     .cuts = "always; the high end is handed out, the rest stays free",
+     .cuts = "always; the high end is handed out, the remainder stays free",
      .joins = OF_ITS_SEGMENT,
      .grows = "chunks of the request, at least chunk_size; idle ones go back on empty_cache, when "
               "the device refuses, and with free_idle_chunk at once",
@@ -251,15 +262,15 @@ static const frag_policy_rules rules[] = {
               "order",
      .cuts = LOW_END,
      .joins = OF_ITS_SEGMENT,
-     .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones of "
-              "an eighth, a quarter, a half of it, if that is twice the request. Above half of "
+     .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones "
+              "of an eighth, a quarter, a half of it, if that is twice the request. Above half of "
               "it a device malloc of the request alone, and also when a block is refused or would "
-              "use more than 80 % of the heap. Of empty blocks one is kept, the one that a "
-              "free made last goes back, and none while more than that share is used",
+              "use more than 80 % of the heap. One empty block is kept (none while more than that "
+              "share is used); the block that a free made empty last goes back",
      .streams = IGNORED},
     {.policy = "mxnet-naive",
-     .rounding = "to multiples of page_size; what is then above large_alloc_round_size to "
-                 "multiples of that",
+     .rounding = "to multiples of page_size; results above large_alloc_round_size to multiples of "
+                 "that",
      .takes = NEWEST_OF_SIZE,
      .cuts = NEVER,
      .joins = NEVER,
@@ -296,7 +307,7 @@ static const frag_policy_rules rules[] = {
               "reuseLimit times the request, from its low end; from fragLimit on two or more free "
               "blocks, the largest first, of equal ones the highest, whose chunks are mapped side "
               "by side a second time, the last block's low end",
-     .cuts = "always, the low end; above 1 MiB in chunks of 2 MiB",
+     .cuts = "always, above 1 MiB in chunks of 2 MiB; the low end is handed out",
      .joins = OF_ITS_SEGMENT,
      .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
               "else of the request; stitching comes before, after, or last (defragLevel). Whole "
