@@ -154,16 +154,16 @@ bool frag_page_space_create(frag_page_space *space, const frag_policy_setup *set
     return reserve(space, needed_bytes, error);
 }
 
-typedef struct placing {
+typedef struct run_search {
     const frag_page_space *space;
     uint64_t bytes;
     frag_page_run best;
     bool is_found;
-} placing;
+} run_search;
 
 static void look_at_void(void *context, uint32_t id)
 {
-    placing *at = context;
+    run_search *at = context;
     const frag_block *blocks = at->space->records.blocks;
     const frag_block *hollow = &blocks[id];
     const frag_block *low = &blocks[hollow->previous];
@@ -190,7 +190,7 @@ static void look_at_void(void *context, uint32_t id)
 bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t bytes,
                            frag_page_run *run)
 {
-    placing at = {.space = space, .bytes = bytes};
+    run_search at = {.space = space, .bytes = bytes};
     frag_free_index_visit(&space->store, &space->voids[area], look_at_void, &at);
     *run = at.best;
     return at.is_found;
@@ -283,16 +283,16 @@ uint64_t frag_page_space_give_back(frag_page_space *space, uint32_t area)
     return call_count;
 }
 
-typedef struct searching {
+typedef struct donor_search {
     const frag_page_space *space;
     frag_page_donor *wanted;
     uint32_t hole;
     bool is_found;
-} searching;
+} donor_search;
 
 static void look_at_hole(void *context, uint32_t id)
 {
-    searching *at = context;
+    donor_search *at = context;
     frag_page_donor *wanted = at->wanted;
     const frag_block *hole = &at->space->records.blocks[id];
     const frag_page_run *run = wanted->spared;
@@ -317,7 +317,7 @@ static void look_at_hole(void *context, uint32_t id)
 bool frag_page_space_donor(const frag_page_space *space, uint32_t area, frag_page_donor *wanted,
                            uint32_t *hole)
 {
-    searching at = {.space = space, .wanted = wanted};
+    donor_search at = {.space = space, .wanted = wanted};
     for (uint32_t label = 0; label < space->label_count; label++)
         frag_free_index_visit(&space->store, frag_page_space_holes(space, area, label),
                               look_at_hole, &at);

@@ -607,15 +607,15 @@ static void walk_range(const frag_policy *policy, frag_span_visitor *visit, void
     }
 }
 
-typedef struct renaming {
+typedef struct renamed_walk {
     const frag_policy *policy;
     frag_span_visitor *visit;
     void *context;
-} renaming;
+} renamed_walk;
 
 static void visit_renamed(void *context, const frag_span *span)
 {
-    const renaming *to = context;
+    const renamed_walk *to = context;
     frag_span renamed = *span;
     if (span->kind == FRAG_SPAN_BLOCK)
         renamed.handle = to->policy->outer[span->handle];
@@ -626,7 +626,7 @@ static void planned_walk(const frag_policy *policy, frag_span_visitor *visit, vo
 {
     if (policy->range_bytes > 0)
         walk_range(policy, visit, context);
-    renaming to = {policy, visit, context};
+    renamed_walk to = {policy, visit, context};
     frag_policy_best_fit.walk(policy->inner, visit_renamed, &to);
 }
 

@@ -32,14 +32,14 @@ static void release_segment(frag_policy *policy, uint32_t id)
 
 /* ---- releasing, in the library's order: size, then tie */
 
-typedef struct gathering {
+typedef struct release_count {
     frag_policy *policy;
     uint32_t count;
-} gathering;
+} release_count;
 
 static void gather(void *context, uint32_t id)
 {
-    gathering *all = context;
+    release_count *all = context;
     all->policy->scratch[all->count++] = id;
 }
 
@@ -47,7 +47,7 @@ static void gather(void *context, uint32_t id)
  * one. */
 static uint32_t gather_free(frag_policy *policy, const frag_pytorch_list *list)
 {
-    gathering all = {policy, 0};
+    release_count all = {policy, 0};
     frag_free_index_visit(&policy->store, frag_pytorch_index_of(policy, list), gather, &all);
     return all.count;
 }

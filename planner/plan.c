@@ -27,12 +27,12 @@ typedef struct piece {
     uint64_t bound;    /* proved: no packing of it is lower */
 } piece;
 
-typedef struct planning {
+typedef struct plan_budget {
     const frag_plan_options *options;
     uint64_t steps; /* left */
-} planning;
+} plan_budget;
 
-static bool is_stopped(const planning *now)
+static bool is_stopped(const plan_budget *now)
 {
     return now->steps == 0 ||
            (now->options->is_stopped != NULL && now->options->is_stopped(now->options->context));
@@ -53,7 +53,7 @@ static uint64_t next_height(const frag_sections *sections, uint64_t height)
 }
 
 /* One search under a capacity. A packing goes to the portfolio, a proof to the bound. */
-static frag_exact_answer search_under(planning *now, piece *of, uint64_t capacity,
+static frag_exact_answer search_under(plan_budget *now, piece *of, uint64_t capacity,
                                       const char *letters, uint64_t steps)
 {
     steps = steps < now->steps ? steps : now->steps;
@@ -76,7 +76,7 @@ static frag_exact_answer search_under(planning *now, piece *of, uint64_t capacit
 
 /* The exact search at several capacities between the goal and the best height: the goal may be
  * reached at once; what lies higher is more likely to be found. */
-static void search_ladder(planning *now, piece *of, uint64_t goal, uint64_t steps)
+static void search_ladder(plan_budget *now, piece *of, uint64_t goal, uint64_t steps)
 {
     static const uint64_t rungs[] = {0, 8, 4, 2, 1}; /* of the gap: none, an eighth, ... */
     bool is_aimed = now->options->capacity_bytes != FRAG_UNLIMITED;
@@ -100,7 +100,7 @@ static void search_ladder(planning *now, piece *of, uint64_t goal, uint64_t step
 }
 
 /* Brings a piece down to the goal, or proves that it cannot come there. */
-static void improve(planning *now, piece *of, uint64_t goal)
+static void improve(plan_budget *now, piece *of, uint64_t goal)
 {
     of->exact = frag_exact_create(&of->sections);
     frag_local_search *local = frag_local_search_create(of->portfolio);
@@ -160,7 +160,7 @@ static void sum_up(const piece *pieces, uint32_t count, frag_plan *plan)
 }
 
 /* What a piece has to come down to: the capacity, or what all of them are above anyway. */
-static uint64_t find_goal(const planning *now, const piece *pieces, uint32_t count)
+static uint64_t find_goal(const plan_budget *now, const piece *pieces, uint32_t count)
 {
     if (now->options->capacity_bytes != FRAG_UNLIMITED)
         return now->options->capacity_bytes;
@@ -170,7 +170,7 @@ static uint64_t find_goal(const planning *now, const piece *pieces, uint32_t cou
     return goal;
 }
 
-static void answer(const planning *now, frag_plan *plan)
+static void answer(const plan_budget *now, frag_plan *plan)
 {
     uint64_t capacity = now->options->capacity_bytes;
     if (plan->bound_bytes > capacity)
@@ -183,7 +183,7 @@ static void answer(const planning *now, frag_plan *plan)
         plan->answer = FRAG_PLAN_FOUND;
 }
 
-static void search_pieces(planning *now, piece *pieces, uint32_t count, frag_plan *plan)
+static void search_pieces(plan_budget *now, piece *pieces, uint32_t count, frag_plan *plan)
 {
     uint64_t goal = find_goal(now, pieces, count);
     for (uint32_t i = 0; i < count; i++)
@@ -208,7 +208,7 @@ bool frag_plan_make(const frag_buffer *buffers, uint32_t count, const frag_plan_
         frag_sections_destroy(&sections);
         return false;
     }
-    planning now = {options, options->steps};
+    plan_budget now = {options, options->steps};
     uint32_t *members = NULL;
     frag_component *components = frag_components_find(&sections, &members, &plan->component_count);
     plan->load_bytes = sections.load_bytes;

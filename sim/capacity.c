@@ -11,7 +11,7 @@
 #include "sim/base/bytes.h"
 #include "sim/run.h"
 
-typedef struct searching {
+typedef struct capacity_search {
     const frag_recording *recording;
     const frag_trace *trace;
     const frag_policy_ops *ops;
@@ -24,9 +24,9 @@ typedef struct searching {
     uint64_t give_up_bytes;
     frag_capacity_result *result;
     frag_arena_spare *spare;
-} searching;
+} capacity_search;
 
-static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *run,
+static bool try_capacity(capacity_search *search, uint64_t capacity, frag_run_result *run,
                          frag_error *error)
 {
     frag_run_options options = {.is_layout_skipped = true,
@@ -40,7 +40,7 @@ static bool try_capacity(searching *search, uint64_t capacity, frag_run_result *
 }
 
 /* The least capacity above this one that may behave differently. */
-static uint64_t next_capacity(const searching *search, uint64_t capacity,
+static uint64_t next_capacity(const capacity_search *search, uint64_t capacity,
                               const frag_run_result *run)
 {
     uint64_t step = capacity + search->page_bytes;
@@ -58,14 +58,14 @@ static uint64_t next_capacity(const searching *search, uint64_t capacity,
 #define PLENTY ((uint64_t)1 << 45)
 
 /* No policy does with less. */
-static uint64_t first_capacity(const searching *search)
+static uint64_t first_capacity(const capacity_search *search)
 {
     uint64_t least = frag_trace_bound_bytes(search->trace) + search->spec.used_by_others_bytes;
     return frag_round_up(least > 0 ? least : 1, search->page_bytes);
 }
 
 /* From the first capacity up to the one that survives, and no further. */
-static bool search_least(searching *search, frag_error *error)
+static bool search_least(capacity_search *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     frag_run_result run;
@@ -86,7 +86,7 @@ static bool search_least(searching *search, frag_error *error)
     return true;
 }
 
-static bool search_capacity(searching *search, frag_error *error)
+static bool search_capacity(capacity_search *search, frag_error *error)
 {
     frag_capacity_result *result = search->result;
     frag_run_result run;
@@ -133,7 +133,7 @@ static bool search_capacity(searching *search, frag_error *error)
     return true;
 }
 
-static bool find(searching *search, frag_capacity_result *result, frag_error *error)
+static bool find(capacity_search *search, frag_capacity_result *result, frag_error *error)
 {
     frag_policy_plan *plan = NULL;
     *result = (frag_capacity_result){.is_monotone = true};
@@ -156,13 +156,13 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
                         const frag_device_spec *device, bool (*is_interrupted)(void),
                         frag_capacity_result *result, frag_error *error)
 {
-    searching search = {.recording = recording,
-                        .trace = trace,
-                        .ops = ops,
-                        .values = values,
-                        .spec = *device,
-                        .is_interrupted = is_interrupted,
-                        .give_up_bytes = FRAG_UNLIMITED};
+    capacity_search search = {.recording = recording,
+                              .trace = trace,
+                              .ops = ops,
+                              .values = values,
+                              .spec = *device,
+                              .is_interrupted = is_interrupted,
+                              .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }
 
@@ -172,13 +172,13 @@ bool frag_find_least_capacity(const frag_recording *recording, const frag_trace 
                               bool (*is_interrupted)(void), frag_capacity_result *result,
                               frag_error *error)
 {
-    searching search = {.recording = recording,
-                        .trace = trace,
-                        .ops = ops,
-                        .values = values,
-                        .spec = *device,
-                        .is_interrupted = is_interrupted,
-                        .is_least_enough = true,
-                        .give_up_bytes = give_up_bytes};
+    capacity_search search = {.recording = recording,
+                              .trace = trace,
+                              .ops = ops,
+                              .values = values,
+                              .spec = *device,
+                              .is_interrupted = is_interrupted,
+                              .is_least_enough = true,
+                              .give_up_bytes = give_up_bytes};
     return find(&search, result, error);
 }

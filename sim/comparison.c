@@ -121,11 +121,11 @@ typedef struct kept {
     size_t text_capacity;
 } kept;
 
-typedef struct filling {
+typedef struct row_fill {
     row *into;
     frag_text device;
     frag_text options;
-} filling;
+} row_fill;
 
 static void add_fact(frag_text *text, const char *name, const frag_json_value *found)
 {
@@ -142,7 +142,7 @@ static void add_fact(frag_text *text, const char *name, const frag_json_value *f
 
 static void take_field(void *context, const char *path, const frag_json_value *found)
 {
-    filling *state = context;
+    row_fill *state = context;
     row *into = state->into;
     double number = 0;
     bool is_number = frag_json_read_ratio(found, &number);
@@ -188,7 +188,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
     into->trace = shown.bytes;
     into->policy = copy_of(label);
     into->digest = copy_of(digest);
-    filling state = {.into = into};
+    row_fill state = {.into = into};
     frag_json_visit(json, take_field, &state);
     into->device = copy_of(state.device.bytes);
     into->options = copy_of(state.options.bytes);

@@ -79,14 +79,14 @@ frag_hole_series *frag_hole_series_create(const frag_hole_options *options)
 
 /* ---- one layout */
 
-typedef struct looking {
+typedef struct hole_walk {
     layout *now;
     const frag_hole_options *options;
-} looking;
+} hole_walk;
 
 static void add_hole(void *context, const frag_span *span)
 {
-    const looking *look = context;
+    const hole_walk *look = context;
     layout *now = look->now;
     if (span->kind != FRAG_SPAN_HOLE || span->bytes == 0)
         return;
@@ -178,7 +178,7 @@ void frag_hole_series_observe(void *context, const frag_replay *replay, uint64_t
         if (series->has_layout)
             add_stretch(series, series->since, position);
         series->now = (layout){0};
-        looking look = {&series->now, &series->options};
+        hole_walk look = {&series->now, &series->options};
         frag_replay_walk_spans(replay, add_hole, &look);
         series->has_layout = true;
         series->since = position;

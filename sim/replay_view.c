@@ -66,14 +66,14 @@ void frag_replay_walk_spans(const frag_replay *replay, frag_span_visitor *visit,
     replay->ops->walk(replay->policy, visit, context);
 }
 
-typedef struct decomposing {
+typedef struct decomposition_walk {
     const frag_replay *replay;
     frag_decomposition *parts;
     uint64_t segment_holes_bytes; /* of the segment being visited */
     bool has_block;
-} decomposing;
+} decomposition_walk;
 
-static void end_segment(decomposing *state)
+static void end_segment(decomposition_walk *state)
 {
     if (state->has_block)
         state->parts->holes_bytes += state->segment_holes_bytes;
@@ -85,7 +85,7 @@ static void end_segment(decomposing *state)
 
 static void decompose_span(void *context, const frag_span *span, const frag_block_view *block)
 {
-    decomposing *state = context;
+    decomposition_walk *state = context;
     frag_decomposition *parts = state->parts;
     if (span->kind == FRAG_SPAN_SEGMENT) {
         end_segment(state);
@@ -118,7 +118,7 @@ static void decompose_span(void *context, const frag_span *span, const frag_bloc
 void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomposition)
 {
     *decomposition = (frag_decomposition){0};
-    decomposing state = {.replay = replay, .parts = decomposition};
+    decomposition_walk state = {.replay = replay, .parts = decomposition};
     frag_replay_walk(replay, decompose_span, &state);
     end_segment(&state);
 }

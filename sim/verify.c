@@ -5,7 +5,7 @@
 #include "sim/base/bytes.h"
 #include "sim/base/memory.h"
 
-typedef struct verifying {
+typedef struct verification {
     const frag_trace *trace;
     frag_device *device;
     frag_verify_result *result;
@@ -13,7 +13,7 @@ typedef struct verifying {
     bool has_answer; /* the event being replayed was a request */
     bool is_served;
     uint64_t address;
-} verifying;
+} verification;
 
 static const char *const difference_names[] = {
     [FRAG_DIFFERENCE_NONE] = "none",     [FRAG_DIFFERENCE_ADDRESS] = "address",
@@ -30,7 +30,7 @@ const char *frag_difference_name(frag_difference_kind kind)
 static void note_grant(void *context, const frag_request *request, const frag_grant *grant)
 {
     (void)request;
-    verifying *state = context;
+    verification *state = context;
     state->has_answer = true;
     state->is_served = grant != NULL;
     state->address = grant != NULL ? grant->address : 0;
@@ -53,7 +53,7 @@ static bool is_failed_request(const frag_event *event)
 }
 
 /* What, if anything, is different after this event? */
-static frag_difference compare(verifying *state, uint64_t index)
+static frag_difference compare(verification *state, uint64_t index)
 {
     const frag_event *event = &state->trace->events[index];
     frag_difference found = {.kind = FRAG_DIFFERENCE_NONE, .event = index};
@@ -145,7 +145,8 @@ static void look_at_block(void *context, const frag_span *span, const frag_block
         found->room_simulated_bytes += span->bytes;
 }
 
-static void look_at_sides(const verifying *state, const frag_replay *replay, frag_difference *found)
+static void look_at_sides(const verification *state, const frag_replay *replay,
+                          frag_difference *found)
 {
     found->side_recorded = recorded_side(state->trace, found->event);
     frag_replay_walk(replay, look_at_block, found);
@@ -155,7 +156,7 @@ static void check_event(void *context, const frag_replay *replay, uint64_t index
                         const frag_level *level)
 {
     (void)level;
-    verifying *state = context;
+    verification *state = context;
     frag_verify_result *result = state->result;
     frag_oracle_serve(state->device, index + 1);
     if (frag_op_is_observed(state->trace->events[index].op)) {
@@ -178,7 +179,7 @@ static void check_event(void *context, const frag_replay *replay, uint64_t index
 
 /* The next device event that was not met. Memory taken behind the last request was for one that the
  * trace, cut off there, does not hold. */
-static bool find_unmet(const verifying *state, frag_oracle_call *call)
+static bool find_unmet(const verification *state, frag_oracle_call *call)
 {
     const frag_trace *trace = state->trace;
     uint64_t position = frag_oracle_position(state->device);
@@ -190,7 +191,7 @@ static bool find_unmet(const verifying *state, frag_oracle_call *call)
 }
 
 /* Device events that were never met; called once the replay is over. */
-static void check_end(verifying *state, const frag_replay *replay)
+static void check_end(verification *state, const frag_replay *replay)
 {
     frag_verify_result *result = state->result;
     frag_difference found = {.kind = FRAG_DIFFERENCE_MISSING, .event = state->trace->event_count};
@@ -205,8 +206,9 @@ static void check_end(verifying *state, const frag_replay *replay)
 }
 
 /* To the end, or to the first difference where that is all that is wanted. */
-static bool follow(const verifying *state, frag_replay *replay, const frag_replay_options *options,
-                   frag_replay_result *result, frag_error *error)
+static bool follow(const verification *state, frag_replay *replay,
+                   const frag_replay_options *options, frag_replay_result *result,
+                   frag_error *error)
 {
     uint64_t count = state->trace->event_count;
     if (!frag_replay_start(replay, options, error))
@@ -231,7 +233,8 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
     frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
     bool ok = replay != NULL;
     if (ok) {
-        verifying state = {.trace = trace, .device = device, .result = result, .goes_on = goes_on};
+        verification state = {
+            .trace = trace, .device = device, .result = result, .goes_on = goes_on};
         frag_replay_options options = {
             .is_oom_skipped = true,
             .stop_after = FRAG_UNLIMITED,

@@ -37,7 +37,7 @@ static const speed_target targets[] = {
     {"pytorch", 33}, {EXPANDABLE, 45}, {"best-fit", 25}, {"tlsf", 25}, {"first-fit", 60}};
 
 /* A file whose loading is measured. */
-typedef struct loading {
+typedef struct load_bench {
     bench_load_row row;
     char path[600];
     bool with_columns;
@@ -46,7 +46,7 @@ typedef struct loading {
     uint64_t rounds; /* loads in a sample */
     bench_samples rates;
     bench_samples speeds;
-} loading;
+} load_bench;
 
 typedef struct contender contender;
 
@@ -71,7 +71,7 @@ typedef struct bench {
     bool has_failed;
     uint64_t idle_bytes;
     bench_rows rows;
-    loading *loadings;
+    load_bench *loadings;
     size_t loading_count;
     size_t loading_capacity;
     contest *contests;
@@ -89,10 +89,10 @@ static void complain(bench *all, const frag_error *error)
 
 /* ---- replay */
 
-typedef struct timing {
+typedef struct replay_bench {
     uint64_t whole_ns;
     uint64_t run_ns;
-} timing;
+} replay_bench;
 
 /* One policy on one trace while the samples are taken. */
 struct contender {
@@ -107,7 +107,7 @@ struct contender {
 
 /* As the runs of a search or a sweep follow each other: in the memory of the one before. */
 static bool replay_once(const frag_recording *recording, const frag_trace *trace, contender *one,
-                        timing *spent, frag_error *error)
+                        replay_bench *spent, frag_error *error)
 {
     const frag_policy_spec *spec = one->spec;
     frag_sim_device_options options = {
@@ -143,7 +143,7 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
     return ok;
 }
 
-static void replay_peer(const frag_trace *trace, timing *spent)
+static void replay_peer(const frag_trace *trace, replay_bench *spent)
 {
     uint64_t start = bench_clock_ns();
     bench_peer *peer = bench_peer_create(trace);
@@ -156,9 +156,9 @@ static void replay_peer(const frag_trace *trace, timing *spent)
 }
 
 static bool take_sample(bench *all, const frag_recording *recording, const frag_trace *trace,
-                        contender *one, uint64_t rounds, timing *spent)
+                        contender *one, uint64_t rounds, replay_bench *spent)
 {
-    *spent = (timing){0};
+    *spent = (replay_bench){0};
     frag_error error = {0};
     for (uint64_t i = 0; i < rounds && !one->is_out; i++) {
         if (one->spec == NULL)
@@ -215,7 +215,7 @@ static void add_contest(bench *all, const char *name, const frag_recording *reco
     *at = (contest){.recording = *recording, .trace = trace, .is_recorded = is_recorded};
     snprintf(at->name, sizeof at->name, "%s", name);
     at->contenders = frag_alloc(all->spec_count + 1, sizeof *at->contenders);
-    timing spent;
+    replay_bench spent;
     for (size_t i = 0; i <= all->spec_count; i++) {
         contender *one = &at->contenders[i];
         one->spec = i < all->spec_count ? &all->specs[i] : NULL;
@@ -230,7 +230,7 @@ static void sample_contest(bench *all, const contest *at)
 {
     for (size_t i = 0; i <= all->spec_count; i++) {
         contender *one = &at->contenders[i];
-        timing spent;
+        replay_bench spent;
         if (one->is_out || !take_sample(all, &at->recording, at->trace, one, one->rounds, &spent))
             continue;
         double events = (double)at->trace->event_count * (double)one->rounds;
@@ -339,7 +339,7 @@ static uint64_t measure_peak(const bench *all, const char *path, bool with_colum
 }
 
 /* One sample; the first of them warms up and tells how many loads the others take. */
-static void sample_loading(bench *all, loading *at)
+static void sample_loading(bench *all, load_bench *at)
 {
     frag_error error = {0};
     bench_load_row *row = &at->row;
@@ -373,8 +373,8 @@ static void add_loading(bench *all, const char *name, const char *path, const ch
 {
     all->loadings = frag_grow(all->loadings, &all->loading_capacity, all->loading_count + 1,
                               sizeof *all->loadings);
-    loading *at = &all->loadings[all->loading_count++];
-    *at = (loading){
+    load_bench *at = &all->loadings[all->loading_count++];
+    *at = (load_bench){
         .row = {.kind = kind, .content_bytes = content_bytes(path), .target = target},
         .with_columns = strcmp(kind, COLUMNS_KIND) == 0,
         .is_temporary = strcmp(kind, BENCH_SNAPSHOT_KIND) != 0,
@@ -384,7 +384,7 @@ static void add_loading(bench *all, const char *name, const char *path, const ch
     sample_loading(all, at);
 }
 
-static void end_loading(bench *all, const loading *at)
+static void end_loading(bench *all, const load_bench *at)
 {
     bench_load_row row = at->row;
     if (!at->is_out) {

@@ -28,7 +28,7 @@ typedef struct seed {
     size_t count;
 } seed;
 
-typedef struct fuzzing {
+typedef struct fuzz_run {
     seed *seeds;
     size_t seed_count;
     size_t seed_capacity;
@@ -40,10 +40,10 @@ typedef struct fuzzing {
     double slowest_seconds;
     const char *keep;
     int keep_descriptor;
-} fuzzing;
+} fuzz_run;
 
 /* splitmix64: small, and every seed is a good one. */
-static uint64_t next_random(fuzzing *fuzz)
+static uint64_t next_random(fuzz_run *fuzz)
 {
     uint64_t z = fuzz->random += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -51,7 +51,7 @@ static uint64_t next_random(fuzzing *fuzz)
     return z ^ (z >> 31);
 }
 
-static size_t below(fuzzing *fuzz, size_t limit)
+static size_t below(fuzz_run *fuzz, size_t limit)
 {
     return limit == 0 ? 0 : (size_t)(next_random(fuzz) % limit);
 }
@@ -69,7 +69,7 @@ static _Noreturn void fail(const char *what, const char *about)
     exit(2);
 }
 
-static void keep(const fuzzing *fuzz, const unsigned char *bytes, size_t count)
+static void keep(const fuzz_run *fuzz, const unsigned char *bytes, size_t count)
 {
     if (fuzz->keep_descriptor < 0)
         return;
@@ -78,7 +78,7 @@ static void keep(const fuzzing *fuzz, const unsigned char *bytes, size_t count)
         fail("cannot write", fuzz->keep);
 }
 
-static void run_one(fuzzing *fuzz, const char *name, const unsigned char *bytes, size_t count)
+static void run_one(fuzz_run *fuzz, const char *name, const unsigned char *bytes, size_t count)
 {
     /* A copy of exactly that size, so that a sanitizer sees a read beyond it. */
     unsigned char *copy = frag_alloc(count, 1);
@@ -100,7 +100,7 @@ static void run_one(fuzzing *fuzz, const char *name, const unsigned char *bytes,
 }
 
 /* One random change in place; count stays in 0 to CHANGED_BYTES_MAX. */
-static size_t change(fuzzing *fuzz, unsigned char *bytes, size_t count)
+static size_t change(fuzz_run *fuzz, unsigned char *bytes, size_t count)
 {
     static const unsigned char telling[] = {0,    1,   0x7f, 0x80, 0xff, '0', '-',
                                             '\n', ' ', ',',  ':',  '"',  '{', '['};
@@ -149,7 +149,7 @@ static size_t change(fuzzing *fuzz, unsigned char *bytes, size_t count)
     }
 }
 
-static void add_file(fuzzing *fuzz, const char *path, size_t bytes)
+static void add_file(fuzz_run *fuzz, const char *path, size_t bytes)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL)
@@ -162,7 +162,7 @@ static void add_file(fuzzing *fuzz, const char *path, size_t bytes)
     fclose(file);
 }
 
-static void add_path(fuzzing *fuzz, const char *path)
+static void add_path(fuzz_run *fuzz, const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
@@ -183,7 +183,7 @@ static void add_path(fuzzing *fuzz, const char *path)
     free(entries);
 }
 
-static void run_all(fuzzing *fuzz)
+static void run_all(fuzz_run *fuzz)
 {
     double end = now() + (double)fuzz->seconds_max;
     for (size_t i = 0; i < fuzz->seed_count; i++)
@@ -214,7 +214,7 @@ static uint64_t number_after(int argc, char **argv, int *at)
 
 int main(int argc, char **argv)
 {
-    fuzzing fuzz = {.runs_max = UINT64_MAX, .seconds_max = 10, .random = 1, .keep_descriptor = -1};
+    fuzz_run fuzz = {.runs_max = UINT64_MAX, .seconds_max = 10, .random = 1, .keep_descriptor = -1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--runs") == 0)
             fuzz.runs_max = number_after(argc, argv, &i);

@@ -141,13 +141,13 @@ policy_case policy_case_draw(const frag_policy_ops *ops, const frag_trace *trace
 
 /* ---- running */
 
-typedef struct running {
+typedef struct case_run {
     const policy_case *what;
     const frag_recording *recording;
     const frag_policy_spec *spec;
     uint64_t check_every;
     policy_outcome *outcome;
-} running;
+} case_run;
 
 static void keep_result(void *context, const frag_replay *replay, const frag_replay_result *result)
 {
@@ -172,7 +172,7 @@ static void take_error(policy_outcome *outcome, const frag_error *error)
         outcome->is_refused = true;
 }
 
-static bool run_once(const running *at, const frag_policy_ops *ops, const frag_device_spec *device,
+static bool run_once(const case_run *at, const frag_policy_ops *ops, const frag_device_spec *device,
                      bool is_watched, frag_replay_result *result)
 {
     frag_replay_options options = {
@@ -219,7 +219,7 @@ static void compare(const frag_replay_result *plain, const frag_replay_result *w
                      (unsigned long long)figures[i].plain, (unsigned long long)figures[i].watched);
 }
 
-static bool run_plain(const running *at)
+static bool run_plain(const case_run *at)
 {
     frag_device_spec device = {.capacity_bytes = at->what->capacity_bytes,
                                .page_bytes = at->what->page_bytes,
@@ -233,7 +233,7 @@ static bool run_plain(const running *at)
     return at->outcome->problem[0] == '\0';
 }
 
-static uint64_t slow_page_bytes(const running *at)
+static uint64_t slow_page_bytes(const case_run *at)
 {
     uint64_t peak = at->recording->traces[0].stats.peak_requested_bytes;
     uint64_t page = at->what->page_bytes < SLOW_PAGE_MIN ? SLOW_PAGE_MIN : at->what->page_bytes;
@@ -242,7 +242,7 @@ static uint64_t slow_page_bytes(const running *at)
     return page;
 }
 
-static void run_checked(const running *at)
+static void run_checked(const case_run *at)
 {
     checked_policy checked;
     checked_policy_create(&checked, at->spec->ops, at->what->refuse_every, at->check_every);
@@ -267,7 +267,7 @@ void policy_case_run(const policy_case *what, const frag_recording *recording, u
         outcome->is_refused = true;
         return;
     }
-    running at = {what, recording, &spec, check_every, outcome};
+    case_run at = {what, recording, &spec, check_every, outcome};
     if (run_plain(&at))
         run_checked(&at);
     frag_policy_spec_destroy(&spec);

@@ -31,7 +31,7 @@ typedef struct live_block {
     uint8_t stream;
 } live_block;
 
-typedef struct drawing {
+typedef struct trace_draft {
     random_trace *trace;
     uint64_t bits;
     taste taste;
@@ -46,19 +46,19 @@ typedef struct drawing {
     uint8_t open_pools[RANDOM_POOLS_MAX]; /* innermost last */
     uint32_t open_count;
     uint32_t captures;
-} drawing;
+} trace_draft;
 
-static uint64_t draw(drawing *at, uint64_t limit)
+static uint64_t draw(trace_draft *at, uint64_t limit)
 {
     return limit == 0 ? 0 : xorshift_next(&at->bits) % limit;
 }
 
-static bool chance(drawing *at, uint32_t percent)
+static bool chance(trace_draft *at, uint32_t percent)
 {
     return draw(at, 100) < percent;
 }
 
-static random_event *add(drawing *at, frag_op op)
+static random_event *add(trace_draft *at, frag_op op)
 {
     random_trace *trace = at->trace;
     trace->events =
@@ -69,7 +69,7 @@ static random_event *add(drawing *at, frag_op op)
 }
 
 /* Every order of size alike. */
-static uint64_t any_size(drawing *at)
+static uint64_t any_size(trace_draft *at)
 {
     uint64_t top = (uint64_t)1 << draw(at, at->taste.size_doublings + 1);
     uint64_t bytes = top / 2 + 1 + draw(at, top - top / 2);
@@ -77,32 +77,32 @@ static uint64_t any_size(drawing *at)
     return chance(at, 70) && bytes > grain ? bytes / grain * grain : bytes;
 }
 
-static uint64_t size_of(drawing *at)
+static uint64_t size_of(trace_draft *at)
 {
     if (chance(at, at->taste.popular_percent))
         return at->taste.popular[draw(at, POPULAR_SIZES)];
     return any_size(at);
 }
 
-static uint8_t any_stream(drawing *at)
+static uint8_t any_stream(trace_draft *at)
 {
     return (uint8_t)draw(at, at->taste.stream_count);
 }
 
-static uint8_t any_pool(drawing *at)
+static uint8_t any_pool(trace_draft *at)
 {
     return (uint8_t)(1 + draw(at, at->taste.pool_count));
 }
 
 /* Sizes up to 16 MiB mostly, as programs have them; some traces have smaller or far larger ones. */
-static uint32_t draw_doublings(drawing *at)
+static uint32_t draw_doublings(trace_draft *at)
 {
     static const uint8_t usual[] = {12, 20, 24, 24, 26, 28, 30};
     uint64_t what = draw(at, 40);
     return what == 0 ? 50 : what < 3 ? 40 : usual[draw(at, sizeof usual)];
 }
 
-static void draw_taste(drawing *at)
+static void draw_taste(trace_draft *at)
 {
     static const uint32_t grains[] = {1, 256, 512, 512, 1 << 20, 2 << 20};
     taste *drawn = &at->taste;
@@ -128,7 +128,7 @@ static void keep(live_block **blocks, size_t *count, size_t *capacity, live_bloc
     (*blocks)[(*count)++] = block;
 }
 
-static void add_alloc(drawing *at, uint8_t flags)
+static void add_alloc(trace_draft *at, uint8_t flags)
 {
     random_event *event = add(at, FRAG_OP_ALLOC);
     event->flags = flags;
@@ -144,7 +144,7 @@ static void add_alloc(drawing *at, uint8_t flags)
     keep(&at->live, &at->live_count, &at->live_capacity, (live_block){event->block, event->stream});
 }
 
-static void add_free(drawing *at)
+static void add_free(trace_draft *at)
 {
     size_t back =
         (size_t)(chance(at, at->taste.newest_percent) ? draw(at, 4) : draw(at, at->live_count));
@@ -161,7 +161,7 @@ static void add_free(drawing *at)
     keep(&at->waiting, &at->waiting_count, &at->waiting_capacity, block);
 }
 
-static void add_complete(drawing *at)
+static void add_complete(trace_draft *at)
 {
     size_t i = (size_t)draw(at, chance(at, 70) ? 1 : at->waiting_count);
     live_block block = at->waiting[i];
@@ -172,7 +172,7 @@ static void add_complete(drawing *at)
     event->stream = block.stream;
 }
 
-static void open_or_close_pool(drawing *at)
+static void open_or_close_pool(trace_draft *at)
 {
     if (at->open_count > 0 && (chance(at, 50) || at->open_count == RANDOM_POOLS_MAX)) {
         /* The innermost mostly; programs with threads close others too. */
@@ -188,7 +188,7 @@ static void open_or_close_pool(drawing *at)
     at->open_pools[at->open_count++] = event->pool;
 }
 
-static void add_pool_event(drawing *at)
+static void add_pool_event(trace_draft *at)
 {
     uint64_t what = draw(at, 10);
     if (what < 5) {
@@ -206,7 +206,7 @@ static void add_pool_event(drawing *at)
     }
 }
 
-static void add_limit(drawing *at)
+static void add_limit(trace_draft *at)
 {
     random_event *event = add(at, FRAG_OP_LIMIT);
     bool is_ratio = chance(at, 50);
@@ -217,7 +217,7 @@ static void add_limit(drawing *at)
         event->bytes = chance(at, 30) ? FRAG_UNLIMITED : any_size(at) * (1 + draw(at, 64));
 }
 
-static const char *any_settings(drawing *at)
+static const char *any_settings(trace_draft *at)
 {
     static const char *const texts[] = {
         "max_split_size_mb:32",
@@ -237,7 +237,7 @@ static const char *any_settings(drawing *at)
     return texts[draw(at, sizeof texts / sizeof texts[0])];
 }
 
-static void add_rare(drawing *at)
+static void add_rare(trace_draft *at)
 {
     uint64_t what = draw(at, 100);
     if (what < 25) {
@@ -263,7 +263,7 @@ static void add_rare(drawing *at)
     }
 }
 
-static void add_event(drawing *at)
+static void add_event(trace_draft *at)
 {
     if (draw(at, 150) == 0)
         at->is_rising = !at->is_rising;
@@ -284,7 +284,7 @@ static void add_event(drawing *at)
 }
 
 /* Blocks from before the recording began, some of them freed and waiting. */
-static void add_start(drawing *at)
+static void add_start(trace_draft *at)
 {
     uint64_t count = chance(at, 80) ? 0 : draw(at, INITIAL_MAX);
     for (uint64_t i = 0; i < count; i++) {
@@ -303,7 +303,7 @@ static void add_start(drawing *at)
 
 void random_trace_draw(random_trace *trace, uint64_t seed)
 {
-    drawing at = {.trace = trace, .bits = (seed + 1) * 0x9e3779b97f4a7c15u, .is_rising = true};
+    trace_draft at = {.trace = trace, .bits = (seed + 1) * 0x9e3779b97f4a7c15u, .is_rising = true};
     at.bits = at.bits != 0 ? at.bits : 1;
     trace->count = 0;
     draw_taste(&at);

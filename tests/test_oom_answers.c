@@ -61,16 +61,16 @@ static void tell_answer(frag_text *out, const char *text, size_t length, bool is
     frag_messages_destroy(&messages);
 }
 
-typedef struct telling {
+typedef struct answer_output {
     frag_text *out;
     const char *name;
     unsigned number; /* of the row */
-} telling;
+} answer_output;
 
 static bool tell_row(void *context, const char *line, size_t length, frag_error *error)
 {
     (void)error;
-    telling *at = context;
+    answer_output *at = context;
     json_error_t reason;
     json_t *row = json_loadb(line, length, 0, &reason);
     const char *text = json_string_value(json_object_get(row, "message"));
@@ -83,7 +83,7 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
 
 static void tell_file(frag_text *out, const char *name)
 {
-    telling at = {.out = out, .name = name};
+    answer_output at = {.out = out, .name = name};
     char path[256];
     frag_error error = {0};
     snprintf(path, sizeof path, FOLDER "%s.jsonl.zst", name);
@@ -157,15 +157,15 @@ static void tell_all(frag_text *out)
     tell_figures(out);
 }
 
-typedef struct comparing {
+typedef struct answer_comparison {
     const char *next; /* what is answered now, from here on */
     unsigned wrong;
-} comparing;
+} answer_comparison;
 
 static bool compare_line(void *context, const char *line, size_t length, frag_error *error)
 {
     (void)error;
-    comparing *at = context;
+    answer_comparison *at = context;
     size_t now = strcspn(at->next, "\n");
     if (now != length || memcmp(at->next, line, length) != 0) {
         if (at->wrong++ < 5)
@@ -182,7 +182,7 @@ static void every_answer_is_as_before(void **state)
     frag_text out = {0};
     frag_error error = {0};
     tell_all(&out);
-    comparing at = {.next = out.bytes};
+    answer_comparison at = {.next = out.bytes};
     frag_input *input = frag_input_open(FOLDER "answers.txt.zst", &error);
     assert_non_null(input);
     assert_true(frag_each_line(input, compare_line, &at, &error));

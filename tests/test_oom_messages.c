@@ -214,16 +214,16 @@ static bool check_sizes(void *context, const char *line, size_t length, frag_err
     return true;
 }
 
-typedef struct judging {
+typedef struct message_judge {
     judged *sum;
     const char *path;
     unsigned number; /* of the row */
-} judging;
+} message_judge;
 
 static bool judge_row(void *context, const char *line, size_t length, frag_error *error)
 {
     (void)error;
-    judging *at = context;
+    message_judge *at = context;
     char where[512];
     json_error_t reason;
     json_t *row = json_loadb(line, length, 0, &reason);
@@ -236,7 +236,7 @@ static bool judge_row(void *context, const char *line, size_t length, frag_error
 
 static bool judge_file(const char *path, judged *sum)
 {
-    judging at = {.sum = sum, .path = path};
+    message_judge at = {.sum = sum, .path = path};
     frag_error error = {0};
     frag_input *input = frag_input_open(path, &error);
     bool ok = input != NULL && frag_each_line(input, judge_row, &at, &error);

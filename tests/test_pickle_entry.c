@@ -15,14 +15,14 @@
 #include "traces/pickle.h"
 
 /* What was seen of a file: the pairs that the visitor took, the names given, the error. */
-typedef struct reading {
+typedef struct pickle_reading {
     frag_text text;
     frag_text keys; /* of the last that was taken */
     uint32_t records;
     uint32_t repeats; /* how often the visitor was told that keys are those of the last */
     bool is_read;
     bool was_read_at_once; /* the case */
-} reading;
+} pickle_reading;
 
 static void tell_value(frag_text *text, const frag_pickle *pickle, frag_pickle_value value,
                        int depth)
@@ -45,7 +45,7 @@ static void tell_value(frag_text *text, const frag_pickle *pickle, frag_pickle_v
 static bool take(void *context, const frag_pickle *pickle, const frag_pickle_value *pairs,
                  size_t pair_count, bool has_last_keys, uint32_t *record)
 {
-    reading *seen = context;
+    pickle_reading *seen = context;
     frag_text keys = {0};
     for (size_t i = 0; i < pair_count; i++)
         tell_value(&keys, pickle, pairs[2 * i], 0);
@@ -73,8 +73,8 @@ static bool take(void *context, const frag_pickle *pickle, const frag_pickle_val
 
 /* A tuple of "first" (name 0), "second" (1), a list (2) of two dictionaries (3 and 4), the second
  * of them the case, and what follows the list. */
-static reading read_case(const char *bytes, size_t count, const char *follows, size_t follows_count,
-                         bool is_behind_entry)
+static pickle_reading read_case(const char *bytes, size_t count, const char *follows,
+                                size_t follows_count, bool is_behind_entry)
 {
     static const char *const names[] = {"first", "second"};
     static const char start[] = "\x80\x04(\x8c\x05"
@@ -99,7 +99,7 @@ static reading read_case(const char *bytes, size_t count, const char *follows, s
     memcpy(file + used + 3005, "t.", 2);
     used += 3007;
 
-    reading seen = {0};
+    pickle_reading seen = {0};
     frag_error error = {0};
     frag_pickle_value root = 0;
     frag_pickle *pickle = frag_pickle_create(names, 2);
@@ -133,8 +133,8 @@ static reading read_case(const char *bytes, size_t count, const char *follows, s
 static void compare(const char *bytes, size_t count, const char *follows, size_t follows_count,
                     bool is_plain, unsigned line)
 {
-    reading one = read_case(bytes, count, follows, follows_count, true);
-    reading other = read_case(bytes, count, follows, follows_count, false);
+    pickle_reading one = read_case(bytes, count, follows, follows_count, true);
+    pickle_reading other = read_case(bytes, count, follows, follows_count, false);
     if (strcmp(one.text.bytes, other.text.bytes) != 0 || one.is_read != other.is_read)
         fail_msg("line %u: behind an entry '%s', else '%s'", line, one.text.bytes,
                  other.text.bytes);
@@ -223,7 +223,7 @@ static void others_are_read_operation_by_operation(void **state)
 static void what_an_entry_cannot_hold_is_refused_after_it(void **state)
 {
     (void)state;
-    reading seen = read_case(BYTES("h\0K\1u(h\0K\2u"), "", 0, true);
+    pickle_reading seen = read_case(BYTES("h\0K\1u(h\0K\2u"), "", 0, true);
     assert_false(seen.is_read);
     assert_non_null(strstr(seen.text.bytes, "adds to a trace entry where a dictionary"));
     frag_text_destroy(&seen.text);
@@ -232,9 +232,9 @@ static void what_an_entry_cannot_hold_is_refused_after_it(void **state)
 static void the_visitor_hears_when_keys_repeat(void **state)
 {
     (void)state;
-    reading seen = read_case(BYTES("h\0K\1u}\x94(h\0K\2u}\x94(h\0K\2u}\x94(h\0K\3h\1K\4u"
-                                   "}\x94(h\0K\3u}\x94(h\0K\x0du}\x94(h\0K\3u"),
-                             "", 0, true);
+    pickle_reading seen = read_case(BYTES("h\0K\1u}\x94(h\0K\2u}\x94(h\0K\2u}\x94(h\0K\3h\1K\4u"
+                                          "}\x94(h\0K\3u}\x94(h\0K\x0du}\x94(h\0K\3u"),
+                                    "", 0, true);
     assert_true(seen.is_read);
     assert_int_equal(seen.records, 7);
     assert_int_equal(seen.repeats, 4); /* the one that it refused among them */
@@ -415,7 +415,7 @@ static bool collect(void *context, const frag_pickle *pickle, const frag_pickle_
                     size_t pair_count, bool has_last_keys, uint32_t *record)
 {
     (void)has_last_keys;
-    reading *seen = context;
+    pickle_reading *seen = context;
     for (size_t i = 0; i < 2 * pair_count; i++)
         tell_value(&seen->text, pickle, pairs[i], 1);
     frag_text_add(&seen->text, "\n");
@@ -437,7 +437,7 @@ static void values_are_read_whatever_the_entry_before_had(void **state)
         memset(made.bytes + made.used, '.', 3000);
         made.used += 3000;
         put(&made, "t.", 2);
-        reading seen = {0};
+        pickle_reading seen = {0};
         frag_error error = {0};
         frag_pickle_value root = 0;
         frag_pickle *pickle = frag_pickle_create(names, 2);
@@ -470,7 +470,7 @@ static void a_value_has_a_name_that_was_given(void **state)
         memcpy(file + used, "ueX\xb8\x0b\0\0", 7);
         memset(file + used + 7, '.', 3000);
         memcpy(file + used + 3007, "t.", 2);
-        reading seen = {0};
+        pickle_reading seen = {0};
         frag_error error = {0};
         frag_pickle_value root = 0;
         frag_pickle *pickle = frag_pickle_create(names, 2);

@@ -305,14 +305,14 @@ void frag_snapshot_writer_note(void *context, const frag_note *note)
 
 /* ---- the memory at the end */
 
-typedef struct looking {
+typedef struct final_walk {
     frag_snapshot_writer *writer;
     ended_run *run;
-} looking;
+} final_walk;
 
 static void look_span(void *context, const frag_span *span, const frag_block_view *block)
 {
-    looking *state = context;
+    final_walk *state = context;
     ended_run *run = state->run;
     end_span kept = {.span = *span};
     if (span->kind == FRAG_SPAN_SEGMENT) {
@@ -361,7 +361,7 @@ void frag_snapshot_writer_look(void *context, const frag_replay *replay,
         frag_grow(writer->runs, &writer->run_capacity, writer->run_count + 1, sizeof *writer->runs);
     ended_run *run = &writer->runs[writer->run_count++];
     *run = (ended_run){.trace = trace, .events = result->events};
-    looking state = {.writer = writer, .run = run};
+    final_walk state = {.writer = writer, .run = run};
     frag_replay_walk(replay, look_span, &state);
     if (run->segment_count > 1)
         qsort(run->segments, run->segment_count, sizeof *run->segments, compare_segments);

@@ -333,15 +333,15 @@ bool frag_json_each_in(const frag_json_value *object,
     return ok;
 }
 
-typedef struct visiting {
+typedef struct json_walk {
     void (*visit)(void *context, const char *path, const frag_json_value *value);
     void *context;
     char path[256];
-} visiting;
+} json_walk;
 
 /* length: of the path so far. Depth is bounded by the path, of which each level takes a part.
  */
-static void visit_object(visiting *state, json_t *object, size_t length)
+static void visit_object(json_walk *state, json_t *object, size_t length)
 {
     for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
         const char *key = json_object_iter_key(at);
@@ -363,7 +363,7 @@ void frag_json_visit(frag_json *json,
                      void (*visit)(void *context, const char *path, const frag_json_value *value),
                      void *context)
 {
-    visiting state = {.visit = visit, .context = context};
+    json_walk state = {.visit = visit, .context = context};
     visit_object(&state, root_of(json), 0);
 }
 

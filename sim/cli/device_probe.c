@@ -17,7 +17,7 @@
 #include "sim/cli/nvml.h"
 #include "sim/version.h"
 
-typedef struct probing {
+typedef struct probe_run {
     const char *runtime_path;
     uint32_t ordinal;
     bool may_fill;
@@ -26,7 +26,7 @@ typedef struct probing {
     frag_gpu_view *before;
     size_t before_count;
     char pci[32];
-} probing;
+} probe_run;
 
 /* "cuda", "cuda:1" */
 static bool read_device(const frag_arguments *arguments, uint32_t *ordinal, frag_error *error)
@@ -57,7 +57,7 @@ static const frag_gpu_view *find_view(const frag_gpu_view *views, size_t count, 
 /* By how much the memory in use grew since before the context. */
 static bool context_bytes(void *context, uint64_t *bytes)
 {
-    probing *state = context;
+    probe_run *state = context;
     frag_gpu_view *now = NULL;
     size_t count = 0;
     uint32_t index = 0;
@@ -92,7 +92,7 @@ static void read_processor(char text[128])
         fclose(stream);
 }
 
-static void describe_machine(const probing *state, frag_device_description *card)
+static void describe_machine(const probe_run *state, frag_device_description *card)
 {
     char processor[128];
     struct utsname host = {.sysname = ""};
@@ -109,7 +109,7 @@ static void describe_machine(const probing *state, frag_device_description *card
              state->nvml != NULL ? frag_nvml_driver(state->nvml) : "unknown, for want of NVML");
 }
 
-static bool probe(probing *state, frag_text *text, frag_error *error)
+static bool probe(probe_run *state, frag_text *text, frag_error *error)
 {
     frag_device_description card;
     frag_gpu_facts facts;
@@ -168,7 +168,7 @@ static int run_device_probe(const frag_arguments *arguments)
     frag_output *output = NULL;
     unsigned char *bytes = NULL;
     size_t count = 0;
-    probing state = {
+    probe_run state = {
         .runtime_path = frag_arguments_value(arguments, "cudart"),
         .may_fill = !frag_arguments_has(arguments, "no-fill"),
     };

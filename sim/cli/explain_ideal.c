@@ -22,13 +22,13 @@ static const frag_ideal kinds[FRAG_IDEAL_COUNT] = {
      .means = "knows nothing in advance, but moves free pages"},
 };
 
-typedef struct finding {
+typedef struct ideal_search {
     const frag_recording *recording;
     const frag_trace *trace;
     uint64_t capacity_bytes;
     frag_ideals *ideals;
     uint64_t live_bytes[FRAG_IDEAL_COUNT];
-} finding;
+} ideal_search;
 
 static void look(void *context, const frag_replay *replay, const frag_replay_result *result)
 {
@@ -36,8 +36,8 @@ static void look(void *context, const frag_replay *replay, const frag_replay_res
     *(frag_replay_result *)context = *result;
 }
 
-static bool replay_on(const finding *state, const frag_policy_spec *spec, uint64_t capacity_bytes,
-                      frag_replay_result *result)
+static bool replay_on(const ideal_search *state, const frag_policy_spec *spec,
+                      uint64_t capacity_bytes, frag_replay_result *result)
 {
     frag_device_spec device = {.capacity_bytes = capacity_bytes};
     frag_replay_options options = {.stop_after = FRAG_UNLIMITED,
@@ -51,7 +51,7 @@ static bool replay_on(const finding *state, const frag_policy_spec *spec, uint64
 
 static void find_one(void *context, uint64_t index)
 {
-    finding *state = context;
+    ideal_search *state = context;
     frag_ideal *ideal = &state->ideals->items[index];
     frag_policy_spec spec;
     frag_error error = {0};
@@ -88,10 +88,10 @@ void frag_ideals_find(const frag_recording *recording, const frag_trace *trace,
 {
     frag_trace served = *trace;
     frag_event *events = serve_last(&served);
-    finding state = {.recording = recording,
-                     .trace = &served,
-                     .capacity_bytes = capacity_bytes,
-                     .ideals = ideals};
+    ideal_search state = {.recording = recording,
+                          .trace = &served,
+                          .capacity_bytes = capacity_bytes,
+                          .ideals = ideals};
     *ideals = (frag_ideals){.capacity_bytes = capacity_bytes};
     memcpy(ideals->items, kinds, sizeof kinds);
     frag_for_each(threads, FRAG_IDEAL_COUNT, find_one, &state);

@@ -14,7 +14,7 @@ typedef struct held_block {
     uint64_t bytes;
 } held_block;
 
-typedef struct looking {
+typedef struct site_walk {
     frag_sites *sites;
     const uint64_t *key_of_slot;
     const frag_purpose *purpose_of_slot; /* NULL: by size */
@@ -27,7 +27,7 @@ typedef struct looking {
     uint64_t segment_idle_bytes;
     uint64_t segment_holes;
     uint64_t segment_largest;
-} looking;
+} site_walk;
 
 static uint64_t key_of_event(const frag_sites *sites, const frag_trace *trace, uint64_t event)
 {
@@ -79,7 +79,7 @@ static frag_purpose *purposes_of_slots(const frag_recording *recording, const fr
 }
 
 /* What is idle in a segment is held open by its blocks, each by its share of what is live. */
-static void close_segment(looking *state)
+static void close_segment(site_walk *state)
 {
     if (state->block_count > 0 && state->segment_idle_bytes > 0) {
         frag_sites *sites = state->sites;
@@ -111,7 +111,7 @@ static void close_segment(looking *state)
 
 static void visit(void *context, const frag_span *span, const frag_block_view *view)
 {
-    looking *state = context;
+    site_walk *state = context;
     if (span->kind == FRAG_SPAN_SEGMENT) {
         close_segment(state);
     } else if (span->kind == FRAG_SPAN_HOLE) {
@@ -195,10 +195,10 @@ void frag_sites_look(frag_sites *sites, const frag_recording *recording, const f
         sites->frame_of = frames_of_sites(recording);
     uint64_t *keys = keys_of_slots(sites, trace, event);
     frag_purpose *purposes = sites->is_by_size ? NULL : purposes_of_slots(recording, trace, event);
-    looking state = {.sites = sites,
-                     .key_of_slot = keys,
-                     .purpose_of_slot = purposes,
-                     .slot_count = trace->slot_count};
+    site_walk state = {.sites = sites,
+                       .key_of_slot = keys,
+                       .purpose_of_slot = purposes,
+                       .slot_count = trace->slot_count};
     frag_replay_walk(replay, visit, &state);
     close_segment(&state);
     merge_items(sites);

@@ -30,7 +30,7 @@ static const trial trials[] = {
     {.policy = "tlsf"},
 };
 
-typedef struct explaining {
+typedef struct explain_run {
     const frag_explain_options *options;
     frag_trace_explanation *explanation;
     frag_recording whole;          /* --with */
@@ -38,7 +38,7 @@ typedef struct explaining {
     frag_trace cut;                /* shares the columns of the recording's trace */
     frag_event *halved_events;
     const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
-} explaining;
+} explain_run;
 
 /* ---- where memory ran out when recorded */
 
@@ -127,7 +127,7 @@ static bool match_requests(const frag_trace *cut, const frag_trace *whole, frag_
     return true;
 }
 
-static bool load_whole(explaining *state, frag_error *error)
+static bool load_whole(explain_run *state, frag_error *error)
 {
     const char *path = state->options->whole_path;
     const frag_trace *trace = state->explanation->trace;
@@ -152,14 +152,14 @@ static bool load_whole(explaining *state, frag_error *error)
 
 /* ---- runs */
 
-typedef struct looking {
+typedef struct candidate_view {
     frag_trace_explanation *explanation; /* NULL: only the outcome is wanted */
     frag_candidate *candidate;
-} looking;
+} candidate_view;
 
 static void look(void *context, const frag_replay *replay, const frag_replay_result *result)
 {
-    looking *state = context;
+    candidate_view *state = context;
     state->candidate->oom = result->oom;
     state->candidate->peak_reserved_bytes = result->peak.reserved_bytes;
     if (state->explanation != NULL) {
@@ -182,8 +182,8 @@ static uint64_t limit_of(const char *fraction, uint64_t capacity)
 }
 
 /* false: the release refuses the settings, or the policy cannot replay this. */
-static bool run(const explaining *state, const frag_recording *recording, const frag_trace *trace,
-                frag_candidate *candidate, looking *looker, frag_error *error)
+static bool run(const explain_run *state, const frag_recording *recording, const frag_trace *trace,
+                frag_candidate *candidate, candidate_view *looker, frag_error *error)
 {
     frag_device_spec device = {.capacity_bytes = state->explanation->capacity_bytes};
     frag_replay_options replay = {.stop_after = FRAG_UNLIMITED,
@@ -209,11 +209,11 @@ static bool run(const explaining *state, const frag_recording *recording, const 
 
 static void run_candidate(void *context, uint64_t index)
 {
-    explaining *state = context;
+    explain_run *state = context;
     frag_trace_explanation *explanation = state->explanation;
     frag_candidate *candidate = &explanation->candidates[index];
     frag_error error = {0};
-    looking looker = {.candidate = candidate};
+    candidate_view looker = {.candidate = candidate};
     if (frag_is_interrupted() ||
         !run(state, explanation->recording, explanation->trace, candidate, &looker, &error))
         return;
@@ -252,7 +252,7 @@ static bool add_candidate(frag_trace_explanation *explanation, const char *text,
 }
 
 /* The recorded settings come first; what is in force already is not tried again. */
-static bool list_candidates(explaining *state, frag_error *error)
+static bool list_candidates(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
@@ -294,7 +294,7 @@ static bool reserves_ranges(const frag_recording *recording)
     return conf != NULL && strstr(conf, "expandable_segments_reserve") != NULL;
 }
 
-static void fill_message(const explaining *state)
+static void fill_message(const explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     frag_message *message = &explanation->message;
@@ -333,7 +333,7 @@ static void fill_message(const explaining *state)
 
 /* With a memory fraction every page of capacity can behave differently, which takes too long to
  * search; and it is the fraction that has to change. */
-static bool find_least(explaining *state, frag_error *error)
+static bool find_least(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     if (state->fraction != NULL)
@@ -347,7 +347,7 @@ static bool find_least(explaining *state, frag_error *error)
                               frag_is_interrupted, &explanation->least, error);
 }
 
-static void find_ideals(explaining *state)
+static void find_ideals(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     bool is_given = state->whole_trace != NULL;
@@ -357,7 +357,7 @@ static void find_ideals(explaining *state)
                      state->options->threads, &explanation->ideals);
 }
 
-static void run_halved(explaining *state)
+static void run_halved(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     frag_trace halved = *explanation->trace;
@@ -365,7 +365,7 @@ static void run_halved(explaining *state)
     state->halved_events = frag_sites_halve(&explanation->sites, explanation->trace);
     halved.events = state->halved_events;
     frag_policy_spec_copy(&explanation->candidates[0].spec, &explanation->halved.spec);
-    looking looker = {.candidate = &explanation->halved};
+    candidate_view looker = {.candidate = &explanation->halved};
     explanation->has_halved =
         run(state, explanation->recording, &halved, &explanation->halved, &looker, &error);
     explanation->halved.fits = explanation->rest == FRAG_REST_HERE && explanation->halved.gets_past;
@@ -391,14 +391,14 @@ static bool is_reproduced(const frag_trace_explanation *explanation, const frag_
 
 /* A recording does not say that the program limited itself. Where the device had room and only
  * such a limit explains the failure, the least of the usual ones that does is taken. */
-static bool find_fraction(explaining *state, frag_error *error)
+static bool find_fraction(explain_run *state, frag_error *error)
 {
     static const char *const usual[] = {"0.1", "0.2",  "0.25", "0.3",  "0.33", "0.4",  "0.5", "0.6",
                                         "0.7", "0.75", "0.8",  "0.85", "0.9",  "0.95", "0.98"};
     frag_trace_explanation *explanation = state->explanation;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         frag_candidate limited = {0};
-        looking looker = {.candidate = &limited};
+        candidate_view looker = {.candidate = &limited};
         frag_policy_spec_copy(&explanation->candidates[0].spec, &limited.spec);
         state->fraction = usual[i];
         bool ok = run(state, explanation->recording, explanation->trace, &limited, &looker, error);
@@ -417,11 +417,11 @@ static bool find_fraction(explaining *state, frag_error *error)
 
 /* The layout at the request that failed: as the replay gives it, or, where the replay can serve
  * that request, as it stood right before. */
-static bool look_at_failure(explaining *state, frag_error *error)
+static bool look_at_failure(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     frag_candidate *recorded = &explanation->candidates[0];
-    looking looker = {.candidate = recorded};
+    candidate_view looker = {.candidate = recorded};
     if (!run(state, explanation->recording, explanation->trace, recorded, &looker, error))
         return false;
     /* On a device of another size the recorded failure proves nothing. */
@@ -432,7 +432,7 @@ static bool look_at_failure(explaining *state, frag_error *error)
     frag_trace before = *explanation->trace;
     frag_candidate again = {0};
     frag_policy_spec_copy(&recorded->spec, &again.spec);
-    looker = (looking){.explanation = explanation, .candidate = &again};
+    looker = (candidate_view){.explanation = explanation, .candidate = &again};
     bool ok = run(state, explanation->recording, &before, &again, &looker, error);
     explanation->oom = again.oom;
     explanation->is_reproduced = is_reproduced(explanation, &again);
@@ -537,7 +537,7 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
                   frag_bytes_text(explanation->candidates[0].peak_reserved_bytes, peak));
 }
 
-static bool explain_trace(explaining *state, frag_error *error)
+static bool explain_trace(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     if (!load_whole(state, error) || !list_candidates(state, error) ||
@@ -557,7 +557,7 @@ static bool explain_trace(explaining *state, frag_error *error)
     return find_least(state, error);
 }
 
-static void destroy(explaining *state)
+static void destroy(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     for (size_t i = 0; i < explanation->candidate_count; i++)
@@ -587,10 +587,10 @@ static int explain_device(frag_recording *recording, const frag_trace *trace,
         .fraction = options->fraction,
         .rest = is_recorded ? FRAG_REST_UNKNOWN : FRAG_REST_HERE,
     };
-    explaining state = {.options = options,
-                        .explanation = &explanation,
-                        .cut = *trace,
-                        .fraction = options->fraction};
+    explain_run state = {.options = options,
+                         .explanation = &explanation,
+                         .cut = *trace,
+                         .fraction = options->fraction};
     if (is_recorded)
         state.cut.event_count = failed + 1;
     explanation.trace = &state.cut;

@@ -19,11 +19,11 @@
 #define EVENT_FIRST_DOWN ((uint64_t)0x5ffff0)
 #define EVENT_STEP ((uint64_t)16)
 
-typedef struct comparing comparing;
+typedef struct golden_comparison golden_comparison;
 
 /* One device of the log. */
 typedef struct side {
-    comparing *owner;
+    golden_comparison *owner;
     const frag_trace *trace;
     frag_device *device;
     frag_replay *replay;
@@ -35,7 +35,7 @@ typedef struct held_stat {
     const frag_golden_line *line;
 } held_stat;
 
-struct comparing {
+struct golden_comparison {
     const frag_golden_log *log;
     frag_golden_result *result;
     side sides[FRAG_GOLDEN_DEVICES_MAX];
@@ -65,7 +65,7 @@ struct comparing {
 
 /* ---- watching */
 
-static void keep_call(comparing *state, frag_golden_call call)
+static void keep_call(golden_comparison *state, frag_golden_call call)
 {
     state->create_count +=
         call.kind == FRAG_GOLDEN_CALL_CREATE && !call.is_refused ? call.count : 0;
@@ -79,7 +79,7 @@ static void keep_call(comparing *state, frag_golden_call call)
     state->calls[state->call_count++] = call;
 }
 
-static uint64_t usual_page_bytes(const comparing *state, uint64_t bytes)
+static uint64_t usual_page_bytes(const golden_comparison *state, uint64_t bytes)
 {
     return state->log->library == 0 && bytes % LARGE_PAGE_BYTES == 0 ? LARGE_PAGE_BYTES
                                                                      : SMALL_PAGE_BYTES;
@@ -87,8 +87,8 @@ static uint64_t usual_page_bytes(const comparing *state, uint64_t bytes)
 
 /* The size of the pages behind a range, of which the device is asked as a whole: as the log has it
  * for that place, where it divides the range. */
-static uint64_t page_bytes_at(const comparing *state, frag_golden_call_kind kind, uint64_t address,
-                              uint64_t bytes)
+static uint64_t page_bytes_at(const golden_comparison *state, frag_golden_call_kind kind,
+                              uint64_t address, uint64_t bytes)
 {
     for (size_t i = 0; i < state->line->calls.count; i++) {
         const frag_golden_call *call = &state->log->calls[state->line->calls.first + i];
@@ -100,7 +100,7 @@ static uint64_t page_bytes_at(const comparing *state, frag_golden_call_kind kind
 }
 
 /* As above when the device refuses: the log has no place then, but the same calls before. */
-static uint64_t refused_page_bytes(const comparing *state, uint64_t bytes)
+static uint64_t refused_page_bytes(const golden_comparison *state, uint64_t bytes)
 {
     size_t at = state->call_count > 0 ? state->call_count - 1 : 0;
     for (; at < state->line->calls.count; at++) {
@@ -113,7 +113,7 @@ static uint64_t refused_page_bytes(const comparing *state, uint64_t bytes)
 
 /* Where the library creates pages before it reserves a range for them, none is reserved, and none
  * given back, when they are refused. */
-static void drop_reservation(comparing *state, uint64_t bytes)
+static void drop_reservation(golden_comparison *state, uint64_t bytes)
 {
     if (!state->log->creates_first || state->call_count == 0)
         return;
@@ -127,7 +127,7 @@ static void drop_reservation(comparing *state, uint64_t bytes)
 
 /* One map call stands for the library's creating and mapping of pages, one by one. It stops at the
  * first that is refused, and releases those it has. */
-static void keep_map(comparing *state, const side *at, uint64_t address, uint64_t bytes,
+static void keep_map(golden_comparison *state, const side *at, uint64_t address, uint64_t bytes,
                      bool is_refused)
 {
     uint64_t page = is_refused ? refused_page_bytes(state, bytes)
@@ -152,7 +152,7 @@ static void keep_map(comparing *state, const side *at, uint64_t address, uint64_
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_RELEASE, false, 0, page, count});
 }
 
-static void keep_second(comparing *state, frag_golden_call_kind kind, uint64_t address,
+static void keep_second(golden_comparison *state, frag_golden_call_kind kind, uint64_t address,
                         uint64_t bytes)
 {
     uint64_t page = page_bytes_at(state, kind, address, bytes);
@@ -161,7 +161,8 @@ static void keep_second(comparing *state, frag_golden_call_kind kind, uint64_t a
 
 /* Waits as the logs of other frameworks' pools have them: streams by handle, the default stream by
  * its legacy one where it waits; events by handles that count up or down in order of creation. */
-static void note_wait(comparing *state, const side *at, frag_device_call call, uint64_t address)
+static void note_wait(golden_comparison *state, const side *at, frag_device_call call,
+                      uint64_t address)
 {
     uint64_t number = call == FRAG_DEVICE_EVENT_WAIT ? at->device->for_stream : address;
     uint64_t handle = frag_trace_stream_handle(at->trace, (uint32_t)number);
@@ -190,7 +191,7 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
                       frag_device_result result)
 {
     const side *at = context;
-    comparing *state = at->owner;
+    golden_comparison *state = at->owner;
     bool is_refused = result != FRAG_DEVICE_OK;
     uint64_t page = 0;
     switch (call) {
@@ -250,7 +251,7 @@ static void note_event(void *context, const frag_note *note)
         [FRAG_NOTE_OOM] = FRAG_GOLDEN_NOTE_OOM,
     };
     const side *at = context;
-    comparing *state = at->owner;
+    golden_comparison *state = at->owner;
     state->notes =
         frag_grow(state->notes, &state->note_capacity, state->note_count + 1, sizeof *state->notes);
     state->notes[state->note_count++] =
@@ -261,7 +262,7 @@ static void note_event(void *context, const frag_note *note)
 static void note_answer(void *context, const frag_request *request, const frag_grant *grant)
 {
     (void)request;
-    comparing *state = ((const side *)context)->owner;
+    golden_comparison *state = ((const side *)context)->owner;
     state->has_answer = true;
     state->is_served = grant != NULL;
     state->address = grant != NULL ? grant->address : 0;
@@ -270,13 +271,13 @@ static void note_answer(void *context, const frag_request *request, const frag_g
 /* ---- comparing */
 
 /* Says what is different; the caller adds both sides' words. Returns false, as comparisons do. */
-static bool differ(comparing *state, const char *kind)
+static bool differ(golden_comparison *state, const char *kind)
 {
     state->result->kind = kind;
     return false;
 }
 
-static bool compare_answer(comparing *state)
+static bool compare_answer(golden_comparison *state)
 {
     const frag_golden_line *line = state->line;
     frag_golden_result *result = state->result;
@@ -355,7 +356,7 @@ static bool is_repeated(const frag_golden_call *calls, size_t from, size_t count
     return from > 0;
 }
 
-static bool compare_calls(comparing *state, frag_golden_list list, bool is_hang)
+static bool compare_calls(golden_comparison *state, frag_golden_list list, bool is_hang)
 {
     size_t count = list.count;
     const frag_golden_call *calls = count > 0 ? &state->log->calls[list.first] : state->calls;
@@ -383,7 +384,7 @@ static void add_notes(frag_text *text, const frag_golden_note *notes, size_t fro
 }
 
 /* The events that follow from a request alone, which the log leaves out. */
-static size_t plain_notes(const comparing *state, frag_golden_note notes[2])
+static size_t plain_notes(const golden_comparison *state, frag_golden_note notes[2])
 {
     const frag_golden_line *line = state->line;
     bool is_free = line->op == FRAG_GOLDEN_FREE;
@@ -399,7 +400,7 @@ static size_t plain_notes(const comparing *state, frag_golden_note notes[2])
     return is_free ? 2 : 1;
 }
 
-static bool compare_notes(comparing *state)
+static bool compare_notes(golden_comparison *state)
 {
     frag_golden_note plain[2];
     const frag_golden_note *notes = plain;
@@ -423,7 +424,7 @@ static bool compare_notes(comparing *state)
     return differ(state, "trace_events");
 }
 
-static bool compare_request(comparing *state)
+static bool compare_request(golden_comparison *state)
 {
     bool ok = (state->line->op != FRAG_GOLDEN_ALLOC || compare_answer(state)) &&
               compare_calls(state, state->line->calls, state->line->is_hang) &&
@@ -436,13 +437,13 @@ static bool compare_request(comparing *state)
 
 static void visit_stat(void *context, const char *name, int64_t value)
 {
-    comparing *state = context;
+    golden_comparison *state = context;
     uint32_t id = 0;
     if (frag_strings_find(&state->log->strings, name, strlen(name), &id))
         state->stats[id] = (held_stat){value, state->line};
 }
 
-static bool compare_stats(comparing *state)
+static bool compare_stats(golden_comparison *state)
 {
     const frag_golden_line *line = state->line;
     frag_replay_stats(state->sides[line->device].replay, visit_stat, state);
@@ -464,7 +465,7 @@ static bool compare_stats(comparing *state)
     return true;
 }
 
-static bool compare_snapshot(comparing *state)
+static bool compare_snapshot(golden_comparison *state)
 {
     frag_golden_layout_destroy(&state->layout);
     state->segment_next = 0;
@@ -477,7 +478,7 @@ static bool compare_snapshot(comparing *state)
     return differ(state, "segments");
 }
 
-static bool compare_segment(comparing *state)
+static bool compare_segment(golden_comparison *state)
 {
     size_t index = state->segment_next++;
     if (index >= state->layout.segment_count) {
@@ -498,7 +499,7 @@ typedef struct end_count {
     uint64_t value;
 } end_count;
 
-static bool compare_counts(comparing *state, const end_count *counts, size_t count)
+static bool compare_counts(golden_comparison *state, const end_count *counts, size_t count)
 {
     const frag_golden_list *items = &state->line->items;
     for (size_t i = 0; i < items->count; i++) {
@@ -514,7 +515,7 @@ static bool compare_counts(comparing *state, const end_count *counts, size_t cou
     return true;
 }
 
-static bool compare_end(comparing *state)
+static bool compare_end(golden_comparison *state)
 {
     uint64_t asked = 0;
     uint64_t refused = 0;
@@ -555,7 +556,7 @@ static bool compare_end(comparing *state)
 
 /* ---- line by line */
 
-static bool compare_line(comparing *state)
+static bool compare_line(golden_comparison *state)
 {
     switch (state->line->op) {
     case FRAG_GOLDEN_STATS:
@@ -576,7 +577,7 @@ static bool compare_line(comparing *state)
 }
 
 /* What construction did; a difference is one of the head. */
-static bool compare_start(comparing *state)
+static bool compare_start(golden_comparison *state)
 {
     if (state->log->library == 0)
         return true;
@@ -587,7 +588,7 @@ static bool compare_start(comparing *state)
 
 /* Up to 2.14 the library empties the caches of all devices with one of them set, the one that the
  * lines before named: a stream that it waits for then is one of that device. */
-static void set_current(comparing *state)
+static void set_current(golden_comparison *state)
 {
     const frag_golden_line *line = state->line;
     switch (line->op) {
@@ -607,8 +608,8 @@ static void set_current(comparing *state)
             line->op == FRAG_GOLDEN_EMPTY_CACHE && d != state->current && !state->sets_devices;
 }
 
-static bool run_lines(comparing *state, const uint64_t *ends, const frag_golden_options *options,
-                      frag_error *error)
+static bool run_lines(golden_comparison *state, const uint64_t *ends,
+                      const frag_golden_options *options, frag_error *error)
 {
     const frag_golden_log *log = state->log;
     for (uint32_t i = 0; i < log->line_count; i++) {
@@ -637,7 +638,7 @@ static bool run_lines(comparing *state, const uint64_t *ends, const frag_golden_
     return true;
 }
 
-static bool open_side(comparing *state, uint32_t number, const frag_recording *recording,
+static bool open_side(golden_comparison *state, uint32_t number, const frag_recording *recording,
                       const frag_policy_spec *spec, const frag_golden_options *options,
                       frag_error *error)
 {
@@ -691,7 +692,7 @@ bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recor
                          frag_error *error)
 {
     *result = (frag_golden_result){.is_identical = true};
-    comparing *state = frag_alloc(1, sizeof *state);
+    golden_comparison *state = frag_alloc(1, sizeof *state);
     state->log = log;
     state->result = result;
     uint32_t version = 0;

@@ -17,7 +17,7 @@ typedef struct message {
     frag_gpu_run run;
 } message;
 
-typedef struct replaying {
+typedef struct child_replay {
     const frag_gpu_choice *choice;
     const frag_recording *recording;
     const frag_trace *trace;
@@ -29,7 +29,7 @@ typedef struct replaying {
     frag_gpu *gpu;
     frag_device *device;
     message message;
-} replaying;
+} child_replay;
 
 /* ---- the command line */
 
@@ -120,16 +120,16 @@ bool frag_gpu_devices_read(const frag_arguments *arguments, frag_gpu_devices *de
 
 /* ---- in the child */
 
-typedef struct looking {
+typedef struct facts_query {
     const frag_gpu_choice *choice;
     frag_gpu_facts facts;
     frag_error error;
     bool is_ok;
-} looking;
+} facts_query;
 
 static void look(void *context, FILE *stream)
 {
-    looking *state = context;
+    facts_query *state = context;
     const frag_gpu_choice *choice = state->choice;
     const frag_gpu_module *module = frag_gpu_module_load(&state->error);
     frag_gpu *gpu =
@@ -150,7 +150,7 @@ static bool has_start_state(const frag_trace *trace)
 static frag_device *open_device(void *context, const frag_trace *trace,
                                 const frag_sim_device_options *rule, frag_error *error)
 {
-    replaying *state = context;
+    child_replay *state = context;
     const frag_gpu_choice *choice = state->choice;
     frag_gpu_run *run = &state->message.run;
     frag_gpu_device_options options = {
@@ -177,7 +177,7 @@ static frag_device *open_device(void *context, const frag_trace *trace,
 
 static void close_device(void *context, frag_device *device)
 {
-    replaying *state = context;
+    child_replay *state = context;
     state->module->device_finish(device, &state->message.run.report);
     frag_device_destroy(device);
 }
@@ -196,14 +196,14 @@ void frag_gpu_keep_grant(frag_answer_list *answers, const frag_request *request,
 
 static void see_grant(void *context, const frag_request *request, const frag_grant *grant)
 {
-    replaying *state = context;
+    child_replay *state = context;
     if (state->choice->keeps_grants)
         frag_gpu_keep_grant(&state->message.run.answers, request, grant);
     if (state->choice->is_touched && grant != NULL)
         frag_device_touch(state->device, grant->address, request->bytes, request->stream);
 }
 
-static bool replay(replaying *state)
+static bool replay(child_replay *state)
 {
     message *to = &state->message;
     const frag_gpu_choice *choice = state->choice;
@@ -230,7 +230,7 @@ static bool replay(replaying *state)
 
 static void replay_and_tell(void *context, FILE *stream)
 {
-    replaying *state = context;
+    child_replay *state = context;
     state->message.is_ok = replay(state);
     const frag_answer_list *answers = &state->message.run.answers;
     fwrite(&state->message, sizeof state->message, 1, stream);
@@ -248,7 +248,7 @@ static bool fail_short(frag_error *error)
 
 bool frag_gpu_look(const frag_gpu_choice *choice, frag_gpu_facts *facts, frag_error *error)
 {
-    looking state = {.choice = choice};
+    facts_query state = {.choice = choice};
     unsigned char *bytes = NULL;
     size_t count = 0;
     bool ok = frag_child_run(look, &state, &bytes, &count, error);
@@ -296,7 +296,7 @@ bool frag_gpu_run_count(const frag_gpu_choice *choice, const frag_recording *rec
                         const frag_run_options *options, frag_run_result *result, frag_gpu_run *run,
                         frag_error *error)
 {
-    replaying state = {
+    child_replay state = {
         .choice = choice,
         .recording = recording,
         .trace = trace,

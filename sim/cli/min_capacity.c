@@ -42,7 +42,7 @@ typedef struct bound {
     bool has_packing;
 } bound;
 
-typedef struct searching {
+typedef struct capacity_run {
     const frag_arguments *arguments;
     frag_policy_list policies;
     frag_device_spec device;
@@ -57,11 +57,11 @@ typedef struct searching {
     size_t row_count;   /* printed */
     size_t table_count; /* printed */
     frag_progress *progress;
-} searching;
+} capacity_run;
 
 static void search_job(void *context, uint64_t index)
 {
-    searching *state = context;
+    capacity_run *state = context;
     job *task = &state->jobs[index];
     frag_policy_spec resolved = {0};
     if (!frag_is_interrupted() &&
@@ -76,7 +76,7 @@ static void search_job(void *context, uint64_t index)
 
 static void find_bound(void *context, uint64_t index)
 {
-    searching *state = context;
+    capacity_run *state = context;
     bound *task = &state->bounds[index];
     if (!frag_is_interrupted())
         task->has_packing =
@@ -85,7 +85,7 @@ static void find_bound(void *context, uint64_t index)
 
 /* ---- the table of a trace */
 
-static void add_line(frag_text_table *table, const searching *state, const job *task,
+static void add_line(frag_text_table *table, const capacity_run *state, const job *task,
                      bool has_failing)
 {
     const frag_capacity_result *result = &task->result;
@@ -118,7 +118,7 @@ static void add_line(frag_text_table *table, const searching *state, const job *
 }
 
 /* The jobs of one trace that came to a result. */
-static void print_table(FILE *stream, searching *state, const job *jobs, const bound *limits)
+static void print_table(FILE *stream, capacity_run *state, const job *jobs, const bound *limits)
 {
     bool has_failing = false;
     size_t count = 0;
@@ -154,7 +154,7 @@ static void print_table(FILE *stream, searching *state, const job *jobs, const b
 
 /* ---- rows */
 
-static void print_json_row(FILE *stream, const searching *state, const job *task,
+static void print_json_row(FILE *stream, const capacity_run *state, const job *task,
                            const bound *limits)
 {
     const frag_capacity_result *result = &task->result;
@@ -198,7 +198,7 @@ static void print_json_row(FILE *stream, const searching *state, const job *task
 }
 
 /* The exit code of the first failure, else 0. */
-static int report_problems(const searching *state, size_t count)
+static int report_problems(const capacity_run *state, size_t count)
 {
     int code = 0;
     for (size_t i = 0; i < count; i++) {
@@ -218,7 +218,7 @@ static int report_problems(const searching *state, size_t count)
     return code;
 }
 
-static void print_rows(searching *state, size_t count, FILE *stream)
+static void print_rows(capacity_run *state, size_t count, FILE *stream)
 {
     for (size_t i = 0; i < count && !frag_is_interrupted(); i++) {
         const bound *limits = &state->bounds[i / state->policies.count];
@@ -230,7 +230,7 @@ static void print_rows(searching *state, size_t count, FILE *stream)
     }
 }
 
-static int search_file(searching *state, const char *path, FILE *stream)
+static int search_file(capacity_run *state, const char *path, FILE *stream)
 {
     frag_error error = {0};
     if (!frag_inputs_load(path, state->format, false, &state->recording, &error))
@@ -261,7 +261,7 @@ static int search_file(searching *state, const char *path, FILE *stream)
 
 static int min_capacity_command(const frag_arguments *arguments)
 {
-    searching state = {.arguments = arguments, .threads = frag_core_count()};
+    capacity_run state = {.arguments = arguments, .threads = frag_core_count()};
     frag_error error = {0};
     frag_output *output = NULL;
     int code = 0;

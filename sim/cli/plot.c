@@ -6,17 +6,17 @@
 
 /* ---- from the options to the exit code */
 
-typedef struct loading {
+typedef struct plot_load {
     const frag_arguments *arguments;
     bool with_columns;
     frag_recording *recording;
     const frag_trace **trace;
     frag_plot_filler *fill;
     void *state;
-} loading;
+} plot_load;
 
 /* The only trace operand, and which of its devices is meant. */
-static bool load(const loading *drawn, frag_error *error)
+static bool load(const plot_load *drawn, frag_error *error)
 {
     frag_trace_format format = FRAG_FORMAT_AUTO;
     uint64_t device = 0;
@@ -52,7 +52,7 @@ static bool load(const loading *drawn, frag_error *error)
 
 static bool fill_loaded(void *context, frag_error *error)
 {
-    const loading *drawn = context;
+    const plot_load *drawn = context;
     if (!load(drawn, error))
         return false;
     bool ok = drawn->fill(drawn->state, error);
@@ -80,7 +80,7 @@ int frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_arguments
                          bool with_columns, frag_recording *recording, const frag_trace **trace,
                          frag_plot_filler *fill, void *state)
 {
-    loading drawn = {arguments, with_columns, recording, trace, fill, state};
+    plot_load drawn = {arguments, with_columns, recording, trace, fill, state};
     return frag_plot_draw(plot, kind, arguments, fill_loaded, &drawn);
 }
 

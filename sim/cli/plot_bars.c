@@ -46,7 +46,7 @@ typedef struct bar {
     uint64_t bounds[BOUNDS]; /* FRAG_UNLIMITED: not known, or not asked for */
 } bar;
 
-typedef struct barring {
+typedef struct bars_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -61,9 +61,9 @@ typedef struct barring {
     bar *bars;
     size_t count;
     size_t capacity;
-} barring;
+} bars_figure;
 
-static bar *add_bar(barring *state, const char *trace, uint64_t device, const char *policy)
+static bar *add_bar(bars_figure *state, const char *trace, uint64_t device, const char *policy)
 {
     state->bars = frag_grow(state->bars, &state->capacity, state->count + 1, sizeof *state->bars);
     bar *added = &state->bars[state->count++];
@@ -78,7 +78,7 @@ static bar *add_bar(barring *state, const char *trace, uint64_t device, const ch
 
 /* ---- rows of fraglab run */
 
-static void take_bounds(const barring *state, const frag_json *row, bar *into)
+static void take_bounds(const bars_figure *state, const frag_json *row, bar *into)
 {
     for (size_t i = 0; state->has_bounds && i < BOUNDS; i++) {
         char path[64];
@@ -104,7 +104,7 @@ static bool take_text(const frag_json *row, const char *path, const char **text,
 
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
-    barring *state = context;
+    bars_figure *state = context;
     const char *trace = NULL;
     const char *policy = NULL;
     uint64_t device = 0;
@@ -139,7 +139,7 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
 
 static void run_job(void *context, uint64_t index)
 {
-    barring *state = context;
+    bars_figure *state = context;
     const frag_trace *trace = &state->recording.traces[index / state->policies.count];
     const frag_policy_spec *spec = &state->policies.specs[index % state->policies.count];
     frag_policy_spec resolved = {0};
@@ -155,14 +155,14 @@ static void run_job(void *context, uint64_t index)
 
 static void bound_job(void *context, uint64_t index)
 {
-    barring *state = context;
+    bars_figure *state = context;
     size_t runs = state->recording.trace_count * state->policies.count;
     if (!frag_is_interrupted())
         (void)frag_bounds_find(&state->recording, &state->recording.traces[index],
                                &state->packings[index], &state->errors[runs + index]);
 }
 
-static bool run_traces(barring *state, frag_error *error)
+static bool run_traces(bars_figure *state, frag_error *error)
 {
     size_t traces = state->recording.trace_count;
     size_t count = traces * state->policies.count;
@@ -205,7 +205,7 @@ static bool run_traces(barring *state, frag_error *error)
 }
 
 /* Rows begin with a brace; no trace does. */
-static bool read_operand(barring *state, const char *path, frag_trace_format format,
+static bool read_operand(bars_figure *state, const char *path, frag_trace_format format,
                          frag_error *error)
 {
     frag_input *input = frag_input_open(path, error);
@@ -231,7 +231,7 @@ static bool read_operand(barring *state, const char *path, frag_trace_format for
 
 /* ---- data */
 
-static void write_data(const barring *state)
+static void write_data(const bars_figure *state)
 {
     FILE *stream = state->plot.data;
     fputs("trace,device,policy", stream);
@@ -265,7 +265,7 @@ static bool is_same_trace(const bar *a, const bar *b)
     return strcmp(a->trace, b->trace) == 0 && a->device == b->device;
 }
 
-static bool has_several_traces(const barring *state)
+static bool has_several_traces(const bars_figure *state)
 {
     for (size_t i = 1; i < state->count; i++)
         if (!is_same_trace(&state->bars[i], &state->bars[0]))
@@ -274,7 +274,7 @@ static bool has_several_traces(const barring *state)
 }
 
 /* "train.pickle", or "train.pickle, device 1" when it has several. */
-static char *head_of(const barring *state, const bar *at)
+static char *head_of(const bars_figure *state, const bar *at)
 {
     frag_text text = {0};
     bool has_devices = false;
@@ -289,7 +289,7 @@ static char *head_of(const barring *state, const bar *at)
 
 /* The names of the bounds in the legend, with their sizes where all bars have the same; "": no bar
  * has it. */
-static void define_bounds(barring *state)
+static void define_bounds(bars_figure *state)
 {
     frag_text names[BOUNDS] = {{0}};
     const char *texts[BOUNDS];
@@ -324,7 +324,7 @@ static uint64_t reach_of(const bar *at)
 
 /* Bars of one trace stand together; the name of the trace stands above them when there are several.
  */
-static void define(barring *state)
+static void define(bars_figure *state)
 {
     frag_plot *plot = &state->plot;
     size_t count = state->count;
@@ -388,7 +388,7 @@ static void print_bounds(FILE *stream, const bar *of, uint64_t most, size_t labe
 }
 
 /* With characters: one line a bar. */
-static void print_characters(barring *state)
+static void print_characters(bars_figure *state)
 {
     static const char *const marks[PARTS] = {"█", "r", "u", "░", "c", "w", "p"};
     FILE *stream = frag_output_stream(state->plot.output);
@@ -433,7 +433,7 @@ static void print_characters(barring *state)
 }
 
 /* Only the recording tells it. */
-static void warn_of_no_packing(const barring *state)
+static void warn_of_no_packing(const bars_figure *state)
 {
     for (size_t i = 0; state->has_bounds && i < state->count; i++)
         if (state->bars[i].bounds[BOUNDS - 1] == FRAG_UNLIMITED) {
@@ -446,7 +446,7 @@ static void warn_of_no_packing(const barring *state)
 
 static bool fill(void *context, frag_error *error)
 {
-    barring *state = context;
+    bars_figure *state = context;
     const frag_arguments *arguments = state->plot.arguments;
     frag_trace_format format = FRAG_FORMAT_AUTO;
     if (!frag_inputs_format(arguments, &format, error))
@@ -474,8 +474,8 @@ static bool fill(void *context, frag_error *error)
 
 static int bars_command(const frag_arguments *arguments)
 {
-    barring state = {.threads = frag_core_count(),
-                     .has_bounds = frag_arguments_has(arguments, "bounds")};
+    bars_figure state = {.threads = frag_core_count(),
+                         .has_bounds = frag_arguments_has(arguments, "bounds")};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||

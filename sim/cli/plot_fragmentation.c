@@ -46,7 +46,7 @@ static const frag_command_option options[] = {
 #define LOG_LEAST 9u /* of its rows: requests below 512 bytes are of no weight */
 #define TALL_PIXELS 640u
 
-typedef struct fragmenting {
+typedef struct holes_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -63,7 +63,7 @@ typedef struct fragmenting {
     frag_oom oom;
     uint64_t max_bytes;
     frag_row_packing packing; /* with --bounds */
-} fragmenting;
+} holes_figure;
 
 /* ---- sizes */
 
@@ -74,7 +74,7 @@ static int compare_numbers(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static bool sort_requests(fragmenting *state, frag_error *error)
+static bool sort_requests(holes_figure *state, frag_error *error)
 {
     const frag_trace *trace = state->trace;
     state->requests = frag_alloc(trace->stats.request_count + 1, sizeof *state->requests);
@@ -92,14 +92,14 @@ static bool sort_requests(fragmenting *state, frag_error *error)
 }
 
 /* The least size that so many percent of the requests do not exceed. */
-static uint64_t percentile(const fragmenting *state, uint64_t percent)
+static uint64_t percentile(const holes_figure *state, uint64_t percent)
 {
     uint64_t rank = (state->request_count * percent + 99) / 100;
     return state->requests[rank > 0 ? rank - 1 : 0];
 }
 
 /* "p90", "max" or a size. */
-static bool read_size(const fragmenting *state, const char *text, uint64_t *bytes, char name[16],
+static bool read_size(const holes_figure *state, const char *text, uint64_t *bytes, char name[16],
                       frag_error *error)
 {
     name[0] = '\0';
@@ -124,7 +124,7 @@ static bool read_size(const fragmenting *state, const char *text, uint64_t *byte
 }
 
 /* Keeps them ascending; of equal ones the first is named. */
-static bool add_size(fragmenting *state, uint64_t bytes, const char *name, frag_error *error)
+static bool add_size(holes_figure *state, uint64_t bytes, const char *name, frag_error *error)
 {
     frag_hole_options *holes = &state->holes;
     uint32_t at = 0;
@@ -144,7 +144,7 @@ static bool add_size(fragmenting *state, uint64_t bytes, const char *name, frag_
     return true;
 }
 
-static bool find_sizes(fragmenting *state, frag_error *error)
+static bool find_sizes(holes_figure *state, frag_error *error)
 {
     const char *list = frag_arguments_value(state->plot.arguments, "sizes");
     char *copy = frag_copy_text(list != NULL ? list : SIZES_DEFAULT);
@@ -163,7 +163,7 @@ static bool find_sizes(fragmenting *state, frag_error *error)
 }
 
 /* From where requests begin to what serves the largest. */
-static void find_rows(fragmenting *state)
+static void find_rows(holes_figure *state)
 {
     uint64_t least = state->requests[0];
     uint64_t most = state->requests[state->request_count - 1];
@@ -176,7 +176,7 @@ static void find_rows(fragmenting *state)
 
 /* ---- data */
 
-static void write_head(const fragmenting *state, const char *kind, double event, double time_ns)
+static void write_head(const holes_figure *state, const char *kind, double event, double time_ns)
 {
     fprintf(state->plot.data, "%s,%.0f,", kind, event);
     if (state->times_ns != NULL)
@@ -186,7 +186,7 @@ static void write_head(const fragmenting *state, const char *kind, double event,
 
 /* Cells come first, in order: an image wants them without other rows between. A cell begins at the
  * left edge of its column. */
-static void write_strip(const fragmenting *state)
+static void write_strip(const holes_figure *state)
 {
     uint64_t start = state->holes.start;
     uint64_t end = state->holes.end;
@@ -210,7 +210,7 @@ static void write_strip(const fragmenting *state)
         }
 }
 
-static void write_sample(fragmenting *state, const frag_hole_sample *at)
+static void write_sample(holes_figure *state, const frag_hole_sample *at)
 {
     FILE *stream = state->plot.data;
     write_head(state, "sample", (double)at->event,
@@ -227,7 +227,7 @@ static void write_sample(fragmenting *state, const frag_hole_sample *at)
 }
 
 /* For the whole run, said once. */
-static void write_bound(fragmenting *state)
+static void write_bound(holes_figure *state)
 {
     FILE *stream = state->plot.data;
     write_head(state, "bound", (double)state->holes.end,
@@ -240,7 +240,7 @@ static void write_bound(fragmenting *state)
         state->max_bytes = state->packing.bytes;
 }
 
-static void write_data(fragmenting *state)
+static void write_data(holes_figure *state)
 {
     FILE *stream = state->plot.data;
     fputs("kind,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_bytes,"
@@ -261,7 +261,7 @@ static void write_data(fragmenting *state)
 
 /* ---- the figure */
 
-static void define_sizes(fragmenting *state)
+static void define_sizes(holes_figure *state)
 {
     frag_text labels[FRAG_HOLE_SIZES_MAX] = {{0}};
     const char *texts[FRAG_HOLE_SIZES_MAX];
@@ -279,7 +279,7 @@ static void define_sizes(fragmenting *state)
         frag_text_destroy(&labels[i]);
 }
 
-static void define(fragmenting *state)
+static void define(holes_figure *state)
 {
     frag_plot *plot = &state->plot;
     if (!frag_arguments_has(plot->arguments, "height") && plot->format != FRAG_PLOT_TERMINAL)
@@ -310,7 +310,7 @@ static void define(fragmenting *state)
 }
 
 /* Where the run ends decides how wide the columns of the strip are. */
-static bool find_end(fragmenting *state, const frag_policy_spec *policy, bool is_oom_skipped,
+static bool find_end(holes_figure *state, const frag_policy_spec *policy, bool is_oom_skipped,
                      frag_error *error)
 {
     frag_run_options run = {.is_oom_skipped = is_oom_skipped,
@@ -331,13 +331,13 @@ static bool find_end(fragmenting *state, const frag_policy_spec *policy, bool is
 
 static void observe(void *context, const frag_replay *at, uint64_t event, const frag_level *level)
 {
-    fragmenting *state = context;
+    holes_figure *state = context;
     frag_hole_series_observe(state->series, at, event, level);
     if ((event + 1) % PROGRESS_EVENTS == 0)
         frag_progress_add(state->progress, PROGRESS_EVENTS);
 }
 
-static bool replay(fragmenting *state, frag_error *error)
+static bool replay(holes_figure *state, frag_error *error)
 {
     const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
     bool is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
@@ -366,7 +366,7 @@ static bool replay(fragmenting *state, frag_error *error)
 
 static bool fill(void *context, frag_error *error)
 {
-    fragmenting *state = context;
+    holes_figure *state = context;
     const char *axis = frag_arguments_value(state->plot.arguments, "x");
     if (!sort_requests(state, error) || !find_sizes(state, error))
         return false;
@@ -391,7 +391,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(fragmenting *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(holes_figure *state, const frag_arguments *arguments, frag_error *error)
 {
     state->holes.every = 1;
     state->holes.sample_max = 3000;
@@ -406,7 +406,7 @@ static bool check_options(fragmenting *state, const frag_arguments *arguments, f
 
 static int fragmentation_command(const frag_arguments *arguments)
 {
-    fragmenting state = {.request_count = 0};
+    holes_figure state = {.request_count = 0};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||

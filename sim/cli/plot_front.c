@@ -44,7 +44,7 @@ typedef struct point {
     bool has_name; /* there is room for it */
 } point;
 
-typedef struct fronting {
+typedef struct front_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -57,11 +57,11 @@ typedef struct fronting {
     frag_progress *progress;
     frag_row_packing packing; /* with --bounds */
     bool is_by_time;
-} fronting;
+} front_figure;
 
 static void run_job(void *context, uint64_t index)
 {
-    fronting *state = context;
+    front_figure *state = context;
     const frag_policy_spec *spec = &state->policies.specs[index];
     frag_policy_spec resolved = {0};
     frag_run_options run = {.is_interrupted = frag_is_interrupted};
@@ -82,7 +82,7 @@ static void run_job(void *context, uint64_t index)
     frag_progress_add(state->progress, 1);
 }
 
-static bool run_policies(fronting *state, frag_error *error)
+static bool run_policies(front_figure *state, frag_error *error)
 {
     size_t count = state->policies.count;
     state->points = frag_alloc(count, sizeof *state->points);
@@ -98,13 +98,13 @@ static bool run_policies(fronting *state, frag_error *error)
     return true;
 }
 
-static double cost_of(const fronting *state, const point *at)
+static double cost_of(const front_figure *state, const point *at)
 {
     return state->is_by_time ? at->time_ns : (double)at->calls;
 }
 
 /* Is a at least as good as b in both, and better in one? */
-static bool beats(const fronting *state, const point *a, const point *b)
+static bool beats(const front_figure *state, const point *a, const point *b)
 {
     double cost_a = cost_of(state, a);
     double cost_b = cost_of(state, b);
@@ -112,7 +112,7 @@ static bool beats(const fronting *state, const point *a, const point *b)
            cost_a <= cost_b && (a->reserved_bytes < b->reserved_bytes || cost_a < cost_b);
 }
 
-static void mark_front(fronting *state)
+static void mark_front(front_figure *state)
 {
     size_t count = state->policies.count;
     for (size_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ static void mark_front(fronting *state)
 
 /* ---- data */
 
-static uint64_t bound_of(const fronting *state)
+static uint64_t bound_of(const front_figure *state)
 {
     return frag_trace_bound_bytes(state->trace);
 }
@@ -133,13 +133,13 @@ static uint64_t bound_of(const fronting *state)
 /* Percent; what is nearer to the bound than the lowest one that is drawn stands there. */
 static const double over_least = 0.1;
 
-static double over_of(const fronting *state, uint64_t bytes)
+static double over_of(const front_figure *state, uint64_t bytes)
 {
     double over = ((double)bytes / (double)bound_of(state) - 1) * 100;
     return over > over_least ? over : over_least;
 }
 
-static void write_data(const fronting *state)
+static void write_data(const front_figure *state)
 {
     FILE *stream = state->plot.data;
     fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_"
@@ -198,14 +198,14 @@ static void find_size(const frag_plot *plot, bool has_legend, axis_ends *ends)
     ends->high = fmin(ends->low + ends->height / height, 1);
 }
 
-static double x_of(const fronting *state, const axis_ends *ends, const point *at)
+static double x_of(const front_figure *state, const axis_ends *ends, const point *at)
 {
     double cost = cost_of(state, at);
     double x = log(cost < ends->x_least ? ends->x_least : cost);
     return ends->width * (x - log(ends->x_least)) / (log(ends->x_most) - log(ends->x_least));
 }
 
-static double y_of(const fronting *state, const axis_ends *ends, uint64_t bytes)
+static double y_of(const front_figure *state, const axis_ends *ends, uint64_t bytes)
 {
     return ends->height * log(over_of(state, bytes) / ends->y_least) /
            log(ends->y_most / ends->y_least);
@@ -238,7 +238,7 @@ static size_t find_steps(const frag_tag *tags, size_t count, frag_tag_line *line
     return line_count;
 }
 
-static void place_names(fronting *state, const axis_ends *ends)
+static void place_names(front_figure *state, const axis_ends *ends)
 {
     size_t policy_count = state->policies.count;
     frag_tag *tags = frag_alloc(policy_count, sizeof *tags);
@@ -280,7 +280,7 @@ static void place_names(fronting *state, const axis_ends *ends)
 
 /* ---- the figure */
 
-static void tell_left_out(const fronting *state)
+static void tell_left_out(const front_figure *state)
 {
     size_t drawn = 0;
     size_t named = 0;
@@ -296,7 +296,7 @@ static void tell_left_out(const fronting *state)
 }
 
 /* What there is of each kind: gnuplot complains of a plot without a point. */
-static void define_kinds(fronting *state)
+static void define_kinds(front_figure *state)
 {
     uint64_t names[6] = {0}; /* those of the front last; right, middle, left */
     bool has_apart = false;
@@ -318,7 +318,7 @@ static void define_kinds(fronting *state)
     frag_plot_define_number(&state->plot, "has_planned", has_planned ? 1 : 0);
 }
 
-static void define(fronting *state, const axis_ends *ends)
+static void define(front_figure *state, const axis_ends *ends)
 {
     frag_plot *plot = &state->plot;
     char bound[FRAG_BYTES_TEXT_MAX];
@@ -364,7 +364,7 @@ static void print_bound(FILE *stream, size_t width, const char *name, uint64_t b
 }
 
 /* With characters: from the least memory to the most. */
-static void print_characters(fronting *state)
+static void print_characters(front_figure *state)
 {
     FILE *stream = frag_output_stream(state->plot.output);
     size_t count = state->policies.count;
@@ -406,7 +406,7 @@ static void print_characters(fronting *state)
 
 static bool fill(void *context, frag_error *error)
 {
-    fronting *state = context;
+    front_figure *state = context;
     const char *by = frag_arguments_value(state->plot.arguments, "by");
     state->is_by_time = by != NULL ? strcmp(by, "time") == 0 : state->device.latency != NULL;
     if (state->is_by_time && state->device.latency == NULL)
@@ -455,7 +455,7 @@ static bool fill(void *context, frag_error *error)
 
 static int front_command(const frag_arguments *arguments)
 {
-    fronting state = {.threads = frag_core_count()};
+    front_figure state = {.threads = frag_core_count()};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||

@@ -53,7 +53,7 @@ typedef struct axis {
     size_t capacity;
 } axis;
 
-typedef struct heating {
+typedef struct heat_figure {
     frag_plot plot;
     frag_json **rows;  /* those that --where leaves */
     uint64_t *numbers; /* of each, from 1 over all files */
@@ -69,7 +69,7 @@ typedef struct heating {
     double z_min;
     double z_max;
     size_t value_count;
-} heating;
+} heat_figure;
 
 /* ---- rows */
 
@@ -93,7 +93,7 @@ static void add_distances(frag_json *row)
 
 static bool take_row(void *context, frag_json *row, frag_error *error)
 {
-    heating *state = context;
+    heat_figure *state = context;
     (void)error;
     state->read_count++;
     if (frag_result_is_comparison(row)) {
@@ -110,7 +110,7 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
     return true;
 }
 
-static bool read_rows(heating *state, const frag_arguments *arguments, frag_error *error)
+static bool read_rows(heat_figure *state, const frag_arguments *arguments, frag_error *error)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < frag_arguments_operand_count(arguments); i++) {
@@ -143,7 +143,7 @@ static bool is_value(const char *path, bool is_size, const frag_field *field, co
     return is_same;
 }
 
-static bool keep_where(heating *state, const char *condition, frag_error *error)
+static bool keep_where(heat_figure *state, const char *condition, frag_error *error)
 {
     const char *equals = strchr(condition, '=');
     if (equals == NULL || equals == condition) {
@@ -176,7 +176,7 @@ static bool keep_where(heating *state, const char *condition, frag_error *error)
     return frag_error_in(error, "--where");
 }
 
-static bool choose_rows(heating *state, const frag_arguments *arguments, frag_error *error)
+static bool choose_rows(heat_figure *state, const frag_arguments *arguments, frag_error *error)
 {
     for (size_t i = 0; i < frag_arguments_value_count(arguments, "where"); i++)
         if (!keep_where(state, frag_arguments_value_at(arguments, "where", i), error))
@@ -225,7 +225,7 @@ static void add_value(axis *along, const frag_field *value)
     along->values[at] = *value;
 }
 
-static bool fill_axis(heating *state, axis *along, const char *option, frag_error *error)
+static bool fill_axis(heat_figure *state, axis *along, const char *option, frag_error *error)
 {
     along->path = frag_plot_find_path(state->rows, state->row_count, along->name, error);
     if (along->path == NULL)
@@ -273,7 +273,7 @@ static void look_at_field(void *context, const char *path, const frag_json_value
 }
 
 /* Two rows for one cell: what tells them apart is to be chosen. */
-static bool fail_twice(const heating *state, size_t first, size_t second, frag_error *error)
+static bool fail_twice(const heat_figure *state, size_t first, size_t second, frag_error *error)
 {
     difference between = {.left = state->rows[first], .right = state->rows[second]};
     frag_json_visit(state->rows[first], look_at_field, &between);
@@ -294,7 +294,7 @@ static bool fail_twice(const heating *state, size_t first, size_t second, frag_e
     return false;
 }
 
-static void read_cell(heating *state, frag_json *row, cell *at)
+static void read_cell(heat_figure *state, frag_json *row, cell *at)
 {
     const char *schema = NULL;
     frag_field z = frag_plot_field(row, state->z_path);
@@ -313,7 +313,7 @@ static void read_cell(heating *state, frag_json *row, cell *at)
     state->value_count++;
 }
 
-static bool fill_cells(heating *state, frag_error *error)
+static bool fill_cells(heat_figure *state, frag_error *error)
 {
     size_t count = state->x.count * state->y.count;
     if (state->x.count < 2 && state->y.count < 2)
@@ -396,7 +396,7 @@ static void add_title(const char *path, frag_text *text)
         frag_text_add(text, "%c", path[i] == '.' ? ' ' : path[i]);
 }
 
-static void define_axis(heating *state, const axis *along, const char *letter)
+static void define_axis(heat_figure *state, const axis *along, const char *letter)
 {
     frag_text *names = frag_alloc(along->count, sizeof *names);
     const char **texts = frag_alloc(along->count, sizeof *texts);
@@ -429,7 +429,7 @@ typedef struct unit {
     double size;
 } unit;
 
-static unit unit_of(const heating *state)
+static unit unit_of(const heat_figure *state)
 {
     double most = fabs(state->z_max) > fabs(state->z_min) ? fabs(state->z_max) : fabs(state->z_min);
     if (ends_with(state->z_path, "_bytes"))
@@ -445,7 +445,7 @@ static unit unit_of(const heating *state)
 }
 
 /* As many decimals for all cells as give the largest three digits; none where all are whole. */
-static int decimals_of(const heating *state)
+static int decimals_of(const heat_figure *state)
 {
     double size = unit_of(state).size;
     double most = fabs(state->z_max) > fabs(state->z_min) ? fabs(state->z_max) : fabs(state->z_min);
@@ -458,7 +458,7 @@ static int decimals_of(const heating *state)
     return is_whole || most / size >= 100 ? 0 : most / size >= 10 ? 1 : 2;
 }
 
-static void add_cell(const heating *state, const cell *at, int decimals, frag_text *text)
+static void add_cell(const heat_figure *state, const cell *at, int decimals, frag_text *text)
 {
     double value = at->z / unit_of(state).size;
     if (at->kind == CELL_VALUE && fabs(value) < 1e7)
@@ -473,7 +473,7 @@ static void add_cell(const heating *state, const cell *at, int decimals, frag_te
 }
 
 /* The value that all rows have there, or NULL. */
-static const char *common_text(const heating *state, const char *path)
+static const char *common_text(const heat_figure *state, const char *path)
 {
     frag_field first = frag_plot_field(state->rows[0], path);
     for (size_t i = 1; i < state->row_count; i++) {
@@ -484,7 +484,7 @@ static const char *common_text(const heating *state, const char *path)
     return first.kind == FRAG_FIELD_TEXT ? first.text : NULL;
 }
 
-static void add_figure_title(const heating *state, frag_text *title)
+static void add_figure_title(const heat_figure *state, frag_text *title)
 {
     const char *trace = common_text(state, "trace.name");
     const char *policy = common_text(state, "policy.name");
@@ -495,7 +495,7 @@ static void add_figure_title(const heating *state, frag_text *title)
 
 /* ---- data */
 
-static void write_data(const heating *state)
+static void write_data(const heat_figure *state)
 {
     FILE *stream = state->plot.data;
     int decimals = decimals_of(state);
@@ -535,7 +535,7 @@ static void write_data(const heating *state)
     }
 }
 
-static bool has_kind(const heating *state, cell_kind kind)
+static bool has_kind(const heat_figure *state, cell_kind kind)
 {
     for (size_t i = 0; i < state->x.count * state->y.count; i++)
         if (state->cells[i].kind == kind)
@@ -543,7 +543,7 @@ static bool has_kind(const heating *state, cell_kind kind)
     return false;
 }
 
-static void define(heating *state)
+static void define(heat_figure *state)
 {
     frag_plot *plot = &state->plot;
     unit shown_in = unit_of(state);
@@ -570,7 +570,7 @@ static void define(heating *state)
 }
 
 /* With characters: a table. */
-static void print_characters(const heating *state)
+static void print_characters(const heat_figure *state)
 {
     FILE *stream = frag_output_stream(state->plot.output);
     unit shown_in = unit_of(state);
@@ -612,7 +612,7 @@ static void print_characters(const heating *state)
 
 static bool fill(void *context, frag_error *error)
 {
-    heating *state = context;
+    heat_figure *state = context;
     const frag_arguments *arguments = state->plot.arguments;
     if (!read_rows(state, arguments, error) || !choose_rows(state, arguments, error))
         return false;
@@ -631,7 +631,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(heating *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(heat_figure *state, const frag_arguments *arguments, frag_error *error)
 {
     state->x.name = frag_arguments_value(arguments, "x");
     state->y.name = frag_arguments_value(arguments, "y");
@@ -646,7 +646,7 @@ static bool check_options(heating *state, const frag_arguments *arguments, frag_
 
 static int heat_command(const frag_arguments *arguments)
 {
-    heating state = {.row_count = 0};
+    heat_figure state = {.row_count = 0};
     frag_error error = {0};
     int code = 0;
     if (!check_options(&state, arguments, &error))

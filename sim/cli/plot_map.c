@@ -41,7 +41,7 @@ typedef struct group {
     double weight; /* bytes x events */
 } group;
 
-typedef struct mapping {
+typedef struct map_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -61,7 +61,7 @@ typedef struct mapping {
     frag_raster *raster;
     size_t columns;
     size_t rows;
-} mapping;
+} map_figure;
 
 /* Viridis (van der Walt and Smith, 2015), in ninths from dark to light; CC0. */
 static const uint32_t scale[] = {0x440154, 0x472d7b, 0x3b528b, 0x2c728e, 0x21918c,
@@ -81,7 +81,7 @@ static frag_colour colour_of(uint32_t rgb)
 }
 
 /* Large blocks are dark, so that the white of holes stands out against them. */
-static frag_colour size_colour(const mapping *state, uint64_t bytes)
+static frag_colour size_colour(const map_figure *state, uint64_t bytes)
 {
     double low = (double)state->log_min;
     double high = (double)state->log_max;
@@ -98,7 +98,7 @@ static frag_colour size_colour(const mapping *state, uint64_t bytes)
 
 /* ---- groups: call sites or streams */
 
-static uint32_t key_of(const mapping *state, const frag_life *block)
+static uint32_t key_of(const map_figure *state, const frag_life *block)
 {
     return state->colouring == COLOUR_SITE ? frag_groups_of_site(&state->keys, block->site)
                                            : block->stream;
@@ -113,7 +113,7 @@ static int compare_weights(const void *left, const void *right)
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-static void find_groups(mapping *state)
+static void find_groups(map_figure *state)
 {
     if (state->colouring == COLOUR_SIZE)
         return;
@@ -134,7 +134,7 @@ static void find_groups(mapping *state)
     state->has_others = state->group_count < count && state->groups[state->group_count].weight > 0;
 }
 
-static frag_colour block_colour(const mapping *state, const frag_life *block)
+static frag_colour block_colour(const map_figure *state, const frag_life *block)
 {
     if (state->colouring == COLOUR_SIZE)
         return size_colour(state, block->bytes);
@@ -147,7 +147,7 @@ static frag_colour block_colour(const mapping *state, const frag_life *block)
 
 #define NAME_CHARACTERS 44u
 
-static void define_groups(mapping *state)
+static void define_groups(map_figure *state)
 {
     frag_text names[GROUP_MAX] = {{0}};
     const char *texts[GROUP_MAX];
@@ -171,7 +171,7 @@ static void define_groups(mapping *state)
 
 /* ---- data */
 
-static bool order_times(mapping *state, frag_error *error)
+static bool order_times(map_figure *state, frag_error *error)
 {
     const char *axis = frag_arguments_value(state->plot.arguments, "x");
     if (axis == NULL || strcmp(axis, "time") != 0)
@@ -181,13 +181,13 @@ static bool order_times(mapping *state, frag_error *error)
 }
 
 /* Seconds or events; what ends with the run ends with its last event. */
-static double x_of(const mapping *state, uint64_t event)
+static double x_of(const map_figure *state, uint64_t event)
 {
     uint64_t last = state->trace->event_count - 1;
     return frag_plot_x(state->times_ns, state->times_ns != NULL && event > last ? last : event);
 }
 
-static void write_life(const mapping *state, const char *kind, const frag_life *life)
+static void write_life(const map_figure *state, const char *kind, const frag_life *life)
 {
     FILE *stream = state->plot.data;
     fprintf(stream, "%s,%" PRIu64 ",%" PRIu64 ",", kind, life->begin, life->end);
@@ -213,7 +213,7 @@ static void write_life(const mapping *state, const char *kind, const frag_life *
     fputc('\n', stream);
 }
 
-static void write_data(const mapping *state)
+static void write_data(const map_figure *state)
 {
     fputs("kind,begin_event,end_event,begin_ns,end_ns,address,offset_bytes,bytes,requested_bytes,"
           "stream,site\n",
@@ -226,7 +226,7 @@ static void write_data(const mapping *state)
 
 /* The scale spans the sizes that fill the picture: what covers less than a hundredth of it is
  * clamped. */
-static void find_sizes(mapping *state)
+static void find_sizes(map_figure *state)
 {
     double weights[65] = {0};
     double total = 0;
@@ -249,7 +249,7 @@ static void find_sizes(mapping *state)
 
 /* ---- picture */
 
-static frag_box box_of(const mapping *state, const frag_life *life)
+static frag_box box_of(const map_figure *state, const frag_life *life)
 {
     double x_min = x_of(state, state->start);
     double x_scale = (double)state->columns / (x_of(state, state->layout.event_end) - x_min);
@@ -264,7 +264,7 @@ static frag_box box_of(const mapping *state, const frag_life *life)
 
 #define SEPARATED_ROWS 5.0 /* segments lower than this have no lines around them */
 
-static void paint(mapping *state)
+static void paint(map_figure *state)
 {
     state->raster = frag_raster_create(state->columns, state->rows);
     for (size_t i = 0; i < state->layout.segment_count; i++) {
@@ -286,7 +286,7 @@ static void paint(mapping *state)
 }
 
 /* With characters: what is free inside segments is what one wants to see. */
-static void print_characters(mapping *state)
+static void print_characters(map_figure *state)
 {
     frag_plot *plot = &state->plot;
     FILE *stream = frag_output_stream(plot->output);
@@ -323,7 +323,7 @@ static void print_characters(mapping *state)
           stream);
 }
 
-static bool draw_picture(mapping *state, frag_error *error)
+static bool draw_picture(map_figure *state, frag_error *error)
 {
     frag_plot *plot = &state->plot;
     /* As fine as the figure's own pixels where it has some, twice that where it can be enlarged. */
@@ -365,7 +365,7 @@ static bool draw_picture(mapping *state, frag_error *error)
 
 static bool fill(void *context, frag_error *error)
 {
-    mapping *state = context;
+    map_figure *state = context;
     frag_policy_spec resolved = {0};
     state->start = frag_trace_start(state->trace);
     if (!order_times(state, error) ||
@@ -399,7 +399,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(mapping *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(map_figure *state, const frag_arguments *arguments, frag_error *error)
 {
     const char *colour = frag_arguments_value(arguments, "colour");
     state->colouring = colour == NULL || strcmp(colour, "size") == 0 ? COLOUR_SIZE
@@ -413,7 +413,7 @@ static bool check_options(mapping *state, const frag_arguments *arguments, frag_
 
 static int map_command(const frag_arguments *arguments)
 {
-    mapping state = {.group_count = 0};
+    map_figure state = {.group_count = 0};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||

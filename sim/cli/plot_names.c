@@ -188,13 +188,13 @@ typedef struct name {
     double distance; /* see put */
 } name;
 
-typedef struct placing {
+typedef struct tag_layout {
     frag_tag *tags;
     name *names;
     size_t count;
     const frag_tag_field *field;
     size_t comparisons;
-} placing;
+} tag_layout;
 
 static bool is_outside(const frag_tag_field *field, const box *covered)
 {
@@ -239,7 +239,7 @@ static double cost_between(const name *a, const name *b)
 }
 
 /* What a name and its line cover, but for other names. Over most: no matter by how much. */
-static double cost_alone(const placing *state, const frag_tag *tag, const name *at, double most)
+static double cost_alone(const tag_layout *state, const frag_tag *tag, const name *at, double most)
 {
     box mark = mark_of(tag);
     double cost = cost_in_field(state->field, at);
@@ -251,7 +251,7 @@ static double cost_alone(const placing *state, const frag_tag *tag, const name *
 }
 
 /* Of the name of a tag, with the names that are placed of the first so many tags. */
-static double cost_with(const placing *state, size_t index, const name *at, size_t count,
+static double cost_with(const tag_layout *state, size_t index, const name *at, size_t count,
                         double most)
 {
     double cost = 0;
@@ -261,7 +261,7 @@ static double cost_with(const placing *state, size_t index, const name *at, size
     return cost;
 }
 
-static double cost_of_all(const placing *state)
+static double cost_of_all(const tag_layout *state)
 {
     double cost = 0;
     for (size_t i = 0; i < state->count; i++) {
@@ -284,7 +284,7 @@ static name name_at(frag_tag *tag, size_t place)
 }
 
 /* Returns whether the name has moved. */
-static bool place_name(placing *state, size_t index)
+static bool place_name(tag_layout *state, size_t index)
 {
     frag_tag *tag = &state->tags[index];
     name before = state->names[index];
@@ -309,7 +309,7 @@ static bool place_name(placing *state, size_t index)
 }
 
 /* Places these names in turn, and anew now that those after them stand, until none moves. */
-static void settle(placing *state, const size_t *turns, size_t count)
+static void settle(tag_layout *state, const size_t *turns, size_t count)
 {
     bool has_moved = true;
     for (int round = 0; has_moved && round < ROUNDS_MAX; round++) {
@@ -321,7 +321,7 @@ static void settle(placing *state, const size_t *turns, size_t count)
     }
 }
 
-static void settle_all(placing *state)
+static void settle_all(tag_layout *state)
 {
     size_t *turns = frag_alloc(state->count, sizeof *turns);
     size_t count = 0;
@@ -333,7 +333,7 @@ static void settle_all(placing *state)
 }
 
 /* The nearest tag that stands. count: there is none. */
-static size_t nearest_placed(const placing *state, const frag_tag *tag)
+static size_t nearest_placed(const tag_layout *state, const frag_tag *tag)
 {
     size_t nearest = state->count;
     double least = HUGE_VAL;
@@ -348,7 +348,7 @@ static size_t nearest_placed(const placing *state, const frag_tag *tag)
 }
 
 /* Takes a name and those around it away, and lets this one choose first. */
-static void choose_first(placing *state, size_t index)
+static void choose_first(tag_layout *state, size_t index)
 {
     size_t turns[1 + NEIGHBOURS];
     size_t count = 0;
@@ -361,7 +361,7 @@ static void choose_first(placing *state, size_t index)
 }
 
 /* A settled state cannot get better by one name; by several it may. */
-static void improve(placing *state)
+static void improve(tag_layout *state)
 {
     size_t bytes = state->count * sizeof(name);
     name *before = frag_alloc(state->count, sizeof(name));
@@ -384,7 +384,7 @@ static void improve(placing *state)
     free(before);
 }
 
-static bool is_covering(const placing *state, size_t index)
+static bool is_covering(const tag_layout *state, size_t index)
 {
     const box *covered = &state->names[index].covered;
     if (is_outside(state->field, covered))
@@ -399,7 +399,7 @@ static bool is_covering(const placing *state, size_t index)
 }
 
 /* From the last on, so that the first stay. */
-static void leave_out(const placing *state)
+static void leave_out(const tag_layout *state)
 {
     for (size_t i = state->count; i-- > 0;) {
         frag_tag *tag = &state->tags[i];
@@ -410,7 +410,7 @@ static void leave_out(const placing *state)
 
 void frag_plot_place_names(frag_tag *tags, size_t count, const frag_tag_field *field)
 {
-    placing state = {tags, frag_alloc(count, sizeof(name)), count, field, 0};
+    tag_layout state = {tags, frag_alloc(count, sizeof(name)), count, field, 0};
     settle_all(&state);
     improve(&state);
     leave_out(&state);

@@ -33,14 +33,14 @@ bool frag_plot_each_row(frag_input *input,
 
 /* ---- fields */
 
-typedef struct finding {
+typedef struct field_search {
     const char *path;
     frag_field field;
-} finding;
+} field_search;
 
 static void find_field(void *context, const char *path, const frag_json_value *value)
 {
-    finding *state = context;
+    field_search *state = context;
     frag_field *field = &state->field;
     bool is_true = false;
     if (strcmp(path, state->path) != 0)
@@ -59,7 +59,7 @@ static void find_field(void *context, const char *path, const frag_json_value *v
 
 frag_field frag_plot_field(frag_json *row, const char *path)
 {
-    finding state = {.path = path};
+    field_search state = {.path = path};
     frag_json_visit(row, find_field, &state);
     return state.field;
 }
@@ -149,17 +149,17 @@ static void add_plain(const char *path, frag_text *plain)
     }
 }
 
-typedef struct naming {
+typedef struct name_search {
     const char *name;
     frag_text plain; /* of the name */
     bool is_exact;   /* only those that are the name as a whole */
     char *paths[4];
     size_t count;
-} naming;
+} name_search;
 
 static void match(void *context, const char *path, const frag_json_value *value)
 {
-    naming *state = context;
+    name_search *state = context;
     frag_text plain = {0};
     (void)value;
     for (const char *at = path; *at != '\0'; at++)
@@ -179,7 +179,7 @@ static void match(void *context, const char *path, const frag_json_value *value)
     frag_text_destroy(&plain);
 }
 
-static void match_rows(naming *state, frag_json *const *rows, size_t count, bool is_exact)
+static void match_rows(name_search *state, frag_json *const *rows, size_t count, bool is_exact)
 {
     state->is_exact = is_exact;
     for (size_t i = 0; i < count && state->count == 0; i++)
@@ -188,7 +188,7 @@ static void match_rows(naming *state, frag_json *const *rows, size_t count, bool
 
 char *frag_plot_find_path(frag_json *const *rows, size_t count, const char *name, frag_error *error)
 {
-    naming state = {.name = name};
+    name_search state = {.name = name};
     add_plain(name, &state.plain);
     match_rows(&state, rows, count, true);
     if (state.count == 0 && state.plain.length > 0)

@@ -60,7 +60,7 @@ typedef struct row {
     const uint64_t *figures;
 } row;
 
-typedef struct stacking {
+typedef struct sites_figure {
     frag_plot plot;
     frag_recording recording;
     const frag_trace *trace;
@@ -81,11 +81,11 @@ typedef struct stacking {
     frag_series *layers_too; /* nor of any layer, with fewer buckets */
     row *rows;               /* of both, by event */
     size_t row_count;
-} stacking;
+} sites_figure;
 
 /* ---- who is large at the peak */
 
-static void find_peak(stacking *state)
+static void find_peak(sites_figure *state)
 {
     frag_demand demand;
     frag_demand_change change;
@@ -128,7 +128,7 @@ static int compare_layers(const void *left, const void *right)
 }
 
 /* What is never freed is held to the end. */
-static void add_unfreed(stacking *state, const frag_demand *demand)
+static void add_unfreed(sites_figure *state, const frag_demand *demand)
 {
     uint64_t end = state->trace->event_count;
     for (uint32_t slot = 0; slot < state->trace->slot_count; slot++) {
@@ -141,7 +141,7 @@ static void add_unfreed(stacking *state, const frag_demand *demand)
     }
 }
 
-static void find_layers(stacking *state)
+static void find_layers(sites_figure *state)
 {
     uint32_t count = state->groups.count;
     frag_demand demand;
@@ -177,7 +177,7 @@ static void find_layers(stacking *state)
     }
 }
 
-static void merge_rows(stacking *state)
+static void merge_rows(sites_figure *state)
 {
     size_t all_count = frag_series_finish(state->all);
     size_t more_count = frag_series_finish(state->layers_too);
@@ -196,7 +196,7 @@ static void merge_rows(stacking *state)
     }
 }
 
-static void follow(stacking *state)
+static void follow(sites_figure *state)
 {
     uint32_t figure_count = 2 + (uint32_t)state->layer_count;
     uint64_t event_count = state->trace->event_count;
@@ -228,7 +228,7 @@ static void follow(stacking *state)
 
 /* ---- data */
 
-static void name_layers(stacking *state)
+static void name_layers(sites_figure *state)
 {
     for (size_t i = 0; i < state->layer_count; i++) {
         frag_text name = {0};
@@ -238,7 +238,7 @@ static void name_layers(stacking *state)
     state->names[state->layer_count] = frag_copy_text("other");
 }
 
-static uint64_t rest_at_peak(const stacking *state)
+static uint64_t rest_at_peak(const sites_figure *state)
 {
     uint64_t rest = state->peak_bytes;
     for (size_t i = 0; i < state->layer_count; i++)
@@ -246,7 +246,7 @@ static uint64_t rest_at_peak(const stacking *state)
     return rest;
 }
 
-static void write_head(const stacking *state, const char *kind, uint64_t event, uint64_t bytes)
+static void write_head(const sites_figure *state, const char *kind, uint64_t event, uint64_t bytes)
 {
     FILE *stream = state->plot.data;
     fprintf(stream, "%s,%" PRIu64 ",", kind, event);
@@ -256,7 +256,7 @@ static void write_head(const stacking *state, const char *kind, uint64_t event, 
 }
 
 /* First who the layers are, with what they hold at the peak; then the samples. */
-static void write_data(const stacking *state)
+static void write_data(const sites_figure *state)
 {
     FILE *stream = state->plot.data;
     size_t shown = state->layer_count + 1;
@@ -292,7 +292,7 @@ static void write_data(const stacking *state)
 
 /* ---- the figure */
 
-static const char *what(const stacking *state)
+static const char *what(const sites_figure *state)
 {
     static const char *const names[] = {
         [FRAG_GROUP_SITE] = "call site",
@@ -303,7 +303,7 @@ static const char *what(const stacking *state)
     return names[state->groups.grouping];
 }
 
-static void define(stacking *state)
+static void define(sites_figure *state)
 {
     frag_plot *plot = &state->plot;
     char bytes[FRAG_BYTES_TEXT_MAX];
@@ -335,7 +335,7 @@ static void define(stacking *state)
 }
 
 /* The layer at a height, in the row; layer_count + 1: above all. */
-static size_t layer_at(const stacking *state, const uint64_t *figures, double bytes)
+static size_t layer_at(const sites_figure *state, const uint64_t *figures, double bytes)
 {
     size_t i = 0;
     for (double below = 0; i <= state->layer_count; i++) {
@@ -347,7 +347,7 @@ static size_t layer_at(const stacking *state, const uint64_t *figures, double by
 }
 
 /* Of the samples of a column the one that holds most. NULL: it has none. */
-static const uint64_t *row_of(const stacking *state, double from, double to)
+static const uint64_t *row_of(const sites_figure *state, double from, double to)
 {
     const uint64_t *most = NULL;
     for (size_t at = 0; at < state->row_count; at++) {
@@ -360,7 +360,7 @@ static const uint64_t *row_of(const stacking *state, double from, double to)
 }
 
 /* With characters: a letter a layer; the rest is dots. */
-static void print_characters(const stacking *state)
+static void print_characters(const sites_figure *state)
 {
     FILE *stream = frag_output_stream(state->plot.output);
     size_t columns = state->plot.width - 12;
@@ -422,7 +422,7 @@ static frag_grouping grouping_of(const frag_arguments *arguments)
 
 static bool fill(void *context, frag_error *error)
 {
-    stacking *state = context;
+    sites_figure *state = context;
     const frag_arguments *arguments = state->plot.arguments;
     frag_groups_create(&state->groups, grouping_of(arguments), &state->recording, state->trace);
     const char *axis = frag_arguments_value(arguments, "x");
@@ -455,7 +455,7 @@ static bool fill(void *context, frag_error *error)
 
 static int sites_command(const frag_arguments *arguments)
 {
-    stacking state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
+    sites_figure state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
     frag_error error = {0};
     int code = 0;
     if (!frag_arguments_count(arguments, "top", 1, TOP_MAX, &state.top, &error) ||

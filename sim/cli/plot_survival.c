@@ -47,7 +47,7 @@ typedef struct curve {
     bool is_ok;
 } curve;
 
-typedef struct surviving {
+typedef struct survival_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -60,7 +60,7 @@ typedef struct surviving {
     uint64_t page_bytes;
     curve *curves;
     frag_progress *progress;
-} surviving;
+} survival_figure;
 
 /* A start state that does not fit fails before any request is made. */
 static uint64_t served_of(const frag_replay_result *replay)
@@ -69,7 +69,7 @@ static uint64_t served_of(const frag_replay_result *replay)
                                                       : 0;
 }
 
-static bool add_interval(const surviving *state, curve *line, const frag_policy_spec *spec,
+static bool add_interval(const survival_figure *state, curve *line, const frag_policy_spec *spec,
                          uint64_t capacity, uint64_t step, uint64_t *next)
 {
     frag_device_spec device = state->device;
@@ -106,7 +106,7 @@ static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
 }
 
 /* Up from where just what is requested fits to where nothing fails any more. */
-static bool follow(const surviving *state, curve *line, const frag_policy_spec *spec)
+static bool follow(const survival_figure *state, curve *line, const frag_policy_spec *spec)
 {
     const frag_capacity_result *least = &line->least;
     if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
@@ -133,7 +133,7 @@ static bool follow(const surviving *state, curve *line, const frag_policy_spec *
 
 static void follow_job(void *context, uint64_t index)
 {
-    surviving *state = context;
+    survival_figure *state = context;
     curve *line = &state->curves[index];
     frag_policy_spec resolved = {0};
     if (!frag_is_interrupted() && frag_inputs_resolve(&state->policies.specs[index],
@@ -149,7 +149,8 @@ static void follow_job(void *context, uint64_t index)
 
 /* ---- data */
 
-static void write_row(const surviving *state, const char *kind, size_t series, const interval *at)
+static void write_row(const survival_figure *state, const char *kind, size_t series,
+                      const interval *at)
 {
     FILE *stream = state->plot.data;
     uint64_t requests = state->trace->stats.request_count;
@@ -167,7 +168,7 @@ static void write_row(const surviving *state, const char *kind, size_t series, c
 }
 
 /* Ends at the right edge: what survives there survives with more too. */
-static void write_curve(const surviving *state, size_t series, uint64_t last)
+static void write_curve(const survival_figure *state, size_t series, uint64_t last)
 {
     const curve *line = &state->curves[series - 1];
     for (size_t i = 0; i < line->count; i++)
@@ -181,7 +182,7 @@ static void write_curve(const surviving *state, size_t series, uint64_t last)
             write_row(state, "least", series, &line->intervals[i]);
 }
 
-static void define(surviving *state, uint64_t max_bytes)
+static void define(survival_figure *state, uint64_t max_bytes)
 {
     frag_plot *plot = &state->plot;
     size_t count = state->policies.count;
@@ -219,7 +220,7 @@ static void define(surviving *state, uint64_t max_bytes)
 
 static bool fill(void *context, frag_error *error)
 {
-    surviving *state = context;
+    survival_figure *state = context;
     uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
     if (state->trace->stats.request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
@@ -262,7 +263,8 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(surviving *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(survival_figure *state, const frag_arguments *arguments,
+                          frag_error *error)
 {
     if (frag_arguments_has(arguments, "capacity")) {
         frag_fail(error, FRAG_E_USAGE,
@@ -277,7 +279,7 @@ static bool check_options(surviving *state, const frag_arguments *arguments, fra
 
 static int survival_command(const frag_arguments *arguments)
 {
-    surviving state = {.curves = NULL};
+    survival_figure state = {.curves = NULL};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||

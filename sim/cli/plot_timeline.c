@@ -33,7 +33,7 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-typedef struct drawing {
+typedef struct timeline_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
@@ -46,9 +46,9 @@ typedef struct drawing {
     frag_oom *ooms;  /* one per policy */
     uint64_t *peaks; /* of reserved bytes, one per policy; UINT64_MAX: it ran out of memory */
     frag_row_packing packing; /* with --bounds */
-} drawing;
+} timeline_figure;
 
-static bool order_times(drawing *state, frag_error *error)
+static bool order_times(timeline_figure *state, frag_error *error)
 {
     const char *axis = frag_arguments_value(state->plot.arguments, "x");
     if (axis == NULL || strcmp(axis, "time") != 0)
@@ -57,8 +57,8 @@ static bool order_times(drawing *state, frag_error *error)
     return state->times_ns != NULL;
 }
 
-static void write_head(const drawing *state, const char *kind, size_t series, const char *policy,
-                       uint64_t event)
+static void write_head(const timeline_figure *state, const char *kind, size_t series,
+                       const char *policy, uint64_t event)
 {
     FILE *stream = state->plot.data;
     fprintf(stream, "%s,%zu,", kind, series);
@@ -69,7 +69,7 @@ static void write_head(const drawing *state, const char *kind, size_t series, co
     fputc(',', stream);
 }
 
-static void note_max(drawing *state, uint64_t bytes)
+static void note_max(timeline_figure *state, uint64_t bytes)
 {
     if (bytes > state->max_bytes)
         state->max_bytes = bytes;
@@ -80,7 +80,7 @@ static void note_max(drawing *state, uint64_t bytes)
 typedef enum fact { FACT_DEMAND, FACT_RECORDED } fact;
 
 /* Requested bytes whatever a policy makes of them, or reserved bytes of the recorded allocator. */
-static frag_timeline *follow(const drawing *state, fact wanted)
+static frag_timeline *follow(const timeline_figure *state, fact wanted)
 {
     const frag_trace *trace = state->trace;
     frag_timeline *timeline = frag_timeline_create(trace->event_count, state->samples);
@@ -108,7 +108,7 @@ static frag_timeline *follow(const drawing *state, fact wanted)
     return timeline;
 }
 
-static void write_fact(drawing *state, fact wanted)
+static void write_fact(timeline_figure *state, fact wanted)
 {
     frag_timeline *timeline = follow(state, wanted);
     size_t count = 0;
@@ -134,7 +134,8 @@ static void write_fact(drawing *state, fact wanted)
 
 /* ---- policies */
 
-static void write_samples(drawing *state, size_t series, const char *label, frag_timeline *timeline)
+static void write_samples(timeline_figure *state, size_t series, const char *label,
+                          frag_timeline *timeline)
 {
     size_t count = 0;
     const frag_sample *samples = frag_timeline_finish(timeline, &count);
@@ -150,7 +151,7 @@ static void write_samples(drawing *state, size_t series, const char *label, frag
     }
 }
 
-static void write_oom(drawing *state, size_t series, const char *label, const frag_oom *oom)
+static void write_oom(timeline_figure *state, size_t series, const char *label, const frag_oom *oom)
 {
     char asked[FRAG_BYTES_TEXT_MAX];
     write_head(state, "oom", series, label, oom->event);
@@ -160,14 +161,14 @@ static void write_oom(drawing *state, size_t series, const char *label, const fr
 }
 
 /* For the whole run, said once. */
-static void write_bound(drawing *state)
+static void write_bound(timeline_figure *state)
 {
     write_head(state, "bound", 0, "", state->trace->event_count - 1);
     fprintf(state->plot.data, ",,,%" PRIu64 ",%s\n", state->packing.bytes, FRAG_PLOT_PACKING_NAME);
     note_max(state, state->packing.bytes);
 }
 
-static bool write_policy(drawing *state, size_t series, frag_error *error)
+static bool write_policy(timeline_figure *state, size_t series, frag_error *error)
 {
     const frag_policy_spec *spec = &state->policies.specs[series - 1];
     frag_policy_spec resolved = {0};
@@ -222,7 +223,7 @@ static int compare_heights(const void *left, const void *right)
     return a->series < b->series ? -1 : 1;
 }
 
-static size_t list_labels(const drawing *state, oom_label *labels)
+static size_t list_labels(const timeline_figure *state, oom_label *labels)
 {
     double line = 15 * frag_plot_letter_scale(&state->plot);
     double lines = fmax(AXES_HEIGHT * (double)state->plot.height / line, 1);
@@ -271,7 +272,7 @@ static bool is_covering(const oom_label *labels, size_t count, size_t index, dou
 }
 
 /* How far each label of an OOM is below its cross, in hundredths of a line. */
-static void define_label_drops(drawing *state)
+static void define_label_drops(timeline_figure *state)
 {
     size_t policy_count = state->policies.count;
     uint64_t *drops = frag_alloc(policy_count, sizeof *drops);
@@ -290,7 +291,7 @@ static void define_label_drops(drawing *state)
     free(drops);
 }
 
-static void define(drawing *state)
+static void define(timeline_figure *state)
 {
     frag_plot *plot = &state->plot;
     const char **labels = frag_alloc(state->policies.count, sizeof *labels);
@@ -324,7 +325,7 @@ static void define(drawing *state)
 
 static bool fill(void *context, frag_error *error)
 {
-    drawing *state = context;
+    timeline_figure *state = context;
     if (state->trace->event_count == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
@@ -360,7 +361,7 @@ static bool fill(void *context, frag_error *error)
 
 static int timeline_command(const frag_arguments *arguments)
 {
-    drawing state = {.samples = FRAG_TIMELINE_SAMPLES_DEFAULT};
+    timeline_figure state = {.samples = FRAG_TIMELINE_SAMPLES_DEFAULT};
     frag_error error = {0};
     int code = 0;
     if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||

@@ -54,14 +54,14 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
            !frag_is_interrupted();
 }
 
-typedef struct planning {
+typedef struct plan_deadline {
     bool is_timed;
     uint64_t end_ns;
-} planning;
+} plan_deadline;
 
 static bool is_planned_enough(void *context)
 {
-    const planning *now = context;
+    const plan_deadline *now = context;
     return frag_is_interrupted() || (now->is_timed && frag_clock_ns() >= now->end_ns);
 }
 
@@ -73,7 +73,7 @@ static bool begin_job(const frag_run_state *state, frag_run_job *task)
         !frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error))
         return false;
     task->spec = resolved;
-    planning now = {.is_timed = state->plan_seconds > 0};
+    plan_deadline now = {.is_timed = state->plan_seconds > 0};
     if (now.is_timed)
         now.end_ns = frag_clock_ns() + state->plan_seconds * 1000000000u;
     frag_plan_limits limits = {

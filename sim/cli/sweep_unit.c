@@ -20,7 +20,7 @@ typedef struct cell {
     frag_error error;
 } cell;
 
-typedef struct working {
+typedef struct unit_run {
     const frag_sweep_job *job;
     const frag_sweep_unit *unit;
     const frag_sweep_recording *of;
@@ -32,9 +32,9 @@ typedef struct working {
     frag_sweep_key key;
     cell *cells;
     frag_row_packing packing;
-} working;
+} unit_run;
 
-static void run_cell(const working *state, size_t index)
+static void run_cell(const unit_run *state, size_t index)
 {
     const frag_experiment *experiment = &state->job->experiment;
     cell *into = &state->cells[index];
@@ -55,7 +55,7 @@ static void run_cell(const working *state, size_t index)
 }
 
 /* A combination that the policy refuses is a row too: the file's order must not depend on it. */
-static void write_refusal(const working *state, const frag_error *error, uint64_t capacity,
+static void write_refusal(const unit_run *state, const frag_error *error, uint64_t capacity,
                           FILE *stream)
 {
     frag_json *json = frag_json_create();
@@ -72,7 +72,7 @@ static void write_refusal(const working *state, const frag_error *error, uint64_
     frag_json_write(json, stream, false);
 }
 
-static void write_cell(const working *state, size_t index, FILE *stream)
+static void write_cell(const unit_run *state, size_t index, FILE *stream)
 {
     const cell *from = &state->cells[index];
     frag_device_spec device = {.capacity_bytes = state->job->experiment.capacities[index]};
@@ -98,7 +98,7 @@ static void write_cell(const working *state, size_t index, FILE *stream)
 
 /* Units that are worked on at the same time can turn out to be the same: each begins with another
  * capacity, so that it finds the runs of the others. */
-static void run_cells(const working *state, const frag_error *refused)
+static void run_cells(const unit_run *state, const frag_error *refused)
 {
     size_t first = state->unit->first_capacity;
     size_t count = state->job->experiment.capacity_count - first;
@@ -115,7 +115,7 @@ static void run_cells(const working *state, const frag_error *refused)
 }
 
 /* false: an interrupt, or the error. */
-static bool find_bound(working *state, frag_error *error)
+static bool find_bound(unit_run *state, frag_error *error)
 {
     if (state->of->bounds == NULL)
         return true;
@@ -134,7 +134,7 @@ static bool find_bound(working *state, frag_error *error)
 }
 
 /* An interrupt ends the rows at a row's end, like every other end. */
-static void write_cells(const working *state, frag_sweep_rows *rows, FILE *stream)
+static void write_cells(const unit_run *state, frag_sweep_rows *rows, FILE *stream)
 {
     for (size_t i = state->unit->first_capacity; i < state->job->experiment.capacity_count; i++) {
         const cell *from = &state->cells[i];
@@ -150,7 +150,7 @@ static void write_cells(const working *state, frag_sweep_rows *rows, FILE *strea
 void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
                          frag_sweep_rows *rows)
 {
-    working state = {
+    unit_run state = {
         .job = job,
         .unit = unit,
         .of = &job->recordings[unit->file],

@@ -42,7 +42,7 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-typedef struct tuning {
+typedef struct tune_run {
     frag_policy_list policies;
     frag_device_spec device;
     frag_device_description gpu;
@@ -65,17 +65,17 @@ typedef struct tuning {
     bool is_past_default; /* the default is scored whatever the time */
     bool is_timed;
     frag_error error; /* that ends the search */
-} tuning;
+} tune_run;
 
 /* ---- one setting on one trace */
 
-static bool is_late(const tuning *state, bool is_default)
+static bool is_late(const tune_run *state, bool is_default)
 {
     return frag_is_interrupted() ||
            (state->end_ns != 0 && !is_default && frag_clock_ns() >= state->end_ns);
 }
 
-static bool find_capacity(const tuning *state, const frag_tune_subject *subject,
+static bool find_capacity(const tune_run *state, const frag_tune_subject *subject,
                           const frag_policy_spec *spec, uint64_t give_up_bytes,
                           frag_tune_outcome *outcome)
 {
@@ -92,7 +92,7 @@ static bool find_capacity(const tuning *state, const frag_tune_subject *subject,
     return true;
 }
 
-static bool find_peak(const tuning *state, const frag_tune_subject *subject,
+static bool find_peak(const tune_run *state, const frag_tune_subject *subject,
                       const frag_policy_spec *spec, frag_tune_outcome *outcome)
 {
     frag_run_options run = {.is_layout_skipped = true, .is_interrupted = frag_is_interrupted};
@@ -108,7 +108,7 @@ static bool find_peak(const tuning *state, const frag_tune_subject *subject,
     return true;
 }
 
-static void find_outcome(const tuning *state, const frag_tune_point *point,
+static void find_outcome(const tune_run *state, const frag_tune_point *point,
                          const frag_tune_subject *subject, uint64_t give_up_bytes,
                          frag_tune_outcome *outcome)
 {
@@ -129,14 +129,14 @@ static void find_outcome(const tuning *state, const frag_tune_point *point,
 /* ---- many of them */
 
 typedef struct batch {
-    const tuning *state;
+    const tune_run *state;
     const frag_tune_point *points;
     frag_tune_outcome *outcomes; /* of each point those of the traces searched on */
 } batch;
 
 /* With more bytes than that on one trace, and as few as can be on the others, the mean is over
  * what is of use. A page more, since that is what capacities are told in. */
-static uint64_t most_of_use(const tuning *state, const frag_tune_point *point,
+static uint64_t most_of_use(const tune_run *state, const frag_tune_point *point,
                             const frag_tune_subject *subject)
 {
     double others = (double)(state->searched_count - 1);
@@ -149,7 +149,7 @@ static uint64_t most_of_use(const tuning *state, const frag_tune_point *point,
 static void run_one(void *context, uint64_t index)
 {
     batch *all = context;
-    const tuning *state = all->state;
+    const tune_run *state = all->state;
     const frag_tune_point *point = &all->points[index / state->searched_count];
     const frag_tune_subject *subject = &state->subjects[index % state->searched_count];
     if (is_late(state, !state->is_past_default && index < state->searched_count))
@@ -165,7 +165,7 @@ static double relative_size(uint64_t bytes, uint64_t bound)
     return bound == 0 ? 0 : (double)bytes / (double)bound;
 }
 
-static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
+static void fold_score(const tune_run *state, const frag_tune_outcome *outcomes,
                        frag_tune_score *score)
 {
     *score = (frag_tune_score){0};
@@ -194,7 +194,7 @@ static void fold_score(const tuning *state, const frag_tune_outcome *outcomes,
 /* Jobs are started in order, so what the time was enough for comes first. */
 static size_t score_points(void *context, frag_tune_point *points, size_t count)
 {
-    tuning *state = context;
+    tune_run *state = context;
     size_t all = count * state->searched_count;
     batch work = {
         .state = state, .points = points, .outcomes = frag_alloc(all, sizeof *work.outcomes)};
@@ -216,14 +216,14 @@ static size_t score_points(void *context, frag_tune_point *points, size_t count)
 
 /* ---- one policy */
 
-typedef struct showing {
-    tuning *state;
+typedef struct print_options {
+    tune_run *state;
     const frag_tune_point *points[FRAG_TUNE_ROLE_COUNT];
-} showing;
+} print_options;
 
 static void show_one(void *context, uint64_t index)
 {
-    showing *all = context;
+    print_options *all = context;
     frag_tune_role role = (frag_tune_role)(index % FRAG_TUNE_ROLE_COUNT);
     frag_tune_subject *subject = &all->state->subjects[index / FRAG_TUNE_ROLE_COUNT];
     if (all->points[role] != NULL && !frag_is_interrupted())
@@ -233,9 +233,9 @@ static void show_one(void *context, uint64_t index)
 
 /* What the policy cannot do with its defaults is an error; that another setting is refused on a
  * trace is a result. */
-static bool show_traces(tuning *state, const frag_tune_found *found, frag_error *error)
+static bool show_traces(tune_run *state, const frag_tune_found *found, frag_error *error)
 {
-    showing all = {
+    print_options all = {
         .state = state,
         .points = {[FRAG_TUNE_DEFAULT] = &found->points[0],
                    [FRAG_TUNE_BEST] = &found->points[found->best],
@@ -252,7 +252,7 @@ static bool show_traces(tuning *state, const frag_tune_found *found, frag_error 
     return true;
 }
 
-static bool tune_policy(tuning *state, const frag_arguments *arguments,
+static bool tune_policy(tune_run *state, const frag_arguments *arguments,
                         const frag_policy_spec *base, bool is_json, FILE *stream, frag_error *error)
 {
     bool has_limit =
@@ -302,7 +302,7 @@ static bool tune_policy(tuning *state, const frag_arguments *arguments,
 
 /* ---- the command */
 
-static bool add_recording(tuning *state, const char *path, frag_trace_format format,
+static bool add_recording(tune_run *state, const char *path, frag_trace_format format,
                           bool is_held_out, size_t *capacity, frag_error *error)
 {
     frag_recording *recording = &state->recordings[state->recording_count];
@@ -319,7 +319,7 @@ static bool add_recording(tuning *state, const char *path, frag_trace_format for
     return true;
 }
 
-static bool load_traces(tuning *state, const frag_arguments *arguments, frag_error *error)
+static bool load_traces(tune_run *state, const frag_arguments *arguments, frag_error *error)
 {
     frag_trace_format format = FRAG_FORMAT_AUTO;
     size_t operands = frag_arguments_operand_count(arguments);
@@ -342,7 +342,7 @@ static bool load_traces(tuning *state, const frag_arguments *arguments, frag_err
 
 static void bound_one(void *context, uint64_t index)
 {
-    tuning *state = context;
+    tune_run *state = context;
     frag_tune_subject *subject = &state->subjects[index];
     if (!frag_is_interrupted())
         (void)frag_bounds_find(subject->recording, subject->trace, &subject->packing,
@@ -350,7 +350,7 @@ static void bound_one(void *context, uint64_t index)
 }
 
 /* Before the search, whose scores are told over them too. */
-static bool find_bounds(tuning *state, frag_error *error)
+static bool find_bounds(tune_run *state, frag_error *error)
 {
     if (!state->has_bounds)
         return true;
@@ -366,7 +366,7 @@ static bool find_bounds(tuning *state, frag_error *error)
     return ok;
 }
 
-static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_error *error)
+static bool read_arguments(tune_run *state, const frag_arguments *arguments, frag_error *error)
 {
     state->goal = frag_arguments_is(arguments, "for", "min-capacity") ? FRAG_TUNE_MIN_CAPACITY
                                                                       : FRAG_TUNE_PEAK;
@@ -394,9 +394,9 @@ static bool read_arguments(tuning *state, const frag_arguments *arguments, frag_
 
 static int tune_command(const frag_arguments *arguments)
 {
-    tuning state = {.runs = 400,
-                    .threads = frag_core_count(),
-                    .has_bounds = frag_arguments_has(arguments, "bounds")};
+    tune_run state = {.runs = 400,
+                      .threads = frag_core_count(),
+                      .has_bounds = frag_arguments_has(arguments, "bounds")};
     frag_error error = {0};
     frag_output *output = NULL;
     bool ok = read_arguments(&state, arguments, &error) && load_traces(&state, arguments, &error) &&

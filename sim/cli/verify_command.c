@@ -67,7 +67,7 @@ static outcome outcome_of(const frag_verify_result *result)
                                                                         : NOTHING_COMPARED;
 }
 
-typedef struct checking {
+typedef struct verify_run {
     const frag_arguments *arguments;
     frag_policy_list policies;
     uint64_t capacity_bytes;
@@ -76,7 +76,7 @@ typedef struct checking {
     bool goes_on;
     job *jobs;
     frag_progress *progress;
-} checking;
+} verify_run;
 
 static void add_call(frag_text *out, const frag_oracle_call *call)
 {
@@ -249,7 +249,7 @@ static void add_tried(frag_text *out, const frag_inferred *inferred)
     frag_text_add(out, "\n");
 }
 
-static void print_text(const checking *state, job *task, const frag_recording *recording,
+static void print_text(const verify_run *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec,
                        const frag_verify_result *result, const frag_inferred *inferred)
 {
@@ -396,7 +396,7 @@ static bool parse_named(const char *text, frag_policy_spec *spec, frag_error *er
 
 /* A recording without settings of PyTorch is held against the policy that it names, or against
  * PyTorch's defaults, where what the settings were is looked for. */
-static bool resolve(const checking *state, const frag_policy_spec *spec,
+static bool resolve(const verify_run *state, const frag_policy_spec *spec,
                     const frag_recording *recording, frag_policy_spec *resolved, frag_error *error)
 {
     if (frag_arguments_has(state->arguments, "policy") ||
@@ -406,7 +406,7 @@ static bool resolve(const checking *state, const frag_policy_spec *spec,
     return parse_named(named != NULL ? named : "pytorch", resolved, error);
 }
 
-static bool verify_one(checking *state, job *task, const frag_recording *recording,
+static bool verify_one(verify_run *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec)
 {
     frag_policy_spec resolved;
@@ -458,7 +458,7 @@ static bool check_observed(const frag_recording *recording, frag_error *error)
 
 static void verify_file(void *context, uint64_t index)
 {
-    checking *state = context;
+    verify_run *state = context;
     job *task = &state->jobs[index];
     const char *path = frag_arguments_operand(state->arguments, (size_t)index);
     frag_recording recording = {0};
@@ -501,7 +501,7 @@ static void print_summary(const uint64_t counts[OUTCOMES])
 }
 
 /* Golden logs hold their settings, capacity and format; what would contradict them is refused. */
-static int verify_golden(const frag_arguments *arguments, const checking *state, uint32_t threads)
+static int verify_golden(const frag_arguments *arguments, const verify_run *state, uint32_t threads)
 {
     static const char *const foreign[] = {"capacity", "from",  "count", "device",
                                           "ballast",  "touch", "cudart"};
@@ -530,7 +530,7 @@ static bool refuse_gpu_options(const frag_arguments *arguments, frag_error *erro
 }
 
 /* What the jobs found, in the order of the files; the first failure's exit code. */
-static int print_jobs(const checking *state, size_t count, uint64_t counts[OUTCOMES])
+static int print_jobs(const verify_run *state, size_t count, uint64_t counts[OUTCOMES])
 {
     int code = 0;
     for (size_t i = 0; i < count; i++)
@@ -552,7 +552,7 @@ static int print_jobs(const checking *state, size_t count, uint64_t counts[OUTCO
 
 static int verify_command(const frag_arguments *arguments)
 {
-    checking state = {.arguments = arguments, .capacity_bytes = FRAG_UNLIMITED};
+    verify_run state = {.arguments = arguments, .capacity_bytes = FRAG_UNLIMITED};
     frag_error error = {0};
     uint64_t threads = frag_core_count();
     state.is_json = frag_arguments_is(arguments, "format", "jsonl");

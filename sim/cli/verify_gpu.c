@@ -12,7 +12,7 @@
 #define CONTEXT_ANSWERS 4 /* before the first difference */
 
 /* The run on the simulated device, held against what the card answered. */
-typedef struct comparing {
+typedef struct answer_comparison {
     const frag_gpu_run *gpu;
     frag_device *device;
     frag_device_backing backing;
@@ -22,17 +22,17 @@ typedef struct comparing {
     frag_device_answer simulated; /* there */
     bool has_simulated;           /* false: the simulated run ended before */
     frag_answer_list grants;      /* one at a time */
-} comparing;
+} answer_comparison;
 
-typedef struct verifying {
+typedef struct verify_gpu_run {
     const frag_arguments *arguments;
     frag_gpu_choice choice;
     frag_device_spec device;
     bool is_json;
     bool is_different;
-} verifying;
+} verify_gpu_run;
 
-static const frag_device_answer *card_answer(const comparing *state)
+static const frag_device_answer *card_answer(const answer_comparison *state)
 {
     const frag_answer_list *answers = &state->gpu->answers;
     return state->next < answers->count ? &answers->items[state->next] : NULL;
@@ -46,7 +46,7 @@ static bool is_same(const frag_device_answer *a, const frag_device_answer *b)
 
 static void compare_answer(void *context, const frag_device_answer *simulated)
 {
-    comparing *state = context;
+    answer_comparison *state = context;
     if (state->is_different)
         return;
     const frag_device_answer *card = card_answer(state);
@@ -65,7 +65,7 @@ static void compare_answer(void *context, const frag_device_answer *simulated)
 
 static void compare_grant(void *context, const frag_request *request, const frag_grant *grant)
 {
-    comparing *state = context;
+    answer_comparison *state = context;
     state->grants.count = 0;
     frag_gpu_keep_grant(&state->grants, request, grant);
     compare_answer(state, &state->grants.items[0]);
@@ -82,7 +82,7 @@ static void note_event(void *context, const frag_replay *replay, uint64_t event,
 static frag_device_result give_address(void *context, frag_device_call call, uint64_t bytes,
                                        uint64_t *address)
 {
-    const comparing *state = context;
+    const answer_comparison *state = context;
     const frag_device_answer *card = card_answer(state);
     if (call != FRAG_DEVICE_MAP && card != NULL && card->kind == FRAG_ANSWER_CALL &&
         card->call == (uint8_t)call && card->bytes == bytes)
@@ -93,7 +93,7 @@ static frag_device_result give_address(void *context, frag_device_call call, uin
 static frag_device *open_beside(void *context, const frag_trace *trace,
                                 const frag_sim_device_options *rule, frag_error *error)
 {
-    comparing *state = context;
+    answer_comparison *state = context;
     (void)trace;
     (void)error;
     frag_sim_device_options options = *rule;
@@ -109,9 +109,9 @@ static frag_device *open_beside(void *context, const frag_trace *trace,
 }
 
 /* false: the run itself failed. A difference is no failure. */
-static bool compare(const verifying *verify, const frag_recording *recording,
-                    const frag_trace *trace, const frag_policy_spec *policy, comparing *state,
-                    frag_run_result *result, frag_error *error)
+static bool compare(const verify_gpu_run *verify, const frag_recording *recording,
+                    const frag_trace *trace, const frag_policy_spec *policy,
+                    answer_comparison *state, frag_run_result *result, frag_error *error)
 {
     frag_device_opener opener = {.open = open_beside, .context = state};
     frag_device_spec beside = frag_gpu_run_twin(state->gpu, &verify->device);
@@ -154,7 +154,7 @@ static void print_answer(const frag_device_answer *answer)
     printf(": %s\n", result_words[answer->result]);
 }
 
-static void print_difference(const comparing *state)
+static void print_difference(const answer_comparison *state)
 {
     char count[FRAG_BYTES_TEXT_MAX];
     printf("different at event %s\n", frag_count_text(state->event, count));
@@ -175,7 +175,7 @@ static void print_difference(const comparing *state)
         puts("nothing more");
 }
 
-static uint64_t count_calls(const comparing *state)
+static uint64_t count_calls(const answer_comparison *state)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < state->next; i++)
@@ -184,7 +184,7 @@ static uint64_t count_calls(const comparing *state)
 }
 
 static void print_text(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *policy, const comparing *state,
+                       const frag_policy_spec *policy, const answer_comparison *state,
                        const frag_run_result *result)
 {
     char a[FRAG_BYTES_TEXT_MAX];
@@ -209,7 +209,7 @@ static void print_text(const frag_recording *recording, const frag_trace *trace,
 }
 
 static void print_json(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *policy, const comparing *state,
+                       const frag_policy_spec *policy, const answer_comparison *state,
                        const frag_run_result *result)
 {
     frag_json *json = frag_json_create();
@@ -225,14 +225,14 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
 
 /* ---- one after the other */
 
-static bool verify_one(verifying *verify, const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *policy, frag_error *error)
+static bool verify_one(verify_gpu_run *verify, const frag_recording *recording,
+                       const frag_trace *trace, const frag_policy_spec *policy, frag_error *error)
 {
     frag_gpu_run gpu;
     frag_run_result on_card;
     frag_run_result simulated;
     frag_run_options options = {.is_interrupted = frag_is_interrupted};
-    comparing state = {.gpu = &gpu};
+    answer_comparison state = {.gpu = &gpu};
     bool ok = frag_gpu_run_count(&verify->choice, recording, trace, policy->ops, policy->values,
                                  &verify->device, &options, &on_card, &gpu, error) &&
               compare(verify, recording, trace, policy, &state, &simulated, error);
@@ -249,7 +249,7 @@ static bool verify_one(verifying *verify, const frag_recording *recording, const
     return ok;
 }
 
-static bool verify_all(verifying *verify, const char *path, frag_trace_format format,
+static bool verify_all(verify_gpu_run *verify, const char *path, frag_trace_format format,
                        const frag_policy_list *policies, frag_error *error)
 {
     frag_recording recording = {0};
@@ -286,7 +286,7 @@ static bool read_card(const frag_arguments *arguments, frag_gpu_choice *choice, 
 int frag_verify_gpu(const frag_arguments *arguments, const frag_policy_list *policies,
                     uint64_t capacity_bytes, frag_trace_format format, bool is_json)
 {
-    verifying verify = {
+    verify_gpu_run verify = {
         .arguments = arguments,
         .device = {.capacity_bytes = capacity_bytes},
         .is_json = is_json,
