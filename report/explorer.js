@@ -36,7 +36,8 @@ class Explorer {
   async open(wanted) {
     this.wish = wanted;
     const drawn = this.traces.filter((trace) => trace.is_drawn && trace.runs.some((run) => run.is_drawn));
-    const trace = drawn.includes(this.traces[wanted.trace]) ? this.traces[wanted.trace] : drawn[0];
+    const trace = drawn.includes(this.traces[wanted.trace]) ? this.traces[wanted.trace]
+      : drawn.find((one) => one.is_main) || drawn[0];
     const runs = trace.runs.filter((run) => run.is_drawn);
     const run = runs.includes(trace.runs[wanted.policy]) ? trace.runs[wanted.policy] : runs[0];
     await trace.load();

@@ -354,6 +354,8 @@ static void write_trace(FILE *stream, const frag_page_trace *page)
                 ",\"has_times\":%s",
                 trace->event_count, frag_trace_start(trace), page->requests->count,
                 has_times(trace) ? "true" : "false");
+        if (trace == frag_recording_main_trace(page->recording))
+            fputs(",\"is_main\":true", stream);
         if (frag_trace_bound_bytes(trace) <= FRAG_COLUMN_MAX)
             fprintf(stream, ",\"bound_bytes\":%" PRIu64, frag_trace_bound_bytes(trace));
         write_streams(stream, trace);

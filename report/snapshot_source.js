@@ -307,6 +307,23 @@ class SnapshotSource {
     }
     if (this.devices.length === 0) throw new Error('it holds no event and no segment: nothing was recorded');
     this.name = name;
+    this.main = this.mainDevice();
+  }
+
+  // The device with the greatest peak of requested bytes, as in the program (frag_recording_main_trace).
+  mainDevice() {
+    const peaks = this.devices.map((device) => {
+      const changes = new Float64Array(device.entries.length + 2);
+      for (const one of [...device.earlier, ...device.requests]) {
+        changes[one.begin === undefined ? 0 : one.begin + 1] += one.bytes;
+        if (one.free !== NEVER) changes[one.free + 1] -= one.bytes;
+      }
+      let held = 0;
+      let most = 0;
+      for (const by of changes) most = Math.max(most, held += by);
+      return most;
+    });
+    return this.devices[peaks.indexOf(Math.max(...peaks))];
   }
 
   traces() {
@@ -320,7 +337,7 @@ class SnapshotSource {
     const run = { label: 'as recorded', is_drawn: true, is_grown: true, events, peak_event: 0, peak_reserved_bytes: 0,
       oom: oom === undefined ? null : { event: oom[0] + start } };
     const name = device.device > 0 || this.devices.length > 1 ? `${this.name}, device ${device.device}` : this.name;
-    return { name, is_drawn: true, events, start: Math.max(0, Math.min(start, events - 1)), requests: start + device.requests.length,
+    return { name, is_drawn: true, is_main: device === this.main, events, start: Math.max(0, Math.min(start, events - 1)), requests: start + device.requests.length,
       streams: device.streams.names, pools: device.pools.names, runs: [run], frames: this.stacks.frames, sites: this.stacks.sites };
   }
 

@@ -102,6 +102,17 @@ uint64_t frag_trace_start(const frag_trace *trace)
     return start;
 }
 
+const frag_trace *frag_recording_main_trace(const frag_recording *recording)
+{
+    const frag_trace *main = NULL;
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        if (main == NULL || frag_trace_bound_bytes(trace) > frag_trace_bound_bytes(main))
+            main = trace;
+    }
+    return main;
+}
+
 const char *frag_recording_get(const frag_recording *recording, const char *key)
 {
     uint32_t id = 0;

@@ -557,3 +557,19 @@ sweep_rows() {
     [ "$status" -eq 4 ]
     grep -qi "No space left\|is full" "$BATS_TEST_TMPDIR/said"
 }
+
+@test "where no device is named, that with the greatest peak of requested bytes is taken" {
+    printf '%s\n' '# fraglab trace 1' 'device 0' 'device 1' 'alloc 0 1048576' 'alloc 1 1048576' 'free 1' \
+        'device 2' 'alloc 0 1572864' >"$out/three"
+    for kind in sites timeline survival fragmentation front map; do
+        set -- -p best-fit
+        [ $kind = sites ] && set -- --by size-class
+        run --separate-stderr ./fraglab plot $kind "$out/three" "$@" --format terminal
+        [ "$status" -eq 0 ]
+        [[ "$stderr" == *"three holds 3 devices; device 1, which requests most, is drawn; name another with --trace-device"* ]]
+    done
+    run -2 ./fraglab trace cut "$out/three" --events 0..1 -o "$out/cut.fgt"
+    [[ "$output" == *"the recording has 3 devices; choose one (device 1 requests most)"* ]]
+    ./fraglab report "$out/three" -p best-fit -o "$out/page.html"
+    grep -o '"name":"[^"]*"[^[]*"is_main":true' "$out/page.html" | grep -q 'device 1"'
+}

@@ -23,14 +23,14 @@ static bool load(const plot_load *drawn, frag_error *error)
     const frag_arguments *arguments = drawn->arguments;
     const char *path = frag_arguments_operand(arguments, 0);
     frag_recording *recording = drawn->recording;
-    const frag_trace *trace = NULL;
     if (!frag_inputs_format(arguments, &format, error) ||
         !frag_arguments_count(arguments, "trace-device", 0, UINT32_MAX, &device, error) ||
         !frag_inputs_load(path, format, drawn->with_columns, recording, error))
         return false;
     bool is_named = frag_arguments_has(arguments, "trace-device");
-    for (uint32_t i = 0; i < recording->trace_count; i++)
-        if (trace == NULL && (!is_named || recording->traces[i].device == device))
+    const frag_trace *trace = is_named ? NULL : frag_recording_main_trace(recording);
+    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
+        if (recording->traces[i].device == device)
             trace = &recording->traces[i];
     if (trace == NULL) {
         if (is_named)
@@ -44,7 +44,7 @@ static bool load(const plot_load *drawn, frag_error *error)
     if (!is_named && recording->trace_count > 1)
         frag_warn(arguments,
                   "%s holds %" PRIu32 " devices; device %" PRIu32
-                  " is drawn, name another with --trace-device",
+                  ", which requests most, is drawn; name another with --trace-device",
                   recording->name, recording->trace_count, trace->device);
     *drawn->trace = trace;
     return true;

@@ -54,7 +54,8 @@ typedef enum frag_plot_format {
 #define FRAG_PLOT_DEVICE_OPTION                                                                    \
     {                                                                                              \
         .name = "trace-device", .argument = "N",                                                   \
-        .help = "draw this device of a recording that has several (default: the first)"            \
+        .help = "draw this device of a recording that has several (default: that with the "        \
+                "greatest peak of requested bytes)"                                                \
     }
 
 typedef struct frag_plot {

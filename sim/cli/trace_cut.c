@@ -69,12 +69,13 @@ static bool find_range(const frag_arguments *arguments, const frag_recording *re
 static bool find_trace(const frag_arguments *arguments, const frag_recording *recording,
                        const frag_trace **trace, frag_error *error)
 {
-    uint64_t device = recording->traces[0].device;
+    const frag_trace *main = frag_recording_main_trace(recording);
+    uint64_t device = main->device;
     if (!frag_arguments_count(arguments, "device", 0, UINT32_MAX, &device, error))
         return false;
     if (!frag_arguments_has(arguments, "device") && recording->trace_count > 1) {
-        frag_fail(error, FRAG_E_USAGE, "the recording has %u devices; choose one (the first is %u)",
-                  recording->trace_count, recording->traces[0].device);
+        frag_fail(error, FRAG_E_USAGE, "the recording has %u devices; choose one (device %u requests most)",
+                  recording->trace_count, main->device);
         return frag_error_in(error, "--device");
     }
     for (uint32_t i = 0; i < recording->trace_count; i++)
@@ -82,8 +83,8 @@ static bool find_trace(const frag_arguments *arguments, const frag_recording *re
             *trace = &recording->traces[i];
             return true;
         }
-    frag_fail(error, FRAG_E_USAGE, "the recording has no device %u; the first it has is %u",
-              (unsigned)device, recording->traces[0].device);
+    frag_fail(error, FRAG_E_USAGE, "the recording has no device %u; of those it has, device %u requests most",
+              (unsigned)device, main->device);
     return frag_error_in(error, "--device");
 }
 
