@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
 
-    tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--work FOLDER]
+    tests/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER]
 
 Each change (a mutant) is drawn at random among the operators of sim/ (without sim/cli and
 sim/base), allocators/, traces/, planner/ and explain/. One object is compiled anew, then
@@ -9,7 +9,8 @@ tests run that the object is linked into, until one fails: the test of that file
 includes it, the others, golden logs; once all changes had these, what no test noticed goes through
 the command-line tests, those of its folder first (with --quick those alone). A change that leaves
 the object as it was is equivalent; others that no test can notice are listed in
-tests/mutants.equivalent, each with the reason. The checkout itself is never changed.
+tests/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
+not noticed is judged, to see what new tests notice. The checkout itself is never changed.
 Exit code 1: less than 95 % were noticed.
 """
 import argparse
@@ -174,7 +175,8 @@ class Tree:
         with open(os.path.join(self.folder, path), "w") as file:
             file.write(text)
         stem = path[:-2]
-        line = self.compile_line.replace("sim/trace.o", stem + ".o").replace("sim/trace.c", path).replace("sim/trace.d", stem + ".d")
+        # A warning is for people to see; here the tests have to.
+        line = self.compile_line.replace(" -c -o ", " -w -c -o ").replace("sim/trace.o", stem + ".o").replace("sim/trace.c", path).replace("sim/trace.d", stem + ".d")
         if self.run(line) != 0 or self.archive(path) != 0:
             return None
         return self.digest("build/release/%s.o" % stem)
@@ -301,9 +303,19 @@ def judge(tree, order, mutant, original, tests):
     return "not noticed", ""
 
 
-def draw(root, only, seed, count):
+def not_noticed(log):
+    """The changes that a run printed so."""
+    lines = open(log).read().split("\n")
+    return {(first.split()[2].rsplit(":", 1)[0], before[4:], after[4:])
+            for first, before, after in zip(lines, lines[1:], lines[2:]) if first.startswith("not noticed ")}
+
+
+def draw(root, only, seed, count, again):
     paths = sources(root, only)
     everything = [mutant for path in paths for mutant in mutants_of(root, path)]
+    if again:
+        wanted = not_noticed(again)
+        everything = [mutant for mutant in everything if mutant.key() in wanted]
     random.Random(seed).shuffle(everything)
     taken, places = [], set()
     for mutant in everything:  # one change in a line is enough
@@ -365,13 +377,14 @@ def main():
     parser.add_argument("--seconds", type=int, default=3600, help="no new one is begun after so long (3600)")
     parser.add_argument("--only", default="", help="only files whose path has this regular expression in it")
     parser.add_argument("--jobs", type=int, default=2, help="copies of the tree that work side by side (2)")
+    parser.add_argument("--again", default="", help="the output of an earlier run: only what it did not notice")
     parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
     parser.add_argument("--quick", action="store_true", help="of the command-line tests only those of the changed folder")
     options = parser.parse_args()
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     known = equivalents(root)
     order = Order(root, options.quick)
-    mutants = draw(root, options.only, options.seed, options.count)
+    mutants = draw(root, options.only, options.seed, options.count, options.again)
     trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
     order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
     work = Work(root, trees, order, options.seconds)

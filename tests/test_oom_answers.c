@@ -20,6 +20,7 @@
 #include "explain/advice.h"
 #include "sim/base/bytes.h"
 #include "sim/base/lines.h"
+#include "tests/pinned_lines.h"
 
 #define FOLDER "tests/data/oom-messages/"
 
@@ -157,51 +158,18 @@ static void tell_all(frag_text *out)
     tell_figures(out);
 }
 
-typedef struct answer_comparison {
-    const char *next; /* what is answered now, from here on */
-    unsigned wrong;
-} answer_comparison;
-
-static bool compare_line(void *context, const char *line, size_t length, frag_error *error)
-{
-    (void)error;
-    answer_comparison *at = context;
-    size_t now = strcspn(at->next, "\n");
-    if (now != length || memcmp(at->next, line, length) != 0) {
-        if (at->wrong++ < 5)
-            fprintf(stderr, "answered before: %.*s\nanswered now:    %.*s\n", (int)length, line,
-                    (int)now, at->next);
-    }
-    at->next += at->next[now] == '\0' ? now : now + 1;
-    return true;
-}
+static const pinned_lines pinned = {FOLDER "answers.txt.zst", tell_all, "explain-golden"};
 
 static void every_answer_is_as_before(void **state)
 {
     (void)state;
-    frag_text out = {0};
-    frag_error error = {0};
-    tell_all(&out);
-    answer_comparison at = {.next = out.bytes};
-    frag_input *input = frag_input_open(FOLDER "answers.txt.zst", &error);
-    assert_non_null(input);
-    assert_true(frag_each_line(input, compare_line, &at, &error));
-    frag_input_close(input);
-    if (at.wrong > 0 || *at.next != '\0')
-        fail_msg("%u lines differ; if on purpose: make explain-golden, and read the difference",
-                 at.wrong);
-    frag_text_destroy(&out);
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--write") == 0) {
-        frag_text out = {0};
-        tell_all(&out);
-        fputs(out.bytes, stdout);
-        frag_text_destroy(&out);
+    if (pinned_lines_write(&pinned, argc, argv))
         return 0;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_is_as_before)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
