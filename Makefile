@@ -295,9 +295,10 @@ explain-golden: setup-harness
 
 # What policies, readers and the planner answered is pinned anew, after a change on purpose.
 answers-golden: setup-harness
-	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release $(addprefix build/release/tests/test_,policy_answers reader_answers plan_answers)
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release $(addprefix build/release/tests/test_,policy_answers reader_answers snapshot_answers plan_answers)
 	build/release/tests/test_policy_answers --write | zstd -q -19 -f -o tests/data/answers/policies.txt.zst
 	build/release/tests/test_reader_answers --write | zstd -q -19 -f -o tests/data/answers/readers.txt.zst
+	build/release/tests/test_snapshot_answers --write | zstd -q -19 -f -o tests/data/answers/snapshots.txt.zst
 	build/release/tests/test_plan_answers --write | zstd -q -19 -f -o tests/data/answers/plans.txt.zst
 
 # Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what
@@ -424,7 +425,7 @@ help:
 	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path'
 	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
-	@echo 'make help-golden  pin what help prints after it was changed on purpose; make explain-golden: what it answers to messages; make answers-golden: what policies, readers and the planner do'
+	@echo 'make help-golden  pin what help prints after it was changed on purpose; make explain-golden: what it answers to messages; make answers-golden: what policies, readers, planner do'
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
