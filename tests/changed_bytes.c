@@ -9,42 +9,42 @@ typedef struct range {
     size_t end;
 } range;
 
-typedef struct drawing {
-    const changing *file;
+typedef struct change_draw {
+    const changed_file *file;
     uint64_t bits;
     frag_text *to;
     frag_text *what;
-} drawing;
+} change_draw;
 
-static uint64_t draw(drawing *at, uint64_t limit)
+static uint64_t draw(change_draw *at, uint64_t limit)
 {
     return limit == 0 ? 0 : xorshift_next(&at->bits) % limit;
 }
 
-static size_t draw_place(drawing *at)
+static size_t draw_place(change_draw *at)
 {
     return (size_t)draw(at, at->file->count);
 }
 
-static void add(drawing *at, size_t begin, size_t end)
+static void add_range(change_draw *at, size_t begin, size_t end)
 {
     frag_text_add_bytes(at->to, (const char *)at->file->bytes + begin, end - begin);
 }
 
-static void replace(drawing *at, range part, const char *by, size_t length)
+static void replace(change_draw *at, range part, const char *by, size_t length)
 {
-    add(at, 0, part.begin);
+    add_range(at, 0, part.begin);
     frag_text_add_bytes(at->to, by, length);
-    add(at, part.end, at->file->count);
+    add_range(at, part.end, at->file->count);
 }
 
-static void say(drawing *at, const char *what, size_t place)
+static void describe(change_draw *at, const char *what, size_t place)
 {
     frag_text_add(at->what, "%s %zu", what, place);
 }
 
 /* The line of a place, with its end; empty behind the last. */
-static range line_at(const changing *file, size_t place)
+static range line_at(const changed_file *file, size_t place)
 {
     range line = {place, place};
     while (place < file->count && line.begin > 0 && file->bytes[line.begin - 1] != '\n')
@@ -57,7 +57,7 @@ static range line_at(const changing *file, size_t place)
 
 /* The first record in braces behind a place, with the comma and the space behind it; empty where
  * there is none. */
-static range record_at(const changing *file, size_t place)
+static range record_at(const changed_file *file, size_t place)
 {
     range record = {place, place};
     while (record.begin < file->count && file->bytes[record.begin] != '{')
@@ -82,7 +82,7 @@ static bool is_digit(unsigned char byte)
 }
 
 /* The first number behind a place; empty where there is none. */
-static range number_at(const changing *file, size_t place)
+static range number_at(const changed_file *file, size_t place)
 {
     range number = {place, place};
     while (number.begin < file->count && !is_digit(file->bytes[number.begin]))
@@ -94,7 +94,7 @@ static range number_at(const changing *file, size_t place)
 }
 
 /* Beside it, on borders, out of range, or another number of the file. */
-static void change_number(drawing *at, size_t place)
+static void change_number(change_draw *at, size_t place)
 {
     static const char *const others[] = {"0",  "1",          "2",          "255",
                                          "-1", "4294967295", "4294967296", "18446744073709551616",
@@ -116,13 +116,13 @@ static void change_number(drawing *at, size_t place)
         frag_text_add_bytes(&fresh, (const char *)at->file->bytes + other.begin,
                             other.end - other.begin);
     }
-    say(at, "number at", number.begin);
+    describe(at, "number at", number.begin);
     frag_text_add(at->what, " is %s", fresh.length > 0 ? fresh.bytes : "none");
     replace(at, number, fresh.bytes, fresh.length);
     frag_text_destroy(&fresh);
 }
 
-static void change_byte(drawing *at, size_t place)
+static void change_byte(change_draw *at, size_t place)
 {
     static const char others[] = "0189 -+.,:;=#\"'\\/{}[]()\n\r\tabeEnux%~\x80\xff";
     unsigned char byte = at->file->bytes[place];
@@ -143,35 +143,35 @@ static void change_byte(drawing *at, size_t place)
     default:
         break;
     }
-    say(at, "byte", place);
+    describe(at, "byte", place);
     frag_text_add(at->what, " is %u", (unsigned)(unsigned char)fresh);
     replace(at, (range){place, place + 1}, &fresh, 1);
 }
 
-static void remove_part(drawing *at, const char *what, range part)
+static void remove_part(change_draw *at, const char *what, range part)
 {
-    say(at, what, part.begin);
+    describe(at, what, part.begin);
     replace(at, part, "", 0);
 }
 
-static void repeat_part(drawing *at, const char *what, range part)
+static void repeat_part(change_draw *at, const char *what, range part)
 {
-    say(at, what, part.begin);
-    add(at, 0, part.end);
-    add(at, part.begin, at->file->count);
+    describe(at, what, part.begin);
+    add_range(at, 0, part.end);
+    add_range(at, part.begin, at->file->count);
 }
 
-static void swap_parts(drawing *at, const char *what, range first, range second)
+static void swap_parts(change_draw *at, const char *what, range first, range second)
 {
-    say(at, what, first.begin);
-    add(at, 0, first.begin);
-    add(at, second.begin, second.end);
-    add(at, first.end, second.begin);
-    add(at, first.begin, first.end);
-    add(at, second.end, at->file->count);
+    describe(at, what, first.begin);
+    add_range(at, 0, first.begin);
+    add_range(at, second.begin, second.end);
+    add_range(at, first.end, second.begin);
+    add_range(at, first.begin, first.end);
+    add_range(at, second.end, at->file->count);
 }
 
-static void change_text(drawing *at, size_t place)
+static void change_text(change_draw *at, size_t place)
 {
     range line = line_at(at->file, place);
     range record = record_at(at->file, place);
@@ -203,16 +203,16 @@ static void change_text(drawing *at, size_t place)
     }
 }
 
-void changed_bytes(const changing *file, uint64_t number, frag_text *to, frag_text *what)
+void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
-    drawing at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
+    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
     for (int i = 0; i < 8; i++) /* neighbours begin alike */
         (void)draw(&at, 2);
     size_t place = draw_place(&at);
     switch (draw(&at, 10)) {
     case 0:
-        say(&at, "ends at", place);
-        add(&at, 0, place);
+        describe(&at, "ends at", place);
+        add_range(&at, 0, place);
         break;
     case 1:
         remove_part(&at, "no byte", (range){place, place + 1});

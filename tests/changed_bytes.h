@@ -5,14 +5,14 @@
 
 #include "sim/base/text.h"
 
-typedef struct changing {
+typedef struct changed_file {
     const unsigned char *bytes;
     size_t count;
     bool is_binary; /* no lines, and numbers are bytes */
-} changing;
+} changed_file;
 
 /* Appends the file with its change of that number to *to, and in a few words what it is to *what.
  */
-void changed_bytes(const changing *file, uint64_t number, frag_text *to, frag_text *what);
+void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
 #endif

@@ -8,12 +8,12 @@
 
 enum { SHOWN_MAX = 5 };
 
-typedef struct comparing {
+typedef struct line_comparison {
     const char *next; /* what is answered now, from here on */
     unsigned wrong;
-} comparing;
+} line_comparison;
 
-static void show(comparing *at, const char *before, size_t length, size_t now)
+static void show(line_comparison *at, const char *before, size_t length, size_t now)
 {
     if (at->wrong++ < SHOWN_MAX)
         fprintf(stderr, "before: %.*s\nnow:    %.*s\n", (int)length, before, (int)now, at->next);
@@ -22,7 +22,7 @@ static void show(comparing *at, const char *before, size_t length, size_t now)
 static bool compare_line(void *context, const char *line, size_t length, frag_error *error)
 {
     (void)error;
-    comparing *at = context;
+    line_comparison *at = context;
     size_t now = strcspn(at->next, "\n");
     if (now != length || memcmp(at->next, line, length) != 0)
         show(at, line, length, now);
@@ -35,7 +35,7 @@ unsigned pinned_lines_compare(const pinned_lines *pinned)
     frag_text out = {0};
     frag_error error = {0};
     pinned->tell(&out);
-    comparing at = {.next = out.bytes};
+    line_comparison at = {.next = out.bytes};
     frag_input *input = frag_input_open(pinned->path, &error);
     if (input == NULL || !frag_each_line(input, compare_line, &at, &error)) {
         fprintf(stderr, "%s: %s\n", pinned->path, error.sentence);

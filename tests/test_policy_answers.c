@@ -125,14 +125,14 @@ static void add_oom(uint64_t *sum, const frag_oom *oom)
     pinned_add_text(sum, oom->message);
 }
 
-typedef struct telling {
+typedef struct told_run {
     frag_text *out;
     sums sums;
-} telling;
+} told_run;
 
 static void tell_end(void *context, const frag_replay *replay, const frag_replay_result *result)
 {
-    telling *at = context;
+    told_run *at = context;
     uint64_t *sum = &at->sums.end;
     frag_policy_met met = {{0}};
     frag_replay_met(replay, &met);
@@ -171,7 +171,7 @@ static void tell_case(frag_text *out, const policy_case *what, const frag_record
         frag_text_add(out, "no such options\n");
         return;
     }
-    telling at = {.out = out};
+    told_run at = {.out = out};
     frag_device_spec device = {.capacity_bytes = what->capacity_bytes,
                                .page_bytes = what->page_bytes,
                                .fail_call = what->fail_call};

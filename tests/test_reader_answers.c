@@ -203,7 +203,7 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     frag_input *input = frag_input_open(path.bytes, &error);
     assert_non_null(input);
     assert_true(frag_input_peek(input, FILE_BYTES_MAX, &bytes, &count, &error));
-    changing file = {bytes, count, readers[reader].is_binary};
+    changed_file file = {bytes, count, readers[reader].is_binary};
     for (uint64_t i = 0; i < readers[reader].changes; i++) {
         frag_text changed = {0};
         frag_text_add(out, "  ");
