@@ -2,10 +2,11 @@
  *
  * A B+-tree of 5 to 16 entries to a node, whose inner nodes know the largest hole below each child:
  * the first entry that is large enough, node by node from the root, leads to the lowest hole that
- * is. Addresses stay in the block records. A hole that is cut, or takes its neighbours in, keeps
- * its place among the others, so most changes write one size, and the largest of a node in the node
- * above. Only a hole between two busy blocks is new to the order and placed by addresses. The sizes
- * of a node lie side by side and are compared all at once, so that no branch has to be guessed.
+ * is. Addresses stay in the block records. A hole that is split, or coalesced with its neighbours,
+ * keeps its place among the others, so most changes write one size, and the largest of a node in
+ * the node above. Only a hole between two busy blocks is new to the order and placed by addresses.
+ * The sizes of a node lie side by side and are compared all at once, so that no branch has to be
+ * guessed.
  *
  * With n holes, a search or a change looks at O(log n) nodes; placing a new hole, and next fit, at
  * O(log^2 n). Sizes of 2^31 units and more count as equal until they are looked at, one by one.

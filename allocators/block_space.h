@@ -1,6 +1,6 @@
 /* Blocks and holes in segments: the records that policies with splitting and coalescing share.
  *
- * Blocks of a segment are linked in address order, so that neighbours merge in constant time;
+ * Blocks of a segment are linked in address order, so that neighbours coalesce in constant time;
  * records are recycled last in, first out. Each segment has a header record that closes its list
  * into a ring: every block has two neighbours. The space is either *growing* (one reserved address
  * range, mapped at its end as needed) or made of *segments* (one device malloc each, whose blocks
@@ -125,7 +125,7 @@ static inline void frag_block_give_record(frag_block_space *space, uint32_t id)
     space->unused = id;
 }
 
-/* Cuts the low end of a hole off as a busy block; the hole keeps its record and the rest. */
+/* Splits the low end of a hole off as a busy block; the hole keeps its record and the remainder. */
 static inline uint32_t frag_block_cut(frag_block_space *space, uint32_t hole, uint64_t bytes)
 {
     uint32_t id = frag_block_take_record(space);
@@ -155,7 +155,7 @@ static inline void frag_block_unlink(frag_block_space *space, uint32_t id)
     frag_block_give_record(space, id);
 }
 
-/* Makes a busy block free and joins it with the holes beside it, which take_out takes out of where
+/* Frees a busy block and coalesces it with the holes beside it, which take_out takes out of where
  * the policy finds them. Returns the record of the whole, which the policy has nowhere yet. */
 FRAG_INLINE uint32_t frag_block_release(frag_block_space *space, uint32_t block,
                                         void (*take_out)(void *context, uint32_t hole),

@@ -1,6 +1,6 @@
 /* Buddies. A request is rounded up to one of the system's sizes; the smallest, then lowest, free
- * block that is large enough is cut in two until it fits; on release a block merges with the one it
- * was cut from, as long as that is free whole. Sources: buddy_sizes.h. Bound: Robson, JACM 21(3),
+ * block that is large enough is split in two until it fits; on release a block is coalesced with
+ * its buddy as long as that is wholly free. Sources: buddy_sizes.h. Bound: Robson, JACM 21(3),
  * 1974, on any policy with powers of two. Ours works in one range of addresses whose low end is
  * mapped as far as blocks reach, and takes the smaller part only where no new page is needed. */
 #include "allocators/block_space.h"
@@ -48,7 +48,7 @@ struct frag_policy {
     frag_free_index_store store;
 };
 
-/* Beside each busy block lie at most as many free buddies as it was cut times. */
+/* Each busy block has at most as many free buddies as splits made it. */
 static uint32_t record_max(const frag_policy_limits *limits, const frag_option_value *values)
 {
     uint64_t depth = values[OPTION_SIZES].number == FRAG_BUDDY_BINARY ? 48 : FRAG_BUDDY_DEPTH_MAX;
@@ -258,14 +258,14 @@ static bool buddy_alloc(frag_policy *policy, const frag_request *request, frag_g
     return true;
 }
 
-/* A block and all that it was cut from, the whole range first, by offsets. */
+/* A block and all blocks that it was split from, the whole range first, by offsets. */
 typedef struct ancestry {
     uint64_t offsets[FRAG_BUDDY_DEPTH_MAX];
     uint64_t bytes[FRAG_BUDDY_DEPTH_MAX];
     uint32_t depth;
 } ancestry;
 
-/* false: no sequence of cuts makes such a block. */
+/* false: no sequence of splits makes such a block. */
 static bool find_ancestry(const frag_policy *policy, const frag_block *block, ancestry *line)
 {
     uint64_t wanted = block->address - policy->base;

@@ -1,8 +1,8 @@
-/* The block sizes of buddy systems, in units: how a request is rounded, and where a block is cut.
+/* The block sizes of buddy systems, in units: how a request is rounded, and where a block is split.
  *
- * Binary: powers of two, cut in halves. Weighted: 2^k and 3 * 2^k; 2^k is cut into 3/4 and 1/4,
- * 3 * 2^k into 2/3 and 1/3. Fibonacci: 1, 2, 3, 5, 8 ..., each cut into the two before it. The
- * lower part is never the smaller one. Sources: Knowlton, CACM 8(10), 1965; Shen and Peterson, CACM
+ * Binary: powers of two, cut in halves. Weighted: 2^k and 3 * 2^k; 2^k is cut into 3/4 and 1/4, 3 *
+ * 2^k into 2/3 and 1/3. Fibonacci: 1, 2, 3, 5, 8 ..., each cut into the two before it. The lower
+ * part is never the smaller one. Sources: Knowlton, CACM 8(10), 1965; Shen and Peterson, CACM
  * 17(10), 1974; Hirschberg, CACM 16(10), 1973. */
 #ifndef FRAG_ALLOCATORS_BUDDY_SIZES_H
 #define FRAG_ALLOCATORS_BUDDY_SIZES_H

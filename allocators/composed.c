@@ -13,8 +13,9 @@ frag_composed_scale frag_composed_scale_of(const frag_policy_limits *limits)
     return (frag_composed_scale){limits->request_count, limits->stream_count + 1};
 }
 
-/* A request cuts one block off at most, and makes one segment at most, with its header and its free
- * block; two streams' free blocks side by side stay apart, so that frees may join nothing. */
+/* A request splits off at most one block and makes at most one segment, with its header and its
+ * free block; neighbouring free blocks of two streams stay apart, so that frees may coalesce
+ * nothing. */
 uint32_t frag_composed_records(const frag_composed_scale *scale)
 {
     uint64_t count = 3 * scale->request_count + 16;
@@ -150,7 +151,7 @@ static inline void resize(frag_composed *composed, uint32_t hole, uint64_t addre
     frag_free_index_change(&composed->store, &composed->lists[block->link], hole);
 }
 
-/* Makes a block that is in no index a free one of the list, joined with its neighbours there.
+/* Makes a block that is in no index a free one of the list, coalesced with its neighbours there.
  * Returns the record of the whole. */
 static inline uint32_t put(frag_composed *composed, uint32_t id, uint32_t list)
 {
@@ -222,7 +223,8 @@ uint32_t frag_composed_add(frag_composed *composed, uint32_t list, uint64_t addr
     return hole;
 }
 
-/* Has a segment no busy block? Its free ones are one, or lie side by side where not all join. */
+/* Has a segment no busy block? Its free ones are one block, or several side by side if not all
+ * coalesce. */
 static bool is_idle(const frag_composed *composed, uint32_t header)
 {
     const frag_block *blocks = composed->space.blocks;
@@ -269,7 +271,7 @@ static void add_idle(frag_composed *composed, uint32_t header)
     composed->idle[composed->idle_count++] = (frag_idle_segment){segment->address, header};
 }
 
-/* A free block that is never cut is all of its segment. */
+/* A free block that is never split is all of its segment. */
 static void add_idle_block(void *context, uint32_t block)
 {
     frag_composed *composed = context;
@@ -466,7 +468,7 @@ void frag_composed_replay(frag_replay *replay, uint64_t end)
     frag_replay_loop(replay, end, policy_alloc, policy_free);
 }
 
-/* ---- looking */
+/* ---- walking and checking */
 
 void frag_composed_walk(const frag_composed *composed, frag_span_visitor *visit, void *context)
 {

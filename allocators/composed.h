@@ -5,8 +5,8 @@
  *              without taking from other streams), or one for small and one for large requests
  *   pick       the smallest block that is large enough, at the lowest address; or the newest of
  *              exactly the size
- *   split      when a block is cut, and which end of it is handed out
- *   merge      with what a freed block becomes one
+ *   split      when a block is split, and which end of it is handed out
+ *   merge      what a freed block is coalesced with
  *   growth     what is asked of the device when no block will do, and what is given back before or
  *              instead
  *
@@ -38,7 +38,7 @@ typedef enum frag_lists {
 
 typedef enum frag_pick {
     FRAG_PICK_BEST,
-    FRAG_PICK_EXACT /* for one list of blocks that are neither cut nor joined */
+    FRAG_PICK_EXACT /* for one list of blocks that are neither split nor coalesced */
 } frag_pick;
 
 typedef enum frag_split {

@@ -21,7 +21,7 @@ void frag_grow_initial(frag_composed *composed, uint32_t list, uint64_t bytes);
 bool frag_grow_region(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole);
 
 /* A segment of exactly the request within the limit; idle ones are given back when the limit or the
- * device stands against it. Source: CuPy. */
+ * device refuses. Source: CuPy. */
 bool frag_grow_within_limit(frag_composed *composed, const frag_shortage *shortage, uint32_t *hole);
 
 /* A segment of the list's chunk_bytes, or of the request when that is larger; on refusal idle ones

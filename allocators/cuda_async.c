@@ -91,7 +91,7 @@ struct frag_policy {
     void *on_complete_context;
 };
 
-/* A request cuts one block off at most, and makes one chunk at most, with its header and its hole;
+/* A request splits off at most one block and makes at most one chunk, with its header and its hole;
  * free blocks of two streams side by side stay apart. */
 static uint32_t record_max(const frag_policy_limits *limits)
 {
@@ -200,7 +200,7 @@ static bool may_join(const frag_policy *policy, uint32_t id, uint32_t owner)
            (policy->sides[id].owner == owner || policy->sides[id].owner == policy->idle);
 }
 
-/* Makes a block that is in no index free, and joins it with its neighbours. */
+/* Frees a block that is in no index, and coalesces it with its neighbours. */
 static void put(frag_policy *policy, uint32_t id, uint32_t owner, uint64_t mark)
 {
     frag_block_space *space = &policy->space;
@@ -304,7 +304,7 @@ static bool is_better(const frag_policy *policy, uint32_t hole, uint32_t than)
            (block->bytes == other->bytes && block->address < other->address);
 }
 
-/* What the stream may use without looking at others. */
+/* What the stream may use without polling other streams. */
 static bool find_own(const frag_policy *policy, uint32_t stream, uint64_t bytes, uint32_t *hole)
 {
     uint32_t own = NONE;
@@ -462,7 +462,7 @@ static void cuda_async_empty_cache(frag_policy *policy, uint32_t pool)
     trim(policy, 0);
 }
 
-/* ---- looking */
+/* ---- walking and checking */
 
 static void cuda_async_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {

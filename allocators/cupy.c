@@ -1,5 +1,5 @@
-/* CuPy's memory pool: the smallest free chunk of the stream that is large enough, always cut,
- * joined again when free. A miss is a device malloc of exactly the request. Source: CuPy 14.2.0,
+/* CuPy's memory pool: the smallest free chunk of the stream that is large enough, always split, and
+ * coalesced when free. A miss is a device malloc of exactly the request. Source: CuPy 14.2.0,
  * cupy/cuda/memory.pyx. Ours differs among chunks of one size: CuPy takes any, which one follows
  * host addresses; this one takes the lowest. */
 #include "allocators/composed_policy.h"

@@ -1,10 +1,10 @@
 /* Sequential fits: every hole will do that is large enough; the policies differ only in which one
  * they take. Best fit takes the smallest, worst fit the largest, first fit the lowest address, next
- * fit the first at or after the end of the last grant. The low end is granted, the rest stays a
- * hole; on release a block merges with free neighbours at once. Ties break by the lowest address.
- * Source: Knuth, The Art of Computer Programming 1, section 2.5 (1968); Robson, Computer Journal
- * 20(3), 1977 for the bounds. Ours differs in where memory comes from: a range that grows at its
- * end by pages, or device segments. */
+ * fit the first at or after the end of the last grant. The low end is granted, the remainder stays
+ * a hole; on release a block is coalesced with free neighbours at once. Ties break by the lowest
+ * address. Source: Knuth, The Art of Computer Programming 1, section 2.5 (1968); Robson, Computer
+ * Journal 20(3), 1977 for the bounds. Ours differs in where memory comes from: a range that grows
+ * at its end by pages, or device segments. */
 #include "allocators/address_index.h"
 #include "allocators/block_space.h"
 #include "allocators/free_index.h"
@@ -387,7 +387,7 @@ FRAG_INLINE void release(frag_policy *policy, frag_handle handle, way of)
         block->state = FRAG_BLOCK_HOLE;
         add_hole(policy, handle, of);
     }
-    /* A hole that swallowed the rover's place is where next fit goes on. */
+    /* Next fit continues at the hole that swallowed the rover's place. */
     if (of.how == SEARCH_NEXT && policy->rover - address < bytes)
         policy->rover = address;
 }

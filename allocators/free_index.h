@@ -1,22 +1,21 @@
 /* Free blocks, found by size.
  *
- * Blocks are kept in logarithmic bins of their size, 16 to an octave (exact below 32 bytes), each
- * a list linked both ways in order of (size, rank, address). Best fit is the first block of the
+ * Blocks are kept in logarithmic bins of their size, 16 to an octave (exact below 32 bytes), each a
+ * list linked both ways in order of (size, rank, address). Best fit is the first block of the
  * wanted size's bin that is large enough, or the head of the next bin that a bitmap shows.
  *
- * A list is put in order only when a search comes to it: until then new blocks lie at its front as
- * they came, and its head counts them. On allocation traces most bins hold one block at most, and
- * most blocks have merged with a neighbour before anything looks for them. Putting one in or taking
- * it out so asks for no other block and leaves the processor nothing to guess, and a search mostly
- * ends at the head of a list, which it guesses. This beats balanced trees 4 to 5 times.
+ * A list is sorted only when a search reaches it: until then new blocks lie at its front in order
+ * of arrival, and its head counts them. On allocation traces most bins hold one block at most, and
+ * most blocks have merged with a neighbour before anything looks for them. So inserting or removing
+ * a block touches no other block and has no branch to predict, and a search mostly ends at the head
+ * of a list, which is predicted. This is 4 to 5 times as fast as balanced trees.
  *
  * Many indexes (one per pool and stream, say) share one store, which holds the links of all blocks
- * and recycles the memory of bins; an index that holds nothing costs nothing. Blocks are records of
- * the caller's, named by ids from 1 to below the store's id_count, and a block is in at most one
- * index at a time. The index reads sizes and addresses where they are, so they must not change
- * while the block is held, but for frag_free_index_change. Blocks of one size are in the order of
- * their ranks, where the caller has some, and then of their addresses, which must differ in one
- * index. */
+ * and recycles the memory of bins; an empty index takes no memory. Blocks are records of the
+ * caller's, named by ids from 1 to below the store's id_count, and a block is in at most one index
+ * at a time. The index reads sizes and addresses where they are, so they must not change while the
+ * block is held, but for frag_free_index_change. Blocks of one size are in the order of their
+ * ranks, where the caller has some, and then of their addresses, which must differ in one index. */
 #ifndef FRAG_ALLOCATORS_FREE_INDEX_H
 #define FRAG_ALLOCATORS_FREE_INDEX_H
 

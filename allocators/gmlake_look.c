@@ -5,14 +5,14 @@
 
 #define NONE FRAG_LAKE_NONE
 
-/* ---- walking: chunks are told once, in the stitched range where that is granted */
+/* ---- walking: each chunk is reported once, in the stitched range if that is granted */
 
 static bool is_here(const frag_policy *policy, uint32_t id)
 {
     return policy->space.blocks[id].state == FRAG_BLOCK_HOLE || !policy->sides[id].is_lent;
 }
 
-/* A home without the pieces that are lent: each stretch between them is told as a segment. */
+/* A home without the pieces that are lent: each stretch between them is reported as a segment. */
 static void walk_home(const frag_policy *policy, uint32_t header, frag_span_visitor *visit,
                       void *context)
 {
@@ -47,7 +47,7 @@ static void show(const frag_policy *policy, uint32_t header, frag_span span,
     visit(context, &span);
 }
 
-/* What is granted of it is a segment with one block; the rest is at home. */
+/* The granted part is a segment with one block; the remainder is reported with its home. */
 static void walk_stitched(const frag_policy *policy, uint32_t header, frag_span_visitor *visit,
                           void *context)
 {

@@ -114,10 +114,10 @@ void frag_lake_take_out(frag_policy *policy, uint32_t id);
 uint32_t frag_lake_add(frag_policy *policy, uint64_t address, uint64_t bytes, frag_lake_kind kind,
                        uint32_t stream);
 
-/* Makes a free block of a home or a small segment busy: its low end of these bytes, the rest stays
- * free. Returns the block. */
+/* Makes a free block of a home or a small segment busy: its low end of these bytes, the remainder
+ * stays free. Returns the block. */
 uint32_t frag_lake_cut(frag_policy *policy, uint32_t hole, uint64_t bytes);
-/* Makes it free again, by that free of its stream, and joins it with free neighbours. */
+/* Makes it free again, by that free of its stream, and coalesces it with free neighbours. */
 void frag_lake_put(frag_policy *policy, uint32_t id, uint64_t freed);
 
 /* Makes a stitched range of free pieces, linked through next_chosen and larger than it together;

@@ -1,8 +1,9 @@
 /* MXNet's two pools: freed blocks are kept by their rounded size, the newest is used again first,
- * and none is ever cut or joined. Naive rounds to pages, above 2 MiB to multiples of that; Round to
- * powers of two, above 16 MiB to multiples of that. When a share of the device would not stay free,
- * everything cached goes back before a device malloc, and again when that is refused, which is then
- * tried once more. Source: Apache MXNet, pooled_storage_manager.h of 1.9.1 and of 2.0 (b84609d). */
+ * and none is ever split or coalesced. Naive rounds to pages, above 2 MiB to multiples of that;
+ * Round to powers of two, above 16 MiB to multiples of that. When a share of the device would not
+ * stay free, everything cached goes back before a device malloc, and again when that is refused,
+ * which is then tried once more. Source: Apache MXNet, pooled_storage_manager.h of 1.9.1 and of 2.0
+ * (b84609d). */
 #include "allocators/composed_policy.h"
 #include "sim/base/bytes.h"
 

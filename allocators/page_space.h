@@ -2,8 +2,8 @@
  *
  * One range is reserved once and divided into areas. An area is a ring of records in address order:
  * busy blocks, holes (free, mapped) and voids (free, not mapped, whole pages); it begins as one
- * void. Neighbours of a kind are joined. What a hole's memory was last used for is its label: a
- * stream, whose order makes it safe for that stream; CLEAN, safe for all; or MIXED, used by
+ * void. Neighbours of one kind are coalesced. What a hole's memory was last used for is its label:
+ * a stream, whose order makes it safe for that stream; CLEAN, safe for all; or MIXED, used by
  * several. Holes are found by area and label, voids by area. */
 #ifndef FRAG_ALLOCATORS_PAGE_SPACE_H
 #define FRAG_ALLOCATORS_PAGE_SPACE_H
@@ -65,7 +65,7 @@ bool frag_page_space_create(frag_page_space *space, const frag_policy_setup *set
  * false: there is none. */
 bool frag_page_space_place(const frag_page_space *space, uint32_t area, uint64_t bytes,
                            frag_page_run *run);
-/* Maps bytes of the run, missing or more; they are joined with the holes they touch. *hole: what
+/* Maps bytes of the run, missing or more; they are coalesced with the holes they touch. *hole: what
  * became of them. false: the device refused. */
 bool frag_page_space_map(frag_page_space *space, const frag_page_run *run, uint64_t bytes,
                          uint32_t *hole);

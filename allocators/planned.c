@@ -405,7 +405,7 @@ static frag_policy *planned_create(const frag_policy_setup *setup, frag_error *e
     return policy->inner != NULL ? policy : NULL;
 }
 
-/* Where the request is in the iteration; NONE: it is not one of it, as far as can be told. */
+/* The request's place in the iteration; NONE: it seems not to belong to it. */
 static uint32_t follow(frag_policy *policy, uint64_t bytes)
 {
     const frag_policy_plan *plan = policy->plan;
@@ -580,7 +580,7 @@ static void planned_empty_cache(frag_policy *policy, uint32_t pool)
     frag_policy_best_fit.empty_cache(policy->inner, pool);
 }
 
-/* ---- looking */
+/* ---- walking and checking */
 
 static void walk_range(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {

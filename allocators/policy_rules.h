@@ -1,5 +1,5 @@
-/* What each policy does, in words: the five choices in which allocators differ, and streams. For
- * people; the policies themselves do not read it. */
+/* What each policy does, described as the five choices in which allocators differ, and its use of
+ * streams. For people; the policies themselves do not read it. */
 #ifndef FRAG_ALLOCATORS_POLICY_RULES_H
 #define FRAG_ALLOCATORS_POLICY_RULES_H
 
@@ -8,7 +8,7 @@ typedef struct frag_policy_rules {
     const char *rounding; /* what a request is rounded to */
     const char *takes;    /* which free block serves it, with which ties */
     const char *cuts;     /* when a block is split, and where */
-    const char *joins;    /* what a freed block becomes one with */
+    const char *joins;    /* what a freed block is coalesced with */
     const char *grows;    /* what is asked of the device, and what goes back when */
     const char *streams;  /* who may reuse what another stream freed */
 } frag_policy_rules;

@@ -371,7 +371,7 @@ FRAG_INLINE void pytorch_free(frag_policy *policy, frag_handle handle, uint32_t 
     merge_into_free(policy, handle);
 }
 
-/* What waits is no longer allocated, in the words of the library. */
+/* In the library's terms, blocks that wait for a stream are no longer allocated. */
 static void pytorch_defer(frag_policy *policy, frag_handle handle)
 {
     if (policy->stats != NULL)

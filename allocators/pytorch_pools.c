@@ -116,7 +116,7 @@ static uint32_t find_in_scope(frag_policy *policy, uint32_t pool, const frag_pyt
     uint32_t other = frag_pytorch_list_of(policy, pool, list->is_small, list->stream);
     uint32_t id =
         frag_pytorch_find(policy, &policy->lists[other], rounded, policy->settings.version < 210);
-    /* The block found is as good as in use: its neighbours do not merge with it. */
+    /* The block found counts as in use: its neighbours do not coalesce with it. */
     frag_pytorch_at(policy, id)->list |= FRAG_PYTORCH_IN_USE;
     frag_pytorch_end_deferred(policy, pool);
     if (id != FRAG_PYTORCH_NONE)

@@ -13,7 +13,7 @@
 #define FRAG_PYTORCH_ROUND ((uint64_t)512)
 #define FRAG_PYTORCH_SEGMENT_ROUND ((uint64_t)2 << 20)
 
-/* How equal-sized free blocks of a stream are told apart; changed in 2.12 and again in 2.13. */
+/* How ties between free blocks of equal size are broken; changed in 2.12 and again in 2.13. */
 typedef enum frag_pytorch_tie {
     FRAG_PYTORCH_TIE_ADDRESS,       /* up to 2.11 */
     FRAG_PYTORCH_TIE_BLOCK_NUMBER,  /* 2.12: order in which block records were made */
@@ -40,7 +40,7 @@ typedef struct frag_pytorch_settings {
     uint64_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;
 
-/* What is to be said of backend:cudaMallocAsync. */
+/* The message about backend:cudaMallocAsync. */
 #define FRAG_PYTORCH_OTHER_BACKEND                                                                 \
     "is another allocator than PyTorch's native one; use the policy cuda-async"
 
@@ -66,8 +66,8 @@ void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t versi
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error);
 
-/* The memory limit that a share of the capacity comes to; FRAG_UNLIMITED: none. Up to 2.9 the whole
- * card is a limit, too; from 2.13 on bytes are rounded to nearest, before they were cut off. */
+/* The memory limit for a share of the capacity; FRAG_UNLIMITED: none. Up to 2.9 the whole card is a
+ * limit, too; from 2.13 on bytes are rounded to nearest, before they were truncated. */
 uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double share,
                                   uint64_t capacity);
 

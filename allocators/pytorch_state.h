@@ -25,7 +25,7 @@
 #define FRAG_PYTORCH_LIST_MASK 0x07ffffffu
 #define FRAG_PYTORCH_UNUSED UINT32_MAX /* block.list of a recycled record */
 
-/* Record 0 stands for no block: it is in use for ever, so that nothing merges with it, and takes
+/* Record 0 stands for no block: it is always in use, so that nothing coalesces with it, and takes
  * what is written to a neighbour that is not there. */
 typedef struct frag_pytorch_block {
     uint64_t address;
@@ -84,17 +84,18 @@ typedef struct frag_pytorch_use {
 
 typedef struct frag_pytorch_stats frag_pytorch_stats; /* pytorch_stats.c */
 
-/* How near a run came to what its settings limit; see pytorch_repeat.c. Sizes in bytes; a least one
- * is FRAG_UNLIMITED when there was none, a largest one 0. */
+/* How near a run came to the limits of its settings; see pytorch_repeat.c. Sizes in bytes; a
+ * minimum is FRAG_UNLIMITED, a maximum 0, if there was none. */
 typedef struct frag_pytorch_met {
-    uint64_t segment_max;      /* largest segment that was had whole */
+    uint64_t segment_max;      /* largest segment that was taken whole */
     uint64_t below_split_max;  /* largest size that was found to be below max_split_size */
     uint64_t over_split_min;   /* smallest that was not */
     uint64_t within_slack_max; /* largest surplus with which an oversize block was reused */
     uint64_t over_slack_min;   /* smallest with which none was */
-    uint64_t asked_max;      /* most reserved bytes when more were wanted: garbage is looked for */
-    uint64_t below_mark_max; /* with collection: most reserved bytes that were not too many */
-    uint64_t over_mark_min;  /* least that were */
+    uint64_t asked_max; /* most reserved bytes when a segment was requested: when garbage collection
+                           is considered */
+    uint64_t below_mark_max;   /* with collection: most reserved bytes that were not too many */
+    uint64_t over_mark_min;    /* least that were */
     uint64_t within_limit_max; /* most reserved bytes that were within the memory limit */
     uint64_t over_limit_min;   /* least that were not */
     bool has_failed;           /* a request */
@@ -341,7 +342,7 @@ static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch
 
 /* ---- pytorch.c */
 
-/* A block that is safe to reuse becomes free and merges with its neighbours. */
+/* A block that is safe to reuse becomes free and is coalesced with its neighbours. */
 void frag_pytorch_complete(frag_policy *policy, uint32_t id);
 /* Best fit; with a split limit, blocks on the other side of it and far larger ones will not do. */
 uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
@@ -392,7 +393,7 @@ void frag_pytorch_count_alloc(frag_policy *policy, uint32_t id, uint64_t request
 /* The same for a block that was in use before the trace. */
 void frag_pytorch_count_grant(frag_policy *policy, uint32_t id, uint64_t requested);
 void frag_pytorch_count_free(frag_policy *policy, uint32_t id);
-/* Just before the block merges with its neighbours. */
+/* Just before the block is coalesced with its neighbours. */
 void frag_pytorch_count_complete(frag_policy *policy, uint32_t id);
 /* Bytes got from the device (given back when negative): a whole segment, or pages. */
 void frag_pytorch_count_device(frag_policy *policy, const frag_pytorch_list *list, int64_t bytes,

@@ -141,7 +141,8 @@ void frag_pytorch_count_free(frag_policy *policy, uint32_t id)
         bump(&policy->stats->oversize_allocations, -1);
 }
 
-/* A neighbour as the merged block will swallow it: its bytes, and whether anything lies behind. */
+/* A neighbour that will be coalesced into the block: its bytes, and whether anything lies behind
+ * it. */
 static bool swallow(const frag_policy *policy, uint32_t id, bool is_before, int64_t *blocks,
                     int64_t *bytes)
 {
@@ -165,7 +166,7 @@ void frag_pytorch_count_complete(frag_policy *policy, uint32_t id)
         bool stays_cut = swallow(policy, at->prev, true, &blocks, &bytes);
         stays_cut = swallow(policy, at->next, false, &blocks, &bytes) || stays_cut;
         if (stays_cut) {
-            /* The merged block is all that was swallowed, and this. */
+            /* The coalesced block is all that it took in, and this block. */
             bytes = (int64_t)at->bytes;
             blocks += 1;
         }
@@ -225,7 +226,7 @@ void frag_pytorch_count_event(frag_policy *policy, frag_pytorch_event event)
     }
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 /* "1_0" before "1_10" before "1_2": as their names are sorted. */
 static int compare_names(const frag_policy *policy, uint32_t left, uint32_t right)

@@ -1,4 +1,4 @@
-/* RMM's arena: one device malloc, cut into superblocks of at least 1 MiB. Each stream keeps
+/* RMM's arena: one device malloc, split into superblocks of at least 1 MiB. Each stream keeps
  * superblocks of its own for small requests; those above 1 MiB are served by the global ones. First
  * fit by address throughout. A request that fails makes all streams give their superblocks back.
  * Source: RMM 25.10.00, arena_memory_resource and detail/arena.hpp. Ours differs in how the first
@@ -325,7 +325,7 @@ static bool rmm_arena_alloc(frag_policy *policy, const frag_request *request, fr
     return try_alloc(policy, bytes, request->stream, grant);
 }
 
-/* Makes a block free and joins it with its neighbours in the superblock. */
+/* Frees a block and coalesces it with its neighbours in the superblock. */
 static void put(frag_policy *policy, uint32_t id)
 {
     frag_block_space *space = &policy->space;
@@ -368,7 +368,7 @@ static void rmm_arena_free(frag_policy *policy, frag_handle handle, uint32_t str
         join_neighbours(policy, header);
 }
 
-/* ---- looking */
+/* ---- walking and checking */
 
 static void rmm_arena_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {

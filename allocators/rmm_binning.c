@@ -259,7 +259,7 @@ static void fixed_free(frag_policy *policy, frag_handle handle, uint32_t stream)
     push(policy, &bin->queues[stream], id);
 }
 
-/* ---- looking */
+/* ---- walking and checking */
 
 typedef struct slab_walk {
     const frag_policy *policy;
@@ -267,7 +267,7 @@ typedef struct slab_walk {
     void *context;
 } slab_walk;
 
-/* A block of the upstream that is a slab is told as the blocks in it. */
+/* A block of the upstream that is a slab is reported as the blocks in it. */
 static void visit_span(void *context, const frag_span *span)
 {
     const slab_walk *walk = context;

@@ -1,11 +1,11 @@
-/* Segregated storage. Sizes fall into classes; each class cuts slabs, device mallocs of one size,
- * into equal slots and never splits or merges them. A slab whose slots are all free serves any
- * class. Requests above `large` get a device segment of their own, kept when it is free and reused
- * by requests that nearly fill it. Free segments beyond `keep` bytes go back at once, as in the
- * slab allocators of kernels (Bonwick 1994; SLUB). Source: Wilson, Johnstone, Neely, Boles: Dynamic
- * storage allocation, a survey (1995), "simple segregated storage"; classes as in jemalloc 5, 4 per
- * doubling. Bound: a slab per class beyond rounding, if all slots of a class are in use; with one
- * slot in use per slab it holds slots-per-slab times what is asked. */
+/* Segregated storage. Sizes fall into classes; each class splits slabs, device mallocs of one size,
+ * into equal slots, which are never split further or coalesced. A slab whose slots are all free
+ * serves any class. Requests above `large` get a device segment of their own, kept when it is free
+ * and reused by requests that nearly fill it. Free segments beyond `keep` bytes go back at once, as
+ * in the slab allocators of kernels (Bonwick 1994; SLUB). Source: Wilson, Johnstone, Neely, Boles:
+ * Dynamic storage allocation, a survey (1995), "simple segregated storage"; classes as in jemalloc
+ * 5, 4 per doubling. Bound: a slab per class beyond rounding, if all slots of a class are in use;
+ * with one slot in use per slab it holds slots-per-slab times what is asked. */
 #include <string.h>
 
 #include "allocators/free_index.h"
@@ -536,7 +536,7 @@ static void walk_slots(const frag_policy *policy, const segment *slab, frag_span
         visit(context, &rest);
 }
 
-/* Slots are holes of their own, as they never merge. */
+/* Each free slot is a hole, as slots never coalesce. */
 static void size_class_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
 {
     for (uint32_t id = 1; id < policy->segment_count; id++) {

@@ -1,8 +1,8 @@
-/* TensorFlow's BFC allocator: best fit with coalescing in regions that double. A chunk is cut only
- * when it is twice the request or would leave 128 MiB unused; nothing goes back, unless garbage
- * collection is on. Source: TensorFlow 2.21.0, tsl::BFCAllocator. Ours differs where the library
- * does not return: the device refuses everything and the request has at most 2304 bytes; this one
- * is out of memory then. */
+/* TensorFlow's BFC allocator: best fit with coalescing in regions that double. A chunk is split
+ * only when it is twice the request or would leave 128 MiB unused; nothing goes back, unless
+ * garbage collection is on. Source: TensorFlow 2.21.0, tsl::BFCAllocator. Ours differs where the
+ * library does not return: the device refuses everything and the request has at most 2304 bytes;
+ * this one is out of memory then. */
 #include "allocators/composed_policy.h"
 #include "sim/base/bytes.h"
 

@@ -1,5 +1,5 @@
-/* Two-level segregated fit. Holes hang in lists by size: one set of lists per power of two, each
- * cut into 2^sli equal steps; two levels of bitmaps find a list in constant time. A request is
+/* Two-level segregated fit. Holes are kept in lists by size: one set of lists per power of two,
+ * each cut into 2^sli equal steps; two levels of bitmaps find a list in constant time. A request is
  * rounded up to the next step, so that any hole of the list will do, and the newest is taken: a
  * good fit, not the best. Half fit is the same with one list to a power of two. Sources: Masmano,
  * Ripoll, Crespo, Real, ECRTS 2004; M. Conte's tlsf.c 3.1; Ogasawara, RTCSA 1995. Bound: that of

@@ -172,7 +172,7 @@ static bool find_class_end(frag_cuda_probing *probing, uint64_t start, uint64_t 
     return true;
 }
 
-/* Where free memory is told to the byte, classes are found to the byte. */
+/* If the driver reports free memory to the byte, classes are found to the byte. */
 static bool find_classes(frag_cuda_probing *probing, frag_footprint *footprint)
 {
     uint64_t start = 1;

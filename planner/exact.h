@@ -4,10 +4,10 @@
  * before them allow. Every packing can be pushed down into a canonical one, so those are enough.
  * Each step places one buffer at the least offset free for it; where a lifetime without anything
  * left across it opens, both sides are searched apart. What cannot lead to a packing under the
- * capacity is left out; the rules stand beside the code.
- * Source: Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
- * Learning", ASPLOS 2023. Ours adds the rules for equal buffers and for buffers that were passed
- * over, and takes every bound back step by step instead of computing it anew. */
+ * capacity is skipped; the rules are explained beside the code. Source: Moffitt, "MiniMalloc: A
+ * Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. Ours adds
+ * the rules for equal buffers and for buffers that were passed over, and takes every bound back
+ * step by step instead of computing it anew. */
 #ifndef FRAG_PLANNER_EXACT_H
 #define FRAG_PLANNER_EXACT_H
 

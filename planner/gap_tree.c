@@ -119,7 +119,7 @@ static void add_climb(frag_gap_tree *tree, const range_set *set)
     tree->climbs[tree->climb_count++] = (climb){set, 0};
 }
 
-/* The sets that stand in the way of a lifetime, each once: those most likely to be full first. */
+/* The sets that conflict with a lifetime, each once: those most likely to be full first. */
 static void collect(frag_gap_tree *tree, uint32_t lower, uint32_t upper)
 {
     tree->climb_count = 0;

@@ -37,7 +37,7 @@ static bool check_buffers(const frag_buffer *buffers, uint32_t count, frag_error
         if (buffer->size == 0 || buffer->alignment == 0)
             return frag_fail(error, FRAG_E_INPUT, "buffer %u has %s 0; expected 1 or more", i,
                              buffer->size == 0 ? "size" : "alignment");
-        /* The worst that stacking all of them can come to. */
+        /* An upper bound of the height when all buffers are stacked. */
         if (!frag_add(sum, buffer->size, &sum) || !frag_add(sum, buffer->alignment - 1, &sum) ||
             sum >> 62 != 0)
             return frag_fail(error, FRAG_E_INPUT,

@@ -268,8 +268,8 @@ uint64_t frag_device_event_record(frag_device *device, uint32_t stream)
     return mark;
 }
 
-/* A device with a clock is asked. The others are told: what is done when recorded is waited for, so
- * that it is done now. */
+/* A device with a clock is asked whether the event is done. On other devices the caller decides: if
+ * the recording shows the event as done, the device waits for it. */
 static frag_device_result query(frag_device *device, uint32_t stream, uint64_t event, bool *is_done)
 {
     if (device->has_clock && device->ops->event_query != NULL && !*is_done)

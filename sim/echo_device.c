@@ -149,8 +149,8 @@ static frag_device_result echo_free_async(frag_device *device, uint64_t address,
     return drop(device, answer->bytes, (frag_device_result)answer->result);
 }
 
-/* Looks are not kept, since not every run looks at the same places: they are told what the count
- * leaves. */
+/* Queries of free memory are not recorded, since not every run makes them at the same places: they
+ * are answered from the count. */
 static frag_device_result look(const echo_device *echo, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     uint64_t free_at_start = echo->options.free_bytes;

@@ -1,7 +1,7 @@
-/* A device that answers as another one did.
+/* A device that repeats the answers of another one.
  *
- * What a run asked of a device and what it was told is kept while the run goes on; the same run on
- * the echo of these answers then comes to the same layout, with no GPU and as often as wanted. */
+ * The requests of a run to its device and the answers are recorded during the run; the same run on
+ * an echo of these answers then gives the same layout, without a GPU and any number of times. */
 #ifndef FRAG_SIM_ECHO_DEVICE_H
 #define FRAG_SIM_ECHO_DEVICE_H
 

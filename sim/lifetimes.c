@@ -117,7 +117,7 @@ static void add_alignments(const frag_recording *recording, const frag_trace *tr
     }
 }
 
-/* Do the times tell the same story as the order of the events? */
+/* Are the times in the order of the events? */
 static bool has_times(const frag_recording *recording, const frag_trace *trace)
 {
     if (!frag_recording_is_problem(recording) || trace->times_ns == NULL)

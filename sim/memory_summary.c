@@ -1,5 +1,5 @@
-/* The table of torch.cuda.memory_summary(): four figures of each statistic, in units that the
- * figure of both pools together chooses. */
+/* The table of torch.cuda.memory_summary(): four figures of each statistic, in the unit that fits
+ * the total of both pools. */
 #include <inttypes.h>
 #include <string.h>
 

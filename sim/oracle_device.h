@@ -32,7 +32,7 @@ typedef struct frag_oracle_call {
 
 typedef struct frag_oracle frag_oracle;
 
-/* capacity_bytes is what policies are told; it limits nothing. The trace outlives the device. */
+/* capacity_bytes is reported to policies; it limits nothing. The trace outlives the device. */
 frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacity_bytes);
 /* Says that the events before this one have been replayed: a range that is reserved from here on is
  * for the next request, which tells ranges apart that were reserved in vain. */
@@ -51,7 +51,7 @@ bool frag_oracle_meet_oom(frag_device *device, uint64_t bytes);
 bool frag_oracle_difference(const frag_device *device, frag_oracle_call *call);
 /* The last request for memory that was refused since the last call that was met; false: none. */
 bool frag_oracle_refused(const frag_device *device, frag_oracle_call *call);
-/* Gives up on the difference: goes on behind this event. */
+/* Skips the difference: continues after this event. */
 void frag_oracle_resume(frag_device *device, uint64_t event);
 
 #endif

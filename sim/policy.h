@@ -95,12 +95,12 @@ static inline bool frag_lifetime_is_attempt(const frag_lifetime *lifetime)
 
 typedef struct frag_policy_plan frag_policy_plan; /* each policy defines its own behind this name */
 
-/* What a plan should come to, and when to make do with less. */
+/* The goal of a plan, and when to stop before it is reached. */
 typedef struct frag_plan_limits {
-    /* Memory that the plan should do with, and need not be better than; FRAG_UNLIMITED: as little
-     * as can be. */
+    /* A plan that fits into this memory is good enough; FRAG_UNLIMITED: use as little as possible.
+     */
     uint64_t capacity_bytes;
-    /* Asked now and then; true: the best found so far has to do. NULL: never. */
+    /* Polled now and then; true: stop with the best plan found so far. NULL: never. */
     bool (*is_stopped)(void *context);
     void *context;
 } frag_plan_limits;
@@ -140,15 +140,15 @@ typedef struct frag_policy_setup {
     const frag_policy_plan *plan;
 } frag_policy_setup;
 
-/* ---- runs that need not be made, because one with other options must be the same. Each policy
- * defines its own behind these words. */
+/* ---- runs that can be skipped, because a run with other options must give the same result. Each
+ * policy defines what these words hold. */
 
-/* What option values come to. */
+/* The effect of option values. */
 typedef struct frag_policy_terms {
     uint64_t words[40];
 } frag_policy_terms;
 
-/* What a run has met: how near it came to the limits that the options set. */
+/* Facts of a run: how near it came to the limits set by the options. */
 typedef struct frag_policy_met {
     uint64_t words[16];
 } frag_policy_met;

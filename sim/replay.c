@@ -378,7 +378,7 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
     replay->result.ignored_events += is_ignored ? 1 : 0;
 }
 
-/* A free of a block whose surplus is kept apart. */
+/* A free of a block whose slack is counted separately. */
 static void free_apart(frag_replay *replay, uint32_t number, uint32_t stream)
 {
     uint64_t requested = replay->slots[number].requested_bytes;

@@ -68,7 +68,7 @@ typedef void frag_replay_observer(void *context, const frag_replay *replay, uint
 typedef void frag_grant_observer(void *context, const frag_request *request,
                                  const frag_grant *grant);
 
-/* ---- notes: everything that happens, in order, in the words of the allocator's own history */
+/* ---- notes: everything that happens, in order, in the terms of the allocator's own history */
 typedef enum frag_note_kind {
     FRAG_NOTE_ALLOC,
     FRAG_NOTE_FREE_REQUESTED,
@@ -168,13 +168,13 @@ void frag_replay_prefer(frag_replay *replay, uint64_t address);
 /* The release of the program's library, for policies that follow it: "2.9"; "": not known. */
 const char *frag_recorded_version(const frag_recording *recording);
 
-/* ---- looking at where the run stands */
+/* ---- the current state of the run */
 
 /* Where the run has met the limits that its options set; nothing when the policy does not tell. */
 void frag_replay_met(const frag_replay *replay, frag_policy_met *met);
 
-/* What the program was told when it ran out of memory last, where notes are taken; "" when it has
- * not, or the policy has no words for it. Good until the next step. */
+/* The message of the program's last OOM, if notes are taken; "" when it has not, or the policy has
+ * no words for it. Good until the next step. */
 const char *frag_replay_oom_message(const frag_replay *replay);
 
 /* The policy's own statistics, in the framework's names and order; nothing when the policy keeps

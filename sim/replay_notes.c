@@ -10,7 +10,7 @@
 #include "sim/latency.h"
 #include "sim/replay_state.h"
 
-/* What is to be said of a block when it is freed. */
+/* What the note of a free says about its block. */
 typedef struct noted_block {
     uint64_t address;
     uint64_t bytes;
@@ -18,7 +18,7 @@ typedef struct noted_block {
     uint64_t event;
     uint32_t stream;
     uint32_t pool;
-    bool is_requested; /* the free was told; its completion is to come */
+    bool is_requested; /* the free was noted; its completion is still to come */
 } noted_block;
 
 struct frag_note_keeper {

@@ -164,7 +164,7 @@ const frag_held *frag_use_held(const frag_replay *replay, uint32_t handle);
 uint32_t frag_use_handle_max(const frag_replay *replay);
 void frag_use_destroy(frag_use_keeper *uses);
 
-/* ---- replay_notes.c: telling everything that happens */
+/* ---- replay_notes.c: notes of everything that happens */
 
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options);
 void frag_notes_end(frag_replay *replay);
@@ -180,8 +180,8 @@ void frag_note_oom(frag_replay *replay, const frag_request *request);
 void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream);
 /* Reserved bytes may have a new peak. */
 void frag_replay_note_peak(frag_replay *replay);
-/* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless
- * told to go on. */
+/* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless it
+ * is to continue. */
 void frag_replay_run_out(frag_replay *replay, const frag_request *request);
 /* replay_start.c: makes the state from before the trace. false: it does not fit together. */
 bool frag_replay_begin(frag_replay *replay, frag_error *error);

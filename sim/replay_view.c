@@ -1,4 +1,4 @@
-/* Looking at where a run stands: the policy's layout, with what the program knows of each block. */
+/* The current state of a run: the policy's layout, with what the program knows of each block. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -40,7 +40,7 @@ static void add_figure(frag_text_table *table, const frag_row *row, const char *
         add_dash(table);
 }
 
-/* ---- what is said of a trace: the parts that tables of other commands share */
+/* ---- the description of a trace: the parts shared with the tables of other commands */
 
 const char *frag_result_bound_name(const frag_trace *trace)
 {

@@ -149,16 +149,15 @@ typedef struct frag_capacity_result {
     bool is_given_up;             /* of frag_find_least_capacity */
 } frag_capacity_result;
 
-/* Exact: each run tells the interval of capacities that behave the same, and the search jumps from
- * interval to interval, upward from the peak of requested bytes to where nothing fails. */
+/* Exact: each run gives the interval of capacities with the same behaviour, and the search jumps
+ * from interval to interval, upward from the peak of requested bytes to where nothing fails. */
 bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
                         const frag_device_spec *device, bool (*is_interrupted)(void),
                         frag_capacity_result *result, frag_error *error);
 
-/* As frag_find_capacity, for those who compare many settings: the same capacity, but nothing is
- * told of the one below and of larger ones; and where it is above give_up_bytes, only that
- * (is_given_up). */
+/* As frag_find_capacity, for comparing many settings: the same capacity, without facts about
+ * smaller and larger ones; if it is above give_up_bytes, only that is reported (is_given_up). */
 bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
                               const frag_policy_ops *ops, const frag_option_value *values,
                               const frag_device_spec *device, uint64_t give_up_bytes,

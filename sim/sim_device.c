@@ -52,7 +52,8 @@ struct sim_device {
     uint64_t bump;
     uint64_t reserve_bump;
     uint64_t reserve_end; /* of the ranges that reserve_bump goes through now */
-    bool is_ascending; /* the recorded mallocs ascend and never reuse a range; goes on like that */
+    bool is_ascending; /* the recorded mallocs ascend and never reuse a range; new ones do the same
+                        */
     size_t recorded_next; /* of an ascending recording: the next malloc, while all were the same */
     uint64_t space_calls; /* mallocs and maps so far, for fail_call */
     ordered_segment *segments;
@@ -134,7 +135,8 @@ static bool next_in_step(sim_device *sim, uint64_t bytes, uint64_t *address)
     return segment->bytes == bytes;
 }
 
-/* A driver that was seen to ascend is taken to go on ascending, until the space is used up. */
+/* A driver whose recorded addresses ascend is assumed to keep ascending until the space is used up.
+ */
 static bool next_above(sim_device *sim, uint64_t pages, uint64_t *address)
 {
     *address = sim->bump;
@@ -298,7 +300,7 @@ static frag_device_result sim_adopt(frag_device *device, uint64_t address, uint6
     return FRAG_DEVICE_OK;
 }
 
-/* Ascending addresses go on behind a place in the rest of their space. */
+/* Ascending addresses continue after a place in the remaining space. */
 static void keep_bump_above(uint64_t *bump, uint64_t space_end, uint64_t address, uint64_t end)
 {
     if (address < space_end && end > *bump)

@@ -201,9 +201,9 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
 #define FRAG_PROBLEM_KEY "problem"
 bool frag_recording_is_problem(const frag_recording *recording);
 
-/* A share of the capacity, 0 to 1, as the number that stands in the bytes of a limit with RATIO.
- * Whole billionths are that number of them, as in files from before format 3; any other share is
- * the bits of its double, which are a larger number. Shares below 2^-1022 come to no byte of any
+/* A share of the capacity, 0 to 1, as the number stored in the bytes of a limit with RATIO. Whole
+ * billionths are that number of them, as in files from before format 3; any other share is the bits
+ * of its double, which are a larger number. Shares below 2^-1022 are less than a byte of any
  * capacity and are taken as 0. */
 uint64_t frag_ratio_code(double ratio);
 double frag_ratio_value(uint64_t code);

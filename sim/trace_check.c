@@ -380,7 +380,7 @@ static FRAG_NOINLINE bool scan_plain(frag_trace_scan *scan, uint64_t event_count
     return i < end;
 }
 
-/* false: an event does not pass, and the error is told. */
+/* false: an event is wrong, and the error says which. */
 static bool scan_events_one_by_one(frag_trace_scan *scan, uint64_t event_count)
 {
     while (scan->next < event_count)
@@ -389,7 +389,7 @@ static bool scan_events_one_by_one(frag_trace_scan *scan, uint64_t event_count)
     return true;
 }
 
-/* false: some event may not pass; which one, the slow way tells. */
+/* false: some event may be wrong; the slow path finds out which. */
 static bool scan_events(frag_trace_scan *scan, uint64_t event_count)
 {
     while (scan->next < event_count) {
@@ -506,7 +506,7 @@ static int compare_pools(const void *left, const void *right)
     return a->low < b->low ? -1 : a->low > b->low ? 1 : 0;
 }
 
-/* Two entries that mean the same could not be told apart in the text form. */
+/* The text form could not distinguish two entries with the same meaning. */
 static bool check_distinct(const frag_trace *trace, frag_error *error)
 {
     size_t count =

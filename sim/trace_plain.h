@@ -1,9 +1,8 @@
-/* Plain events: allocs and frees without flags, which nearly all events of a trace are. Which of
- * the two comes next no processor can guess, so what is known of a trace goes on from one to the
- * next without a question; what is wrong leaves a mark, and the marks are looked at once at the
- * end. For loops that make such events, and for the one that finds them made (sim/trace_check.c):
- * what concerns a slot is judged here, what concerns one event alone by the loop, in whatever way
- * is cheapest where its values come from. */
+/* Plain events: allocs and frees without flags, which nearly all events of a trace are. No
+ * processor can predict which of the two comes next, so the state of the scan is updated without
+ * branches; an error sets a mark, and the marks are checked once at the end. Used by loops that
+ * create such events and by the one that checks existing ones (sim/trace_check.c): slots are
+ * checked here; fields of one event are checked by the loop, in the way that is cheapest there. */
 #ifndef FRAG_SIM_TRACE_PLAIN_H
 #define FRAG_SIM_TRACE_PLAIN_H
 
@@ -69,9 +68,9 @@ FRAG_INLINE bool frag_plain_step(frag_plain_state *state, uint64_t index, uint32
     return true;
 }
 
-/* Takes over what the steps came to; indices began at base. When anything was wrong the scan has
- * failed, and frag_trace_accept goes over all events one by one, to tell which it was or that none
- * is (a request may have up to 2^56 - 1 bytes). */
+/* Takes over the result of the steps; indices began at base. If a mark is set the scan has failed,
+ * and frag_trace_accept checks all events one by one, to find the wrong one or to accept them all
+ * (a request may have up to 2^56 - 1 bytes). */
 void frag_plain_end(frag_trace_scan *scan, const frag_plain_state *state, uint64_t base,
                     const frag_plain_run *run);
 

@@ -137,7 +137,7 @@ static void look_at_block(void *context, const frag_span *span, const frag_block
     if (span->kind == FRAG_SPAN_HOLE && found->address_recorded >= span->address &&
         found->address_recorded < end)
         found->room_recorded_bytes = end - found->address_recorded;
-    /* A block is cut at its low end, so that the rest lies behind it. */
+    /* A block is split at its low end, so the remainder lies behind it. */
     if (span->kind == FRAG_SPAN_BLOCK && found->address_simulated == span->address)
         found->room_simulated_bytes = span->bytes;
     else if (span->kind == FRAG_SPAN_HOLE && found->room_simulated_bytes > 0 &&

@@ -1,4 +1,4 @@
-/* Numbers by address: what stands at an address now, while a log of calls goes by. */
+/* A map from addresses to numbers: what is at an address now, while a log of calls is read. */
 #ifndef FRAG_TRACES_ADDRESS_MAP_H
 #define FRAG_TRACES_ADDRESS_MAP_H
 

@@ -54,7 +54,7 @@ typedef enum frag_fgt_column {
     FRAG_FGT_COLUMN_COUNT
 } frag_fgt_column;
 
-/* Are events made of it, or does it stand beside them? */
+/* Is it a part of events, or stored beside them? */
 static inline bool frag_fgt_is_of_event(frag_fgt_column column)
 {
     return column <= FRAG_FGT_COLUMN_BYTES_ASKED || column >= FRAG_FGT_COLUMN_TAKEN_SLOT;

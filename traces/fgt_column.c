@@ -29,7 +29,7 @@ static int compare_values(const void *left, const void *right)
 
 /* ---- encoding */
 
-/* Numbers that tell distinct values apart, found through a table of twice their number. */
+/* Numbers the distinct values, through a hash table of twice their count. */
 struct frag_fgt_encoder {
     const uint64_t *values;
     uint32_t count;

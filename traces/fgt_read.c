@@ -16,7 +16,8 @@
 /* What the input shows at once without a copy. */
 #define WINDOW_BYTES ((size_t)1 << 20)
 
-/* How much a file that is itself inside gzip or zstd may come to; see FRAG_FGT_EVENTS_PER_BYTE. */
+/* Most events for each byte of a file that is itself inside gzip or zstd; see
+ * FRAG_FGT_EVENTS_PER_BYTE. */
 #define OUTER_EVENTS_PER_BYTE 1024
 #define OUTER_EVENTS_FREE ((uint64_t)1 << 20)
 

@@ -1,4 +1,4 @@
-/* What the functions that tell formats apart share: looking at the first bytes of a file. */
+/* Shared by the functions that detect formats: access to the first bytes of a file. */
 #ifndef FRAG_TRACES_FORMAT_LOOK_H
 #define FRAG_TRACES_FORMAT_LOOK_H
 

@@ -1,4 +1,4 @@
-/* The lines of a golden log, as text; and the names that stand in them. */
+/* The lines of a golden log as text, and the names used in them. */
 #include <string.h>
 
 #include "traces/golden_log.h"

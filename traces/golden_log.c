@@ -540,7 +540,7 @@ static bool read_lines(frag_golden_reader *reader)
         if (!ok)
             return false;
         frag_input_skip(reader->input, consumed);
-        /* What follows was told by a library that had failed. */
+        /* The lines that follow were written by a library that had failed. */
         if (is_last(reader->log, FRAG_GOLDEN_ERROR))
             return true;
     }

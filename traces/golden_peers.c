@@ -312,7 +312,7 @@ static int compare_addresses(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Where the order of what is given back follows host pointers, too, it is told by address. */
+/* If the order in which memory is given back depends on host pointers, it is sorted by address. */
 static void sort_frees(frag_golden_log *log, frag_golden_list list)
 {
     size_t end = list.first + list.count;

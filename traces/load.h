@@ -1,4 +1,4 @@
-/* Loading a recording of any format, told apart by its content. */
+/* Loading a recording of any format, detected from its content. */
 #ifndef FRAG_TRACES_LOAD_H
 #define FRAG_TRACES_LOAD_H
 

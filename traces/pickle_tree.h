@@ -77,7 +77,7 @@ typedef struct frag_pickle_state {
     size_t pool_count;
 } frag_pickle_state;
 
-/* The given names get the string ids 0, 1, 2 ... so that keys can be told apart by a switch. */
+/* The given names get the string ids 0, 1, 2 ... so that a switch can select by key. */
 frag_pickle *frag_pickle_create(const char *const *names, uint32_t name_count);
 void frag_pickle_destroy(frag_pickle *pickle);
 

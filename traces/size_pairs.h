@@ -1,6 +1,7 @@
-/* Which request does a release end, in a log that tells sizes and no addresses? A guess: the one
- * of its size that is live longest. Peaks of requested bytes are as recorded whatever is guessed;
- * lifetimes, and with them what a policy reserves, are only near (docs/exchange.md has figures).
+/* Pairs releases with requests in logs that have sizes but no addresses. A guess: a release ends
+ * the request of its size that has been live longest. Peaks of requested bytes are as recorded
+ * whatever is guessed; lifetimes, and with them what a policy reserves, are only near
+ * (docs/exchange.md has figures).
  *
  * Where one request of the size is live, nothing is guessed. */
 #ifndef FRAG_TRACES_SIZE_PAIRS_H

@@ -180,7 +180,7 @@ static const frag_snapshot_entry *request_after(const frag_snapshot_device *devi
     return NULL;
 }
 
-/* Comparisons made for one burst, so that a hostile file costs no square of its size. */
+/* Most comparisons for one burst, so that a hostile file takes linear time. */
 enum { COMPARISONS_MAX = 1 << 16 };
 
 /* May garbage collection have given all of a burst back? It begins above a share of the limit,

@@ -13,8 +13,8 @@
 #define SPLIT_LARGE_BYTES_ABOVE FRAG_MIB
 #define UNSPLIT_SLACK_BYTES (20 * FRAG_MIB)
 
-/* What one request, one release and one walk may say, the next walk goes on, and segments and
- * blocks looked at one by one: a hostile file costs no square of its size. */
+/* Most edges found by one request, one release and one walk (the next walk continues), and most
+ * segments and blocks visited: they keep the time linear in the size of a hostile file. */
 enum { EDGES_PER_REQUEST = 8, EDGES_PER_BURST = 1024, EDGES_PER_WALK = 1 << 12 };
 enum { LOOKS_MAX = 1 << 24, STEPS_MAX = 1 << 28, LISTS_MAX = 1024 };
 

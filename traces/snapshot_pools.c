@@ -22,7 +22,8 @@ static void know_kept(frag_pool_walker *state)
         state->colours.pieces[i].is_known = state->colours.pieces[i].given == FRAG_ENTRY_NEVER;
 }
 
-/* Walks, each time with what the walk before has told apart, until nothing contradicts. */
+/* Walks again with the pools that the walk before has separated, until a walk finds no
+ * contradiction. */
 static bool tell_apart(frag_pool_walker *state)
 {
     if (!walk(state))
@@ -42,7 +43,7 @@ static bool tell_apart(frag_pool_walker *state)
     return false;
 }
 
-/* A guess that is put to the test: pieces of a stream that are in the default pool for want of
+/* A guess to be tested: pieces of a stream that are in the default pool only because there is no
  * evidence were all in one private pool. */
 typedef struct guess {
     uint64_t stream;
@@ -168,8 +169,8 @@ static bool is_anything_new(const frag_colours *colours)
     return false;
 }
 
-/* What can be told of a device's history: growing expandable segments, and others that stay as
- * they are, follow different rules. */
+/* The kind of a device's history: expandable segments, which grow, and segments of fixed size
+ * follow different rules. */
 typedef enum history_kind { HISTORY_NONE, HISTORY_SEGMENTS, HISTORY_RANGES } history_kind;
 
 static history_kind kind_of(const frag_snapshot *snapshot, uint32_t ordinal,

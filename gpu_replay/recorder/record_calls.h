@@ -106,8 +106,8 @@ typedef struct frag_call {
  * given the same address next. */
 frag_call frag_call_begin(bool is_giving_back);
 
-/* Fills time, duration and result and writes the record. A call that takes memory and is told that
- * there is none notes what is free, in address. */
+/* Fills time, duration and result and writes the record. For a call that asks for memory and is
+ * refused, address holds the free bytes. */
 void frag_call_end(const frag_call *call, int result, frag_device_record record);
 
 /* FRAG_DEVICE_UNKNOWN where the thread has none. */

@@ -4,15 +4,15 @@
  * own stream that is safe, as later work comes later. Two cases are not:
  *
  * A block was used by other streams too (record_stream): at its free an event is recorded on each
- * of them, and it reaches the policy when all are done. They are looked at before every request,
+ * of them, and it reaches the policy when all are done. They are polled before every request,
  * oldest first; a policy that synchronises the device waits for all.
  *
  * A policy that ignores streams grants memory that another stream's work may still touch. Before
  * such a grant the asking stream is made to wait, on the card, for the work given so far to every
- * other stream that has had frees since it last did. Programs with one stream never come to that.
+ * other stream that has had frees since it last did. Programs with one stream never need that.
  *
- * While a CUDA graph is captured no event may be recorded or looked at; frees then wait for the
- * end of it. */
+ * While a CUDA graph is captured no event may be recorded or polled; frees then wait for the end of
+ * the capture. */
 #ifndef FRAG_TORCH_TORCH_STREAMS_H
 #define FRAG_TORCH_TORCH_STREAMS_H
 

@@ -12,8 +12,8 @@
 #define FRAG_GIB ((uint64_t)1 << 30)
 #define FRAG_UNLIMITED UINT64_MAX
 
-/* "1.5GiB", "64KiB", "2MB", "4096", "unlimited". A fraction needs a unit and must come to whole
- * bytes (it is rounded down to the byte); "64K" is refused because it could mean either. */
+/* "1.5GiB", "64KiB", "2MB", "4096", "unlimited". A fraction needs a unit and is rounded down to
+ * whole bytes; "64K" is refused because it could mean either. */
 bool frag_bytes_parse(const char *text, uint64_t *bytes, frag_error *error);
 
 /* Decimal digits only, the whole text, in [min, max]. */

@@ -1,9 +1,9 @@
 /* Host memory of fraglab itself.
  *
- * An arena reserves one range of address space and hands out zeroed pieces of it; pages cost
- * memory only once they are touched. Everything of a run lives in one arena, taken at the start
- * and dropped whole at its end: the hot loop never calls malloc, and what a policy's metadata
- * costs is measured for nothing. */
+ * An arena reserves one range of address space and hands out zeroed pieces of it; pages cost memory
+ * only once they are touched. Everything of a run lives in one arena, taken at the start and
+ * dropped whole at its end: the hot loop never calls malloc, and the memory of a policy's metadata
+ * is measured at no extra cost. */
 #ifndef FRAG_BASE_MEMORY_H
 #define FRAG_BASE_MEMORY_H
 
