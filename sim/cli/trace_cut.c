@@ -74,7 +74,8 @@ static bool find_trace(const frag_arguments *arguments, const frag_recording *re
     if (!frag_arguments_count(arguments, "device", 0, UINT32_MAX, &device, error))
         return false;
     if (!frag_arguments_has(arguments, "device") && recording->trace_count > 1) {
-        frag_fail(error, FRAG_E_USAGE, "the recording has %u devices; choose one (device %u requests most)",
+        frag_fail(error, FRAG_E_USAGE,
+                  "the recording has %u devices; choose one (device %u requests most)",
                   recording->trace_count, main->device);
         return frag_error_in(error, "--device");
     }
@@ -83,7 +84,8 @@ static bool find_trace(const frag_arguments *arguments, const frag_recording *re
             *trace = &recording->traces[i];
             return true;
         }
-    frag_fail(error, FRAG_E_USAGE, "the recording has no device %u; of those it has, device %u requests most",
+    frag_fail(error, FRAG_E_USAGE,
+              "the recording has no device %u; of those it has, device %u requests most",
               (unsigned)device, main->device);
     return frag_error_in(error, "--device");
 }
