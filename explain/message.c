@@ -412,6 +412,21 @@ static bool continues(const reader *state, const frag_wording *wording, size_t a
     return is_same && !(has_request && brings_request(wording));
 }
 
+/* "cudaMallocHost failed: cudaErrorMemoryAllocation": the runtime's error, but the computer's
+ * memory. */
+static bool is_pinning(const reader *state, size_t at)
+{
+    static const char *const calls[] = {"mallochost",   "hostalloc",    "hostmalloc",
+                                        "hostregister", "memallochost", "pinned"};
+    size_t start = frag_message_text_line_start(&state->text, at);
+    start = at - start > HOST_REACH ? at - HOST_REACH : start;
+    for (size_t i = start; i < at; i++)
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            if (strncmp(state->text.bytes + i, calls[j], strlen(calls[j])) == 0)
+                return true;
+    return false;
+}
+
 static void take_opener(reader *state, const frag_wording *wording, const match *found, size_t at)
 {
     bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
@@ -422,6 +437,10 @@ static void take_opener(reader *state, const frag_wording *wording, const match 
         open_message(state, FRAG_MESSAGE_OOM, at);
         state->opener = wording;
         state->is_vague = is_vague && strcmp(wording->pattern, "triedtoallocate%") == 0;
+        if (is_vague && is_pinning(state, at)) {
+            state->current->kind = FRAG_MESSAGE_HOST;
+            state->current->says |= FRAG_SAYS_PINNED;
+        }
     }
     state->is_vague = state->is_vague && is_vague;
     state->is_cut = false;
@@ -676,9 +695,14 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     *messages = (frag_messages){0};
     reader state = {.messages = messages};
     frag_text converted;
+    frag_text unescaped;
     if (frag_escape_utf16(text, length, &converted)) {
         text = converted.bytes;
         length = converted.length;
+    }
+    if (frag_escape_unicode(text, length, &unescaped)) {
+        text = unescaped.bytes;
+        length = unescaped.length;
     }
     index_wordings(&state);
     frag_message_text_make(&state.text, text, length);
@@ -694,6 +718,7 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     find_ranks(messages);
     frag_message_text_destroy(&state.text);
     frag_text_destroy(&converted);
+    frag_text_destroy(&unescaped);
     free(state.next);
 }
 

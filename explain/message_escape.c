@@ -279,3 +279,56 @@ bool frag_escape_utf16(const char *bytes, size_t length, frag_text *text)
     }
     return true;
 }
+
+/* ---- letters outside ASCII, as JSON writes them */
+
+/* "\\uXXXX" of a character outside ASCII; 0: none stands there. */
+static unsigned foreign_escape(const unsigned char *bytes, size_t length)
+{
+    unsigned value = 0;
+    if (length < 6 || bytes[0] != '\\' || bytes[1] != 'u')
+        return 0;
+    for (size_t i = 2; i < 6; i++) {
+        if (hex_digit(bytes[i]) > 15)
+            return 0;
+        value = value * 16 + hex_digit(bytes[i]);
+    }
+    bool is_surrogate = value >= 0xd800 && value <= 0xdfff;
+    return value >= 0x80 && !is_surrogate ? value : 0;
+}
+
+static size_t next_foreign(const unsigned char *bytes, size_t length, size_t at)
+{
+    const unsigned char *found = bytes + at;
+    while (at < length && (found = memchr(bytes + at, '\\', length - at)) != NULL) {
+        at = (size_t)(found - bytes);
+        if (foreign_escape(found, length - at) != 0)
+            return at;
+        at++;
+    }
+    return length;
+}
+
+bool frag_escape_unicode(const char *bytes, size_t length, frag_text *text)
+{
+    const unsigned char *from = (const unsigned char *)bytes;
+    size_t at = next_foreign(from, length, 0);
+    *text = (frag_text){0};
+    if (at == length)
+        return false;
+    for (size_t start = 0; start < length; at = next_foreign(from, length, start)) {
+        frag_text_add_bytes(text, bytes + start, at - start);
+        unsigned unit = at < length ? foreign_escape(from + at, length - at) : 0;
+        char out[3];
+        size_t used = 0;
+        if (unit >= 0x800)
+            out[used++] = (char)(0xe0 | unit >> 12);
+        if (unit > 0)
+            out[used++] = (char)(unit >= 0x800 ? 0x80 | (unit >> 6 & 0x3f) : 0xc0 | unit >> 6);
+        if (unit > 0)
+            out[used++] = (char)(0x80 | (unit & 0x3f));
+        frag_text_add_bytes(text, out, used);
+        start = unit > 0 ? at + 6 : length;
+    }
+    return true;
+}

@@ -28,4 +28,8 @@ size_t frag_escape_prefix(const unsigned char *bytes, size_t length, size_t befo
  * caller destroys the text. */
 bool frag_escape_utf16(const char *bytes, size_t length, frag_text *text);
 
+/* Text in which letters outside ASCII are written as JSON does, "\u663e\u5b58", to UTF-8. false:
+ * there are none, and *text stays empty. The caller destroys the text. */
+bool frag_escape_unicode(const char *bytes, size_t length, frag_text *text);
+
 #endif

@@ -63,6 +63,17 @@ typedef struct line {
     uint32_t kinds; /* of all its words */
 } line;
 
+/* "malloc_failed", "on_oom": two words of one small name, which a program gives to a field or an
+ * option, not to what it reports. */
+static bool is_joined(const line *read, size_t i)
+{
+    if (i == 0 || i >= read->count)
+        return false;
+    size_t before = read->words[i - 1].end;
+    return read->words[i].at == before + 1 && read->text->bytes[before] == '_' &&
+           (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
+}
+
 static void read_line(line *read, const frag_message_text *text, size_t from, size_t to)
 {
     read->text = text;
@@ -72,8 +83,26 @@ static void read_line(line *read, const frag_message_text *text, size_t from, si
         /* "what(): " is a call */
         if (text->bytes[read->words[i].end] == '(')
             read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
+        if (is_joined(read, i) || is_joined(read, i + 1))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
         read->kinds |= read->words[i].kinds;
     }
+}
+
+/* "Executor task launch worker" is the name of a thread; only what is said to fail is a failure of
+ * another kind. */
+static bool is_other(const line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_launch = frag_message_word_is(read->text, &read->words[i], "launch");
+        size_t from = i > 2 ? i - 2 : 0;
+        bool is_failure = false;
+        for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
+            is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
+        if ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && (!is_launch || is_failure))
+            return true;
+    }
+    return false;
 }
 
 static bool is_word(const line *read, size_t index, const char *name)
@@ -125,7 +154,7 @@ static bool is_out_of(const line *read, size_t i)
     return is_status(read, i) || is_glued(read, i) ||
            (is_word(read, i, "out") && is_word(read, i + 1, "of") &&
             has_kind_within(read, i + 2, i + 6, FRAG_WORD_MEMORY)) ||
-           is_word(read, i, "outofmemory") || is_word(read, i, "oom");
+           is_word(read, i, "outofmemory") || (is_word(read, i, "oom") && !is_joined(read, i));
 }
 
 /* "not enough memory", "insufficient VRAM", "too little memory", "no free memory" */
@@ -211,6 +240,9 @@ static bool is_failed(const line *read, size_t i)
         return false;
     if (i > 1 && is_word(read, i - 2, "ip") && is_word(read, i - 1, "address"))
         return false;
+    /* "allocations succeed and fail": told of many, not of one */
+    if (is_word(read, i, "allocations") && !has_kind(read, i + 1, FRAG_WORD_FAIL))
+        return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
     if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
@@ -221,6 +253,21 @@ static bool is_failed(const line *read, size_t i)
             (is_word(read, j + 1, "not") || is_word(read, j + 1, "t")))
             return true;
     return false;
+}
+
+/* "aclrtMalloc", "cnrtMalloc": the call of a runtime, whose memory is a device's unless it says
+ * otherwise. */
+static bool is_runtime_call(const line *read, size_t i)
+{
+    static const char *const hosts[] = {"host", "x", "k", "v", "py", "sys", "je", "tc", "g", "my"};
+    if (i == 0 || !has_kind(read, i, FRAG_WORD_ALLOCATE) ||
+        read->words[i - 1].end != read->words[i].at ||
+        (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0)
+        return false;
+    for (size_t j = 0; j < sizeof hosts / sizeof *hosts; j++)
+        if (is_word(read, i - 1, hosts[j]))
+            return false;
+    return has_kind(read, i + 1, FRAG_WORD_FAIL) && !is_word(read, i - 1, "memory");
 }
 
 static bool has_big_figure(const line *read)
@@ -281,7 +328,7 @@ static failure find_failure(const line *read)
         bool failed =
             is_failed(read, i) && ((read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE |
                                                    FRAG_WORD_DEVICE | FRAG_WORD_UNIT)) != 0 ||
-                                   is_of_device(read, i));
+                                   is_of_device(read, i) || is_runtime_call(read, i));
         bool lacks = is_lack(read, i) || is_none_left(read, i) || is_memory_short(read, i) ||
                      is_exceeding(read, i) || is_unfit(read, i) || is_out_of_device(read, i) ||
                      is_more_than(read, i);
@@ -356,6 +403,8 @@ static bool is_told(const line *read, size_t at)
 {
     if (is_called(read, at) || (at == 0 && is_located(read)))
         return true;
+    if (at > 1 && is_word(read, at - 2, "without"))
+        return false;
     return at > 0 && at <= NEAR + NAME && (read->kinds & FRAG_WORD_DEVICE) != 0 &&
            (is_word(read, at - 1, "ran") || is_word(read, at - 1, "running") ||
             is_word(read, at - 1, "to"));
@@ -373,6 +422,13 @@ static bool is_headed(const line *read, size_t at)
     return false;
 }
 
+/* "of a request that failed" is told of some request, too. */
+static bool is_of_prose(const line *read, size_t i)
+{
+    return has_kind(read, i, FRAG_WORD_PROSE) ||
+           (is_word(read, i, "that") && has_kind(read, i + 1, FRAG_WORD_FAIL));
+}
+
 /* Words of a sentence before the failure, or right behind it: what follows is advice. */
 static bool is_prose(const line *read, const failure *found)
 {
@@ -382,7 +438,7 @@ static bool is_prose(const line *read, const failure *found)
         for (size_t at = before; at < read->words[i].at; at++)
             if (strchr(".!?", read->text->bytes[at]) != NULL)
                 return false;
-        if (has_kind(read, i, FRAG_WORD_PROSE))
+        if (is_of_prose(read, i))
             return true;
     }
     return false;
@@ -391,14 +447,31 @@ static bool is_prose(const line *read, const failure *found)
 static bool has_prose(const line *read)
 {
     for (size_t i = 0; i < read->count; i++)
-        if (has_kind(read, i, FRAG_WORD_PROSE))
+        if (is_of_prose(read, i))
             return true;
+    return false;
+}
+
+/* "%s", "%.2f", "%zu": the form of a message in a source. */
+static bool has_format(const line *read)
+{
+    const char *text = read->text->bytes;
+    size_t to = read->count > 0 ? read->words[read->count - 1].end : 0;
+    for (size_t at = read->count > 0 ? read->words[0].at : 0; at < to; at++) {
+        bool is_share = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; /* "99% used" */
+        size_t flags = strspn(text + at + 1, ".0123456789lzhj");
+        char kind = text[at] == '%' ? text[at + 1 + flags] : '\0';
+        if (!is_share && kind != '\0' && strchr("sdiufgx", kind) != NULL)
+            return true;
+    }
     return false;
 }
 
 /* "XXXX bytes": a form, not a message. */
 static bool has_placeholder(const line *read)
 {
+    if (has_format(read))
+        return true;
     for (size_t i = 0; i + 1 < read->count; i++) {
         const frag_message_word *word = &read->words[i];
         size_t same = 0;
@@ -410,12 +483,70 @@ static bool has_placeholder(const line *read)
     return false;
 }
 
+/* "| `Out of Memory` | too little VRAM | a smaller model |": a row of a table that somebody wrote.
+ */
+static bool is_table_row(const line *read)
+{
+    size_t bars = 0;
+    bool is_quoted = false;
+    size_t from = read->count > 0 ? read->words[0].at : 0;
+    size_t to = read->count > 0 ? read->words[read->count - 1].end : 0;
+    for (size_t at = from; at < to; at++) {
+        bars += read->text->bytes[at] == '|';
+        is_quoted |= read->text->bytes[at] == '`' || read->text->bytes[at] == '*';
+    }
+    return bars >= 2 && is_quoted;
+}
+
+/* "- RTX 3060 (too little VRAM)": of a list, and no error. */
+static bool is_item(const line *read)
+{
+    size_t start =
+        read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
+    bool is_mark = strchr("-*", read->text->bytes[start]) != NULL &&
+                   (read->text->marks[start + 1] & FRAG_MESSAGE_WORD) != 0;
+    return is_mark && (read->kinds & FRAG_WORD_ERROR) == 0;
+}
+
+static bool has_within(const frag_message_text *text, size_t from, size_t to, const char *sign)
+{
+    size_t length = strlen(sign);
+    for (size_t at = from; at + length <= to; at++)
+        if (memcmp(text->bytes + at, sign, length) == 0)
+            return true;
+    return false;
+}
+
+/* A line of a program, or of its comments, or a row of a table without quotes. */
+static bool is_source(const line *read)
+{
+    static const char *const signs[] = {"->", "+=", "();", "){", "&&", "||"};
+    for (size_t i = 0; i < read->count; i++)
+        if (is_status(read, i))
+            return false;
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t to = frag_message_text_line_end(text, read->words[read->count - 1].end, BEHIND);
+    size_t bars = 0;
+    for (size_t at = from; at < to; at++)
+        bars += text->bytes[at] == '|';
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (has_within(text, from, to, signs[i]))
+            return true;
+    return bars >= 2 || text->bytes[to - 1] == ';' || text->bytes[to - 1] == '{' ||
+           strncmp(text->bytes + from, "/*", 2) == 0 || strncmp(text->bytes + from, "//", 2) == 0;
+}
+
 /* "What to do if ...": of a person, whatever is quoted in it. */
 static bool is_question(const line *read)
 {
-    static const char *const words[] = {"how", "what", "why", "when", "if", "should", "does"};
+    static const char *const words[] = {"how",    "what", "why",   "when",    "if",
+                                        "should", "does", "while", "although"};
+    size_t first = has_kind(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_word(read, 0, words[i]) && read->text->bytes[read->words[0].end] != '(')
+        if (is_word(read, first, words[i]) && read->text->bytes[read->words[first].end] != '(')
             return true;
     return false;
 }
@@ -430,19 +561,35 @@ static bool is_handled(const line *read)
     return false;
 }
 
+/* "command buffer 6 failed with status 5\nout of memory": the line says nothing else, and the one
+ * above says what failed. */
+static bool is_reason(const line *read)
+{
+    line above;
+    size_t start =
+        read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
+    if (start == 0 || read->count > NAME)
+        return false;
+    read_line(&above, read->text, frag_message_text_line_start(read->text, start - 1), start - 1);
+    return (above.kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0 &&
+           stands_near(read->text, start, devices);
+}
+
 static bool is_reported(const line *read, const failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
-    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER)) != 0 || has_placeholder(read))
+    if ((read->kinds & FRAG_WORD_CODE) != 0 || is_other(read) || has_placeholder(read))
         return false;
-    if (is_question(read) || (found->is_name && is_handled(read)))
+    if (is_question(read) || is_table_row(read) || (found->is_name && is_handled(read)))
         return false;
     if (found->is_name)
-        return (has_mark(read, found->at + NAME) || is_told(read, found->at)) &&
+        return (has_mark(read, found->at + NAME) || is_told(read, found->at) || is_reason(read)) &&
                !is_prose(read, found);
     if (has_mark(read, read->count))
         return true;
+    if (is_item(read) || (is_source(read) && (read->kinds & FRAG_WORD_ERROR) == 0))
+        return false;
     bool is_short = read->text->line_count <= SHORT && found->is_allocation;
     return !is_prose(read, found) && is_headed(read, found->at) &&
            (is_short || has_figure || is_about);
@@ -453,12 +600,20 @@ static bool is_reported(const line *read, const failure *found)
  * memory called something else costs more than a false alarm. */
 static bool is_likely(const line *read, const failure *found)
 {
-    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_OTHER | FRAG_WORD_WARNING)) != 0 ||
-        has_placeholder(read) || is_question(read) || is_handled(read))
+    if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_WARNING)) != 0 || is_other(read) ||
+        has_placeholder(read) || is_question(read) || is_table_row(read) || is_handled(read))
         return false;
     bool is_short = read->text->line_count <= SHORT;
-    /* "the message of the OutOfMemoryError" */
     size_t before = found->at > 0 ? found->at - 1 : 0;
+    if (is_item(read) || (is_source(read) && (read->kinds & FRAG_WORD_ERROR) == 0))
+        return false;
+    /* "0 done, 2 out of memory": a list of what numbers stand for */
+    bool is_listed = found->is_name && has_kind(read, before, FRAG_WORD_NUMBER) &&
+                     read->words[before].at > 0 &&
+                     read->text->bytes[read->words[before].at - 1] == ',';
+    if (is_listed)
+        return false;
+    /* "the message of the OutOfMemoryError" */
     if (is_word(read, before, "the") || is_word(read, before, "an"))
         return false;
     bool is_about = !found->is_name || (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_SIZE)) != 0;
@@ -498,7 +653,7 @@ static bool is_of_computer(const line *read)
 static bool is_enomem(const line *read)
 {
     for (size_t i = 0; i + 2 < read->count; i++)
-        if (is_word(read, i, "cannot") && is_word(read, i + 1, "allocate") &&
+        if (is_word(read, i, "cannot") && has_kind(read, i + 1, FRAG_WORD_ALLOCATE) &&
             is_word(read, i + 2, "memory") && !has_kind(read, i + 3, FRAG_WORD_SIZE))
             return true;
     return false;
@@ -566,12 +721,26 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is
     return false;
 }
 
+/* "  Size: 33554432", below the line that says what failed */
+static bool is_size_alone(const line *read)
+{
+    static const char *const names[] = {"size", "requested", "required", "needed", "bytes"};
+    for (size_t i = 0; i + 1 < read->count && i < PREFIX; i++)
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
+            char behind = read->text->bytes[read->words[i].end];
+            if (is_word(read, i, names[j]) && (behind == ':' || behind == '=') &&
+                has_kind(read, i + 1, FRAG_WORD_NUMBER | FRAG_WORD_SIZE))
+                return true;
+        }
+    return false;
+}
+
 bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size_t to)
 {
     line read;
     read_line(&read, text, from, to);
     failure found = find_failure(&read);
-    return found.is_found && !found.is_name;
+    return (found.is_found && !found.is_name) || is_size_alone(&read);
 }
 
 uint32_t frag_message_scenes(const frag_message_text *text)

@@ -6,7 +6,8 @@
 
 enum {
     WORDS_BEFORE = 4,       /* so far off a label may stand before its size */
-    WORDS_BEHIND = 3,       /* and behind it */
+    WORDS_BEHIND = 3,       /* and behind it, */
+    WORDS_PAREN = 9,        /* and before one in parentheses the allocation that failed */
     BARE_BYTES_MIN = 256,   /* a smaller number without a unit is something else, */
     BARE_SIZE_MIN = 1 << 20 /* and such a one behind mere words of memory, too */
 };
@@ -111,6 +112,24 @@ static bool label_before(const frag_message_text *text, const frag_message_word 
     return is_size;
 }
 
+/* "failed to allocate device memory for d_A (1024.00 MB)": farther off, but nothing else can be
+ * meant. */
+static bool is_of_allocation(const frag_message_text *text, const frag_message_word *words,
+                             size_t index)
+{
+    if (index == 0 || !has_sign(text, words[index - 1].end, words[index].at, "("))
+        return false;
+    for (size_t i = index; i > 0 && i + WORDS_PAREN > index; i--) {
+        const frag_message_word *word = &words[i - 1];
+        if ((word->kinds & (FRAG_WORD_NUMBER | FRAG_WORD_SIZE)) != 0 ||
+            (i < index && has_sign(text, word->end, words[i].at, ",;:.\n)")))
+            return false;
+        if ((word->kinds & FRAG_WORD_ALLOCATE) != 0)
+            return true;
+    }
+    return false;
+}
+
 /* "Global memory: 536543232", "MEM_SIZE = 2147483648", "buffer size (870585948)" */
 static bool is_of_memory(const frag_message_text *text, const frag_message_word *words,
                          size_t index)
@@ -160,9 +179,11 @@ void frag_message_quantities(const frag_message_text *text, size_t from, size_t 
         if ((!is_size && !is_number) || !quantity.amount.is_known)
             continue;
         bool named = is_named(text, words, i);
-        quantity.is_labelled = (named && label_before(text, words, i, &quantity.figure)) ||
-                               (!named && label_behind(text, words, count, i, &quantity.figure)) ||
-                               (!named && label_before(text, words, i, &quantity.figure));
+        quantity.is_labelled =
+            (named && label_before(text, words, i, &quantity.figure)) ||
+            ((is_size || !named) && label_behind(text, words, count, i, &quantity.figure)) ||
+            (!named && label_before(text, words, i, &quantity.figure)) ||
+            (is_size && is_of_allocation(text, words, i));
         if (!quantity.is_labelled)
             quantity.figure = FRAG_FIGURE_REQUESTED;
         bool is_bytes = is_size || is_of_memory(text, words, i) ||

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "explain/message_escape.h"
+#include "explain/message_language.h"
 #include "sim/base/memory.h"
 #include "sim/base/text.h"
 
@@ -25,7 +26,13 @@ static char plain_of(const unsigned char *bytes, size_t length)
     if (length == 3 && bytes[0] == 0xef && bytes[1] == 0xbb && bytes[2] == 0xbf)
         return 0; /* byte order mark */
     if (length == 3 && bytes[0] == 0xef && bytes[1] == 0xbc && bytes[2] >= 0x81 && bytes[2] <= 0x9f)
-        return (char)(bytes[2] - 0x60); /* full-width signs */
+        return (char)(bytes[2] - 0x60); /* full-width signs and digits, */
+    if (length == 3 && bytes[0] == 0xef && bytes[1] == 0xbc && bytes[2] >= 0xa0)
+        return (char)(bytes[2] - 0x60); /* capitals */
+    if (length == 3 && bytes[0] == 0xef && bytes[1] == 0xbd && bytes[2] <= 0x9e)
+        return (char)(bytes[2] - 0x20); /* and small letters */
+    if (length == 3 && bytes[0] == 0xe3 && bytes[1] == 0x80 && bytes[2] <= 0x82)
+        return bytes[2] == 0x80 ? 0 : bytes[2] == 0x81 ? ',' : '.';
     return FRAG_MESSAGE_FOREIGN;
 }
 
@@ -72,9 +79,11 @@ typedef struct maker {
     size_t length;
     size_t at;
     uint64_t line;
-    size_t line_at;     /* where it begins */
-    bool is_line_start; /* nothing of this line is in the text yet */
-    bool has_gap;       /* a blank was left out since the last byte */
+    size_t line_at;       /* where it begins */
+    bool is_line_start;   /* nothing of this line is in the text yet */
+    bool has_gap;         /* a blank was left out since the last byte */
+    uint64_t phrase_line; /* the last one with words of another language */
+    frag_language language;
     frag_message_text *text;
 } maker;
 
@@ -110,35 +119,24 @@ static char plain_byte(const maker *state)
     return byte == '\r' ? '\n' : is_quote || (byte <= ' ' && byte != '\n') ? 0 : (char)byte;
 }
 
-/* Messages of computers that speak Chinese, as far as they are about memory. What stands for a
- * phrase is no longer than it, which the room for the text relies on. */
-static const struct {
-    const char *phrase;
-    const char *word;
-} translations[] = {
-    {"内存不足", "OutOfMemory"}, {"显存不足", "OutOfMemory"},
-    {"已分配", "allocated"},     {"显存", "vram"},
-    {"内存", "memory"},          {"分配", "alloc"},
-    {"无法", "cannot"},          {"错误", "error:"},
-    {"失败", "failed"},          {"可用", "free"},
-};
-
-/* Returns how many bytes the phrase takes, 0: none stands here. */
+/* Words of another language give way to English ones, which are no longer: the room for the text
+ * relies on it. Returns how many bytes they take, 0: none stand here. */
 static size_t take_phrase(maker *state)
 {
-    const char *bytes = (const char *)state->bytes + state->at;
-    for (size_t i = 0; i < sizeof translations / sizeof *translations; i++) {
-        size_t length = strlen(translations[i].phrase);
-        if (length > state->length - state->at ||
-            memcmp(bytes, translations[i].phrase, length) != 0)
-            continue;
-        state->has_gap = true;
-        for (const char *word = translations[i].word; *word != '\0'; word++)
-            put(state, *word);
-        state->has_gap = true;
-        return length;
-    }
-    return 0;
+    const char *english = NULL;
+    size_t taken = frag_language_phrase(&state->language, state->bytes, state->length, state->at,
+                                        state->phrase_line == state->line, &english);
+    if (taken == 0)
+        return 0;
+    state->phrase_line = state->line;
+    state->has_gap = true;
+    for (; *english != '\0'; english++)
+        if (*english == ' ')
+            state->has_gap = true;
+        else
+            put(state, *english);
+    state->has_gap = true;
+    return taken;
 }
 
 /* One character, however it is written. */
@@ -147,14 +145,14 @@ static void take(maker *state)
     const unsigned char *bytes = state->bytes + state->at;
     size_t left = state->length - state->at;
     char plain = 0;
+    size_t taken = frag_language_may_begin(&state->language, *bytes) ? take_phrase(state) : 0;
+    if (taken > 0) {
+        state->at += taken;
+        return;
+    }
     if (*bytes > ' ' && *bytes < 0x7f && strchr("\\^<&>|", *bytes) == NULL) {
         put(state, (char)*bytes);
         state->at++;
-        return;
-    }
-    size_t taken = *bytes >= 0xe5 && *bytes <= 0xe9 ? take_phrase(state) : 0;
-    if (taken > 0) {
-        state->at += taken;
         return;
     }
     taken = frag_escape_terminal(bytes, left);
@@ -173,6 +171,7 @@ static void take(maker *state)
     }
     state->has_gap |= plain == 0 && !is_terminal;
     put(state, plain);
+    state->has_gap |= taken == 3 && *bytes == 0xe3 && plain != FRAG_MESSAGE_FOREIGN; /* "。" */
     state->at += taken;
 }
 
@@ -185,6 +184,7 @@ void frag_message_text_make(frag_message_text *text, const char *bytes, size_t l
                    .line = 1,
                    .is_line_start = true,
                    .text = text};
+    frag_language_init(&state.language);
     while (state.at < length) {
         bool is_end = bytes[state.at] == '\n';
         take(&state);

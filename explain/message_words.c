@@ -108,6 +108,7 @@ static const struct {
     {"falling", FRAG_WORD_WARNING},
     {"fatal", FRAG_WORD_ERROR},
     {"fork", FRAG_WORD_HOST},
+    {"fprintf", FRAG_WORD_CODE},
     {"gaudi", FRAG_WORD_DEVICE},
     {"gcu", FRAG_WORD_DEVICE},
     {"gddr", FRAG_WORD_MEMORY | FRAG_WORD_DEVICE},
@@ -143,6 +144,7 @@ static const struct {
     {"jemalloc", FRAG_WORD_HOST},
     {"jvm", FRAG_WORD_HOST},
     {"killed", FRAG_WORD_HOST},
+    {"lack", FRAG_WORD_LACK},
     {"lacks", FRAG_WORD_LACK},
     {"larger", FRAG_WORD_EXCEED},
     {"launch", FRAG_WORD_OTHER},
@@ -197,6 +199,8 @@ static const struct {
     {"possible", FRAG_WORD_PROSE},
     {"postgres", FRAG_WORD_HOST},
     {"prevent", FRAG_WORD_PROSE},
+    {"print", FRAG_WORD_CODE},
+    {"printf", FRAG_WORD_CODE},
     {"pxg", FRAG_WORD_DEVICE},
     {"question", FRAG_WORD_PROSE},
     {"radeon", FRAG_WORD_DEVICE},
@@ -204,6 +208,7 @@ static const struct {
     {"reclaiming", FRAG_WORD_WARNING},
     {"recommend", FRAG_WORD_PROSE},
     {"reduce", FRAG_WORD_PROSE},
+    {"remains", FRAG_WORD_PROSE},
     {"reservation", FRAG_WORD_ALLOCATE},
     {"reserve", FRAG_WORD_ALLOCATE},
     {"reserving", FRAG_WORD_ALLOCATE | FRAG_WORD_WARNING},
@@ -349,12 +354,25 @@ static bool is_small(const frag_message_text *text, size_t at)
            (text->marks[at] & (FRAG_MESSAGE_CAPITAL | FRAG_MESSAGE_WORD)) == 0;
 }
 
+/* "GPUassert": the small letters go on with a name that is all capitals. */
+static bool ends_acronym(const frag_message_text *text, size_t at)
+{
+    static const char *const names[] = {"gpu", "cuda", "hip", "vram"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        if (at + 1 >= length && memcmp(text->bytes + at + 1 - length, names[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool starts_word(const frag_message_text *text, size_t at)
 {
     bool is_capital = (text->marks[at] & FRAG_MESSAGE_CAPITAL) != 0;
     bool was_capital = at > 0 && (text->marks[at - 1] & FRAG_MESSAGE_CAPITAL) != 0;
     /* "CUDAError" is two words, "ROCm" is one. */
-    bool is_last_capital = is_small(text, at + 1) && is_small(text, at + 2);
+    bool is_last_capital =
+        is_small(text, at + 1) && is_small(text, at + 2) && !ends_acronym(text, at);
     return (text->marks[at] & FRAG_MESSAGE_WORD) != 0 ||
            (is_capital && (!was_capital || is_last_capital));
 }

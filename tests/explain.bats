@@ -244,6 +244,20 @@ broken_up() {
     done
 }
 
+@test "a log of JSON objects is read as a message, whatever brackets are around it" {
+    local message='"message":"RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 7.79 GiB total capacity; 6.10 GiB already allocated; 400.06 MiB free; 6.50 GiB reserved in total by PyTorch)"'
+    printf '[{"level":"info","message":"start"},\n {"level":"error",%s}]' "$message" >"$out/array.json"
+    printf '{"level":"info","message":"start"}\n{"level":"error",%s}\n' "$message" >"$out/lines.json"
+    for file in array lines; do
+        ./fraglab explain --format jsonl "$out/$file.json" >"$out/row"
+        [ "$(verdict <"$out/row")" = shortage ]
+        grep -q '"line":2,' "$out/row"
+    done
+    # but a trace of a profiler is still one
+    run ./fraglab trace check tests/corpus/kineto_trace/array.json
+    [ "$status" -eq 0 ]
+}
+
 @test "an error of another kind is clear, and a text without one is not" {
     ./fraglab explain --format jsonl 'RuntimeError: CUDA error: device-side assert triggered' >"$out/row"
     [ "$(verdict <"$out/row")" = not-an-oom ]

@@ -304,6 +304,51 @@ static void bytes_that_are_no_text_are_welcome(void **state)
     frag_messages_destroy(&messages);
 }
 
+static void assert_read(const char *text, uint64_t requested, uint64_t is_free)
+{
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, text);
+    assert_non_null(best);
+    assert_int_equal(best->kind, FRAG_MESSAGE_OOM);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, requested);
+    if (is_free > 0)
+        assert_figure(best, FRAG_FIGURE_FREE, is_free);
+    frag_messages_destroy(&messages);
+}
+
+static void messages_in_other_languages_are_read(void **state)
+{
+    (void)state;
+    const uint64_t half = FRAG_GIB / 2;
+    assert_read("显存不足：需要 2.50 GiB，可用 512 MiB", 5 * half, half);
+    assert_read("CUDA エラー: メモリ不足です (要求 512 MiB)", half, 0);
+    assert_read("오류: GPU 메모리 부족 (요청 2.50 GiB, 여유 512 MiB)", 5 * half, half);
+    assert_read("ОШИБКА CUDA: недостаточно видеопамяти, требуется 512 МБ", half, 0);
+    assert_read("CUDA-Fehler: NICHT GENÜGEND Grafikspeicher, benötigt 512 MB", half, 0);
+    assert_read("Erreur CUDA : impossible d’allouer 512 Mo", half, 0);
+    assert_read("Error: memoria de vídeo insuficiente, se necesitan 512 MB", half, 0);
+    assert_read("Erro: não foi possível alocar 512 MB na placa de vídeo", half, 0);
+    assert_read("ＣＵＤＡ out of memory． Tried to allocate ５１２．００ ＭｉＢ", half, 0);
+    assert_read("{\"m\":\"\\u663e\\u5b58\\u4e0d\\u8db3: \\u9700\\u8981 512 MiB\"}", half, 0);
+}
+
+static void words_of_other_languages_are_whole_words(void **state)
+{
+    (void)state;
+    frag_message_text text;
+    static const char *const same[] = {"speicherbox", "5 go", "xlibre", "memoriam", "re_speicher"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        frag_message_text_make(&text, same[i], strlen(same[i]));
+        assert_null(strstr(text.bytes, "memory"));
+        assert_null(strstr(text.bytes, "gb"));
+        assert_null(strstr(text.bytes, "free"));
+        frag_message_text_destroy(&text);
+    }
+    frag_message_text_make(&text, "Ошибка 5 ГБ", strlen("Ошибка 5 ГБ"));
+    assert_string_equal(text.bytes, "error5gb");
+    frag_message_text_destroy(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +365,8 @@ int main(void)
         cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
         cmocka_unit_test(utf16_is_read),
         cmocka_unit_test(whole_units_alone_are_utf16),
+        cmocka_unit_test(messages_in_other_languages_are_read),
+        cmocka_unit_test(words_of_other_languages_are_whole_words),
         cmocka_unit_test(bytes_that_are_no_text_are_welcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,8 +79,9 @@ bool frag_kineto_is_like(const unsigned char *bytes, size_t count)
     size_t inside = frag_look_past_space(bytes, seen, start + 1);
     if (inside >= seen)
         return false;
+    /* every event has a phase; a log of JSON objects has none */
     if (bytes[start] == '[')
-        return bytes[inside] == '{';
+        return bytes[inside] == '{' && frag_look_contains(bytes, seen, "\"ph\"");
     return bytes[start] == '{' && (frag_look_contains(bytes, seen, "\"traceEvents\"") ||
                                    frag_look_contains(bytes, seen, "\"schemaVersion\""));
 }
