@@ -14,12 +14,12 @@
     {"tool.version", FRAG_ROW_TEXT, false, "version of fraglab"},                                  \
     {                                                                                              \
         "tool.commit", FRAG_ROW_TEXT, false,                                                       \
-            "commit it was built from; -dirty when the sources had been changed"                   \
+            "commit it was built from; -dirty: with uncommitted changes"                           \
     }
 #define TRACE_FIELDS                                                                               \
     {"trace.name", FRAG_ROW_TEXT, false, "file name without folders"},                             \
         {"trace.digest", FRAG_ROW_TEXT, false,                                                     \
-         "XXH3-128 of everything the trace says; the same for every file format it is kept in"},   \
+         "XXH3-128 of the whole content of the trace; the same in every file format"},             \
     {                                                                                              \
         "trace.device", FRAG_ROW_COUNT, false, "device of the recording"                           \
     }
@@ -39,52 +39,55 @@ static const frag_row_field run_fields[] = {
     {"trace.peak_requested_bytes", FRAG_ROW_BYTES, false,
      "peak of requested bytes; requests that failed when recorded do not count"},
     {"trace.observed_reserved_peak_bytes", FRAG_ROW_BYTES, true,
-     "what the recorded allocator reserved at its peak; null when the recording does not tell"},
+     "peak of reserved bytes of the recorded allocator; null when not recorded"},
     {"trace.recorded_by", FRAG_ROW_TEXT, true,
-     "what made the recording: torch 2.9; or what was guessed of it: releases paired by size (a "
-     "guess)"},
+     "what made the recording: torch 2.9; or how it was completed by a guess: releases paired by "
+     "size (a guess)"},
     POLICY_FIELDS,
     {"device.name", FRAG_ROW_TEXT, false, "sim or cuda"},
     {"device.capacity_bytes", FRAG_ROW_BYTES, true,
      "--capacity, else the memory of the card of --gpu or of the real card; null: without limit"},
     {"device.used_by_others_bytes", FRAG_ROW_BYTES, false,
-     "--used-by-others, and the context of the card where its capacity is taken"},
+     "--used-by-others, plus the context of the card if its capacity is used"},
     {"device.page_bytes", FRAG_ROW_BYTES, false, "page of the device"},
     {"device.address_rule", FRAG_ROW_TEXT, false,
-     "lowest, bump or recorded: the rule that was used. driver: the addresses of the real card's "
+     "the rule that was used: lowest, bump or recorded; driver: the addresses of the real card's "
      "driver"},
     {"device.fail_call", FRAG_ROW_COUNT, true, "--fail-call"},
     {"device.latency", FRAG_ROW_TEXT, true, "name of the latency table"},
     {"device.gpu", FRAG_ROW_TEXT, true, "name of the card of --gpu"},
-    {"device.gpu_digest", FRAG_ROW_TEXT, true, "XXH3-128 of what its description says"},
+    {"device.gpu_digest", FRAG_ROW_TEXT, true, "XXH3-128 of the content of its description"},
     {"device.gpu_origin", FRAG_ROW_TEXT, true,
-     "where its memory is from: measured, reported, nominal (a data sheet: more than programs can "
-     "have) or software"},
-    {"card.name", FRAG_ROW_TEXT, true, "the real card; null: the driver does not say"},
+     "source of the figure for its memory: measured, reported, nominal (a data sheet: more than "
+     "programs can use) or software"},
+    {"card.name", FRAG_ROW_TEXT, true, "name of the real card; null: unknown to the driver"},
     {"card.ordinal", FRAG_ROW_COUNT, true, "number of the card, from 0"},
     {"card.pci", FRAG_ROW_TEXT, true, "place of the card on the PCI bus"},
     {"card.runtime_version", FRAG_ROW_TEXT, true, "version of the CUDA runtime: 13.0"},
-    {"card.driver_version", FRAG_ROW_TEXT, true, "the newest CUDA that its driver serves"},
+    {"card.driver_version", FRAG_ROW_TEXT, true, "the newest CUDA that its driver supports"},
     {"card.limit", FRAG_ROW_TEXT, true, "what refuses memory: card, budget (--capacity), ballast"},
     {"card.total_bytes", FRAG_ROW_BYTES, true, "memory of the card"},
     {"card.free_before_bytes", FRAG_ROW_BYTES, true,
-     "free on it when every kind of call had been made once, before the ballast"},
+     "free on it after every kind of call has been made once, before the ballast"},
     {"card.free_after_bytes", FRAG_ROW_BYTES, true,
-     "free on it when everything had been given back; another figure than before: other programs"},
-    {"card.ballast_bytes", FRAG_ROW_BYTES, true, "--ballast: filled before the run"},
+     "free on it after everything has been given back; it differs from before if other programs "
+     "changed theirs"},
+    {"card.ballast_bytes", FRAG_ROW_BYTES, true, "--ballast: bytes filled before the run"},
     {"card.pool_reserved_peak_bytes", FRAG_ROW_BYTES, true,
-     "of the driver's pool, by its own count; 0: not used"},
+     "peak reserved by the driver's pool, by its own count; 0: not used"},
     {"card.pool_used_peak_bytes", FRAG_ROW_BYTES, true,
-     "of the pool, what was given out at its peak"},
+     "peak used of the driver's pool, by its own count"},
     {"card.is_touched", FRAG_ROW_FLAG, true, "--touch"},
-    {"seed", FRAG_ROW_NULL, false, "for policies and traces that use chance; there is none yet"},
+    {"seed", FRAG_ROW_NULL, false,
+     "reserved for policies and traces that use random numbers; "
+     "there are none yet"},
     {"peak.requested_bytes", FRAG_ROW_BYTES, false,
      "peak of requested bytes in this run, of the requests that were served"},
     {"peak.allocated_bytes", FRAG_ROW_BYTES, false, "peak of allocated bytes"},
     {"peak.active_bytes", FRAG_ROW_BYTES, false, "peak of active bytes"},
     {"peak.reserved_bytes", FRAG_ROW_BYTES, false,
-     "peak of reserved bytes, without what was taken for a request that failed in this run. The "
-     "four peaks may be at different events"},
+     "peak of reserved bytes, without memory taken for a request that then failed in this run. "
+     "The four peaks may be at different events"},
     {"peak.reserved_at_event", FRAG_ROW_COUNT, false,
      "the event, from 0, during which reserved bytes first had their peak"},
     {"final.requested_bytes", FRAG_ROW_BYTES, false, "requested bytes when the run ended"},
@@ -92,7 +95,7 @@ static const frag_row_field run_fields[] = {
     {"final.active_bytes", FRAG_ROW_BYTES, false, "active bytes then"},
     {"final.reserved_bytes", FRAG_ROW_BYTES, false, "reserved bytes then"},
     {"decomposition_at_peak.requested_bytes", FRAG_ROW_BYTES, true,
-     "where the reserved bytes were at the peak: requested"},
+     "parts of the reserved bytes at their peak: requested bytes"},
     {"decomposition_at_peak.rounding_bytes", FRAG_ROW_BYTES, true, "lost by rounding requests up"},
     {"decomposition_at_peak.unsplit_bytes", FRAG_ROW_BYTES, true,
      "remainders that were not split off"},
@@ -108,9 +111,9 @@ static const frag_row_field run_fields[] = {
     {"fragmentation.requested_over_reserved_at_peak_ratio", FRAG_ROW_RATIO, true,
      "requested / reserved, both at the peak of reserved"},
     {"fragmentation.requested_over_reserved_mean_ratio", FRAG_ROW_RATIO, true,
-     "sum of requested / sum of reserved, over events"},
+     "sum of requested bytes / sum of reserved bytes, over all events"},
     {"fragmentation.allocated_over_reserved_mean_ratio", FRAG_ROW_RATIO, true,
-     "sum of allocated / sum of reserved, over events"},
+     "sum of allocated bytes / sum of reserved bytes, over all events"},
     {"fragmentation.external_ratio_max", FRAG_ROW_RATIO, false,
      "largest share of reserved bytes that was free when the policy asked the device for more"},
     {"fragmentation.largest_hole_at_peak_bytes", FRAG_ROW_BYTES, true,
@@ -132,22 +135,23 @@ static const frag_row_field run_fields[] = {
     {"device_calls.reserve", FRAG_ROW_COUNT, false, "cuMemAddressReserve"},
     {"device_calls.unreserve", FRAG_ROW_COUNT, false, "cuMemAddressFree"},
     {"device_calls.map", FRAG_ROW_COUNT, false,
-     "cuMemCreate, cuMemMap and cuMemSetAccess of one range; without cuMemCreate where gmlake maps "
-     "chunks for a second time"},
+     "cuMemCreate, cuMemMap and cuMemSetAccess of one range; without cuMemCreate when gmlake "
+     "maps chunks a second time"},
     {"device_calls.unmap", FRAG_ROW_COUNT, false,
-     "cuMemUnmap and cuMemRelease of one range; cuMemUnmap alone of what is mapped for a second "
-     "time"},
+     "cuMemUnmap and cuMemRelease of one range; only cuMemUnmap for chunks mapped a second time"},
     {"device_calls.malloc_async", FRAG_ROW_COUNT, false, "cudaMallocAsync"},
     {"device_calls.free_async", FRAG_ROW_COUNT, false, "cudaFreeAsync"},
     {"device_calls.memory_info", FRAG_ROW_COUNT, false, "cudaMemGetInfo"},
     {"device_calls.synchronize", FRAG_ROW_COUNT, false, "waits for all streams"},
-    {"device_calls.event_record", FRAG_ROW_COUNT, false, "marks set in the work of a stream"},
-    {"device_calls.event_query", FRAG_ROW_COUNT, false, "such marks found done"},
+    {"device_calls.event_record", FRAG_ROW_COUNT, false,
+     "events recorded in a stream "
+     "(cudaEventRecord)"},
+    {"device_calls.event_query", FRAG_ROW_COUNT, false, "events found done (cudaEventQuery)"},
     {"device_calls.event_wait", FRAG_ROW_COUNT, false,
-     "such marks waited for, by the program or by another stream"},
+     "events waited for, by the program or by another stream"},
     {"device_calls.stream_wait", FRAG_ROW_COUNT, false, "waits for one stream"},
-    {"device_calls.malloc_failed", FRAG_ROW_COUNT, false, "how many of the mallocs were refused"},
-    {"device_calls.map_failed", FRAG_ROW_COUNT, false, "how many of the maps were refused"},
+    {"device_calls.malloc_failed", FRAG_ROW_COUNT, false, "mallocs that were refused"},
+    {"device_calls.map_failed", FRAG_ROW_COUNT, false, "maps that were refused"},
     {"device_calls.modelled_time_ns", FRAG_ROW_NS, true,
      "time of all calls by the latency table; null without one"},
     {"device_calls.measured_time_ns", FRAG_ROW_NS, true,
@@ -187,27 +191,26 @@ static const frag_row_field run_fields[] = {
      "with --bounds: height of the best offline packing found"},
     {"bounds.packing_proved", FRAG_ROW_FLAG, true, "whether that packing is proved to be the best"},
     {"plan.answer", FRAG_ROW_TEXT, true,
-     "of a policy that plans: optimal, found, infeasible, exhausted, or none where it found "
-     "nothing to plan; null for all others"},
+     "result of a policy that plans: optimal, found, infeasible, exhausted, or none if there was "
+     "nothing to plan; null for other policies"},
     {"plan.peak_bytes", FRAG_ROW_BYTES, true, "height of its plan"},
-    {"plan.bound_bytes", FRAG_ROW_BYTES, true, "what is proved to be needed by any plan"},
+    {"plan.bound_bytes", FRAG_ROW_BYTES, true, "proved lower bound of any plan"},
     {"replay.events", FRAG_ROW_COUNT, false,
      "events replayed; fewer than trace.events after an OOM"},
     {"replay.requests", FRAG_ROW_COUNT, false, "requests made"},
     {"replay.failed_requests", FRAG_ROW_COUNT, false,
      "requests that could not be served; more than one only with --on-oom skip"},
     {"replay.ignored_events", FRAG_ROW_COUNT, false,
-     "events that the policy or the device has no use for"},
+     "events that the policy or the device does not use"},
     {"replay.initial_state", FRAG_ROW_TEXT, false,
      "none; adopted: blocks from before the recording kept their places; allocated: they were "
      "requested first"},
     {"replay.events_per_second", FRAG_ROW_COUNT, true, "with --timing"},
     {"replay.wall_ns", FRAG_ROW_NS, true, "with --timing: wall time of the replay"},
-    {"verify", FRAG_ROW_NULL, false,
-     "kept for a comparison with what was recorded; fraglab verify has rows of its own"},
+    {"verify", FRAG_ROW_NULL, false, "always null; fraglab verify prints rows of its own"},
     {"oom.message", FRAG_ROW_TEXT, true,
-     "the message that the program gets, in the words of the framework's release; null when the "
-     "policy has none"},
+     "the message that the program gets, in the wording of the framework's release; null when "
+     "the policy has none"},
     {NULL, FRAG_ROW_TEXT, false, NULL},
 };
 
@@ -222,11 +225,11 @@ static const frag_row_field comparison_fields[] = {
      "peak of reserved bytes on the simulated device"},
     {"peak_reserved.cuda_bytes", FRAG_ROW_BYTES, false, "on the card"},
     {"peak_reserved.difference_bytes", FRAG_ROW_SIGNED_BYTES, false,
-     "on the card less simulated; may be below zero"},
+     "card minus simulated; may be negative"},
     {"device_calls.sim", FRAG_ROW_COUNT, false,
-     "calls that asked for memory or address space, or gave some back, simulated"},
+     "calls that take or give back memory or address space, simulated"},
     {"device_calls.cuda", FRAG_ROW_COUNT, false, "on the card"},
-    {"device_calls.difference", FRAG_ROW_SIGNED, false, "on the card less simulated"},
+    {"device_calls.difference", FRAG_ROW_SIGNED, false, "card minus simulated"},
     {"oom.sim_event", FRAG_ROW_COUNT, true, "OOM point, simulated"},
     {"oom.cuda_event", FRAG_ROW_COUNT, true, "OOM point on the card"},
     {NULL, FRAG_ROW_TEXT, false, NULL},
@@ -247,7 +250,7 @@ static const frag_row_field min_capacity_fields[] = {
     {"is_monotone", FRAG_ROW_FLAG, false, "false: some larger capacity fails again"},
     {"failing_above_bytes", FRAG_ROW_BYTES, true,
      "when not monotone: the largest capacity that fails"},
-    {"enough_bytes", FRAG_ROW_BYTES, false, "from here on no device call is ever refused"},
+    {"enough_bytes", FRAG_ROW_BYTES, false, "from this capacity on, no device call is refused"},
     {"runs", FRAG_ROW_COUNT, false, "replays that the search took"},
     {"bounds.peak_requested_bytes", FRAG_ROW_BYTES, false,
      "lower bound of the peak of any policy that serves every request: the trace's peak of "
