@@ -294,3 +294,26 @@ EOF
     [ "$(grep -c '^in use' "$out/text")" = 1 ]
     ! grep -q 'in use, it does not say' "$out/text" || false
 }
+
+# The recording begins with segments of 2 and 20 MiB, of which 19 MiB are in use.
+@test "a device too small for what a recording begins with is told so, with what is missing" {
+    {
+        printf '%s\n' '# fraglab trace 1' 'segment_alloc 2097152 initial addr=0x700000000000' \
+            'alloc 0 1000 initial addr=0x700000000000 block=1024' \
+            'segment_alloc 20971520 initial addr=0x700000200000' \
+            'alloc 1 19922944 initial addr=0x700000200000 block=19922944' 'alloc 2 512' 'free 2'
+    } >"$out/late"
+    ./fraglab explain "$out/late" --capacity 10MiB >"$out/text"
+    grep -q '^verdict    shortage (clear)' "$out/text"
+    grep -q 'The start of the recording alone does not fit: when it begins, 22.00 MiB' "$out/text"
+    grep -q '^held        22.00 MiB  when the recording begins, 19.00 MiB in use$' "$out/text"
+    grep -q '^missing     12.00 MiB  for the start alone$' "$out/text"
+    grep -q '^when       at the start, before any recorded request$' "$out/text"
+    ! grep -q '^asked\|^in use\|asked for half' "$out/text" || false
+    # Its 19 MiB in use would fit without the rest of their segments.
+    ./fraglab explain "$out/late" --capacity 20MiB --format jsonl >"$out/row"
+    grep -q '"verdict":"shortage","confidence":"medium","because":".*22.00 MiB are held.*What is in use would fit' "$out/row"
+    grep -q '"start":{"held_bytes":23068672,"live_bytes":19923968,"missing_bytes":2097152}' "$out/row"
+    grep -q '"advice":\[.*"action":"smaller-start"' "$out/row"
+    ./fraglab explain "$out/late" --capacity 22MiB --format jsonl | grep -q '"verdict":"not-an-oom".*"start":null'
+}

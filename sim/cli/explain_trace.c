@@ -329,6 +329,20 @@ static void fill_message(const explain_run *state)
         message->figures[FRAG_FIGURE_LIMIT] = exactly(layout->reserved_bytes);
 }
 
+/* What is held when the recording begins; the layout while it is taken over says nothing. */
+static void explain_start(frag_trace_explanation *explanation, uint64_t allowed_bytes)
+{
+    const frag_explain_start *start = &explanation->start;
+    frag_message *message = &explanation->message;
+    *message = (frag_message){.kind = FRAG_MESSAGE_OOM, .framework = FRAG_FRAMEWORK_PYTORCH};
+    message->figures[FRAG_FIGURE_TOTAL] = exactly(explanation->capacity_bytes);
+    message->figures[FRAG_FIGURE_RESERVED] = exactly(start->held_bytes);
+    message->figures[FRAG_FIGURE_ALLOCATED] = exactly(start->live_bytes);
+    message->figures[FRAG_FIGURE_IDLE] = exactly(start->held_bytes - start->live_bytes);
+    frag_explain_start_diagnose(start, allowed_bytes, &explanation->diagnosis);
+    frag_explain_start_advise(start, &explanation->advice);
+}
+
 /* ---- one device */
 
 /* With a memory fraction every page of capacity can behave differently, which takes too long to
@@ -547,12 +561,20 @@ static bool explain_trace(explain_run *state, frag_error *error)
         say_nothing_failed(explanation);
         return true;
     }
-    fill_message(state);
-    frag_diagnose(&explanation->message, &explanation->diagnosis);
-    advise(explanation);
+    uint64_t allowed = limit_of(state->fraction, explanation->capacity_bytes);
+    frag_explain_start_find(explanation->trace, explanation->oom.event, allowed,
+                            &explanation->start);
+    if (explanation->start.is_too_large) {
+        explain_start(explanation, allowed);
+    } else {
+        fill_message(state);
+        frag_diagnose(&explanation->message, &explanation->diagnosis);
+        advise(explanation);
+    }
     frag_for_each(state->options->threads, explanation->candidate_count, run_candidate, state);
     weigh_advice(explanation);
-    run_halved(state);
+    if (!explanation->start.is_too_large)
+        run_halved(state);
     find_ideals(state);
     return find_least(state, error);
 }

@@ -10,6 +10,7 @@
 #include "explain/advice.h"
 #include "sim/cli/explain_ideal.h"
 #include "sim/cli/explain_sites.h"
+#include "sim/cli/explain_start.h"
 #include "sim/cli/inputs.h"
 
 /* What is asked for on the command line. */
@@ -52,6 +53,7 @@ typedef struct frag_trace_explanation {
     bool is_fraction_found; /* nobody said so, but only that explains the failure */
     frag_rest rest;
     frag_oom oom; /* of the recorded settings */
+    frag_explain_start start;
     frag_message message;
     frag_diagnosis diagnosis;
     frag_advice advice;

@@ -228,6 +228,25 @@ static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
                 explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "run to the end");
 }
 
+/* How much the recording begins with, and what is missing for that and for all of it. */
+static void print_start(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    const frag_explain_start *start = &explanation->start;
+    uint64_t missing = missing_bytes(explanation);
+    fprintf(stream, "held       %10s  when the recording begins, %s in use\n",
+            bytes_text(start->held_bytes, a), bytes_text(start->live_bytes, b));
+    if (start->missing_bytes > 0)
+        fprintf(stream, "missing    %10s  for the start alone\n",
+                bytes_text(start->missing_bytes, a));
+    if (missing > 0)
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
+                bytes_text(missing, a),
+                explanation->rest == FRAG_REST_UNKNOWN ? "get past the failed request"
+                                                       : "run to the end");
+}
+
 /* What the live memory is for, the most first. */
 static void print_purposes(FILE *stream, const frag_trace_explanation *explanation)
 {
@@ -268,14 +287,26 @@ void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explana
         print_recording(stream, explanation);
         return;
     }
-    print_asked(stream, explanation);
-    print_purposes(stream, explanation);
+    bool is_start = explanation->start.is_too_large;
+    if (is_start) {
+        print_start(stream, explanation);
+    } else {
+        print_asked(stream, explanation);
+        print_purposes(stream, explanation);
+    }
     frag_explain_print_steps(stream, &explanation->advice);
     fprintf(stream, "\n");
     print_recording(stream, explanation);
-    print_state(stream, explanation);
-    print_sites(stream, explanation, false);
-    print_sites(stream, explanation, true);
+    if (is_start) {
+        char capacity[FRAG_BYTES_TEXT_MAX];
+        fprintf(stream, "when       at the start, before any recorded request\n");
+        fprintf(stream, "device     %10s  in all\n",
+                bytes_text(explanation->capacity_bytes, capacity));
+    } else {
+        print_state(stream, explanation);
+        print_sites(stream, explanation, false);
+        print_sites(stream, explanation, true);
+    }
     print_candidates(stream, explanation);
     print_least(stream, explanation);
     print_ideals(stream, explanation);
@@ -411,6 +442,15 @@ void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explana
     frag_json_flag(json, "device.is_given", explanation->is_capacity_given);
     frag_json_text(json, "device.memory_fraction", explanation->fraction);
     frag_json_text(json, "rest", rests[explanation->rest]);
+    if (explanation->start.is_too_large) {
+        const frag_explain_start *start = &explanation->start;
+        frag_json_number(json, "start.held_bytes", start->held_bytes);
+        frag_json_number(json, "start.live_bytes", start->live_bytes);
+        frag_json_number(json, "start.missing_bytes",
+                         start->missing_bytes > 0 ? start->missing_bytes : FRAG_UNLIMITED);
+    } else {
+        frag_json_null(json, "start");
+    }
     if (explanation->oom.has_happened) {
         add_state(json, explanation);
         add_candidates(json, explanation);
