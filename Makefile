@@ -26,7 +26,7 @@ LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 
 # In the replay, and where events are made, small records are written field by field: put together in a
 # vector register first, they are there some cycles later, and the next event waits for them.
-$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay.o $(place)/traces/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay/replay.o $(place)/traces/fgt/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
@@ -62,19 +62,22 @@ MPI_CFLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(mpi_package
 MPI_LIBS = $(shell pkg-config --libs $(mpi_package))
 mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 
-CORE = $(wildcard sim/base/*.c sim/*.c planner/*.c allocators/*.c traces/*.c explain/*.c)
-CLI = $(wildcard sim/cli/*.c) $(wildcard report/*.c) $(BUILD)/report/page_parts.c
-GPU = $(filter-out %_check.c,$(wildcard gpu_replay/*.c))
+# The C files of folders and of all below them.
+sources = $(sort $(shell find $(1) -name '*.c'))
+CORE = $(call sources,base sim planner allocators traces studies)
+CLI = $(call sources,plots report cli) $(BUILD)/report/page/page_parts.c
+GPU = $(filter-out %_check.c,$(wildcard gpu_replay/device/*.c))
 TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
-TESTS = $(wildcard tests/test_*.c)
-FUZZERS = $(filter-out tests/fuzz_main.c,$(wildcard tests/fuzz_*.c))
+TESTS = $(wildcard tests/*/test_*.c)
+FUZZERS = $(filter-out %/fuzz_main.c,$(wildcard tests/fuzz/fuzz_*.c))
 # Everything else in tests/ helps the tests: one archive, linked to each.
-SUPPORT = $(filter-out tests/test_% tests/fuzz_% tests/bench.c tests/policy_fuzzer.c,$(wildcard tests/*.c))
+SUPPORT = $(sort $(shell find tests -name '*.c' ! -name 'test_*' ! -name bench.c ! -path 'tests/programs/*' ! -path 'tests/fuzz/*' ! -path 'tests/data/*'))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(patsubst $(BUILD)/%,%,$(1)))
-test_programs = $(patsubst %.c,$(BUILD)/%,$(TESTS))
-fuzz_programs = $(patsubst %.c,$(BUILD)/%,$(FUZZERS))
+# Programs lie flat in $(BUILD)/tests, whatever the folder of their source.
+test_programs = $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TESTS)))
+fuzz_programs = $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(FUZZERS)))
 # libFuzzer brings its own main: `make fuzz` empties this.
-fuzz_main = $(BUILD)/tests/fuzz_main.o
+fuzz_main = $(BUILD)/tests/fuzz/fuzz_main.o
 test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libgpu.a $(BUILD)/libfraglab.a
 
 all: fraglab
@@ -92,7 +95,7 @@ $(BUILD)/fraglab: $(call objects,$(CLI)) $(BUILD)/libfraglab.a
 # headers are found its declarations are compared with them.
 $(BUILD)/fraglab_cuda.so: $(patsubst %.c,$(BUILD)/shared/%.o,$(GPU)) $(cuda_check)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -ldl
-$(BUILD)/cuda_abi.stamp: gpu_replay/cuda_abi_check.c gpu_replay/cuda_abi.h
+$(BUILD)/cuda_abi.stamp: gpu_replay/device/cuda_abi_check.c gpu_replay/device/cuda_abi.h
 	@mkdir -p $(@D)
 	$(call quiet,CHECK)$(CC) $(ALL_CFLAGS) $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -fsyntax-only $< && touch $@
 # The one part that is linked to MPI.
@@ -122,7 +125,7 @@ $(BUILD)/shared/%.o: %.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
-$(BUILD)/libcli.a: $(call objects,$(filter-out sim/cli/main.c,$(CLI)))
+$(BUILD)/libcli.a: $(call objects,$(filter-out cli/main.c,$(CLI)))
 $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))
 # For tests alone: the program opens the module.
 $(BUILD)/libgpu.a: $(call objects,$(GPU))
@@ -134,23 +137,27 @@ $(BUILD)/%.o: %.c | setup
 	@mkdir -p $(@D)
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(test_libraries)
-	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+define test_program
+$(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/$(1:.c=.o)
+endef
+$(foreach source,$(TESTS) $(FUZZERS) tests/benchmarks/bench.c tests/fuzz/policy_fuzzer.c,$(eval $(call test_program,$(source))))
+$(test_programs): $(test_libraries)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka $(LIBS)
 
 # Opens these when it runs.
 $(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD)/libfraglab_torch.so software-cuda
 
-$(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
-	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $^ $(LIBS)
+$(fuzz_programs): $(fuzz_main) $(BUILD)/libsupport.a $(BUILD)/libfraglab.a
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(fuzz_flags) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
-$(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(BUILD)/tests/%: $(BUILD)/tests/%.o $(test_libraries)
-	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(test_libraries)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
 software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c driver_code.c) \
-                sim/base/error.c sim/base/text_plain.c sim/base/bytes.c sim/base/memory.c
+                base/error.c base/text_plain.c base/bytes.c base/memory.c
 software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
@@ -187,7 +194,7 @@ $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
-# ---- programs that tests/record.bats records, on both software CUDAs, and what prints a device log
+# ---- programs that tests/gpu_replay/record.bats records, on both software CUDAs, and what prints a device log
 cupti_soname = $(notdir $(firstword $(wildcard $(CUPTI_LIBRARIES)/libcupti.so.[0-9][0-9])))
 record_programs = $(BUILD)/tests/programs/recorded-12 $(BUILD)/tests/programs/recorded-13 $(BUILD)/tests/programs/device_log_lines $(BUILD)/tests/programs/layered \
                   $(if $(CUPTI_LIBRARIES),$(BUILD)/tests/programs/injected $(BUILD)/tests/programs/$(cupti_soname))
@@ -212,7 +219,7 @@ $(BUILD)/tests/programs/device_log_lines: $(BUILD)/tests/programs/device_log_lin
 
 # What the recorder costs a program, per call.
 record-cost: $(BUILD)/tests/programs/call_cost $(BUILD)/libfraglab_record.so
-	@bash tests/record_cost.sh $(BUILD)/tests/programs
+	@bash tests/benchmarks/record_cost.sh $(BUILD)/tests/programs
 $(BUILD)/tests/programs/null/libcudart.so.12: tests/programs/null_cudart.c
 	@mkdir -p $(@D)
 	$(call quiet,LINK)$(CC) $(RECORD_CFLAGS) -fvisibility=default -shared -Wl,-soname,libcudart.so.12 -o $@ $<
@@ -221,13 +228,13 @@ $(BUILD)/tests/programs/call_cost: $(BUILD)/tests/programs/call_cost.o $(BUILD)/
 
 # ---- the page of `fraglab report`: its template, style and scripts become arrays in the program. The page
 # allows exactly this style and this script to be used, by their hashes.
-PAGE_SCRIPTS = $(addprefix report/,columns.js intervals.js model.js page_source.js state.js format.js theme.js \
+PAGE_SCRIPTS = $(addprefix report/page/,columns.js intervals.js model.js page_source.js state.js format.js theme.js \
                colours.js axis.js stack.js timeline.js minimap.js places.js map.js describe.js pin.js search.js \
                event_list.js tables.js panels.js explorer.js controls.js pickle.js snapshot_source.js second.js page.js)
-$(BUILD)/report/page_parts.c: report/page.html report/page.css $(PAGE_SCRIPTS) report/embed.sh
+$(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(PAGE_SCRIPTS) report/page/embed.sh
 	@mkdir -p $(@D)
-	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/embed.sh report/page.html report/page.css $@.js > $@.tmp && mv $@.tmp $@ && rm $@.js
-$(BUILD)/report/page_parts.o: $(BUILD)/report/page_parts.c | setup
+	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js > $@.tmp && mv $@.tmp $@ && rm $@.js
+$(BUILD)/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Version, commit and its date reach one file, which is compiled anew when they change.
@@ -268,11 +275,11 @@ fuzz-programs: $(fuzz_programs)
 test: setup-test
 	@JOBS=$(JOBS) MAKE="$(MAKE)" sh tests/all.sh
 
-# With libFuzzer where clang has it: FUZZ_SECONDS for each target, starting from tests/corpus/.
+# With libFuzzer where clang has it: FUZZ_SECONDS for each target, starting from tests/fuzz/corpus/.
 FUZZ_SECONDS ?= 60
 fuzz:
 	@CC=clang sh setup.sh fuzz
-	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz.sh $(FUZZ_SECONDS)
+	@MAKE="$(MAKE)" JOBS=$(JOBS) sh tests/fuzz/fuzz.sh $(FUZZ_SECONDS)
 
 # Every policy with its options over random traces: EVENTS (1e7, say) in each of both builds.
 fuzz-policies: setup-harness
@@ -283,11 +290,11 @@ fuzz-policies: setup-harness
 
 # Would the tests notice a wrong operator? COUNT changes at random, at most SECONDS; ONLY=regular expression for paths.
 mutants: setup-harness
-	@python3 tests/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
+	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
 
 # After help was changed on purpose: pins it anew, to be read in the diff.
 help-golden: fraglab
-	FRAG_UPDATE_GOLDEN=1 bats tests/help.bats
+	FRAG_UPDATE_GOLDEN=1 bats tests/cli/help.bats
 
 explain-golden: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_oom_answers
@@ -314,9 +321,9 @@ explain-truth: setup-harness
 
 # The tables of docs/own-policy.md: of the bundled recordings, or of those in FOLDER.
 evidence: fraglab
-	@bash tests/evidence.sh peaks $(FOLDER:%=%/*.zst)
+	@bash tests/benchmarks/evidence.sh peaks $(FOLDER:%=%/*.zst)
 	@echo
-	@bash tests/evidence.sh capacity $(FOLDER:%=%/*.zst)
+	@bash tests/benchmarks/evidence.sh capacity $(FOLDER:%=%/*.zst)
 
 # Policies against logs of the libraries themselves: the bundled ones, or any folder of them.
 golden: fraglab
@@ -351,7 +358,7 @@ bench: setup-harness
 bench-page: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab
 	@mkdir -p build
-	@python3 tests/bench_page.py build/bench-page.json $(EVENTS)
+	@python3 tests/benchmarks/bench_page.py build/bench-page.json $(EVENTS)
 
 # On a machine with a GPU: docs/real-device.md and the card's description. The script names its variables.
 gpu-report: fraglab
@@ -376,11 +383,11 @@ DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
-POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h sim/base/error.h sim/base/memory.h sim/base/bits.h sim/base/bytes.h
+POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
 
 # Documentation is installed as it lies here, so that links from one page to another hold.
 install: fraglab
-	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
+	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }

@@ -70,8 +70,8 @@ test)
     want_command zstd zstd
     want_command gnuplot gnuplot-nox
     want_optional "$(has_command clang)" clang "whether gcc and clang give the same rows"
-    want_optional "$(has_browser)" chromium "the report page in a browser (tests/report.bats)"
-    want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev pkg-config" "sweeps over MPI (tests/sweep.bats)"
+    want_optional "$(has_browser)" chromium "the report page in a browser (tests/report/report.bats)"
+    want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev pkg-config" "sweeps over MPI (tests/studies/sweep.bats)"
     ;;
 demo) want_command gnuplot gnuplot-nox ;;
 fuzz)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
-#include "sim/base/text.h"
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/text.h"
 
 extern const frag_policy_ops frag_policy_pytorch;
 extern const frag_policy_ops frag_policy_best_fit;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/error.h"
-#include "sim/base/memory.h"
-#include "sim/rank_module.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "cluster/rank_module.h"
 
 #define TAG 0
 

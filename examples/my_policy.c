@@ -2,7 +2,7 @@
  * size that was freed last, else a new one from the device. Nothing is split and nothing merges.
  * When the device is full, everything cached is given back and the device is asked once more.
  * Source: a template; docs/adding-a-policy.md explains it. Bound: none proved. */
-#include "sim/base/bits.h"
+#include "base/bits.h"
 #include "sim/policy.h"
 
 #define NONE UINT32_MAX

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "base/memory.h"
 #include "planner/keyed.h"
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
 
 #define NONE UINT32_MAX
 

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/bits.h"
+#include "base/memory.h"
 #include "planner/keyed.h"
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
 
 /* Facts of all sections that keys are made of. */
 typedef struct facts {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 /* Passes of a walk that lead nowhere before it goes back to the best. */
 #define WALK_PASSES 20u

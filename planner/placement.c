@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 typedef struct turn {
     uint64_t time;

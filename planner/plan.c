@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/memory.h"
 #include "planner/exact.h"
 #include "planner/local_search.h"
 #include "planner/placement.h"
 #include "planner/portfolio.h"
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
 
 /* No single search takes more, so that a plan can be stopped in between. */
 #define SEARCH_STEPS_MAX 200000u

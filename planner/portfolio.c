@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "planner/greedy.h"
-#include "sim/base/memory.h"
 
 /* Those that win most often come first. Letters: planner/greedy.h. */
 static const struct {

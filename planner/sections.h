@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/base/error.h"
+#include "base/error.h"
 
 /* Most buffers in one problem, and most bytes in one buffer: sums of sizes stay within 64 bits. */
 #define FRAG_BUFFER_COUNT_MAX ((uint32_t)1 << 27)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
+#include "base/bits.h"
+#include "base/memory.h"
 
 #define NONE UINT32_MAX
 

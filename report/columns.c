@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/codec.h"
-#include "sim/base/error.h"
-#include "sim/base/memory.h"
+#include "base/codec.h"
+#include "base/error.h"
+#include "base/memory.h"
 
 enum { VARINT_BYTES_MAX = 10, LINE_GROUPS = 30 }; /* a group is 3 bytes as 4 characters */
 

@@ -1,8 +1,8 @@
 /* Columns of whole numbers in few bytes: what the page of a report draws from.
  *
  * Numbers are written as little-endian base-128 varints, one column after the other, compressed
- * with gzip and printed in base64, which every browser can undo by itself. report/columns.js reads
- * them. Numbers are below 2^53, the largest that a page counts exactly. */
+ * with gzip and printed in base64, which every browser can undo by itself. report/page/columns.js
+ * reads them. Numbers are below 2^53, the largest that a page counts exactly. */
 #ifndef FRAG_REPORT_COLUMNS_H
 #define FRAG_REPORT_COLUMNS_H
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "sim/base/text.h"
+#include "base/text.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 

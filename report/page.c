@@ -24,7 +24,7 @@ static void write_summary(const frag_page *page, FILE *stream)
             frag_version(), frag_commit());
 }
 
-/* The places of report/page.html that are filled in: {{title}} and so on. */
+/* The places of report/page/page.html that are filled in: {{title}} and so on. */
 static void write_place(const frag_page *page, const char *name, size_t length, FILE *stream)
 {
     static const char *const names[] = {"title", "policy",  "style", "summary",

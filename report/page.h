@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "sim/history.h"
-#include "sim/result.h"
+#include "sim/replay/history.h"
+#include "sim/rows/result.h"
 
 /* One run. Everything is borrowed. */
 typedef struct frag_page_run {

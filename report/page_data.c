@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/text.h"
 #include "report/columns.h"
 #include "report/markup.h"
 #include "report/page.h"
-#include "sim/base/memory.h"
-#include "sim/base/text.h"
-#include "sim/site_names.h"
+#include "sim/trace/site_names.h"
 #include "sim/version.h"
 
 /* More marks than can be told apart would only make the page slow. */

@@ -1,5 +1,5 @@
-/* The written parts of the page, built into the program from report/page.html, page.css and the
- * scripts (the Makefile says in which order). */
+/* The written parts of the page, built into the program from report/page/page.html, page.css and
+ * the scripts (the Makefile says in which order). */
 #ifndef FRAG_REPORT_PAGE_PARTS_H
 #define FRAG_REPORT_PAGE_PARTS_H
 

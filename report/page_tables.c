@@ -2,11 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/text.h"
 #include "report/markup.h"
 #include "report/page.h"
-#include "sim/base/bytes.h"
-#include "sim/base/text.h"
-#include "sim/device_description.h"
+#include "sim/device/device_description.h"
 
 enum { BAR_WIDTH = 1000, BAR_HEIGHT = 22 };
 

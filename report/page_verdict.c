@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/json.h"
 #include "report/markup.h"
 #include "report/page.h"
-#include "sim/base/bytes.h"
-#include "sim/base/json.h"
 
 static const char *text_at(const frag_json *json, const char *path, const char *otherwise)
 {

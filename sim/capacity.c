@@ -7,8 +7,8 @@
  * capacity itself (memory fractions) may change with every page; then the step is one page. Success
  * need not be monotone, because a policy that was refused once may lay everything out differently
  * afterwards. */
-#include "sim/base/bits.h"
-#include "sim/base/bytes.h"
+#include "base/bits.h"
+#include "base/bytes.h"
 #include "sim/run.h"
 
 typedef struct capacity_search {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
-#include "sim/latency.h"
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "sim/device/latency.h"
 
 static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {
 #define NAME(name, text) [FRAG_DEVICE_##name] = text,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/base/error.h"
+#include "base/error.h"
 
 #define FRAG_DEVICE_PAGE_BYTES ((uint64_t)2 << 20)
 
@@ -87,7 +87,7 @@ typedef struct frag_device_ops {
     void (*destroy)(frag_device *device);
 } frag_device_ops;
 
-/* What calls cost (sim/latency.h), and what small mallocs take (sim/footprint.h). */
+/* What calls cost (sim/device/latency.h), and what small mallocs take (sim/device/footprint.h). */
 typedef struct frag_latency_table frag_latency_table;
 struct frag_footprint;
 
@@ -144,7 +144,8 @@ struct frag_device {
     void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
                     frag_device_result result);
     void *on_call_context;
-    /* Gets every answer, for a device that answers so again (sim/echo_device.h); NULL: nobody. */
+    /* Gets every answer, for a device that answers so again (sim/device/echo_device.h); NULL:
+     * nobody. */
     void (*on_answer)(void *context, const frag_device_answer *answer);
     void *on_answer_context;
     uint64_t (*clock_ns)(void); /* measures each call; NULL: calls are not timed */

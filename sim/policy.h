@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/bytes.h"
-#include "sim/base/error.h"
-#include "sim/base/memory.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/memory.h"
 #include "sim/device.h"
 #include "sim/pool_id.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
-#include "sim/device_description.h"
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "sim/device/device_description.h"
 
 frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count,
                                               size_t *initial_count)

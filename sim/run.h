@@ -7,7 +7,7 @@
 #define FRAG_SIM_RUN_H
 
 #include "sim/device.h"
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 
 /* Opens another device than the simulated one. */
 typedef struct frag_device_opener {

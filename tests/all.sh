@@ -6,12 +6,12 @@ export LC_ALL=C.UTF-8
 make=${MAKE:-make}
 export jobs="${JOBS:-2}" logs=build/test-logs
 fuzz_seconds=${FRAG_FUZZ_SECONDS:-3}
-. tests/steps.sh
+. tests/house/steps.sh
 
 build() { $make --no-print-directory -j"$jobs" "$@"; }
 
 unit_tests() { # mode
-    for source in tests/test_*.c; do
+    for source in tests/*/test_*.c; do
         name=$(basename "$source" .c)
         beside "$1-$name" "build/$1/tests/$name"
     done
@@ -27,7 +27,7 @@ all_steps() {
     step build-release build MODE=release all test-programs || return 1
     group "unit tests, command line, tidiness"
     release_tests() {
-        for file in tests/*.bats; do
+        for file in tests/*/*.bats; do
             beside "bats-$(basename "$file" .bats)" bats "$file"
         done
         unit_tests release
@@ -40,10 +40,10 @@ all_steps() {
     asan_tests() {
         unit_tests asan
         fuzz_policies asan 3e5
-        for source in tests/fuzz_*.c; do
+        for source in tests/fuzz/fuzz_*.c; do
             name=$(basename "$source" .c)
             [ "$name" = fuzz_main ] && continue
-            beside "$name" "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "tests/corpus/${name#fuzz_}"
+            beside "$name" "build/asan/tests/$name" --seconds "$fuzz_seconds" --keep "build/$name.input" "tests/fuzz/corpus/${name#fuzz_}"
         done
     }
     step build-asan build MODE=asan build/asan/fraglab test-programs fuzz-programs && side_by_side asan_tests

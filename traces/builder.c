@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 /* Open addressing over items kept elsewhere: place holds item + 1, 0 is empty. */
 typedef struct item_index {

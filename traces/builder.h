@@ -2,7 +2,7 @@
 #ifndef FRAG_TRACES_BUILDER_H
 #define FRAG_TRACES_BUILDER_H
 
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 typedef struct frag_builder frag_builder;
 

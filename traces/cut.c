@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
+#include "base/bits.h"
+#include "base/bytes.h"
+#include "base/memory.h"
 #include "traces/builder.h"
 
 /* A piece of device memory that the recorded allocator held. */

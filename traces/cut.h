@@ -2,8 +2,8 @@
 #ifndef FRAG_TRACES_CUT_H
 #define FRAG_TRACES_CUT_H
 
-#include "sim/base/error.h"
-#include "sim/trace.h"
+#include "base/error.h"
+#include "sim/trace/trace.h"
 
 typedef struct frag_cut_range {
     uint64_t first; /* index of the first event kept */

@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
-#include "sim/base/sqlite_file.h"
-#include "sim/base/text.h"
-#include "sim/device_log_format.h"
-#include "traces/fgt.h"
+#include "base/bits.h"
+#include "base/memory.h"
+#include "base/sqlite_file.h"
+#include "base/text.h"
+#include "sim/device/device_log_format.h"
+#include "traces/exchange/minimalloc_csv.h"
+#include "traces/exchange/nsys_database.h"
+#include "traces/exchange/rmm_log.h"
+#include "traces/exchange/stalloc_log.h"
+#include "traces/fgt/fgt.h"
 #include "traces/format_look.h"
-#include "traces/kineto_trace.h"
-#include "traces/memory_timeline.h"
-#include "traces/minimalloc_csv.h"
-#include "traces/nsys_database.h"
-#include "traces/rmm_log.h"
-#include "traces/snapshot_page.h"
-#include "traces/snapshot_parse.h"
-#include "traces/stalloc_log.h"
-#include "traces/text_trace.h"
+#include "traces/text/text_trace.h"
+#include "traces/torch/kineto_trace.h"
+#include "traces/torch/memory_timeline.h"
+#include "traces/torch/snapshot_page.h"
+#include "traces/torch/snapshot_parse.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 

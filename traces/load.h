@@ -2,9 +2,9 @@
 #ifndef FRAG_TRACES_LOAD_H
 #define FRAG_TRACES_LOAD_H
 
-#include "sim/base/error.h"
-#include "sim/base/file.h"
-#include "sim/trace.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "sim/trace/trace.h"
 
 typedef enum frag_trace_format {
     FRAG_FORMAT_AUTO,

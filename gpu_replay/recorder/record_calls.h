@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "gpu_replay/recorder/record_cuda.h"
-#include "sim/device_log_format.h"
+#include "sim/device/device_log_format.h"
 
 #define FRAG_RUNTIME_CALLS(X)                                                                      \
     X(cudaMalloc)                                                                                  \

@@ -4,7 +4,7 @@
 #ifndef FRAG_RECORDER_RECORD_CUDA_H
 #define FRAG_RECORDER_RECORD_CUDA_H
 
-#include "gpu_replay/cuda_abi.h"
+#include "gpu_replay/device/cuda_abi.h"
 
 #define FRAG_CUDA_STREAM_PER_THREAD 2
 #define FRAG_CUDA_ENTRY_PER_THREAD 2 /* flag: the entry for per-thread default streams */

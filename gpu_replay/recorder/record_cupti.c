@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu_replay/cuda_abi.h"
+#include "gpu_replay/device/cuda_abi.h"
 #include "gpu_replay/recorder/record_log.h"
 
 #define ACTIVITY_BUFFER_BYTES ((size_t)1 << 20)

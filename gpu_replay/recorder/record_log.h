@@ -1,4 +1,4 @@
-/* Writing a device log (sim/device_log_format.h) from inside somebody else's program.
+/* Writing a device log (sim/device/device_log_format.h) from inside somebody else's program.
  *
  * The log is a mapped file. A record is claimed by one atomic addition and then written by its own
  * thread, so that threads never wait for each other, and what was written outlives the program
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/device_log_format.h"
+#include "sim/device/device_log_format.h"
 
 #define FRAG_RECORD_NONE UINT64_MAX
 

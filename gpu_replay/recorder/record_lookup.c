@@ -37,7 +37,7 @@ void *frag_lookup_real(void *library, const char *name)
 }
 
 /* The last call must stay a jump: what RTLD_NEXT means depends on who calls the real function.
- * tests/record.bats would notice. */
+ * tests/gpu_replay/record.bats would notice. */
 __attribute__((visibility("default"))) void *dlsym(void *restrict library,
                                                    const char *restrict name)
 {

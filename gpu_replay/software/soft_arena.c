@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
+#include "base/bits.h"
+#include "base/memory.h"
 
 void frag_soft_arena_start(frag_soft_arena *arena, uint64_t base, uint64_t window_bytes)
 {

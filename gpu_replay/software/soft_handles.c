@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 /* A number is base + generation * 2^28 + (place + 1) * 16: even, not 0, and as large as a pointer.
  */

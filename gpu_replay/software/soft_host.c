@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 #define PAGE_BYTES 4096u
 

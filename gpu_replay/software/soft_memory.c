@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/bytes.h"
+#include "base/bits.h"
+#include "base/bytes.h"
 
 #define MALLOC_BASE 0x700000000000u
 #define RECORDED_MALLOC_BASE 0x200000000000u

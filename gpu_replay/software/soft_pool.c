@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
+#include "base/bits.h"
+#include "base/memory.h"
 
 #define POOL_HANDLE_BASE 0x530000000000u
 #define BLOCK_BYTES 512u

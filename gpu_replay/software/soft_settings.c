@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/bytes.h"
+#include "base/bits.h"
+#include "base/bytes.h"
 
 #define VALUE_MAX (FRAG_SOFT_PATH_MAX + 64)
 #define CODE_MAX 9999

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "gpu_replay/software/soft_calls.h"
-#include "sim/base/error.h"
 
 #define FRAG_SOFT_DEVICES_MAX 8
 #define FRAG_SOFT_FAULTS_MAX 32

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "sim/base/memory.h"
+#include "base/memory.h"
 
 #define STREAM_HANDLE_BASE 0x510000000000u
 #define EVENT_HANDLE_BASE 0x520000000000u

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/bits.h"
-#include "sim/base/memory.h"
+#include "base/bits.h"
+#include "base/memory.h"
 
 #define RESERVATION_BASE 0x600000000000u
 #define RECORDED_RESERVATION_BASE 0x300000000000u

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bytes.h"
+#include "base/file.h"
 #include "gpu_replay/torch/torch_device.h"
 #include "gpu_replay/torch/torch_raise.h"
-#include "sim/base/bytes.h"
-#include "sim/base/file.h"
-#include "sim/memory_stats.h"
+#include "sim/replay/memory_stats.h"
 
 #define LOCK_SECONDS_MAX 5
 #define EXPORTED __attribute__((visibility("default")))

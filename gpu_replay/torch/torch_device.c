@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu_replay/cuda_device.h"
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "gpu_replay/device/cuda_device.h"
 #include "gpu_replay/torch/torch_streams.h"
-#include "sim/base/bytes.h"
-#include "sim/base/memory.h"
 
 #define CAPTURE_MODE_RELAXED 2 /* cudaStreamCaptureModeRelaxed */
 

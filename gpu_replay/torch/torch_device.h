@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "gpu_replay/cuda_gpu.h"
+#include "gpu_replay/device/cuda_gpu.h"
 #include "gpu_replay/torch/torch_counts.h"
 #include "gpu_replay/torch/torch_pointers.h"
 #include "gpu_replay/torch/torch_policy.h"

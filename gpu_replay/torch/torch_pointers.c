@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "sim/base/error.h"
-#include "sim/base/memory.h"
+#include "base/error.h"
+#include "base/memory.h"
 
 #define MULTIPLIER 0x9e3779b97f4a7c15u
 #define CAPACITY_MIN 1024u

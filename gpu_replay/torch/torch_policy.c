@@ -1,6 +1,6 @@
 #include "gpu_replay/torch/torch_policy.h"
 
-#include "sim/base/bytes.h"
+#include "base/bytes.h"
 
 /* The library waits for streams itself (see torch_streams.h), so no block is ever used through the
  * policy. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu_replay/cuda_abi.h"
+#include "gpu_replay/device/cuda_abi.h"
 #include "gpu_replay/torch/torch_policy.h"
 
 /* std::function<bool(cudaStream_t)> */

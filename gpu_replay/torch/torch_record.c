@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/base/file.h"
-#include "sim/base/memory.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "traces/builder.h"
 #include "traces/load.h"
 

@@ -4,7 +4,7 @@
 #define FRAG_TORCH_TORCH_RECORD_H
 
 #include "gpu_replay/torch/torch_settings.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 /* As frag_event, with columns beside; time is added. stream and pool are numbers. */
 typedef struct frag_torch_event {

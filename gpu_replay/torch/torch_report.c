@@ -1,9 +1,9 @@
 /* The printout at the end of a program. */
 #include <inttypes.h>
 
+#include "base/bytes.h"
 #include "gpu_replay/torch/torch_device.h"
-#include "sim/base/bytes.h"
-#include "sim/memory_stats.h"
+#include "sim/replay/memory_stats.h"
 
 static void add_stat(void *context, const char *name, int64_t value)
 {

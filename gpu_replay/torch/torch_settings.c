@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocators/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_settings.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "gpu_replay/torch/torch_policy.h"
-#include "sim/base/bytes.h"
-#include "sim/base/file.h"
-#include "sim/base/memory.h"
-#include "sim/base/text.h"
 
 #define TRIAL_BYTES (8 * FRAG_GIB) /* of the card on which the policy is tried */
 

@@ -3,7 +3,7 @@
 #define FRAG_TORCH_TORCH_SETTINGS_H
 
 #include "allocators/registry.h"
-#include "sim/base/error.h"
+#include "base/error.h"
 
 typedef struct frag_torch_settings {
     frag_policy_spec policy; /* FRAGLAB_POLICY; "pytorch:env" without it */

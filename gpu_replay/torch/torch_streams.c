@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "gpu_replay/cuda_device.h"
-#include "sim/base/memory.h"
+#include "base/memory.h"
+#include "gpu_replay/device/cuda_device.h"
 
 void frag_torch_streams_create(frag_torch_device *device)
 {

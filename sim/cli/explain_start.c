@@ -1,6 +1,6 @@
 #include "sim/cli/explain_start.h"
 
-#include "sim/base/bytes.h"
+#include "base/bytes.h"
 
 void frag_explain_start_find(const frag_trace *trace, uint64_t failed, uint64_t allowed_bytes,
                              frag_explain_start *start)

@@ -3,8 +3,8 @@
 #ifndef FRAG_CLI_EXPLAIN_START_H
 #define FRAG_CLI_EXPLAIN_START_H
 
-#include "explain/advice.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
+#include "studies/explain/advice.h"
 
 typedef struct frag_explain_start {
     bool is_too_large;

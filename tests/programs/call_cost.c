@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "gpu_replay/recorder/record_cuda.h"
-#include "sim/base/bytes.h"
 
 #define THREADS_MAX 64
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "traces/device_log.h"
+#include "traces/exchange/device_log.h"
 
 typedef struct call_form {
     const char *runtime;

@@ -1,0 +1,51 @@
+/* CuPy's memory pool: the smallest free chunk of the stream that is large enough, always split, and
+ * coalesced when free. A miss is a device malloc of exactly the request. Source: CuPy 14.2.0,
+ * cupy/cuda/memory.pyx. Ours differs among chunks of one size: CuPy takes any, which one follows
+ * host addresses; this one takes the lowest. */
+#include "allocators/frameworks/composed_policy.h"
+#include "base/bytes.h"
+
+enum { OPTION_LIMIT };
+
+static const frag_option cupy_options[] = {
+    {.key = "limit",
+     .type = FRAG_OPTION_BYTES,
+     .default_text = "unlimited",
+     .min = 0,
+     .max = FRAG_UNLIMITED,
+     .help = "most bytes of all segments (set_limit, CUPY_GPU_MEMORY_LIMIT); 0: unlimited"},
+    {.key = NULL},
+};
+
+static frag_policy *cupy_create(const frag_policy_setup *setup, frag_error *error)
+{
+    (void)error;
+    uint64_t limit = setup->values[OPTION_LIMIT].number;
+    frag_composition rules = {
+        .rounding = FRAG_ROUND_MULTIPLE,
+        .unit = 512,
+        .lists = FRAG_LISTS_BY_STREAM,
+        .grow = frag_grow_within_limit,
+        .gives_back = FRAG_GIVE_BACK_BY_ADDRESS,
+    };
+    frag_growth_state growth = {.limit_bytes = limit == 0 ? FRAG_UNLIMITED : limit};
+    return frag_composed_policy_create(setup, &rules, &growth);
+}
+
+static void cupy_prefer(frag_policy *policy, uint64_t address)
+{
+    policy->core.preferred = address;
+}
+
+const frag_policy_ops frag_policy_cupy = {
+    .name = "cupy",
+    .summary = "CuPy's memory pool: best fit of a stream's chunks, segments of exactly the request",
+    .source = "CuPy 14.2.0, cupy/cuda/memory.pyx",
+    .checked = "the library's own logs, request by request, with the log's choice among chunks of "
+               "one size (tests/data/golden-peers/cupy-*)",
+    .options = cupy_options,
+    .create = cupy_create,
+    .empty_cache = frag_composed_policy_empty_cache,
+    .prefer = cupy_prefer,
+    FRAG_COMPOSED_POLICY_OPS,
+};

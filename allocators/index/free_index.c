@@ -1,0 +1,282 @@
+#include "allocators/index/free_index.h"
+
+/* So many blocks or fewer, as nearly always, are put in order by moving each behind those that come
+ * before it; more by merging, which takes longer for few. */
+enum { MOVED_ONE_BY_ONE = 8 };
+
+static size_t whole_lines(uint64_t bytes)
+{
+    return (size_t)frag_align_up(bytes, 64);
+}
+
+size_t frag_free_records_bytes(uint32_t count)
+{
+    return whole_lines((uint64_t)count * sizeof(frag_free_record));
+}
+
+/* Tables are never needed for more indexes than there are blocks. */
+static size_t link_count(uint32_t id_count, uint64_t index_count)
+{
+    uint64_t table_count = index_count < id_count ? index_count : id_count;
+    return (size_t)(id_count + FRAG_FREE_PAGE_LINKS + table_count * FRAG_FREE_TABLE_LINKS);
+}
+
+size_t frag_free_index_store_bytes(uint32_t id_count, uint64_t index_count)
+{
+    return whole_lines(link_count(id_count, index_count) * sizeof(frag_free_link));
+}
+
+void *frag_free_records_take(frag_arena *arena, uint32_t count)
+{
+    frag_free_record *records = frag_arena_take(arena, count, sizeof *records);
+    records[0].bytes = UINT64_MAX;
+    return records;
+}
+
+void frag_free_index_store_create(frag_free_index_store *store, frag_arena *arena, void *records,
+                                  uint32_t id_count, uint64_t index_count, bool is_ranked)
+{
+    *store = (frag_free_index_store){
+        .records = records,
+        .is_ranked = is_ranked,
+        .links = frag_arena_take(arena, link_count(id_count, index_count), sizeof(frag_free_link)),
+        .id_count = id_count,
+    };
+    uintptr_t end = (uintptr_t)(store->links + id_count) / sizeof *store->links;
+    store->first_table = id_count + (uint32_t)(frag_align_up(end, FRAG_FREE_PAGE_LINKS) - end);
+}
+
+/* The head of the bin that is always empty links spare tables. */
+static frag_free_link *spare_link(const frag_free_index_store *store, uint32_t heads)
+{
+    return &store->links[heads];
+}
+
+uint32_t frag_free_table_open(frag_free_index_store *store, frag_free_index *index)
+{
+    uint32_t heads = store->spare_table;
+    if (heads != 0) {
+        store->spare_table = spare_link(store, heads)->previous;
+        spare_link(store, heads)->previous = 0;
+    } else {
+        heads =
+            store->first_table + store->table_count * FRAG_FREE_TABLE_LINKS + FRAG_FREE_TABLE_WORDS;
+        frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] = ~(uint64_t)0;
+        store->table_count++;
+    }
+    index->heads = heads;
+    return heads;
+}
+
+void frag_free_table_close_if_empty(frag_free_index_store *store, frag_free_index *index)
+{
+    uint32_t heads = index->heads;
+    if (frag_free_bin_from(store, heads, 0) < FRAG_FREE_BIN_COUNT)
+        return;
+    spare_link(store, heads)->previous = store->spare_table;
+    store->spare_table = heads;
+    index->heads = 0;
+}
+
+/* Does the block at a place come before another one? The place that is none comes last. */
+static inline bool precedes(const frag_free_index_store *store, uint32_t place, uint32_t other)
+{
+    const uint64_t *records = store->records;
+    const uint64_t *one = &records[(size_t)place * FRAG_FREE_RECORD_WORDS];
+    const uint64_t *two = &records[(size_t)other * FRAG_FREE_RECORD_WORDS];
+    if (!store->is_ranked)
+        return frag_pair_is_below(one[1], one[0], two[1], two[0]);
+    uint32_t rank = ((const uint32_t *)one)[FRAG_FREE_RANK_WORD];
+    uint32_t other_rank = ((const uint32_t *)two)[FRAG_FREE_RANK_WORD];
+    return frag_triple_is_below(one[1], rank, one[0], two[1], other_rank, two[0]);
+}
+
+/* Two lists in order made one, linked forward only. */
+static uint32_t joined(const frag_free_index_store *store, uint32_t one, uint32_t two)
+{
+    uint32_t first = 0;
+    uint32_t *end = &first;
+    while (one != 0 && two != 0) {
+        uint32_t *least = precedes(store, two, one) ? &two : &one;
+        *end = *least;
+        end = &store->links[*least].next;
+        *least = *end;
+    }
+    *end = one != 0 ? one : two;
+    return first;
+}
+
+/* The first count blocks of a list of as many at least, in order and linked forward only; the list
+ * begins behind them then. */
+static uint32_t sorted(const frag_free_index_store *store, uint32_t *list, uint32_t count)
+{
+    if (count > 1) {
+        uint32_t half = sorted(store, list, count / 2);
+        return joined(store, half, sorted(store, list, count - count / 2));
+    }
+    uint32_t first = *list;
+    *list = store->links[first].next;
+    store->links[first].next = 0;
+    return first;
+}
+
+/* Links a block that no list holds behind those that come before it, from a place on behind which
+ * all is in order. */
+static inline void put_from(const frag_free_index_store *store, uint32_t previous, uint32_t place)
+{
+    while (precedes(store, store->links[previous].next, place))
+        previous = store->links[previous].next;
+    frag_free_link_behind(store->links, previous, place);
+}
+
+/* Puts the first count blocks of a list among those behind them, which are in order: n log n
+ * comparisons and one walk. */
+static FRAG_NOINLINE void merge_in(const frag_free_index_store *store, uint32_t head,
+                                   uint32_t count)
+{
+    frag_free_link *links = store->links;
+    uint32_t rest = links[head].next;
+    uint32_t place = sorted(store, &rest, count);
+    links[head].next = rest;
+    links[rest].previous = head;
+    uint32_t previous = head;
+    while (place != 0) {
+        uint32_t following = links[place].next;
+        put_from(store, previous, place);
+        previous = place;
+        place = following;
+    }
+}
+
+uint32_t frag_free_list_settle(const frag_free_index_store *store, uint32_t head)
+{
+    const frag_free_link *links = store->links;
+    uint32_t place = links[head].next;
+    FRAG_ASSERT(place != 0);
+    /* Of the blocks counted some may have gone again; then some that are in order are among these.
+     */
+    uint32_t count = 1;
+    for (; count < links[head].previous && links[place].next != 0; count++)
+        place = links[place].next;
+    store->links[head].previous = 0;
+    if (FRAG_UNLIKELY(count > MOVED_ONE_BY_ONE)) {
+        merge_in(store, head, count);
+        return links[head].next;
+    }
+    while (place != head) {
+        uint32_t before = links[place].previous;
+        if (precedes(store, links[place].next, place))
+            put_from(store, frag_free_unlink(store->links, place).next, place);
+        place = before;
+    }
+    return links[head].next;
+}
+
+/* The first place of the highest bin; 0: the index is empty. */
+static uint32_t first_of_top(const frag_free_index_store *store, uint32_t heads)
+{
+    if (heads == 0)
+        return 0;
+    const uint64_t *words = frag_free_words(store, heads);
+    for (uint32_t at = FRAG_FREE_WORD_COUNT; at-- > 0;)
+        if (words[at] != 0)
+            return frag_free_list_first(store, heads + at * 64 + frag_bit_high(words[at]));
+    return 0;
+}
+
+bool frag_free_index_last(const frag_free_index_store *store, const frag_free_index *index,
+                          uint32_t *id)
+{
+    uint32_t last = first_of_top(store, index->heads);
+    if (last == 0)
+        return false;
+    while (store->links[last].next != 0)
+        last = store->links[last].next;
+    *id = last;
+    return true;
+}
+
+bool frag_free_index_worst(const frag_free_index_store *store, const frag_free_index *index,
+                           uint64_t size, uint32_t *id)
+{
+    uint32_t worst = first_of_top(store, index->heads);
+    if (worst == 0)
+        return false;
+    for (uint32_t place = store->links[worst].next; place != 0; place = store->links[place].next)
+        if (frag_free_bytes_at(store, place) > frag_free_bytes_at(store, worst))
+            worst = place;
+    *id = worst;
+    return frag_free_bytes_at(store, worst) >= size;
+}
+
+void frag_free_index_visit(const frag_free_index_store *store, const frag_free_index *index,
+                           frag_free_index_visitor *visit, void *context)
+{
+    uint32_t heads = index->heads;
+    if (heads == 0)
+        return;
+    for (uint32_t number = frag_free_bin_from(store, heads, 0); number < FRAG_FREE_BIN_COUNT;
+         number = frag_free_bin_from(store, heads, number + 1))
+        for (uint32_t place = frag_free_list_first(store, heads + number); place != 0;
+             place = store->links[place].next)
+            visit(context, place);
+}
+
+static void count_block(void *context, uint32_t id)
+{
+    (void)id;
+    uint32_t *count = context;
+    (*count)++;
+}
+
+uint32_t frag_free_index_count(const frag_free_index_store *store, const frag_free_index *index)
+{
+    uint32_t count = 0;
+    frag_free_index_visit(store, index, count_block, &count);
+    return count;
+}
+
+/* Audits one bin and adds the blocks in it to *count. */
+static bool check_bin(const frag_free_index_store *store, uint32_t heads, uint32_t number,
+                      uint64_t *count, frag_error *error)
+{
+    const frag_free_link *links = store->links;
+    uint32_t head = heads + number;
+    bool is_marked = (frag_free_words(store, heads)[number / 64] >> (number % 64) & 1) != 0;
+    if (is_marked != (links[head].next != 0))
+        return frag_fail(error, FRAG_E_INPUT, "free index: bin %u is marked against what it holds",
+                         number);
+    uint64_t unsorted = (uint64_t)links[head].previous + 1; /* and the one behind those */
+    uint32_t previous = head;
+    for (uint32_t place = links[head].next; place != 0; place = links[place].next) {
+        if (place >= store->id_count || links[place].previous != previous ||
+            ++*count >= store->id_count)
+            return frag_fail(error, FRAG_E_INPUT, "free index: the list of bin %u is broken",
+                             number);
+        if (frag_free_bin_of(frag_free_bytes_at(store, place)) != number)
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is in the wrong bin",
+                             place);
+        if (unsorted == 0 && !precedes(store, previous, place))
+            return frag_fail(error, FRAG_E_INPUT, "free index: block %u is out of order", place);
+        unsorted -= unsorted != 0 ? 1 : 0;
+        previous = place;
+    }
+    return true;
+}
+
+bool frag_free_index_check(const frag_free_index_store *store, const frag_free_index *index,
+                           frag_error *error)
+{
+    uint32_t heads = index->heads;
+    if (frag_free_bytes_at(store, 0) != UINT64_MAX)
+        return frag_fail(error, FRAG_E_INPUT, "free index: no record ends the walks");
+    if (heads == 0)
+        return true;
+    uint64_t count = 0;
+    for (uint32_t number = 0; number < FRAG_FREE_BIN_COUNT; number++)
+        if (!check_bin(store, heads, number, &count, error))
+            return false;
+    if (frag_free_words(store, heads)[FRAG_FREE_WORD_COUNT] != ~(uint64_t)0)
+        return frag_fail(error, FRAG_E_INPUT, "free index: searches would not end");
+    return true;
+}

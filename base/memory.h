@@ -1,0 +1,70 @@
+/* Host memory of fraglab itself.
+ *
+ * An arena reserves one range of address space and hands out zeroed pieces of it; pages cost memory
+ * only once they are touched. Everything of a run lives in one arena, taken at the start and
+ * dropped whole at its end: the hot loop never calls malloc, and the memory of a policy's metadata
+ * is measured at no extra cost. */
+#ifndef FRAG_BASE_MEMORY_H
+#define FRAG_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct frag_arena_spare frag_arena_spare;
+
+typedef struct frag_arena {
+    unsigned char *base;
+    size_t used_bytes;
+    size_t reserved_bytes;
+    frag_arena_spare *spare; /* who gets the memory at the end; NULL: the system */
+} frag_arena;
+
+/* Reserves address space for at most bytes (rounded up to pages). FRAG_E_SYSTEM when refused. */
+bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error);
+void frag_arena_destroy(frag_arena *arena);
+
+/* The memory of an arena that has ended, for the next one: pages that were touched before cost far
+ * less than fresh ones from the system. For runs one after the other, on one thread. */
+frag_arena_spare *frag_arena_spare_create(void);
+/* After the arenas that were created from it. NULL is allowed. */
+void frag_arena_spare_destroy(frag_arena_spare *spare);
+
+/* As frag_arena_create, with the spare memory where it is large enough; the arena's memory becomes
+ * the spare one when it is destroyed. spare NULL: frag_arena_create. */
+bool frag_arena_create_from(frag_arena_spare *spare, frag_arena *arena, size_t bytes,
+                            frag_error *error);
+
+/* count zeroed items of item_bytes each, aligned to 64. Running over the reserved range is a bug of
+ * the caller's bound and asserts. */
+void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes);
+
+/* Bytes of host memory the arena has touched so far (whole pages; the measure of metadata cost). Of
+ * an arena that began with spare memory they include what was touched before it. */
+size_t frag_arena_touched_bytes(const frag_arena *arena);
+
+/* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and
+ * one sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get
+ * here. */
+void *frag_alloc(size_t count, size_t item_bytes); /* zeroed */
+void *frag_realloc(void *memory, size_t count, size_t item_bytes);
+char *frag_copy_text(const char *text);
+
+/* Says that all of some large malloc'ed memory will be written: the system may use large pages for
+ * it, which makes the first touch several times cheaper. Does nothing where there are none. */
+void frag_memory_will_fill(void *memory, size_t bytes);
+
+/* Memory for an array that will be filled in order, perhaps not to its end; not zeroed, freed by
+ * free(). Large pages are asked for where they fit. */
+void *frag_memory_large(size_t bytes);
+
+/* From now on the process keeps what it frees, up to 64 MiB, for what it takes next: pages that are
+ * fresh from the system cost more than reading a recording into them. For a program's main. */
+void frag_memory_keep(void);
+
+/* Grows *items (capacity *capacity) so that it holds at least count; at least doubles. */
+void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
+
+#endif

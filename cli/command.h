@@ -1,0 +1,117 @@
+/* The command line: one table of commands and options, from which parsing, --help, the man page and
+ * shell completion are all made. Each subcommand is one file that exports one frag_command. */
+#ifndef FRAG_CLI_COMMAND_H
+#define FRAG_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct frag_command_option {
+    const char *name;     /* without dashes: "capacity" */
+    char letter;          /* 'o' for -o; 0: none */
+    const char *argument; /* "SIZE"; NULL: a flag */
+    const char *help;     /* one or more lines' worth of text; wrapped when printed */
+    const char *choices;  /* "table|jsonl": for completion, and checked by the parser; NULL: any */
+} frag_command_option;
+
+typedef struct frag_arguments frag_arguments;
+
+typedef struct frag_command {
+    const char *name;
+    const char *operands;               /* "TRACE..." */
+    const char *summary;                /* one line */
+    const char *description;            /* paragraphs separated by an empty line; may be NULL */
+    const char *examples;               /* lines of "command  # what it does"; may be NULL */
+    const frag_command_option *options; /* ends with name NULL; may be NULL */
+    const struct frag_command *const *subcommands; /* ends with NULL; NULL: none */
+    uint32_t operand_min;
+    uint32_t operand_max; /* UINT32_MAX: any number */
+    bool takes_command;   /* the operands are a command: options behind the first are not ours */
+    int (*run)(const frag_arguments *arguments); /* exit code */
+} frag_command;
+
+extern const frag_command frag_command_run;
+extern const frag_command frag_command_verify;
+extern const frag_command frag_command_min_capacity;
+extern const frag_command frag_command_explain;
+extern const frag_command frag_command_sweep;
+extern const frag_command frag_command_tune;
+extern const frag_command frag_command_compare;
+extern const frag_command frag_command_plot;
+extern const frag_command frag_command_report;
+extern const frag_command frag_command_trace;
+extern const frag_command frag_command_record;
+extern const frag_command frag_command_policies;
+extern const frag_command frag_command_device;
+extern const frag_command frag_command_doctor;
+extern const frag_command frag_command_help;
+
+/* The whole table, in the order of `fraglab --help`; ends with NULL. */
+extern const frag_command *const frag_commands[];
+
+/* ---- what the parser hands to a command */
+size_t frag_arguments_operand_count(const frag_arguments *arguments);
+const char *frag_arguments_operand(const frag_arguments *arguments, size_t index);
+bool frag_arguments_has(const frag_arguments *arguments, const char *option);
+/* The last value given, or NULL. */
+const char *frag_arguments_value(const frag_arguments *arguments, const char *option);
+/* Is this choice the last value given? */
+bool frag_arguments_is(const frag_arguments *arguments, const char *option, const char *choice);
+/* All values of a repeated option in order of the command line. */
+size_t frag_arguments_value_count(const frag_arguments *arguments, const char *option);
+const char *frag_arguments_value_at(const frag_arguments *arguments, const char *option,
+                                    size_t index);
+/* Place of the n-th value among all arguments, for options whose order against others matters. */
+size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option,
+                                     size_t index);
+/* Global switches: -q, -v. */
+bool frag_arguments_is_quiet(const frag_arguments *arguments);
+bool frag_arguments_is_verbose(const frag_arguments *arguments);
+
+/* Typed access: *value keeps its default when the option is absent; false: usage error filled. */
+bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value,
+                          frag_error *error);
+bool frag_arguments_count(const frag_arguments *arguments, const char *option, uint64_t min,
+                          uint64_t max, uint64_t *value, frag_error *error);
+
+/* ---- talking to the person (all on stderr) */
+/* "fraglab: where:line:col: sentence"; returns the exit code that goes with it. */
+int frag_report(const frag_error *error);
+void frag_warn(const frag_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void frag_say(const frag_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* -v */
+
+/* Set by SIGINT; commands stop at the next row and return 130. */
+bool frag_is_interrupted(void);
+/* As SIGINT does, from within: what is under way is of no use any more; and back, when it ended. */
+void frag_interrupt_set(bool is_on);
+/* Called once by main: from here on SIGINT sets that flag, and a second one kills. */
+void frag_watch_signals(void);
+
+/* Progress on stderr: only on a terminal, at most 10 times a second, erased at the end. May be
+ * called from several threads. unit: "rows", "traces", "events". */
+typedef struct frag_progress frag_progress;
+frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what,
+                                   const char *unit, uint64_t total);
+void frag_progress_add(frag_progress *progress, uint64_t done); /* NULL: nothing */
+/* Found done already: counts, but says nothing about the rate. */
+void frag_progress_skip(frag_progress *progress, uint64_t done);
+/* Erases the line, before rows go to stdout; it comes back with the next step. */
+void frag_progress_hide(frag_progress *progress);
+void frag_progress_end(frag_progress *progress);
+
+bool frag_is_terminal(int descriptor); /* isatty, honouring TERM=dumb */
+bool frag_has_colour(int descriptor);  /* terminal, and NO_COLOR not set */
+
+/* Default number of threads for -j: the cores this process may use. */
+uint32_t frag_core_count(void);
+
+/* Runs job(context, index) for every index below count on threads; returns when all are done. */
+void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
+                   void *context);
+
+#endif

@@ -1,0 +1,222 @@
+/* `fraglab explain`: options, and whether the input is the text of a message or a recording. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/explain/explain_print.h"
+#include "cli/inputs.h"
+#include "studies/explain/explain_trace.h"
+
+/* A log of this size is read whole; of a longer one the end says most. */
+#define TEXT_BYTES_MAX (256 * FRAG_MIB)
+
+static const frag_command_option options[] = {
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
+     .help = "for a person, or one JSON object (default: table)"},
+    {.name = "capacity",
+     .argument = "SIZE",
+     .help = "recordings: memory of the device (default: what was held and free when it ran out)"},
+    {.name = "memory-fraction",
+     .argument = "F",
+     .help = "recordings: the program called set_per_process_memory_fraction(F)"},
+    {.name = "with",
+     .argument = "FILE",
+     .help = "recordings: a recording of the same program that did not run out of memory; it "
+             "holds the requests after the one that failed"},
+    {.name = "policy",
+     .letter = 'p',
+     .argument = "NAME[:KEY=VALUE,...]",
+     .help = "recordings: try this one too; repeat it for several"},
+    FRAG_LOAD_OPTIONS,
+    FRAG_OUTPUT_OPTIONS,
+    FRAG_JOBS_OPTION,
+    {.name = NULL},
+};
+
+static bool read_text(frag_input *input, frag_text *text, frag_error *error)
+{
+    for (;;) {
+        const unsigned char *bytes = NULL;
+        size_t count = 0;
+        if (!frag_input_peek(input, 1, &bytes, &count, error))
+            return frag_error_in(error, frag_input_name(input));
+        if (count == 0)
+            return true;
+        if (text->length + count > TEXT_BYTES_MAX) {
+            frag_fail(error, FRAG_E_INPUT,
+                      "more than 256 MiB of text; give the end of it: tail -c 32M FILE | fraglab "
+                      "explain -");
+            return frag_error_in(error, frag_input_name(input));
+        }
+        frag_text_add_bytes(text, (const char *)bytes, count);
+        frag_input_skip(input, count);
+    }
+}
+
+static void explain_text(FILE *stream, const char *text, size_t length, bool is_json)
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, text, length);
+    const frag_message *best = frag_messages_best(&messages);
+    frag_diagnose_text(&messages, &diagnosis);
+    frag_advise(&messages, best, &diagnosis, &advice);
+    frag_explained explained = {
+        .messages = &messages, .best = best, .diagnosis = &diagnosis, .advice = &advice};
+    if (is_json)
+        frag_explain_print_json(stream, &explained);
+    else
+        frag_explain_print_text(stream, &explained);
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+}
+
+/* A recording tells itself by its first bytes; all else is text. */
+static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    frag_trace_format format;
+    if (!frag_input_peek(input, FRAG_FORMAT_LOOK_BYTES, &bytes, &count, error))
+        return frag_error_in(error, frag_input_name(input));
+    *is_one = frag_trace_format_detect(bytes, count, &format);
+    return true;
+}
+
+static int explain_recording(frag_input *input, const frag_explain_options *given, FILE *stream,
+                             bool is_json)
+{
+    frag_recording recording;
+    frag_findings findings = {0};
+    frag_load_options load = {.format = given->format, .with_sites = true, .with_columns = true};
+    frag_error error = {0};
+    if (!frag_recording_load_input(input, &load, &recording, &findings, &error))
+        return frag_report(&error);
+    int code = frag_explain_recording(&recording, given, stream, is_json);
+    frag_recording_destroy(&recording);
+    return code;
+}
+
+static int explain_input(frag_input *input, const frag_explain_options *given, FILE *stream,
+                         bool is_json)
+{
+    frag_error error = {0};
+    frag_text text = {0};
+    bool is_one = given->format != FRAG_FORMAT_AUTO;
+    if (!is_one && !is_recording(input, &is_one, &error))
+        return frag_report(&error);
+    if (is_one)
+        return explain_recording(input, given, stream, is_json);
+    bool ok = read_text(input, &text, &error);
+    if (ok)
+        explain_text(stream, text.bytes != NULL ? text.bytes : "", text.length, is_json);
+    frag_text_destroy(&text);
+    return ok ? 0 : frag_report(&error);
+}
+
+/* The operand names a file or is the message itself, which has blanks in it and is no file. */
+static int explain_operand(const char *operand, const frag_explain_options *given, FILE *stream,
+                           bool is_json)
+{
+    frag_error error = {0};
+    frag_input *input = frag_input_open(operand, &error);
+    if (input != NULL) {
+        int code = explain_input(input, given, stream, is_json);
+        frag_input_close(input);
+        return code;
+    }
+    if (strpbrk(operand, " \n\t") == NULL)
+        return frag_report(&error);
+    explain_text(stream, operand, strlen(operand), is_json);
+    return 0;
+}
+
+static bool read_options(const frag_arguments *arguments, frag_explain_options *given,
+                         frag_error *error)
+{
+    uint64_t threads = frag_core_count();
+    double fraction = 0;
+    given->capacity_bytes = FRAG_UNLIMITED;
+    given->fraction = frag_arguments_value(arguments, "memory-fraction");
+    given->whole_path = frag_arguments_value(arguments, "with");
+    if (frag_arguments_operand_count(arguments) > 1) {
+        if (given->whole_path != NULL) {
+            frag_fail(error, FRAG_E_USAGE, "the rest is given twice; leave the second file out");
+            return frag_error_in(error, "--with");
+        }
+        given->whole_path = frag_arguments_operand(arguments, 1);
+    }
+    if (given->fraction != NULL && !frag_ratio_parse(given->fraction, 0, 1, &fraction, error))
+        return frag_error_in(error, "--memory-fraction");
+    for (size_t i = 0; i < frag_arguments_value_count(arguments, "policy"); i++)
+        if (!frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i),
+                                     &given->extra.specs, &given->extra.count, error))
+            return frag_error_in(error, "--policy");
+    if (!frag_inputs_format(arguments, &given->format, error) ||
+        !frag_arguments_bytes(arguments, "capacity", &given->capacity_bytes, error) ||
+        !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error))
+        return false;
+    given->threads = (uint32_t)threads;
+    if (given->capacity_bytes == 0) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "a device without memory serves nothing; write a size such as 24GiB");
+        return frag_error_in(error, "--capacity");
+    }
+    return true;
+}
+
+static int explain_command(const frag_arguments *arguments)
+{
+    frag_error error = {0};
+    frag_explain_options given = {0};
+    frag_output *output = NULL;
+    int code = 0;
+    if (!read_options(arguments, &given, &error) ||
+        (output = frag_inputs_output(arguments, &error)) == NULL) {
+        code = frag_report(&error);
+    } else {
+        code = explain_operand(frag_arguments_operand(arguments, 0), &given,
+                               frag_output_stream(output),
+                               frag_arguments_is(arguments, "format", "jsonl"));
+        if (code != 0)
+            frag_output_abandon(output);
+        else if (!frag_output_finish(output, &error))
+            code = frag_report(&error);
+    }
+    frag_inputs_policies_destroy(&given.extra);
+    return code;
+}
+
+const frag_command frag_command_explain = {
+    .name = "explain",
+    .operands = "MESSAGE|FILE|TRACE|- [WHOLE]",
+    .summary = "explain a CUDA out of memory: what happened, what would have fit, what to do",
+    .description =
+        "Reads an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, RMM, ggml and others, "
+        "alone or anywhere in a log, and says what the figures in it mean: a verdict, the "
+        "arithmetic behind it, how sure that is, and what to do, in order. MESSAGE is the text "
+        "itself in quotes, '-' is stdin.\n"
+        "\n"
+        "Given a recording that ran out of memory (or would, with --capacity), it shows which "
+        "code holds the memory at that moment, and replays the same requests under other settings "
+        "and policies: which of them get past the request that failed, and with how much memory "
+        "left. What the program would have requested after that is not in the recording: as "
+        "WHOLE, or with --with, give a recording of the same program that did not run out of "
+        "memory.",
+    .examples = "fraglab explain train.log  # finds the message in it\n"
+                "fraglab explain --format jsonl -  # one JSON object for a message on stdin\n"
+                "fraglab explain oom.pickle  # which settings get past the request that failed\n"
+                "fraglab explain oom.pickle whole.pickle  # which fit to the end\n"
+                "fraglab explain train.pickle --capacity 8GiB  # if the card were smaller",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 2,
+    .run = explain_command,
+};

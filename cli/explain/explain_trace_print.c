@@ -1,0 +1,476 @@
+/* Prints what `fraglab explain` found in a recording, as text and as JSON. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "cli/explain/explain_print.h"
+#include "studies/explain/explain_purpose.h"
+#include "studies/explain/explain_trace.h"
+
+static const char *bytes_text(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
+{
+    return frag_bytes_text(bytes, text);
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* "expandable_segments:True", "best-fit", "the defaults". */
+static void name_candidate(const frag_trace_explanation *explanation, size_t index, frag_text *text)
+{
+    const frag_candidate *candidate = &explanation->candidates[index];
+    bool is_recorded = index == 0;
+    if (is_recorded)
+        frag_text_add(text, "as recorded");
+    else if (candidate->setting == NULL)
+        frag_text_add(text, "%s%s", candidate->spec.text,
+                      strcmp(candidate->spec.ops->name, "pytorch") != 0 ? " (another allocator)"
+                                                                        : "");
+    else
+        frag_text_add(text, "%s", *candidate->setting != '\0' ? candidate->setting : "defaults");
+    if (candidate->fraction != NULL && explanation->fraction == NULL)
+        frag_text_add(text, " (fraction %s)", candidate->fraction);
+}
+
+static void print_state(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    const frag_amount *figures = explanation->message.figures;
+    const frag_decomposition *layout = &explanation->layout;
+    const frag_sites *sites = &explanation->sites;
+    fprintf(stream, "when       event %s%s\n", frag_count_text(explanation->oom.event, a),
+            explanation->is_reproduced && explanation->is_recorded
+                ? ", where the recorded run failed too"
+                : "");
+    if (explanation->is_fraction_found)
+        fprintf(stream,
+                "limit      as if set_per_process_memory_fraction(%s) had been called: the least "
+                "usual one that explains it\n",
+                explanation->fraction);
+    fprintf(stream, "device     %10s  %s\n", bytes_text(explanation->capacity_bytes, a),
+            explanation->is_capacity_given ? "in all" : "that this program could have");
+    fprintf(stream, "in use     %10s  by live blocks\n",
+            bytes_text(figures[FRAG_FIGURE_ALLOCATED].bytes, a));
+    fprintf(stream, "idle       %10s  in %" PRIu64 " hole%s of %" PRIu64 " segment%s in use",
+            bytes_text(layout->holes_bytes + layout->cached_bytes, a), sites->hole_count,
+            plural(sites->hole_count), sites->pinned_segments, plural(sites->pinned_segments));
+    fprintf(stream, "%s%s\n", sites->hole_count > 0 ? ", the largest " : "",
+            sites->hole_count > 0 ? bytes_text(sites->largest_hole_bytes, b) : "");
+    fprintf(stream, "free       %10s  on the device\n",
+            bytes_text(figures[FRAG_FIGURE_FREE].bytes, a));
+}
+
+static void print_sites(FILE *stream, const frag_trace_explanation *explanation, bool is_pinning)
+{
+    const frag_sites *sites = &explanation->sites;
+    const frag_live_site *items = is_pinning ? sites->pinning : sites->biggest;
+    size_t count = is_pinning ? sites->pinning_count : sites->biggest_count;
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (count == 0)
+        return;
+    fprintf(stream, "\n%s\n",
+            is_pinning ? "what keeps idle memory from being given back (by share of its segments)"
+                       : "what holds the memory");
+    for (size_t i = 0; i < count; i++) {
+        frag_text name = {0};
+        frag_site_text(explanation->recording, sites, items[i].key, &name);
+        frag_text_make_plain(name.bytes);
+        if (is_pinning)
+            fprintf(stream, "  %10s held open by %10s  %s\n",
+                    bytes_text(items[i].held_open_bytes, a), bytes_text(items[i].live_bytes, b),
+                    name.bytes);
+        else
+            fprintf(stream, "  %10s in %6s block%s  %s\n", bytes_text(items[i].live_bytes, a),
+                    frag_count_text(items[i].live_count, b), plural(items[i].live_count),
+                    name.bytes);
+        frag_text_destroy(&name);
+    }
+}
+
+static void print_outcome(FILE *stream, const frag_trace_explanation *explanation,
+                          const frag_candidate *candidate)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (explanation->rest != FRAG_REST_UNKNOWN && candidate->fits)
+        fprintf(stream, "fits, %s to spare\n", bytes_text(candidate->spare_bytes, a));
+    else if (explanation->rest == FRAG_REST_UNKNOWN && candidate->gets_past)
+        fprintf(stream, "gets past it, %s to spare\n", bytes_text(candidate->spare_bytes, a));
+    else
+        fprintf(stream, "fails%s at event %s (needs %s)\n", candidate->gets_past ? " later," : "",
+                frag_count_text(candidate->oom.event, a),
+                bytes_text(candidate->oom.requested_bytes, b));
+}
+
+static const char *candidates_head(frag_rest rest)
+{
+    switch (rest) {
+    case FRAG_REST_HERE:
+        return "would these have fitted?";
+    case FRAG_REST_GIVEN:
+        return "would these have fitted? (to the end of the other recording)";
+    case FRAG_REST_UNKNOWN:
+        break;
+    }
+    return "would these have got past it? (what the program would have asked after it is not "
+           "recorded)";
+}
+
+static void print_candidates(FILE *stream, const frag_trace_explanation *explanation)
+{
+    size_t width = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1)
+            fprintf(stream, "\n%s\n", candidates_head(explanation->rest));
+        for (size_t i = 0; i < explanation->candidate_count; i++) {
+            const frag_candidate *candidate = &explanation->candidates[i];
+            frag_text name = {0};
+            if (!candidate->is_run)
+                continue;
+            name_candidate(explanation, i, &name);
+            width = name.length > width ? name.length : width;
+            if (pass == 1) {
+                fprintf(stream, "  %-*s  ", (int)width, name.bytes);
+                print_outcome(stream, explanation, candidate);
+            }
+            frag_text_destroy(&name);
+        }
+    }
+}
+
+static void print_ideals(FILE *stream, const frag_trace_explanation *explanation)
+{
+    const frag_ideals *ideals = &explanation->ideals;
+    uint64_t capacity = ideals->capacity_bytes;
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    if (ideals->live_bytes == 0)
+        return;
+    fprintf(stream, "\nwhat an ideal allocator would need (for comparison: no setting makes "
+                    "PyTorch do this)\n");
+    fprintf(stream, "  %10s  the live data at its peak: no allocator does with less\n",
+            bytes_text(ideals->live_bytes, a));
+    for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
+        const frag_ideal *ideal = &ideals->items[i];
+        uint64_t needs = ideal->needs_bytes;
+        if (ideal->is_known)
+            fprintf(stream, "  %10s  %s, which %s: %s %s\n", bytes_text(needs, a), ideal->policy,
+                    ideal->means,
+                    bytes_text(needs > capacity ? needs - capacity : capacity - needs, b),
+                    needs > capacity ? "more than there is" : "to spare");
+    }
+}
+
+static void print_least(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    const frag_capacity_result *least = &explanation->least;
+    if (least->is_found && explanation->fraction == NULL)
+        fprintf(stream,
+                "  a device of %s is the least on which the recorded settings %s: %s more\n",
+                bytes_text(least->capacity_bytes, a),
+                explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "fit",
+                bytes_text(least->capacity_bytes > explanation->capacity_bytes
+                               ? least->capacity_bytes - explanation->capacity_bytes
+                               : 0,
+                           b));
+    if (!explanation->has_halved)
+        return;
+    uint64_t count = explanation->sites.biggest_count;
+    fprintf(stream, "  if the %" PRIu64 " biggest %s%s above asked for half: ", count,
+            explanation->sites.is_by_size ? "size" : "call site", plural(count));
+    if (!explanation->halved.gets_past)
+        fprintf(stream, "fails at event %s\n", frag_count_text(explanation->halved.oom.event, a));
+    else
+        fprintf(stream, "%s, %s to spare\n",
+                explanation->rest == FRAG_REST_HERE ? "fits" : "gets past it",
+                bytes_text(explanation->halved.spare_bytes, a));
+}
+
+/* How much more the recorded settings would have needed; 0: that is not known. */
+static uint64_t missing_bytes(const frag_trace_explanation *explanation)
+{
+    const frag_capacity_result *least = &explanation->least;
+    bool is_known = least->is_found && explanation->fraction == NULL &&
+                    least->capacity_bytes > explanation->capacity_bytes;
+    return is_known ? least->capacity_bytes - explanation->capacity_bytes : 0;
+}
+
+/* Which line asked, and for what. */
+static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    const frag_trace *trace = explanation->trace;
+    uint64_t event = explanation->oom.event;
+    uint64_t missing = missing_bytes(explanation);
+    fprintf(stream, "asked      %10s  in one request",
+            bytes_text(explanation->message.figures[FRAG_FIGURE_REQUESTED].bytes, a));
+    if (!explanation->sites.is_by_size && event < trace->event_count && trace->sites[event] != 0) {
+        frag_text name = {0};
+        frag_purpose purpose = frag_purpose_of_site(explanation->recording, trace->sites[event]);
+        frag_site_text(explanation->recording, &explanation->sites,
+                       explanation->sites.frame_of[trace->sites[event]], &name);
+        frag_text_make_plain(name.bytes);
+        fprintf(stream, ", by %s%s%s", name.bytes, purpose != FRAG_PURPOSE_UNKNOWN ? ", for " : "",
+                purpose != FRAG_PURPOSE_UNKNOWN ? frag_purpose_title(purpose) : "");
+        frag_text_destroy(&name);
+    }
+    fprintf(stream, "\n");
+    if (missing > 0)
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
+                bytes_text(missing, a),
+                explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "run to the end");
+}
+
+/* How much the recording begins with, and what is missing for that and for all of it. */
+static void print_start(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char a[FRAG_BYTES_TEXT_MAX];
+    char b[FRAG_BYTES_TEXT_MAX];
+    const frag_explain_start *start = &explanation->start;
+    uint64_t missing = missing_bytes(explanation);
+    fprintf(stream, "held       %10s  when the recording begins, %s in use\n",
+            bytes_text(start->held_bytes, a), bytes_text(start->live_bytes, b));
+    if (start->missing_bytes > 0)
+        fprintf(stream, "missing    %10s  for the start alone\n",
+                bytes_text(start->missing_bytes, a));
+    if (missing > 0)
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
+                bytes_text(missing, a),
+                explanation->rest == FRAG_REST_UNKNOWN ? "get past the failed request"
+                                                       : "run to the end");
+}
+
+/* What the live memory is for, the most first. */
+static void print_purposes(FILE *stream, const frag_trace_explanation *explanation)
+{
+    uint64_t bytes[FRAG_PURPOSE_COUNT];
+    char a[FRAG_BYTES_TEXT_MAX];
+    memcpy(bytes, explanation->sites.purposes, sizeof bytes);
+    for (;;) {
+        size_t most = 0;
+        for (size_t i = 1; i < FRAG_PURPOSE_COUNT; i++)
+            if (bytes[i] > bytes[most])
+                most = i;
+        if (bytes[most] == 0)
+            return;
+        fprintf(stream, "held for   %10s  %s\n", bytes_text(bytes[most], a),
+                frag_purpose_title((frag_purpose)most));
+        bytes[most] = 0;
+    }
+}
+
+static void print_recording(FILE *stream, const frag_trace_explanation *explanation)
+{
+    char recorded_by[64];
+    const char *by = frag_inputs_recorded_by(explanation->recording, recorded_by);
+    const char *conf = frag_recording_get(explanation->recording, "torch.conf");
+    fprintf(stream, "recording  %s%s%s, device %" PRIu32, explanation->recording->name,
+            by != NULL ? ", " : "", by != NULL ? by : "", explanation->trace->device);
+    if (conf == NULL)
+        fprintf(stream, ", taken as PyTorch's, default settings\n");
+    else
+        fprintf(stream, ", %s%s\n", *conf != '\0' ? "with " : "default settings", conf);
+}
+
+/* The verdict and what to do come first; what they rest on follows. */
+void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explanation)
+{
+    frag_explain_print_verdict(stream, &explanation->diagnosis);
+    if (!explanation->oom.has_happened) {
+        print_recording(stream, explanation);
+        return;
+    }
+    bool is_start = explanation->start.is_too_large;
+    if (is_start) {
+        print_start(stream, explanation);
+    } else {
+        print_asked(stream, explanation);
+        print_purposes(stream, explanation);
+    }
+    frag_explain_print_steps(stream, &explanation->advice);
+    fprintf(stream, "\n");
+    print_recording(stream, explanation);
+    if (is_start) {
+        char capacity[FRAG_BYTES_TEXT_MAX];
+        fprintf(stream, "when       at the start, before any recorded request\n");
+        fprintf(stream, "device     %10s  in all\n",
+                bytes_text(explanation->capacity_bytes, capacity));
+    } else {
+        print_state(stream, explanation);
+        print_sites(stream, explanation, false);
+        print_sites(stream, explanation, true);
+    }
+    print_candidates(stream, explanation);
+    print_least(stream, explanation);
+    print_ideals(stream, explanation);
+}
+
+/* ---- JSON */
+static void add_sites(frag_json *json, const char *path, const frag_trace_explanation *explanation,
+                      const frag_live_site *items, size_t count)
+{
+    frag_json_array(json, path);
+    for (size_t i = 0; i < count; i++) {
+        frag_json *item = frag_json_create();
+        frag_text name = {0};
+        frag_site_text(explanation->recording, &explanation->sites, items[i].key, &name);
+        frag_json_text(item, "name", name.bytes);
+        frag_json_number(item, "live_bytes", items[i].live_bytes);
+        frag_json_number(item, "live_blocks", items[i].live_count);
+        frag_json_number(item, "held_open_bytes", items[i].held_open_bytes);
+        frag_json_append(json, path, item);
+        frag_text_destroy(&name);
+    }
+}
+
+/* rest: how far the candidate was run. */
+static void add_outcome(frag_json *json, frag_rest rest, const frag_candidate *candidate)
+{
+    frag_json_flag(json, "gets_past", candidate->gets_past);
+    if (rest != FRAG_REST_UNKNOWN || !candidate->gets_past)
+        frag_json_flag(json, "fits", candidate->fits);
+    else
+        frag_json_null(json, "fits");
+    frag_json_number(json, "peak_reserved_bytes", candidate->peak_reserved_bytes);
+    frag_json_number(json, "spare_bytes",
+                     candidate->oom.has_happened ? FRAG_UNLIMITED : candidate->spare_bytes);
+    if (candidate->oom.has_happened) {
+        frag_json_number(json, "oom.event", candidate->oom.event);
+        frag_json_number(json, "oom.requested_bytes", candidate->oom.requested_bytes);
+    } else {
+        frag_json_null(json, "oom");
+    }
+}
+
+static void add_candidates(frag_json *json, const frag_trace_explanation *explanation)
+{
+    frag_json_array(json, "candidates");
+    for (size_t i = 0; i < explanation->candidate_count; i++) {
+        const frag_candidate *candidate = &explanation->candidates[i];
+        if (!candidate->is_run)
+            continue;
+        frag_json *item = frag_json_create();
+        const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
+        frag_json_text(item, "policy", candidate->spec.ops->name);
+        frag_json_text(item, "label", candidate->spec.text);
+        frag_json_text(item, "setting",
+                       i == 0 ? recorded != NULL ? recorded : "" : candidate->setting);
+        frag_json_text(item, "memory_fraction",
+                       explanation->fraction != NULL ? explanation->fraction : candidate->fraction);
+        frag_json_flag(item, "is_recorded", i == 0);
+        add_outcome(item, explanation->rest, candidate);
+        frag_json_append(json, "candidates", item);
+    }
+}
+
+static void add_ideals(frag_json *json, const frag_ideals *ideals)
+{
+    frag_json_array(json, "ideals");
+    for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
+        const frag_ideal *ideal = &ideals->items[i];
+        if (!ideal->is_known)
+            continue;
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "policy", ideal->policy);
+        frag_json_number(item, "needs_bytes", ideal->needs_bytes);
+        frag_json_flag(item, "fits", ideal->fits);
+        frag_json_append(json, "ideals", item);
+    }
+    frag_json_number(json, "live_peak_bytes",
+                     ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);
+}
+
+static void add_purposes(frag_json *json, const frag_trace_explanation *explanation)
+{
+    const uint64_t *bytes = explanation->sites.purposes;
+    frag_json_array(json, "purposes");
+    for (frag_purpose i = 0; i < FRAG_PURPOSE_COUNT; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "purpose", frag_purpose_name(i));
+        frag_json_number(item, "live_bytes", bytes[i]);
+        if (bytes[i] > 0)
+            frag_json_append(json, "purposes", item);
+        else
+            frag_json_destroy(item);
+    }
+    uint64_t missing = missing_bytes(explanation);
+    frag_json_number(json, "figures.missing_bytes", missing > 0 ? missing : FRAG_UNLIMITED);
+}
+
+static void add_state(frag_json *json, const frag_trace_explanation *explanation)
+{
+    const frag_sites *sites = &explanation->sites;
+    frag_text path = {0};
+    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++) {
+        const frag_amount *figure = &explanation->message.figures[i];
+        frag_text_clear(&path);
+        frag_text_add(&path, "figures.%s", frag_figure_field(i));
+        frag_json_number(json, path.bytes, figure->is_known ? figure->bytes : FRAG_UNLIMITED);
+    }
+    frag_text_destroy(&path);
+    frag_json_number(json, "oom.event", explanation->oom.event);
+    frag_json_number(json, "oom.requested_bytes", explanation->oom.requested_bytes);
+    frag_json_flag(json, "oom.is_recorded", explanation->is_recorded);
+    frag_json_flag(json, "oom.is_reproduced", explanation->is_reproduced);
+    frag_json_number(json, "holes.count", sites->hole_count);
+    frag_json_number(json, "holes.largest_bytes", sites->largest_hole_bytes);
+    frag_json_number(json, "holes.bytes", explanation->layout.holes_bytes);
+    frag_json_number(json, "holes.segments", sites->pinned_segments);
+    frag_json_flag(json, "sites.is_by_size", sites->is_by_size);
+    add_sites(json, "sites.biggest", explanation, sites->biggest, sites->biggest_count);
+    add_sites(json, "sites.pinning", explanation, sites->pinning, sites->pinning_count);
+    add_purposes(json, explanation);
+}
+
+void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explanation)
+{
+    static const char *const rests[] = {[FRAG_REST_UNKNOWN] = "unknown",
+                                        [FRAG_REST_HERE] = "recorded",
+                                        [FRAG_REST_GIVEN] = "given"};
+    frag_json *json = frag_explain_begin_json("recording", &explanation->diagnosis);
+    frag_json_text(json, "source.name", explanation->recording->name);
+    frag_json_number(json, "source.device", explanation->trace->device);
+    frag_json_text(json, "source.digest", explanation->trace->digest);
+    frag_json_number(json, "device.capacity_bytes", explanation->capacity_bytes);
+    frag_json_flag(json, "device.is_given", explanation->is_capacity_given);
+    frag_json_text(json, "device.memory_fraction", explanation->fraction);
+    frag_json_text(json, "rest", rests[explanation->rest]);
+    if (explanation->start.is_too_large) {
+        const frag_explain_start *start = &explanation->start;
+        frag_json_number(json, "start.held_bytes", start->held_bytes);
+        frag_json_number(json, "start.live_bytes", start->live_bytes);
+        frag_json_number(json, "start.missing_bytes",
+                         start->missing_bytes > 0 ? start->missing_bytes : FRAG_UNLIMITED);
+    } else {
+        frag_json_null(json, "start");
+    }
+    if (explanation->oom.has_happened) {
+        add_state(json, explanation);
+        add_candidates(json, explanation);
+        add_ideals(json, &explanation->ideals);
+        frag_json_number(json, "least_capacity_bytes",
+                         explanation->least.is_found ? explanation->least.capacity_bytes
+                                                     : FRAG_UNLIMITED);
+        if (explanation->has_halved) {
+            frag_json *item = frag_json_create();
+            /* What a smaller program would have asked later, another recording does not say. */
+            add_outcome(item,
+                        explanation->rest == FRAG_REST_HERE ? FRAG_REST_HERE : FRAG_REST_UNKNOWN,
+                        &explanation->halved);
+            frag_json_array(json, "halved");
+            frag_json_append(json, "halved", item);
+        }
+    } else {
+        frag_json_null(json, "oom");
+        frag_json_array(json, "candidates");
+    }
+    frag_explain_add_advice(json, &explanation->advice);
+    frag_json_write(json, stream, false);
+}

@@ -1,0 +1,308 @@
+#include "cli/inputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "allocators/pytorch/pytorch_settings.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/machine/card_table.h"
+
+/* A label names the policy before it; one that covers several rows would be no name. */
+static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies,
+                         const size_t *positions, const size_t *ends, size_t given,
+                         frag_error *error)
+{
+    for (size_t i = 0; i < frag_arguments_value_count(arguments, "label"); i++) {
+        size_t at = frag_arguments_value_position(arguments, "label", i);
+        size_t owner = given;
+        for (size_t j = 0; j < given && positions[j] < at; j++)
+            owner = j;
+        const char *label = frag_arguments_value_at(arguments, "label", i);
+        size_t first = owner == given ? 0 : owner > 0 ? ends[owner - 1] : 0;
+        if (owner == given || ends[owner] - first != 1) {
+            frag_fail(error, FRAG_E_USAGE,
+                      "'%s' labels no single policy; write it behind the --policy it names", label);
+            return frag_error_in(error, "--label");
+        }
+        if (*label == '\0') {
+            frag_fail(error, FRAG_E_USAGE, "the label is empty; write a name for the row");
+            return frag_error_in(error, "--label");
+        }
+        for (const char *c = label; *c != '\0'; c++)
+            if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+                frag_fail(error, FRAG_E_USAGE,
+                          "'%s' holds a control character; write one line of text", label);
+                return frag_error_in(error, "--label");
+            }
+        frag_policy_spec_label(&policies->specs[first], label);
+    }
+    return true;
+}
+
+#define NO_CONF "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out"
+
+bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
+                          frag_policy_list *policies, frag_error *error)
+{
+    *policies = (frag_policy_list){0};
+    size_t given = frag_arguments_value_count(arguments, "policy");
+    if (given == 0 && fallback == NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "no policy is named; add --policy NAME ('fraglab policies' lists them)");
+    size_t *positions = frag_alloc(given, sizeof *positions);
+    size_t *ends = frag_alloc(given, sizeof *ends);
+    bool ok =
+        given > 0 || frag_policy_specs_parse(fallback, &policies->specs, &policies->count, error);
+    for (size_t i = 0; ok && i < given; i++) {
+        positions[i] = frag_arguments_value_position(arguments, "policy", i);
+        ok = frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i),
+                                     &policies->specs, &policies->count, error);
+        ends[i] = policies->count;
+    }
+    ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
+    for (size_t i = 0; ok && i < policies->count; i++) {
+        if (policies->specs[i].wants_env &&
+            frag_pytorch_conf_of(FRAG_PYTORCH_SEVERAL_NAMES, getenv) == NULL)
+            ok = frag_fail(error, FRAG_E_USAGE, NO_CONF) || frag_error_in(error, "--policy");
+    }
+    free(positions);
+    free(ends);
+    if (!ok)
+        frag_inputs_policies_destroy(policies);
+    return ok;
+}
+
+void frag_inputs_policies_destroy(frag_policy_list *policies)
+{
+    frag_policy_specs_destroy(policies->specs, policies->count);
+    *policies = (frag_policy_list){0};
+}
+
+/* --gpu: what the description of a card says. A capacity of the user's own is what programs can
+ * take, so the context is not charged against it. */
+static bool take_gpu(const frag_arguments *arguments, frag_device_spec *device,
+                     frag_device_description *gpu, frag_error *error)
+{
+    const char *name = frag_arguments_value(arguments, "gpu");
+    if (name == NULL)
+        return true;
+    frag_text note = {.bytes = NULL};
+    if (!frag_card_load(name, gpu, &note, error))
+        return frag_error_in(error, "--gpu");
+    if (note.bytes != NULL)
+        frag_warn(arguments, "--gpu: %s", note.bytes);
+    frag_text_destroy(&note);
+    if (gpu->total_bytes == 0) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "it says nothing of memory; give it to --latency, or add 'memory'");
+        return frag_error_in(error, name);
+    }
+    device->gpu = gpu;
+    device->page_bytes = frag_device_description_page(gpu);
+    device->capacity_bytes = gpu->total_bytes;
+    if (!frag_arguments_has(arguments, "capacity"))
+        device->used_by_others_bytes = gpu->context_bytes;
+    device->latency = gpu->has_latency ? &gpu->latency : NULL;
+    if (gpu->serves_scattered == FRAG_ANSWER_NO)
+        frag_warn(arguments,
+                  "%s serves no large malloc from scattered pages, the simulated device does; "
+                  "'--device cuda' shows what that costs",
+                  gpu->name);
+    return true;
+}
+
+/* --latency: the calls of a description, instead of those of the card. */
+static bool take_latency(const frag_arguments *arguments, frag_device_spec *device,
+                         frag_device_description *gpu, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "latency");
+    frag_device_description read;
+    if (path == NULL)
+        return true;
+    if (!frag_device_description_load(path, &read, error))
+        return false;
+    if (!read.has_latency) {
+        frag_fail(error, FRAG_E_INPUT, "it has no 'calls'; a table of latencies needs them");
+        return frag_error_in(error, path);
+    }
+    gpu->latency = read.latency;
+    device->latency = &gpu->latency;
+    return true;
+}
+
+/* A bare number is bytes, which few mean who write a small one. Problems of MiniMalloc, which
+ * --placement is for, have a unit of their own. */
+static bool check_bare_capacity(const frag_arguments *arguments, uint64_t bytes, frag_error *error)
+{
+    const char *typed = frag_arguments_value(arguments, "capacity");
+    if (typed == NULL || bytes >= FRAG_KIB || typed[strspn(typed, "0123456789")] != '\0' ||
+        frag_arguments_has(arguments, "placement"))
+        return true;
+    frag_fail(error, FRAG_E_USAGE,
+              "%s means %s bytes, less than any device has; did you mean %sGiB? (%sB says bytes)",
+              typed, typed, typed, typed);
+    return frag_error_in(error, "--capacity");
+}
+
+bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
+                        frag_device_description *gpu, frag_error *error)
+{
+    uint64_t others = 0;
+    *device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
+    frag_device_description_clear(gpu);
+    if (!take_gpu(arguments, device, gpu, error) || !take_latency(arguments, device, gpu, error) ||
+        !frag_arguments_bytes(arguments, "capacity", &device->capacity_bytes, error) ||
+        !frag_arguments_bytes(arguments, "used-by-others", &others, error) ||
+        !frag_arguments_count(arguments, "fail-call", 1, UINT64_MAX, &device->fail_call, error))
+        return false;
+    if (device->capacity_bytes == 0) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "a device without memory serves nothing; write a size such as 24GiB");
+        return frag_error_in(error, "--capacity");
+    }
+    if (!check_bare_capacity(arguments, device->capacity_bytes, error))
+        return false;
+    if (others > (uint64_t)1 << 46) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "more than 64 TiB cannot be used by others; write a size such as 500MiB");
+        return frag_error_in(error, "--used-by-others");
+    }
+    device->used_by_others_bytes += others;
+    const char *rule = frag_arguments_value(arguments, "address-rule");
+    /* The driver's own addresses are no rule: see frag_gpu_devices_read. */
+    if (rule != NULL && strcmp(rule, "driver") != 0) {
+        device->is_rule_given = true;
+        device->address_rule = strcmp(rule, "lowest") == 0 ? FRAG_ADDRESS_LOWEST
+                               : strcmp(rule, "bump") == 0 ? FRAG_ADDRESS_BUMP
+                                                           : FRAG_ADDRESS_RECORDED;
+    }
+    return true;
+}
+
+/* Which variables count depends on the release, and that perhaps on the recording. */
+static bool take_environment(frag_policy_spec *spec, const frag_recording *recording,
+                             frag_error *error)
+{
+    const char *recorded = frag_recording_get(recording, "torch.version_hint");
+    uint32_t version = 0;
+    if (!frag_pytorch_version(frag_policy_spec_text(spec, "version"),
+                              recorded != NULL ? recorded : "", &version, error))
+        return false;
+    const char *conf = frag_pytorch_conf_of(version, getenv);
+    if (conf == NULL)
+        return frag_fail(error, FRAG_E_USAGE, NO_CONF " (PyTorch %u.%u reads no other variable)",
+                         version / 100, version % 100);
+    frag_policy_spec_take(spec, conf);
+    return true;
+}
+
+static bool take_recorded(frag_policy_spec *spec, const frag_recording *recording,
+                          frag_error *error)
+{
+    const char *conf = frag_recording_get(recording, "torch.conf");
+    if (conf == NULL)
+        return frag_fail(error, FRAG_E_USAGE,
+                         "%s holds no settings for pytorch:recorded; name the settings instead",
+                         recording->name);
+    frag_policy_spec_take(spec, conf);
+    return true;
+}
+
+bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
+                         frag_policy_spec *resolved, frag_error *error)
+{
+    frag_policy_spec_copy(spec, resolved);
+    if ((!spec->wants_env || take_environment(resolved, recording, error)) &&
+        (!spec->wants_recorded || take_recorded(resolved, recording, error)))
+        return true;
+    frag_policy_spec_destroy(resolved);
+    return frag_error_in(error, "--policy");
+}
+
+bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
+                        frag_error *error)
+{
+    const char *name = frag_arguments_value(arguments, "from");
+    *format = FRAG_FORMAT_AUTO;
+    if (name != NULL && !frag_trace_format_find(name, format)) {
+        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected " FRAG_FORMAT_LIST, name);
+        return frag_error_in(error, "--from");
+    }
+    return true;
+}
+
+const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64])
+{
+    const char *version = frag_recording_get(recording, "torch.version_hint");
+    const char *guessed = frag_recording_get(recording, FRAG_GUESSED_KEY);
+    if (version == NULL && guessed == NULL)
+        return NULL;
+    if (version == NULL) {
+        snprintf(text, 64, "%.63s", guessed);
+        return text;
+    }
+    const char *least = frag_recording_get(recording, "torch.version_min");
+    if (least != NULL && strcmp(least, version) != 0)
+        snprintf(text, 64, "torch %.20s to %.20s", least, version);
+    else
+        snprintf(text, 64, "torch %.20s", version);
+    return text;
+}
+
+bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
+                      frag_recording *recording, frag_error *error)
+{
+    frag_load_options options = {
+        .format = format, .with_sites = with_sites, .with_columns = with_sites};
+    frag_findings findings = {0};
+    return frag_recording_load(path, &options, recording, &findings, error) ||
+           frag_error_in(error, path);
+}
+
+bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error)
+{
+    struct stat from;
+    struct stat to;
+    if (path == NULL || stat(path, &to) != 0 || !S_ISREG(to.st_mode) || stat(input, &from) != 0 ||
+        from.st_dev != to.st_dev || from.st_ino != to.st_ino)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "this is an input, and would be lost; name another file");
+    return frag_error_in(error, path);
+}
+
+bool frag_inputs_spare(const frag_arguments *arguments, const char *path, frag_error *error)
+{
+    for (size_t i = 0; i < frag_arguments_operand_count(arguments); i++)
+        if (!frag_inputs_spare_one(frag_arguments_operand(arguments, i), path, error))
+            return false;
+    return true;
+}
+
+frag_output *frag_inputs_output(const frag_arguments *arguments, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "output");
+    if (!frag_inputs_spare(arguments, path, error))
+        return NULL;
+    return frag_output_open(path != NULL ? path : "-", frag_arguments_has(arguments, "force"),
+                            error);
+}
+
+bool frag_inputs_spare_terminal(frag_output *output, const char *what, const char *otherwise,
+                                frag_error *error)
+{
+    return isatty(fileno(frag_output_stream(output))) != 1 ||
+           frag_fail(error, FRAG_E_USAGE, "a terminal cannot show %s; %s", what, otherwise);
+}
+
+uint64_t frag_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

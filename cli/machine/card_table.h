@@ -1,0 +1,18 @@
+/* The bundled descriptions of cards: devices/NAME.yaml. */
+#ifndef FRAG_MACHINE_CARD_TABLE_H
+#define FRAG_MACHINE_CARD_TABLE_H
+
+#include "sim/device/device_description.h"
+
+/* Reads the description of a card by a name of it ("l4", "RTX 4090", "a100"), or from a file: what
+ * has a slash, or ends in .yaml, or is "-". note (NULL: not asked for) gets a sentence where the
+ * name is of several cards and one was taken. FRAG_E_USAGE when no card has that name; the nearest
+ * is suggested. */
+bool frag_card_load(const char *name, frag_device_description *description, frag_text *note,
+                    frag_error *error);
+
+/* The names of all bundled cards, ascending. The caller frees each and the list. */
+char **frag_card_names(size_t *count, frag_error *error);
+void frag_card_names_destroy(char **names, size_t count);
+
+#endif

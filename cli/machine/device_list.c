@@ -1,0 +1,159 @@
+/* `fraglab device list`: the bundled device descriptions, as a table and as JSON. */
+#include "cli/machine/device_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "cli/machine/card_table.h"
+
+static void add_cell(frag_text_table *table, const char *text)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", text);
+}
+
+/* Unknown is nothing, as everywhere. */
+static void add_bytes(frag_text_table *table, uint64_t bytes)
+{
+    char text[FRAG_BYTES_TEXT_MAX] = "";
+    add_cell(table, bytes > 0 ? frag_bytes_text(bytes, text) : "");
+}
+
+static void add_count(frag_text_table *table, uint64_t count)
+{
+    char text[FRAG_BYTES_TEXT_MAX] = "";
+    add_cell(table, count > 0 ? frag_count_text(count, text) : "");
+}
+
+static void add_headers(frag_text_table *table)
+{
+    static const char *const headers[] = {"--gpu", "memory",     "figures", "data sheet", "context",
+                                          "SMs",   "capability", "times",   "card"};
+    table->columns = sizeof headers / sizeof headers[0];
+    table->is_last_text = true;
+    for (size_t i = 0; i < table->columns; i++)
+        add_cell(table, headers[i]);
+}
+
+static void add_line(frag_text_table *table, const char *name, const frag_device_description *card)
+{
+    add_cell(table, name);
+    add_bytes(table, card->total_bytes);
+    add_cell(table, frag_origin_name(card->origin));
+    add_bytes(table, card->nominal_bytes);
+    add_bytes(table, card->context_bytes);
+    add_count(table, card->compute.multiprocessor_count);
+    add_cell(table, card->compute.capability);
+    add_cell(table, card->has_latency ? "yes" : "");
+    add_cell(table, card->name);
+}
+
+static uint64_t known(uint64_t value)
+{
+    return value > 0 ? value : FRAG_UNLIMITED;
+}
+
+static const char *known_text(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
+/* One text: what --gpu takes, with commas between. */
+static void add_names(frag_json *json, const char *key, const frag_card_aliases *names)
+{
+    frag_text list = {.bytes = NULL};
+    for (uint32_t i = 0; i < names->count; i++)
+        frag_text_add(&list, "%s%s", i > 0 ? ", " : "", names->names[i]);
+    frag_json_text(json, key, list.bytes);
+    frag_text_destroy(&list);
+}
+
+static void add_compute(frag_json *json, const frag_compute *compute)
+{
+    frag_json_text(json, "compute.capability", known_text(compute->capability));
+    frag_json_number(json, "compute.multiprocessors", known(compute->multiprocessor_count));
+    frag_json_number(json, "compute.threads_per_multiprocessor",
+                     known(compute->threads_per_multiprocessor));
+    frag_json_number(json, "compute.shared_per_block_bytes",
+                     known(compute->shared_per_block_bytes));
+    frag_json_number(json, "compute.l2_bytes", known(compute->l2_bytes));
+    frag_json_number(json, "compute.bandwidth_bytes_per_second", known(compute->bandwidth_bytes));
+}
+
+static void print_object(const char *name, const frag_device_description *card)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "gpu", name);
+    frag_json_text(json, "name", card->name);
+    frag_json_text(json, "origin", frag_origin_name(card->origin));
+    frag_json_text(json, "source", known_text(card->source));
+    frag_json_text(json, "driver", known_text(card->driver));
+    frag_json_text(json, "date", known_text(card->date));
+    frag_json_number(json, "total_bytes", card->total_bytes);
+    frag_json_number(json, "context_bytes", known(card->context_bytes));
+    frag_json_number(json, "page_bytes", frag_device_description_page(card));
+    frag_json_flag(json, "has_latency", card->has_latency);
+    frag_json_text(json, "digest", card->digest);
+    frag_json_number(json, "nominal_bytes", known(card->nominal_bytes));
+    add_names(json, "aliases", &card->aliases);
+    add_names(json, "means", &card->meanings);
+    add_compute(json, &card->compute);
+    frag_json_write(json, stdout, false);
+}
+
+static const frag_command_option options[] = {
+    {.name = "format",
+     .argument = "FORMAT",
+     .choices = "table|jsonl",
+     .help = "for people (the default), or one JSON object a line"},
+    {.name = NULL},
+};
+
+static int run_device_list(const frag_arguments *arguments)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
+    size_t count = 0;
+    char **names = frag_card_names(&count, &error);
+    if (names == NULL)
+        return frag_report(&error);
+    int code = 0;
+    frag_text_table table = {.columns = 0};
+    if (!is_json)
+        add_headers(&table);
+    for (size_t i = 0; i < count; i++) {
+        frag_device_description card;
+        error = (frag_error){.code = FRAG_E_NONE};
+        if (!frag_card_load(names[i], &card, NULL, &error)) {
+            int failure = frag_report(&error);
+            code = code != 0 ? code : failure;
+        } else if (is_json) {
+            print_object(names[i], &card);
+        } else {
+            add_line(&table, names[i], &card);
+        }
+    }
+    frag_card_names_destroy(names, count);
+    if (!is_json)
+        frag_text_table_print(&table, false, stdout);
+    return code;
+}
+
+const frag_command frag_command_device_list = {
+    .name = "list",
+    .summary = "the bundled descriptions of cards",
+    .description = "Lists what --gpu knows by name: memory, where the figure is from, what a "
+                   "program's context takes of it, and what kernels are launched with. Figures "
+                   "are measured (by 'fraglab device probe' on the card), reported (what the "
+                   "driver reports on such cards, published with its source), or nominal "
+                   "(a data sheet: no program can have that much). Names are taken as people "
+                   "write them: rtx4090, 'RTX 4090' and 4090 are one card.",
+    .examples =
+        "fraglab device list\n"
+        "fraglab device list --format jsonl  # with sources, other names, caches, bandwidth\n"
+        "fraglab run train.pickle --policy all --gpu l4  # would it fit on that card?",
+    .options = options,
+    .run = run_device_list,
+};

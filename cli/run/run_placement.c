@@ -1,0 +1,130 @@
+#include "cli/run/run_placement.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "planner/placement.h"
+#include "sim/trace/lifetimes.h"
+#include "traces/exchange/minimalloc_csv.h"
+
+struct frag_run_placement {
+    frag_output *output;
+    bool is_whole;
+};
+
+/* The addresses granted so far, in order of the requests. */
+typedef struct granted {
+    uint64_t *addresses;
+    uint64_t count;
+    uint64_t capacity;
+} granted;
+
+bool frag_run_placement_open(const frag_arguments *arguments, const frag_policy_list *policies,
+                             frag_run_placement **placement, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, "placement");
+    *placement = NULL;
+    if (path == NULL)
+        return true;
+    if (policies->count != 1 || frag_arguments_operand_count(arguments) != 1) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "the placement is that of one run; give one trace and one policy");
+        return frag_error_in(error, "--placement");
+    }
+    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), error);
+    if (output == NULL)
+        return false;
+    *placement = frag_alloc(1, sizeof **placement);
+    (*placement)->output = output;
+    return true;
+}
+
+static void keep_grant(void *context, const frag_request *request, const frag_grant *grant)
+{
+    granted *kept = context;
+    (void)request;
+    if (kept->count < kept->capacity && grant != NULL)
+        kept->addresses[kept->count] = grant->address;
+    kept->count++;
+}
+
+/* Addresses become offsets from the lowest of them. */
+static void count_from_lowest(const frag_lifetime *lifetimes, granted *kept)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (uint64_t i = 0; i < kept->capacity; i++)
+        if (lifetimes[i].lower < lifetimes[i].upper && kept->addresses[i] < lowest)
+            lowest = kept->addresses[i];
+    for (uint64_t i = 0; i < kept->capacity; i++)
+        kept->addresses[i] -= kept->addresses[i] >= lowest ? lowest : kept->addresses[i];
+}
+
+static bool check(const frag_lifetime *lifetimes, const granted *kept, uint64_t plan_peak,
+                  frag_error *error)
+{
+    frag_buffer *buffers = frag_alloc((size_t)kept->capacity + 1, sizeof *buffers);
+    uint64_t *offsets = frag_alloc((size_t)kept->capacity + 1, sizeof *offsets);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < kept->capacity && count < FRAG_BUFFER_COUNT_MAX; i++) {
+        if (lifetimes[i].lower >= lifetimes[i].upper)
+            continue;
+        uint64_t alignment = lifetimes[i].alignment > 0 ? lifetimes[i].alignment : 1;
+        offsets[count] = kept->addresses[i];
+        buffers[count++] =
+            (frag_buffer){lifetimes[i].lower, lifetimes[i].upper, lifetimes[i].bytes, alignment};
+    }
+    uint64_t height = 0;
+    bool ok = frag_placement_check(buffers, offsets, count, plan_peak, &height, error);
+    free(buffers);
+    free(offsets);
+    return ok;
+}
+
+bool frag_run_placement_add(frag_run_placement *placement, const frag_recording *recording,
+                            const frag_trace *trace, const frag_policy_spec *policy,
+                            const frag_policy_plan *plan, const frag_device_spec *device,
+                            const frag_run_result *first, frag_error *error)
+{
+    if (first->replay.oom.has_happened)
+        return true;
+    granted kept = {0};
+    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &kept.capacity, error);
+    if (lifetimes == NULL)
+        return false;
+    kept.addresses = frag_alloc((size_t)kept.capacity + 1, sizeof *kept.addresses);
+    frag_replay_options again = {
+        .stop_after = FRAG_UNLIMITED,
+        .on_grant = keep_grant,
+        .on_grant_context = &kept,
+        .is_interrupted = frag_is_interrupted,
+    };
+    bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL,
+                                    device, &again, NULL, NULL, error);
+    if (ok && !frag_is_interrupted()) {
+        FRAG_ASSERT(kept.count == kept.capacity);
+        count_from_lowest(lifetimes, &kept);
+        /* Only a plan promises offsets below a height. */
+        ok = check(lifetimes, &kept, first->has_plan ? first->plan.peak_bytes : FRAG_UNLIMITED,
+                   error) &&
+             frag_minimalloc_write(recording, trace, lifetimes, kept.capacity, 1, kept.addresses,
+                                   frag_output_stream(placement->output), error);
+        placement->is_whole = ok;
+    }
+    free(kept.addresses);
+    free(lifetimes);
+    return ok;
+}
+
+bool frag_run_placement_close(frag_run_placement *placement, frag_error *error)
+{
+    bool ok = true;
+    if (placement == NULL)
+        return true;
+    if (placement->is_whole)
+        ok = frag_output_finish(placement->output, error);
+    else
+        frag_output_abandon(placement->output);
+    free(placement);
+    return ok;
+}

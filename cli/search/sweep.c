@@ -1,0 +1,131 @@
+/* `fraglab sweep`: replays every combination of traces, policies, options and capacities on several
+ * threads or ranks, and resumes an interrupted sweep. */
+#include <string.h>
+
+#include "cli/inputs.h"
+#include "studies/sweep/sweep_ranks.h"
+
+/* Units whose rows may wait for one before them, for each thread of the sweep: one policy can take
+ * a hundred times as long as its neighbours. */
+#define WINDOW_PER_THREAD 128
+
+static const frag_command_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .help = "append the rows there; if the file already has the first rows of this experiment, "
+             "continue after them (default: stdout)"},
+    {.name = "force", .letter = 'f', .help = "discard what the output file holds"},
+    {.name = "counts-only",
+     .help = "leave out what needs a second replay: decomposition_at_peak and the holes at the "
+             "peak"},
+    {.name = "replay-all",
+     .help = "replay also the runs whose result must equal that of another; slower, with the "
+             "same output"},
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads, of each process under mpirun (default: all cores); the output is the same"},
+    {.name = NULL},
+};
+
+/* Of the process that writes the rows. crew NULL: it is alone. */
+static bool sweep_all(frag_sweep_job *job, frag_sweep_file *file, frag_sweep_crew *crew,
+                      const frag_ranks *ranks, uint32_t threads, frag_sweep_totals *totals,
+                      frag_error *error)
+{
+    frag_error refused = {0};
+    size_t window = (size_t)threads * ranks->facts.count * WINDOW_PER_THREAD;
+    frag_sweep_order *order = frag_sweep_order_create(job, file, window);
+    if (crew == NULL)
+        frag_sweep_work_alone(job, order, threads);
+    else if (!frag_sweep_crew_work(crew, job, order, threads, &refused))
+        frag_sweep_order_fail(order, &refused);
+    return frag_sweep_order_finish(order, totals, error);
+}
+
+static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ranks,
+                          frag_sweep_crew *crew, frag_sweep_job *job, uint32_t threads,
+                          frag_error *error)
+{
+    const frag_experiment *experiment = &job->experiment;
+    frag_sweep_file file = {.has_layout = !job->has_counts_only,
+                            .has_bounds = experiment->has_bounds};
+    frag_sweep_totals totals = {0};
+    bool ok = frag_sweep_file_open(frag_arguments_value(arguments, "output"),
+                                   frag_arguments_has(arguments, "force"), &file, error);
+    if (ok) {
+        job->progress = frag_progress_start(arguments, "sweeping", "runs",
+                                            experiment->trace_count * experiment->policy_count *
+                                                experiment->capacity_count);
+        ok = sweep_all(job, &file, crew, ranks, threads, &totals, error);
+        frag_progress_end(job->progress);
+        job->progress = NULL;
+        frag_say(arguments, "%llu rows written, %llu of them replayed, %zu were there",
+                 (unsigned long long)totals.rows, (unsigned long long)totals.replayed, file.next);
+    }
+    frag_sweep_file_close(&file);
+    return ok;
+}
+
+/* Rank 0, or the only process. ok: the experiment was read. */
+static bool lead(const frag_arguments *arguments, const frag_ranks *ranks, frag_sweep_job *job,
+                 uint32_t threads, bool ok, frag_error *error)
+{
+    frag_sweep_crew *crew = ranks->module != NULL ? frag_sweep_crew_create(ranks) : NULL;
+    /* Nothing is written, and with -f nothing thrown away, before all are there. */
+    ok = ok && (crew == NULL || frag_sweep_crew_gather(crew, job, error)) &&
+         (frag_is_interrupted() || sweep_to_file(arguments, ranks, crew, job, threads, error));
+    if (crew != NULL)
+        frag_sweep_crew_dismiss(crew);
+    return ok;
+}
+
+static int sweep_command(const frag_arguments *arguments)
+{
+    frag_sweep_job job = {.has_counts_only = frag_arguments_has(arguments, "counts-only"),
+                          .is_all_replayed = frag_arguments_has(arguments, "replay-all")};
+    frag_ranks ranks;
+    frag_error error = {0};
+    if (!frag_ranks_join(&ranks, &error))
+        return frag_report(&error);
+    uint64_t threads = frag_ranks_cores(&ranks);
+    int code = 0;
+    bool ok = frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error) &&
+              frag_sweep_job_open(frag_arguments_operand(arguments, 0), &job, &error);
+    if (ranks.facts.rank > 0)
+        frag_sweep_follow(&ranks, &job, (uint32_t)threads, ok ? NULL : &error);
+    else if (!lead(arguments, &ranks, &job, (uint32_t)threads, ok, &error))
+        code = frag_report(&error);
+    if (ranks.module != NULL)
+        ranks.module->leave();
+    frag_sweep_job_close(&job);
+    /* What ended the sweep is told by rank 0, once. */
+    return ranks.facts.rank > 0 ? 0 : frag_is_interrupted() ? 130 : code;
+}
+
+const frag_command frag_command_sweep = {
+    .name = "sweep",
+    .operands = "EXPERIMENT.yaml",
+    .summary = "run all combinations of traces, policies, options and capacities; resumable",
+    .description =
+        "Replays every trace of an experiment through every combination of its policies, options "
+        "and capacities, and writes a row for each, as 'fraglab run --format jsonl' does, in the "
+        "order of the experiment. Runs whose result must equal that of another run are not "
+        "replayed. A sweep that was interrupted or killed is continued with the same command: it "
+        "starts after the last complete row of its output file, and the finished file has the "
+        "same bytes as without the interruption. docs/sweep.md describes the experiment.\n"
+        "\n"
+        "Under mpirun the processes share the work, on one machine or many, and the rows are the "
+        "same; docs/sweep-cluster.md.\n"
+        "\n"
+        "Exit: 0 ok; 2 usage; 3 bad input; 4 the system refused; 130 interrupted.",
+    .examples =
+        "fraglab sweep caps.yaml -o caps.jsonl  # the same command goes on where it stopped\n"
+        "fraglab sweep caps.yaml --counts-only -o caps.jsonl  # twice as fast\n"
+        "mpirun -n 64 fraglab sweep caps.yaml -o caps.jsonl  # on many machines",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = sweep_command,
+};

@@ -1,0 +1,466 @@
+/* Prints what `fraglab tune` found, as tables and as JSON. */
+#include "cli/search/tune.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text_table.h"
+#include "sim/version.h"
+
+/* ---- cells */
+
+static void add_cell(frag_text_table *table, const char *text)
+{
+    frag_text_add(frag_text_table_cell(table), "%s", text);
+}
+
+static const char *change_text(double before, double after, char text[FRAG_BYTES_TEXT_MAX])
+{
+    if (before > 0)
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "%+.1f%%", (after / before - 1) * 100);
+    else
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "-");
+    return text;
+}
+
+static const char *outcome_text(const frag_tuned *tuned, const frag_tune_outcome *outcome,
+                                char text[FRAG_BYTES_TEXT_MAX])
+{
+    char count[FRAG_BYTES_TEXT_MAX];
+    if (!outcome->is_done || outcome->is_refused)
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "refused");
+    else if (outcome->is_oom && tuned->goal == FRAG_TUNE_MIN_CAPACITY)
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "none is enough");
+    else if (outcome->is_oom)
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "OOM at %s",
+                 frag_count_text(outcome->oom_event, count));
+    else
+        frag_bytes_text(outcome->bytes, text);
+    return text;
+}
+
+static bool has_bytes(const frag_tune_outcome *outcome)
+{
+    return outcome->is_done && !outcome->is_refused && !outcome->is_oom;
+}
+
+static void subject_name(const frag_tune_subject *subject, frag_text *name)
+{
+    frag_text_clear(name);
+    frag_text_add(name, "%s", subject->recording->name);
+    if (subject->recording->trace_count > 1)
+        frag_text_add(name, " device %" PRIu32, subject->trace->device);
+    if (subject->is_held_out)
+        frag_text_add(name, ", held out");
+}
+
+/* ---- the table of traces */
+
+static void add_compared(frag_text_table *table, const frag_tuned *tuned,
+                         const frag_tune_subject *subject, frag_tune_role role)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
+    const frag_tune_outcome *after = &subject->outcomes[role];
+    add_cell(table, outcome_text(tuned, after, text));
+    add_cell(table, has_bytes(before) && has_bytes(after)
+                        ? change_text((double)before->bytes, (double)after->bytes, text)
+                        : "-");
+}
+
+/* How far the tuned setting is above what no setting, or none that does not know the future, can go
+ * under. */
+static void add_bound(frag_text_table *table, const frag_tune_subject *subject, uint64_t bytes)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
+    add_cell(table, frag_bytes_text(bytes, text));
+    add_cell(table, has_bytes(best) ? change_text((double)bytes, (double)best->bytes, text) : "-");
+}
+
+static void print_traces(FILE *stream, const frag_tuned *tuned)
+{
+    bool has_advised = tuned->space->has_advised;
+    frag_text_table table = {.columns =
+                                 5 + (has_advised ? 2u : 0u) + (tuned->has_bounds ? 3u : 0u)};
+    frag_text name = {0};
+    char text[FRAG_BYTES_TEXT_MAX];
+    add_cell(&table, "trace");
+    add_cell(&table, "default");
+    add_cell(&table, "tuned");
+    add_cell(&table, "change");
+    if (has_advised) {
+        add_cell(&table, "max_split_size_mb:128");
+        add_cell(&table, "change");
+    }
+    add_cell(&table, "peak requested");
+    if (tuned->has_bounds) {
+        add_cell(&table, "tuned over it");
+        add_cell(&table, "offline packing");
+        add_cell(&table, "tuned over it");
+    }
+    for (size_t i = 0; i < tuned->subject_count; i++) {
+        const frag_tune_subject *subject = &tuned->subjects[i];
+        subject_name(subject, &name);
+        add_cell(&table, name.bytes);
+        add_cell(&table, outcome_text(tuned, &subject->outcomes[FRAG_TUNE_DEFAULT], text));
+        add_compared(&table, tuned, subject, FRAG_TUNE_BEST);
+        if (has_advised)
+            add_compared(&table, tuned, subject, FRAG_TUNE_ADVISED);
+        if (tuned->has_bounds) {
+            add_bound(&table, subject, frag_trace_bound_bytes(subject->trace));
+            add_bound(&table, subject, subject->packing.bytes);
+        } else {
+            add_cell(&table, frag_bytes_text(frag_trace_bound_bytes(subject->trace), text));
+        }
+    }
+    frag_text_destroy(&name);
+    frag_text_table_print(&table, false, stream);
+}
+
+/* ---- what each further option gains */
+
+static uint32_t most_changed(const frag_tuned *tuned)
+{
+    return tuned->found->points[tuned->found->best].changed;
+}
+
+/* Is a point with exactly so many options the best of those with no more? */
+static bool find_front(const frag_tuned *tuned, uint32_t changed, const frag_tune_point **point)
+{
+    *point = &tuned->found->points[frag_tune_best_within(tuned->found, changed)];
+    return (*point)->changed == changed;
+}
+
+static void setting_with_fraction(const frag_tuned *tuned, const frag_tune_point *point,
+                                  frag_text *setting)
+{
+    const char *fraction = frag_tune_space_fraction(tuned->space, point);
+    frag_tune_space_setting(tuned->space, point, setting);
+    if (fraction != NULL)
+        frag_text_add(setting, "%sset_per_process_memory_fraction(%s)",
+                      setting->length > 0 ? " and " : "", fraction);
+    if (setting->length == 0)
+        frag_text_add(setting, "(default)");
+}
+
+/* Over the bound and not over the default, which can have run out of memory. */
+static void print_front(FILE *stream, const frag_tuned *tuned)
+{
+    bool has_calls = tuned->goal == FRAG_TUNE_PEAK;
+    frag_text_table table = {.columns = 3 + (has_calls ? 1u : 0u) + (tuned->has_bounds ? 1u : 0u),
+                             .is_last_text = true};
+    frag_text setting = {0};
+    char text[FRAG_BYTES_TEXT_MAX];
+    add_cell(&table, "options");
+    add_cell(&table, "over bound");
+    if (tuned->has_bounds)
+        add_cell(&table, "over packing");
+    if (has_calls)
+        add_cell(&table, "device calls");
+    add_cell(&table, "setting");
+    for (uint32_t changed = 0; changed <= most_changed(tuned); changed++) {
+        const frag_tune_point *point;
+        if (!find_front(tuned, changed, &point))
+            continue;
+        snprintf(text, sizeof text, "%" PRIu32, changed);
+        add_cell(&table, text);
+        if (point->score.failed > 0)
+            snprintf(text, sizeof text, "%" PRIu32 " OOM", point->score.failed);
+        else
+            change_text(1, point->score.size, text);
+        add_cell(&table, text);
+        if (tuned->has_bounds)
+            add_cell(&table, point->score.failed > 0
+                                 ? "-"
+                                 : change_text(1, point->score.over_packing, text));
+        if (has_calls)
+            add_cell(&table, frag_count_text(point->score.calls, text));
+        setting_with_fraction(tuned, point, &setting);
+        add_cell(&table, setting.bytes);
+    }
+    frag_text_destroy(&setting);
+    frag_text_table_print(&table, false, stream);
+}
+
+/* ---- memory against its cost */
+
+static const char *cost_text(const frag_tuned *tuned, const frag_tune_point *point,
+                             char text[FRAG_BYTES_TEXT_MAX])
+{
+    if (!tuned->has_latency)
+        return frag_count_text(point->score.calls, text);
+    snprintf(text, FRAG_BYTES_TEXT_MAX, "%.2f ms", point->score.time_ns / 1e6);
+    return text;
+}
+
+/* One setting that is best in both says nothing more than the tables before. */
+static void print_costs(FILE *stream, const frag_tuned *tuned)
+{
+    const frag_tune_point **points;
+    size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
+    frag_text_table table = {.columns = tuned->has_bounds ? 4 : 3, .is_last_text = true};
+    frag_text text = {0};
+    char cell[FRAG_BYTES_TEXT_MAX];
+    if (count > 1) {
+        fprintf(stream,
+                "\nless memory costs more %s: nothing that was tried is better in both than\n\n",
+                tuned->has_latency ? "time" : "device calls");
+        add_cell(&table, "over bound");
+        if (tuned->has_bounds)
+            add_cell(&table, "over packing");
+        add_cell(&table, tuned->has_latency ? "modelled time" : "device calls");
+        add_cell(&table, "setting");
+        for (size_t i = 0; i < count; i++) {
+            add_cell(&table, change_text(1, points[i]->score.size, cell));
+            if (tuned->has_bounds)
+                add_cell(&table, change_text(1, points[i]->score.over_packing, cell));
+            add_cell(&table, cost_text(tuned, points[i], cell));
+            setting_with_fraction(tuned, points[i], &text);
+            add_cell(&table, text.bytes);
+        }
+        frag_text_table_print(&table, false, stream);
+        frag_tune_front_command(tuned, points, count, &text);
+        fprintf(stream, "\nto draw it: %s\n", text.bytes);
+    }
+    frag_text_destroy(&text);
+    free(points);
+}
+
+/* ---- sentences */
+
+static void add_advised(frag_text *remarks, const frag_tune_subject *subject, const char *name)
+{
+    const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
+    const frag_tune_outcome *after = &subject->outcomes[FRAG_TUNE_ADVISED];
+    char text[FRAG_BYTES_TEXT_MAX];
+    if (has_bytes(before) && after->is_oom)
+        frag_text_add(remarks,
+                      "max_split_size_mb:128, which guides advise, makes it worse: out of memory, "
+                      "where the default fits (%s)\n",
+                      name);
+    else if (has_bytes(before) && has_bytes(after) && after->bytes > before->bytes)
+        frag_text_add(remarks,
+                      "max_split_size_mb:128, which guides advise, makes it worse: %s, %.2f times "
+                      "the default (%s)\n",
+                      frag_bytes_text(after->bytes, text),
+                      (double)after->bytes / (double)before->bytes, name);
+}
+
+static bool is_worse(const frag_tune_outcome *before, const frag_tune_outcome *after)
+{
+    return (after->is_oom && !before->is_oom) ||
+           (has_bytes(before) && has_bytes(after) && after->bytes > before->bytes);
+}
+
+static void print_remarks(FILE *stream, const frag_tuned *tuned)
+{
+    frag_text remarks = {0};
+    frag_text name = {0};
+    if (tuned->found->points[tuned->found->best].score.failed > 0)
+        frag_text_add(&remarks, "no setting that was tried serves every request\n");
+    for (size_t i = 0; i < tuned->subject_count; i++) {
+        const frag_tune_subject *subject = &tuned->subjects[i];
+        subject_name(subject, &name);
+        const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
+        if (best->is_refused)
+            frag_text_add(&remarks, "the tuned setting is refused on %s: %s\n", name.bytes,
+                          best->error.sentence);
+        else if (is_worse(&subject->outcomes[FRAG_TUNE_DEFAULT], best))
+            frag_text_add(&remarks, "the tuned setting is worse than the default on %s\n",
+                          name.bytes);
+    }
+    for (size_t i = 0; i < tuned->subject_count && tuned->space->has_advised; i++) {
+        subject_name(&tuned->subjects[i], &name);
+        add_advised(&remarks, &tuned->subjects[i], name.bytes);
+    }
+    if (remarks.length > 0)
+        fprintf(stream, "\n%s", remarks.bytes);
+    frag_text_destroy(&name);
+    frag_text_destroy(&remarks);
+}
+
+static void print_setting(FILE *stream, const frag_tuned *tuned)
+{
+    const frag_tune_point *best = &tuned->found->points[tuned->found->best];
+    const char *fraction = frag_tune_space_fraction(tuned->space, best);
+    frag_text text = {0};
+    frag_text word = {0}; /* what is to be pasted, as a shell reads it */
+    frag_tune_space_setting(tuned->space, best, &text);
+    if (best->changed == 0)
+        fprintf(stream, "    nothing that was tried is better than the default\n");
+    else if (!tuned->space->is_literal) {
+        frag_tune_space_label(tuned->space, best, &text);
+        frag_text_add_word(&word, text.bytes);
+        fprintf(stream, "    --policy %s\n", word.bytes);
+    } else {
+        if (text.length > 0) {
+            frag_text_add_word(&word, text.bytes);
+            fprintf(stream, "    PYTORCH_CUDA_ALLOC_CONF=%s\n", word.bytes);
+        }
+        if (fraction != NULL)
+            fprintf(stream, "    torch.cuda.set_per_process_memory_fraction(%s)\n", fraction);
+    }
+    frag_text_destroy(&word);
+    frag_text_destroy(&text);
+}
+
+void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
+{
+    const frag_tune_point *best = &tuned->found->points[tuned->found->best];
+    char count[FRAG_BYTES_TEXT_MAX];
+    char capacity[FRAG_BYTES_TEXT_MAX];
+    size_t searched = 0;
+    for (size_t i = 0; i < tuned->subject_count; i++)
+        searched += tuned->subjects[i].is_held_out ? 0 : 1;
+    fprintf(stream, "%s for the least %s", tuned->space->base->text,
+            tuned->goal == FRAG_TUNE_PEAK ? "peak reserved" : "capacity");
+    if (tuned->goal == FRAG_TUNE_PEAK && tuned->capacity_bytes != FRAG_UNLIMITED)
+        fprintf(stream, " on %s", frag_bytes_text(tuned->capacity_bytes, capacity));
+    fprintf(stream, ": %s setting%s tried on %zu trace%s, seed %" PRIu64 "%s\n\n",
+            frag_count_text(tuned->found->count, count), tuned->found->count == 1 ? "" : "s",
+            searched, searched == 1 ? "" : "s", tuned->seed,
+            tuned->is_timed ? ", ended by --seconds" : "");
+    print_setting(stream, tuned);
+    fputc('\n', stream);
+    print_traces(stream, tuned);
+    if (best->changed > 0) {
+        fputc('\n', stream);
+        print_front(stream, tuned);
+    }
+    if (tuned->goal == FRAG_TUNE_PEAK)
+        print_costs(stream, tuned);
+    print_remarks(stream, tuned);
+}
+
+/* ---- JSON */
+
+static void add_point(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
+{
+    frag_text text = {0};
+    frag_tune_space_setting(tuned->space, point, &text);
+    frag_json_text(json, "setting", text.bytes);
+    frag_json_text(json, "memory_fraction", frag_tune_space_fraction(tuned->space, point));
+    frag_tune_space_label(tuned->space, point, &text);
+    frag_json_text(json, "label", text.bytes);
+    frag_json_number(json, "options_changed", point->changed);
+    frag_text_destroy(&text);
+}
+
+static void add_outcome(frag_json *json, const char *role, const frag_tune_outcome *outcome)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s.is_refused", role);
+    frag_json_flag(json, path.bytes, outcome->is_refused);
+    frag_text_clear(&path);
+    frag_text_add(&path, "%s.is_oom", role);
+    frag_json_flag(json, path.bytes, outcome->is_oom);
+    frag_text_clear(&path);
+    frag_text_add(&path, "%s.bytes", role);
+    frag_json_number(json, path.bytes, has_bytes(outcome) ? outcome->bytes : FRAG_UNLIMITED);
+    frag_text_destroy(&path);
+}
+
+static void add_traces(frag_json *json, const frag_tuned *tuned)
+{
+    frag_json_array(json, "traces");
+    for (size_t i = 0; i < tuned->subject_count; i++) {
+        const frag_tune_subject *subject = &tuned->subjects[i];
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "name", subject->recording->name);
+        frag_json_text(item, "digest", subject->trace->digest);
+        frag_json_number(item, "device", subject->trace->device);
+        frag_json_flag(item, "is_held_out", subject->is_held_out);
+        frag_json_number(item, "peak_requested_bytes", frag_trace_bound_bytes(subject->trace));
+        if (tuned->has_bounds) {
+            frag_json_number(item, "packing_bytes", subject->packing.bytes);
+            frag_json_flag(item, "packing_proved", subject->packing.is_proved);
+        } else {
+            frag_json_null(item, "packing_bytes");
+            frag_json_null(item, "packing_proved");
+        }
+        add_outcome(item, "default", &subject->outcomes[FRAG_TUNE_DEFAULT]);
+        add_outcome(item, "tuned", &subject->outcomes[FRAG_TUNE_BEST]);
+        if (tuned->space->has_advised)
+            add_outcome(item, "advised", &subject->outcomes[FRAG_TUNE_ADVISED]);
+        else
+            frag_json_null(item, "advised");
+        frag_json_append(json, "traces", item);
+    }
+}
+
+static void add_over_packing(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
+{
+    if (tuned->has_bounds)
+        frag_json_ratio(json, "over_packing", point->score.over_packing);
+    else
+        frag_json_null(json, "over_packing");
+}
+
+static void add_front(frag_json *json, const frag_tuned *tuned)
+{
+    const frag_tune_score *before = &tuned->found->points[0].score;
+    frag_json_array(json, "front");
+    for (uint32_t changed = 0; changed <= most_changed(tuned); changed++) {
+        const frag_tune_point *point;
+        if (!find_front(tuned, changed, &point))
+            continue;
+        frag_json *item = frag_json_create();
+        bool is_comparable = before->failed == 0 && point->score.failed == 0 && before->size > 0;
+        add_point(item, tuned, point);
+        frag_json_number(item, "failed_traces", point->score.failed);
+        frag_json_ratio(item, "over_bound", point->score.size);
+        add_over_packing(item, tuned, point);
+        if (is_comparable)
+            frag_json_ratio(item, "over_default", point->score.size / before->size);
+        else
+            frag_json_null(item, "over_default");
+        frag_json_number(item, "device_calls",
+                         tuned->goal == FRAG_TUNE_PEAK ? point->score.calls : FRAG_UNLIMITED);
+        frag_json_append(json, "front", item);
+    }
+}
+
+static void add_costs(frag_json *json, const frag_tuned *tuned)
+{
+    const frag_tune_point **points;
+    size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
+    frag_json_array(json, "memory_against_cost");
+    for (size_t i = 0; i < count && tuned->goal == FRAG_TUNE_PEAK; i++) {
+        frag_json *item = frag_json_create();
+        add_point(item, tuned, points[i]);
+        frag_json_ratio(item, "over_bound", points[i]->score.size);
+        add_over_packing(item, tuned, points[i]);
+        frag_json_number(item, "device_calls", points[i]->score.calls);
+        if (tuned->has_latency)
+            frag_json_number(item, "modelled_time_ns", (uint64_t)(points[i]->score.time_ns + 0.5));
+        else
+            frag_json_null(item, "modelled_time_ns");
+        frag_json_append(json, "memory_against_cost", item);
+    }
+    free(points);
+}
+
+void frag_tune_print_json(FILE *stream, const frag_tuned *tuned)
+{
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "schema", "fraglab.tune/1");
+    frag_json_text(json, "tool.version", frag_version());
+    frag_json_text(json, "tool.commit", frag_commit());
+    frag_json_text(json, "policy.name", tuned->space->base->ops->name);
+    frag_json_text(json, "policy.base", tuned->space->base->text);
+    frag_json_text(json, "goal", tuned->goal == FRAG_TUNE_PEAK ? "peak" : "min-capacity");
+    frag_json_number(json, "device.capacity_bytes", tuned->capacity_bytes);
+    frag_json_number(json, "seed", tuned->seed);
+    frag_json_number(json, "settings_tried", tuned->found->count);
+    frag_json_flag(json, "is_timed", tuned->is_timed);
+    add_point(json, tuned, &tuned->found->points[tuned->found->best]);
+    add_traces(json, tuned);
+    add_front(json, tuned);
+    add_costs(json, tuned);
+    frag_json_write(json, stream, false);
+}

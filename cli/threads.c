@@ -1,0 +1,54 @@
+/* A loop over independent jobs on several threads. The set of cores a process may use has no POSIX
+ * name. */
+#define _GNU_SOURCE
+#include "cli/command.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+typedef struct team {
+    atomic_uint_fast64_t next;
+    uint64_t count;
+    void (*job)(void *context, uint64_t index);
+    void *context;
+} team;
+
+static void *work(void *argument)
+{
+    team *mine = argument;
+    uint64_t index;
+    while ((index = atomic_fetch_add(&mine->next, 1)) < mine->count)
+        mine->job(mine->context, index);
+    return NULL;
+}
+
+uint32_t frag_core_count(void)
+{
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 0)
+        return (uint32_t)CPU_COUNT(&cores);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
+                   void *context)
+{
+    team all = {.count = count, .job = job, .context = context};
+    atomic_init(&all.next, 0);
+    uint32_t wanted = count < threads ? (uint32_t)count : threads;
+    uint32_t started = 0;
+    pthread_t *helpers = frag_alloc(wanted, sizeof *helpers);
+    /* This thread works too, and does it all where the system refuses more threads. */
+    while (started + 1 < wanted && pthread_create(&helpers[started], NULL, work, &all) == 0)
+        started++;
+    work(&all);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    free(helpers);
+}

@@ -1,0 +1,36 @@
+/* The subcommands of `fraglab trace`, and what they share. */
+#ifndef FRAG_TRACE_TRACE_TOOLS_H
+#define FRAG_TRACE_TRACE_TOOLS_H
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "traces/load.h"
+
+extern const frag_command frag_command_trace_info;
+extern const frag_command frag_command_trace_convert;
+extern const frag_command frag_command_trace_check;
+extern const frag_command frag_command_trace_cut;
+
+/* Options for a subcommand's table. */
+#define FRAG_TRACE_WRITE_OPTIONS                                                                   \
+    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there; - is stdout"},     \
+        {.name = "force", .letter = 'f', .help = "overwrite the output file"},                     \
+    {                                                                                              \
+        .name = "to", .argument = "FORMAT", .help = "format to write (default: fgt)",              \
+        .choices = "fgt|text|minimalloc"                                                           \
+    }
+
+/* Loads with every column and call stack. */
+bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
+                           frag_recording *recording, frag_findings *findings, frag_error *error);
+
+/* false: the output is a terminal and the format of --to is no text. */
+bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output,
+                            frag_error *error);
+
+/* Writes to an opened output in the format of --to and puts it in place; the output is used up. */
+bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
+                            frag_output *output, frag_error *error);
+
+#endif

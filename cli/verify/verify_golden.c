@@ -1,0 +1,331 @@
+#include "cli/verify/verify_golden.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "studies/verify/golden_compare.h"
+
+#define CONTEXT_LINES 3u
+#define CONTEXT_BYTES 240u
+
+typedef struct golden_job {
+    char *path;
+    const char *name; /* of the file, in path; or "stdin" */
+    frag_golden_result result;
+    frag_text context; /* lines of the log up to the difference */
+    char torch[16];
+    char *library; /* of a log of another framework's pool; "" otherwise */
+    char *conf;
+    frag_policy_spec spec; /* what was compared */
+    frag_error error;
+    bool is_ok;
+} golden_job;
+
+typedef struct golden_check {
+    const frag_policy_spec *spec;
+    uint64_t check_every;
+    golden_job *jobs;
+    size_t job_count;
+    size_t job_capacity;
+    frag_progress *progress;
+} golden_check;
+
+/* ---- which logs */
+
+static void add_job(golden_check *state, const char *path)
+{
+    state->jobs =
+        frag_grow(state->jobs, &state->job_capacity, state->job_count + 1, sizeof *state->jobs);
+    golden_job *job = &state->jobs[state->job_count++];
+    *job = (golden_job){.path = frag_copy_text(path)};
+    const char *slash = strrchr(job->path, '/');
+    job->name = slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "stdin" : job->path;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+/* The logs of a folder by name; what else lies there is left alone. */
+static bool add_folder(golden_check *state, const char *folder, frag_error *error)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, NULL, alphasort);
+    if (count < 0) {
+        frag_fail(error, FRAG_E_SYSTEM, "the folder cannot be read");
+        return frag_error_in(error, folder);
+    }
+    size_t before = state->job_count;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        size_t length = strlen(name);
+        const char *ending = strstr(name, ".jsonl");
+        if (ending != NULL && name[0] != '.') {
+            frag_text path = {0};
+            size_t end = strlen(folder);
+            while (end > 1 && folder[end - 1] == '/')
+                end--;
+            frag_text_add_bytes(&path, folder, end);
+            frag_text_add(&path, "/");
+            frag_text_add_bytes(&path, name, length);
+            if (!is_folder(path.bytes))
+                add_job(state, path.bytes);
+            frag_text_destroy(&path);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (state->job_count > before)
+        return true;
+    frag_fail(error, FRAG_E_INPUT,
+              "the folder holds no logs; expected files such as NAME.jsonl or NAME.jsonl.zst");
+    return frag_error_in(error, folder);
+}
+
+/* ---- one log */
+
+/* The lines before the difference and the one that showed it, from the file again: a log is not
+ * kept as text. What cannot be read a second time (a pipe) has no context. */
+static void read_context(golden_job *job)
+{
+    frag_error ignored = {0};
+    frag_input *input = strcmp(job->path, "-") != 0 ? frag_input_open(job->path, &ignored) : NULL;
+    uint64_t first = job->result.line > CONTEXT_LINES ? job->result.line - CONTEXT_LINES : 1;
+    for (uint64_t line = 1; input != NULL && line <= job->result.line; line++) {
+        const char *bytes = NULL;
+        size_t length = 0;
+        size_t consumed = 0;
+        if (!frag_golden_next_line(input, &bytes, &length, &consumed, &ignored) || consumed == 0)
+            break;
+        if (line >= first) {
+            frag_text_add(&job->context, "  %10" PRIu64 "  ", line);
+            frag_text_add_bytes(&job->context, bytes,
+                                length < CONTEXT_BYTES ? length : CONTEXT_BYTES);
+            frag_text_add(&job->context, length < CONTEXT_BYTES ? "\n" : "...\n");
+        }
+        frag_input_skip(input, consumed);
+    }
+    if (input != NULL)
+        frag_input_close(input);
+}
+
+/* The recorded settings of a log of another framework's pool are a policy with its options. */
+static bool choose_policy(const golden_check *state, golden_job *job, const frag_golden_log *log)
+{
+    if (log->library == 0 || !state->spec->wants_recorded)
+        return frag_policy_spec_copy(state->spec, &job->spec);
+    return frag_policy_spec_parse(frag_strings_get(&log->strings, log->policy), &job->spec,
+                                  &job->error);
+}
+
+static bool compare_log(const golden_check *state, golden_job *job, const frag_golden_log *log)
+{
+    frag_recording recording = {0};
+    frag_policy_spec resolved;
+    uint64_t *ends = NULL;
+    memcpy(job->torch, log->torch, sizeof job->torch);
+    job->library = frag_copy_text(frag_strings_get(&log->strings, log->library));
+    job->conf = frag_copy_text(frag_strings_get(&log->strings, log->conf));
+    if (!choose_policy(state, job, log) ||
+        !frag_golden_log_record(log, job->name, &recording, &ends, &job->error))
+        return false;
+    bool ok = frag_inputs_resolve(&job->spec, &recording, &resolved, &job->error);
+    if (ok) {
+        frag_golden_options options = {.check_every = state->check_every,
+                                       .is_interrupted = frag_is_interrupted};
+        ok = frag_golden_compare(log, &recording, ends, &resolved, &options, &job->result,
+                                 &job->error);
+        frag_policy_spec_destroy(&resolved);
+    }
+    free(ends);
+    frag_recording_destroy(&recording);
+    return ok;
+}
+
+static void verify_log(void *context, uint64_t index)
+{
+    golden_check *state = context;
+    golden_job *job = &state->jobs[index];
+    if (frag_is_interrupted())
+        return;
+    frag_input *input = frag_input_open(job->path, &job->error);
+    frag_golden_log log = {0};
+    job->is_ok = input != NULL && frag_golden_log_read(input, &log, &job->error);
+    if (input != NULL)
+        frag_input_close(input);
+    if (job->is_ok) {
+        job->is_ok = compare_log(state, job, &log);
+        frag_golden_log_destroy(&log);
+    }
+    if (!job->is_ok)
+        frag_error_in(&job->error, job->path);
+    else if (!job->result.is_identical)
+        read_context(job);
+    frag_progress_add(state->progress, 1);
+}
+
+/* ---- printing */
+
+static void print_counts(const frag_golden_result *result)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    printf("%s requests", frag_count_text(result->requests, text));
+    printf(", %s device events", frag_count_text(result->device_events, text));
+    if (result->trace_events > 0)
+        printf(", %s trace events", frag_count_text(result->trace_events, text));
+    if (result->ooms > 0)
+        printf(", %s OOM", frag_count_text(result->ooms, text));
+    if (result->stat_lines > 0)
+        printf(", %s lines of statistics", frag_count_text(result->stat_lines, text));
+    if (result->segments > 0)
+        printf(", %s segments", frag_count_text(result->segments, text));
+    if (result->has_failed)
+        printf(" (the log ends where the library failed)");
+}
+
+static void print_difference(const golden_job *job)
+{
+    char text[FRAG_BYTES_TEXT_MAX];
+    const frag_golden_result *result = &job->result;
+    char kind[32];
+    snprintf(kind, sizeof kind, "%s", result->kind);
+    for (char *at = kind; *at != '\0'; at++)
+        *at = *at == '_' ? ' ' : *at;
+    printf("%s:%" PRIu64 ": different in %s, after %s identical requests\n", job->name,
+           result->line, kind, frag_count_text(result->requests, text));
+    printf("  library: %s\n", result->library.bytes);
+    printf("  fraglab: %s\n", result->policy.bytes);
+    printf("%s", job->context.bytes != NULL ? job->context.bytes : "");
+    const frag_policy_spec *spec = &job->spec;
+    if (job->conf[0] != '\0' && strcmp(spec->ops->name, "pytorch") == 0 && !spec->wants_recorded)
+        printf("  likely: the log was made with other settings; try pytorch:recorded\n");
+}
+
+static void print_text(const golden_check *state)
+{
+    frag_golden_result sum = {0};
+    size_t compared = 0;
+    size_t different = 0;
+    for (size_t i = 0; i < state->job_count; i++) {
+        const golden_job *job = &state->jobs[i];
+        if (!job->is_ok)
+            continue;
+        compared++;
+        different += job->result.is_identical ? 0 : 1;
+        sum.requests += job->result.requests;
+        sum.device_events += job->result.device_events;
+        sum.trace_events += job->result.trace_events;
+        sum.ooms += job->result.ooms;
+        sum.stat_lines += job->result.stat_lines;
+        sum.segments += job->result.segments;
+        sum.has_failed = state->job_count == 1 && job->result.has_failed;
+    }
+    if (compared == 0)
+        return;
+    if (different == 0)
+        printf("identical: ");
+    else
+        printf("different: %zu of %zu logs; the same are ", different, compared);
+    print_counts(&sum);
+    printf(compared > 1 && different == 0 ? " in %zu logs\n" : "\n", compared);
+    for (size_t i = 0; i < state->job_count; i++) {
+        const golden_job *job = &state->jobs[i];
+        if (job->is_ok && !job->result.is_identical) {
+            print_difference(job);
+        } else if (job->is_ok && state->job_count > 1) {
+            printf("%s: identical: ", job->name);
+            print_counts(&job->result);
+            printf("\n");
+        }
+    }
+}
+
+static void print_json(const golden_job *job)
+{
+    const frag_golden_result *result = &job->result;
+    bool is_same = result->is_identical;
+    frag_json *json = frag_json_create();
+    frag_json_text(json, "schema", "fraglab.verify/1");
+    frag_json_text(json, "trace.name", job->name);
+    bool is_torch = job->torch[0] != '\0';
+    frag_json_text(json, "trace.torch", is_torch ? job->torch : NULL);
+    frag_json_text(json, "trace.conf", is_torch ? job->conf : NULL);
+    frag_json_text(json, "trace.library", is_torch ? NULL : job->library);
+    frag_json_text(json, "policy.name", job->spec.ops->name);
+    frag_json_text(json, "policy.label", job->spec.text);
+    frag_json_text(json, "verify.against", "golden");
+    frag_json_flag(json, "verify.is_identical", is_same);
+    frag_json_number(json, "verify.requests", result->requests);
+    frag_json_number(json, "verify.device_events", result->device_events);
+    frag_json_number(json, "verify.trace_events", result->trace_events);
+    frag_json_number(json, "verify.ooms", result->ooms);
+    frag_json_number(json, "verify.stat_lines", result->stat_lines);
+    frag_json_number(json, "verify.segments", result->segments);
+    frag_json_flag(json, "verify.has_library_failed", result->has_failed);
+    frag_json_text(json, "verify.first.kind", is_same ? NULL : result->kind);
+    frag_json_number(json, "verify.first.line", is_same ? FRAG_UNLIMITED : result->line);
+    frag_json_text(json, "verify.first.library", is_same ? NULL : result->library.bytes);
+    frag_json_text(json, "verify.first.fraglab", is_same ? NULL : result->policy.bytes);
+    frag_json_write(json, stdout, false);
+}
+
+static int report_jobs(const golden_check *state, bool is_json)
+{
+    int code = 0;
+    bool is_different = false;
+    for (size_t i = 0; i < state->job_count; i++) {
+        const golden_job *job = &state->jobs[i];
+        if (is_json && job->is_ok)
+            print_json(job);
+        int failure = job->error.code != FRAG_E_NONE ? frag_report(&job->error) : 0;
+        code = code != 0 ? code : failure;
+        is_different = is_different || (job->is_ok && !job->result.is_identical);
+    }
+    /* Input that could not be read weighs more than a difference. */
+    return code != 0 ? code : is_different ? 1 : 0;
+}
+
+int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *spec, bool is_json,
+                       uint32_t threads)
+{
+    golden_check state = {.spec = spec};
+    frag_error error = {0};
+    bool ok = frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state.check_every, &error);
+    for (size_t i = 0; ok && i < frag_arguments_operand_count(arguments); i++) {
+        const char *path = frag_arguments_operand(arguments, i);
+        if (is_folder(path))
+            ok = add_folder(&state, path, &error);
+        else
+            add_job(&state, path);
+    }
+    int code = 0;
+    if (ok) {
+        state.progress = frag_progress_start(arguments, "verifying", "logs", state.job_count);
+        frag_for_each(threads, state.job_count, verify_log, &state);
+        frag_progress_end(state.progress);
+        if (!is_json && !frag_is_interrupted())
+            print_text(&state);
+        code = frag_is_interrupted() ? 130 : report_jobs(&state, is_json);
+    } else {
+        code = frag_report(&error);
+    }
+    for (size_t i = 0; i < state.job_count; i++) {
+        free(state.jobs[i].path);
+        free(state.jobs[i].conf);
+        free(state.jobs[i].library);
+        frag_policy_spec_destroy(&state.jobs[i].spec);
+        frag_text_destroy(&state.jobs[i].context);
+        frag_golden_result_destroy(&state.jobs[i].result);
+    }
+    free(state.jobs);
+    return code;
+}

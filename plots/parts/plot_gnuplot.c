@@ -1,0 +1,513 @@
+/* Runs gnuplot for every plot command: finds it and its script, passes it the data, writes the
+ * figure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "cli/data_folder.h"
+#include "plots/parts/plot_script.h"
+#include "plots/plot.h"
+#include "sim/version.h"
+
+extern char **environ;
+
+#define SIDE_MAX 100000u /* pixels */
+
+static const char *const format_names[] = {
+    [FRAG_PLOT_SVG] = "svg",           [FRAG_PLOT_PNG] = "png", [FRAG_PLOT_PDF] = "pdf",
+    [FRAG_PLOT_TERMINAL] = "terminal", [FRAG_PLOT_CSV] = "csv",
+};
+#define FORMAT_COUNT (sizeof format_names / sizeof *format_names)
+
+const char *frag_plot_format_name(frag_plot_format format)
+{
+    return format_names[format];
+}
+
+static char *join(const char *folder, const char *name)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s/%s", folder, name);
+    return path.bytes;
+}
+
+/* ---- options */
+
+static bool find_format(frag_plot *plot, frag_error *error)
+{
+    const char *name = frag_arguments_value(plot->arguments, "format");
+    const char *path = frag_arguments_value(plot->arguments, "output");
+    if (name == NULL && (path == NULL || strcmp(path, "-") == 0)) {
+        plot->format = plot->has_figure ? FRAG_PLOT_TERMINAL : FRAG_PLOT_SVG;
+        return true;
+    }
+    if (name == NULL) {
+        const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') : path;
+        const char *dot = strrchr(base, '.');
+        name = dot != NULL ? dot + 1 : "";
+    }
+    for (size_t i = 0; i < FORMAT_COUNT; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            plot->format = (frag_plot_format)i;
+            return true;
+        }
+    frag_fail(error, FRAG_E_USAGE,
+              "the name says no format; end it in .svg, .png, .pdf or .csv, or add --format");
+    return frag_error_in(error, path);
+}
+
+/* A figure is 8 by 5 inches of 100 pixels, a png twice that fine; characters fill the terminal. */
+static bool read_size(frag_plot *plot, frag_error *error)
+{
+    bool is_terminal = plot->format == FRAG_PLOT_TERMINAL;
+    uint64_t scale = plot->format == FRAG_PLOT_PNG ? 2 : 1;
+    plot->width = is_terminal ? 100 : 800 * scale;
+    plot->height = is_terminal ? 30 : 500 * scale;
+    struct winsize window;
+    if (is_terminal && frag_is_terminal(1) && ioctl(1, TIOCGWINSZ, &window) == 0 &&
+        window.ws_col >= 40 && window.ws_row >= 12) {
+        plot->width = window.ws_col - 1u;
+        plot->height = window.ws_row - 2u;
+    }
+    uint64_t usual = plot->width;
+    if (!frag_arguments_count(plot->arguments, "width", is_terminal ? 40 : 200, SIDE_MAX,
+                              &plot->width, error))
+        return false;
+    plot->scale = is_terminal ? 1 : (double)plot->width / 800.0;
+    if (!is_terminal && plot->width != usual)
+        plot->height = frag_plot_pixels(plot, 500);
+    return frag_arguments_count(plot->arguments, "height", is_terminal ? 12 : 100, SIDE_MAX,
+                                &plot->height, error);
+}
+
+uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
+{
+    uint64_t scaled = (uint64_t)((double)pixels * plot->scale + 0.5);
+    return scaled < 100 ? 100 : scaled < SIDE_MAX ? scaled : SIDE_MAX;
+}
+
+/* plots/style.gp draws letters as wide as those of 12 pixels in Helvetica in every format, and
+ * makes them grow with the width of a png. */
+double frag_plot_letter_scale(const frag_plot *plot)
+{
+    return plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
+}
+
+/* ---- what is needed to draw */
+
+static bool find_program(frag_plot *plot, frag_error *error)
+{
+    const char *path = getenv("PATH");
+    char *folders = frag_copy_text(path != NULL ? path : "/usr/local/bin:/usr/bin:/bin");
+    char *rest = NULL;
+    for (char *folder = strtok_r(folders, ":", &rest); folder != NULL && plot->gnuplot == NULL;
+         folder = strtok_r(NULL, ":", &rest)) {
+        char *program = join(folder, "gnuplot");
+        if (access(program, X_OK) == 0)
+            plot->gnuplot = program;
+        else
+            free(program);
+    }
+    free(folders);
+    return plot->gnuplot != NULL ||
+           frag_fail(error, FRAG_E_SYSTEM,
+                     "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), or "
+                     "write the data with --format csv");
+}
+
+static bool find_scripts(frag_plot *plot, frag_error *error)
+{
+    frag_text script = {0};
+    frag_text_add(&script, "plots/%s.gp", plot->kind);
+    plot->scripts = frag_data_find(script.bytes);
+    frag_text_destroy(&script);
+    if (plot->scripts == NULL)
+        return frag_fail(error, FRAG_E_SYSTEM,
+                         "%s.gp is neither beside the program nor in %s/plots; run 'make install'",
+                         plot->kind, frag_data_folder());
+    *strrchr(plot->scripts, '/') = '\0';
+    return true;
+}
+
+static bool make_folder(frag_plot *plot, frag_error *error)
+{
+    const char *place = getenv("TMPDIR");
+    char *folder = join(place != NULL && place[0] == '/' ? place : "/tmp", "fraglab-plot-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be made (%s); set TMPDIR to a writable place",
+                  strerror(errno));
+        frag_error_in(error, folder);
+        free(folder);
+        return false;
+    }
+    plot->folder = folder;
+    return true;
+}
+
+static FILE *open_file(const frag_plot *plot, const char *name, frag_error *error)
+{
+    char *path = join(plot->folder, name);
+    FILE *stream = fopen(path, "w+b");
+    if (stream == NULL) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s)", strerror(errno));
+        frag_error_in(error, path);
+    }
+    free(path);
+    return stream;
+}
+
+static bool open_outputs(frag_plot *plot, frag_error *error)
+{
+    bool may_overwrite = frag_arguments_has(plot->arguments, "force");
+    const char *kept = frag_arguments_value(plot->arguments, "data");
+    const char *script = frag_arguments_value(plot->arguments, "script");
+    bool is_text = plot->format != FRAG_PLOT_PNG && plot->format != FRAG_PLOT_PDF;
+    return (!plot->has_figure ||
+            ((plot->output = frag_inputs_output(plot->arguments, error)) != NULL &&
+             (is_text ||
+              frag_inputs_spare_terminal(
+                  plot->output, plot->format == FRAG_PLOT_PNG ? "a png" : "a pdf",
+                  "redirect stdout, name a file with -o, or leave --format out", error)))) &&
+           (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL) &&
+           (script == NULL ||
+            (plot->script = frag_output_open(script, may_overwrite, error)) != NULL);
+}
+
+static bool check_format(const frag_plot *plot, frag_error *error)
+{
+    const char *name = format_names[plot->format];
+    if (plot->format == FRAG_PLOT_CSV && frag_arguments_has(plot->arguments, "data")) {
+        frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
+        return frag_error_in(error, "--data");
+    }
+    if (frag_arguments_has(plot->arguments, "script") &&
+        (plot->format == FRAG_PLOT_CSV || plot->format == FRAG_PLOT_TERMINAL)) {
+        frag_fail(error, FRAG_E_USAGE, "a script draws svg, png or pdf, not %s; add --format svg",
+                  name);
+        return frag_error_in(error, "--script");
+    }
+    return true;
+}
+
+bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
+                     frag_error *error)
+{
+    *plot = (frag_plot){.arguments = arguments, .kind = kind};
+    plot->has_figure =
+        !frag_arguments_has(arguments, "script") || frag_arguments_has(arguments, "output");
+    bool ok = find_format(plot, error) && check_format(plot, error) && read_size(plot, error);
+    bool is_drawn = plot->format != FRAG_PLOT_CSV;
+    ok = ok && (!is_drawn || !plot->has_figure || find_program(plot, error)) &&
+         (!is_drawn || find_scripts(plot, error)) && open_outputs(plot, error);
+    ok = ok && (!is_drawn || (make_folder(plot, error) &&
+                              (plot->data = open_file(plot, "data.csv", error)) != NULL));
+    if (!ok) {
+        frag_plot_abandon(plot);
+        return false;
+    }
+    if (!is_drawn)
+        plot->data = frag_output_stream(plot->output);
+    return true;
+}
+
+/* ---- files */
+
+FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
+{
+    plot->has_picture = true;
+    if (plot->script != NULL) {
+        const char *name = frag_arguments_value(plot->arguments, "script");
+        bool may_overwrite = frag_arguments_has(plot->arguments, "force");
+        if (strcmp(name, "-") == 0) {
+            frag_fail(error, FRAG_E_USAGE, "a picture goes beside the script; give it a name");
+            frag_error_in(error, "--script");
+            return NULL;
+        }
+        frag_text path = {0};
+        frag_text_add(&path, "%s" FRAG_PLOT_PICTURE_ENDING, name);
+        plot->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
+        frag_text_destroy(&path);
+        if (plot->kept_picture == NULL)
+            return NULL;
+    }
+    return open_file(plot, "picture", error);
+}
+
+/* ---- running gnuplot */
+
+static void remove_folder(frag_plot *plot)
+{
+    static const char *const names[] = {"data.csv", "picture", "figure", "messages", "figure.gp"};
+    for (size_t i = 0; plot->folder != NULL && i < sizeof names / sizeof *names; i++) {
+        char *path = join(plot->folder, names[i]);
+        unlink(path);
+        free(path);
+    }
+    if (plot->folder != NULL)
+        rmdir(plot->folder);
+}
+
+/* The environment without what would change the figure from one place to another. */
+static char **fixed_environment(void)
+{
+    static const char *const dropped[] = {"LC_", "LANG", "TZ=", "GNU", "SOURCE_DATE_EPOCH="};
+    static const char *const added[] = {"LC_ALL=C", "TZ=UTC0", "SOURCE_DATE_EPOCH=0"};
+    size_t count = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **fixed = frag_alloc(count + 4, sizeof *fixed);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_dropped = false;
+        for (size_t j = 0; j < sizeof dropped / sizeof *dropped; j++)
+            is_dropped = is_dropped || strncmp(environ[i], dropped[j], strlen(dropped[j])) == 0;
+        if (!is_dropped)
+            fixed[kept++] = frag_copy_text(environ[i]);
+    }
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+        fixed[kept++] = frag_copy_text(added[i]);
+    return fixed;
+}
+
+static bool spawn(const frag_plot *plot, const char *script, const char *figure,
+                  const char *messages, int *status, frag_error *error)
+{
+    char *arguments[4];
+    size_t count = 0;
+    arguments[count++] = frag_copy_text("gnuplot");
+    arguments[count++] = frag_copy_text("--default-settings");
+    arguments[count++] = frag_copy_text(script);
+    arguments[count] = NULL;
+    char **environment = fixed_environment();
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, figure, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    pid_t child = 0;
+    int refused = posix_spawn(&child, plot->gnuplot, &actions, NULL, arguments, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    for (size_t i = 0; i < count; i++)
+        free(arguments[i]);
+    for (size_t i = 0; environment[i] != NULL; i++)
+        free(environment[i]);
+    free(environment);
+    if (refused != 0)
+        return frag_fail(error, FRAG_E_SYSTEM, "%s does not start (%s)", plot->gnuplot,
+                         strerror(refused));
+    while (waitpid(child, status, 0) < 0)
+        if (errno != EINTR)
+            return frag_fail(error, FRAG_E_SYSTEM, "gnuplot cannot be waited for (%s)",
+                             strerror(errno));
+    return true;
+}
+
+/* The whole of a file; the caller frees. NULL: it cannot be read. */
+static char *read_whole(const char *path, size_t *length)
+{
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        return NULL;
+    frag_text text = {0};
+    char piece[16384];
+    size_t count = 0;
+    frag_text_add_bytes(&text, "", 0);
+    while ((count = fread(piece, 1, sizeof piece, stream)) > 0)
+        frag_text_add_bytes(&text, piece, count);
+    fclose(stream);
+    *length = text.length;
+    return text.bytes;
+}
+
+/* Gnuplot does not say that it could not write. */
+static bool is_disk_full(const char *folder)
+{
+    struct statvfs disk;
+    return statvfs(folder, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < 64 * FRAG_KIB;
+}
+
+/* Says what gnuplot said: its first line that is neither empty nor the echo of a command. */
+static bool fail_drawing(const char *messages, frag_error *error)
+{
+    size_t length = 0;
+    char *text = read_whole(messages, &length);
+    char *rest = NULL;
+    char *said = NULL;
+    for (char *line = text != NULL ? strtok_r(text, "\n", &rest) : NULL; line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strstr(line, "line ") != NULL || (said == NULL && line[0] != ' '))
+            said = line;
+    frag_fail(error, FRAG_E_SYSTEM, "gnuplot failed: %.300s",
+              said != NULL ? said : "it said nothing");
+    free(text);
+    return false;
+}
+
+/* A pdf says when it was made, which would make equal figures differ. The digits stay as many. */
+static void drop_date(char *bytes, size_t length)
+{
+    static const char mark[] = "/CreationDate (D:";
+    size_t mark_length = sizeof mark - 1;
+    for (size_t i = 0; i + mark_length + 14 <= length; i++) {
+        if (bytes[i] != '/' || memcmp(bytes + i, mark, mark_length) != 0)
+            continue;
+        memcpy(bytes + i + mark_length, "19700101000000", 14);
+        return;
+    }
+}
+
+static void copy_figure(frag_plot *plot, char *bytes, size_t length)
+{
+    FILE *stream = frag_output_stream(plot->output);
+    size_t start = 0;
+    if (plot->format == FRAG_PLOT_PDF)
+        drop_date(bytes, length);
+    if (plot->format == FRAG_PLOT_TERMINAL) {
+        /* A page break comes first, which a terminal has no use for. */
+        while (start < length && (bytes[start] == '\f' || bytes[start] == '\n'))
+            start++;
+    }
+    fwrite(bytes + start, 1, length - start, stream);
+}
+
+static bool write_script(frag_plot *plot, const char *picture, frag_error *error)
+{
+    if (plot->format == FRAG_PLOT_TERMINAL)
+        frag_plot_define_number(plot, "has_colour", frag_has_colour(1) ? 1 : 0);
+    frag_text text = {0};
+    bool ok = frag_plot_compose(plot, picture, &text, error);
+    FILE *stream = ok ? open_file(plot, "figure.gp", error) : NULL;
+    if (stream != NULL)
+        fwrite(text.bytes, 1, text.length, stream);
+    frag_text_destroy(&text);
+    return stream != NULL &&
+           (fclose(stream) == 0 || frag_fail(error, FRAG_E_SYSTEM, "%s: writing failed (%s)",
+                                             plot->folder, strerror(errno)));
+}
+
+static bool draw(frag_plot *plot, frag_error *error)
+{
+    char *picture = join(plot->folder, "picture");
+    char *script = join(plot->folder, "figure.gp");
+    char *figure = join(plot->folder, "figure");
+    char *messages = join(plot->folder, "messages");
+    int status = 0;
+    bool ok =
+        write_script(plot, picture, error) && spawn(plot, script, figure, messages, &status, error);
+    size_t length = 0;
+    char *bytes = NULL;
+    if (ok) {
+        bytes = read_whole(figure, &length);
+        ok = (WIFEXITED(status) && WEXITSTATUS(status) == 0 && bytes != NULL && length > 0) ||
+             (is_disk_full(plot->folder)
+                  ? frag_fail(error, FRAG_E_SYSTEM,
+                              "the disk of %s is full; make room there, or set TMPDIR to another "
+                              "place",
+                              plot->folder)
+                  : fail_drawing(messages, error));
+    }
+    if (ok)
+        copy_figure(plot, bytes, length);
+    free(bytes);
+    free(messages);
+    free(figure);
+    free(script);
+    free(picture);
+    return ok;
+}
+
+/* ---- what is kept beside the figure */
+
+static bool finish_kept(frag_output **kept, frag_error *error)
+{
+    frag_output *output = *kept;
+    *kept = NULL;
+    return frag_output_finish(output, error);
+}
+
+/* Copies the data for --data. */
+static bool keep_data(frag_plot *plot, frag_error *error)
+{
+    if (plot->kept == NULL)
+        return true;
+    frag_text text = {0};
+    bool ok = frag_plot_read(plot->data, &text) ||
+              frag_fail(error, FRAG_E_SYSTEM, "the data cannot be read back (%s)", strerror(errno));
+    if (ok)
+        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->kept));
+    frag_text_destroy(&text);
+    return ok && finish_kept(&plot->kept, error);
+}
+
+/* Writes --script, and the picture it needs, if any. */
+static bool keep_script(frag_plot *plot, frag_error *error)
+{
+    if (plot->script == NULL)
+        return true;
+    if (plot->kept_picture != NULL) {
+        char *path = join(plot->folder, "picture");
+        size_t length = 0;
+        char *bytes = read_whole(path, &length);
+        free(path);
+        if (bytes == NULL)
+            return frag_fail(error, FRAG_E_SYSTEM, "the picture cannot be read back (%s)",
+                             strerror(errno));
+        fwrite(bytes, 1, length, frag_output_stream(plot->kept_picture));
+        free(bytes);
+        if (!finish_kept(&plot->kept_picture, error))
+            return false;
+    }
+    frag_text text = {0};
+    bool ok = frag_plot_compose(plot, NULL, &text, error);
+    if (ok)
+        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->script));
+    frag_text_destroy(&text);
+    return ok && finish_kept(&plot->script, error);
+}
+
+static void release(frag_plot *plot)
+{
+    if (plot->data != NULL && plot->format != FRAG_PLOT_CSV)
+        fclose(plot->data);
+    remove_folder(plot);
+    free(plot->folder);
+    free(plot->scripts);
+    free(plot->gnuplot);
+    frag_text_destroy(&plot->definitions);
+}
+
+bool frag_plot_finish(frag_plot *plot, frag_error *error)
+{
+    if (fflush(plot->data) != 0 || ferror(plot->data) != 0) {
+        frag_fail(error, FRAG_E_SYSTEM, "the data could not be written (%s)", strerror(errno));
+        frag_plot_abandon(plot);
+        return false;
+    }
+    bool is_drawn = plot->has_figure && plot->format != FRAG_PLOT_CSV && !plot->is_written;
+    if ((is_drawn && !draw(plot, error)) || !keep_data(plot, error) || !keep_script(plot, error)) {
+        frag_plot_abandon(plot);
+        return false;
+    }
+    frag_output *output = plot->output;
+    release(plot);
+    return output == NULL || frag_output_finish(output, error);
+}
+
+void frag_plot_abandon(frag_plot *plot)
+{
+    release(plot);
+    frag_output_abandon(plot->output);
+    frag_output_abandon(plot->kept);
+    frag_output_abandon(plot->kept_picture);
+    frag_output_abandon(plot->script);
+    *plot = (frag_plot){0};
+}

@@ -1,0 +1,184 @@
+#include "plots/parts/plot_script.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "sim/version.h"
+
+/* ---- variables */
+
+/* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. */
+static void add_quoted(frag_text *text, const char *value)
+{
+    frag_text_add(text, "'");
+    for (; *value != '\0'; value++) {
+        if (*value == '\'')
+            frag_text_add(text, "''");
+        else
+            frag_text_add(text, "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+    }
+    frag_text_add(text, "'");
+}
+
+void frag_plot_define_text(frag_plot *plot, const char *name, const char *value)
+{
+    frag_text_add(&plot->definitions, "%s = ", name);
+    add_quoted(&plot->definitions, value);
+    frag_text_add(&plot->definitions, "\n");
+}
+
+void frag_plot_define_number(frag_plot *plot, const char *name, double value)
+{
+    frag_text_add(&plot->definitions, "%s = %.17g\n", name, value);
+}
+
+void frag_plot_define_texts(frag_plot *plot, const char *name, const char *const *values,
+                            size_t count)
+{
+    size_t room = count > 0 ? count : 1; /* an array has one item at least */
+    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, room);
+    for (size_t i = 0; i < room; i++) {
+        frag_text_add(&plot->definitions, "%s[%zu] = ", name, i + 1);
+        add_quoted(&plot->definitions, i < count ? values[i] : "");
+        frag_text_add(&plot->definitions, "\n");
+    }
+}
+
+void frag_plot_define_numbers(frag_plot *plot, const char *name, const uint64_t *values,
+                              size_t count)
+{
+    frag_text_add(&plot->definitions, "array %s[%zu]\n", name, count > 0 ? count : 1);
+    for (size_t i = 0; i < count; i++)
+        frag_text_add(&plot->definitions, "%s[%zu] = %" PRIu64 "\n", name, i + 1, values[i]);
+}
+
+#define COLOUR_COUNT 8u /* as in plots/style.gp */
+
+void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t count)
+{
+    uint64_t *places = frag_alloc(count, sizeof *places);
+    uint64_t named = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t less = 0;
+        for (size_t j = 1; j < count; j++)
+            less += j != i && (bytes[j] < bytes[i] || (bytes[j] == bytes[i] && j < i));
+        if (count <= COLOUR_COUNT || i == 0 || less < COLOUR_COUNT - 1)
+            places[i] = ++named;
+    }
+    frag_plot_define_numbers(plot, "places", places, count);
+    frag_plot_define_number(plot, "named_count", (double)named);
+    free(places);
+}
+
+void frag_plot_define_title(frag_plot *plot, const char *usual)
+{
+    const char *title = frag_arguments_value(plot->arguments, "title");
+    frag_plot_define_text(plot, "title_text", title != NULL ? title : usual);
+}
+
+void frag_plot_define_unit(frag_plot *plot, uint64_t max_bytes)
+{
+    uint64_t unit = max_bytes >= FRAG_GIB   ? FRAG_GIB
+                    : max_bytes >= FRAG_MIB ? FRAG_MIB
+                    : max_bytes >= FRAG_KIB ? FRAG_KIB
+                                            : 1;
+    frag_plot_define_text(plot, "unit",
+                          unit == FRAG_GIB   ? "GiB"
+                          : unit == FRAG_MIB ? "MiB"
+                          : unit == FRAG_KIB ? "KiB"
+                                             : "bytes");
+    /* A number without a point is an integer to gnuplot, and two of those divide to an integer. */
+    frag_text_add(&plot->definitions, "unit_bytes = %" PRIu64 ".0\n", unit);
+}
+
+/* ---- the whole script */
+
+bool frag_plot_read(FILE *stream, frag_text *text)
+{
+    char piece[16384];
+    size_t count = 0;
+    frag_text_add_bytes(text, "", 0);
+    rewind(stream);
+    while ((count = fread(piece, 1, sizeof piece, stream)) > 0)
+        frag_text_add_bytes(text, piece, count);
+    return ferror(stream) == 0;
+}
+
+/* The data ends at a line that does not occur in it, whatever names it holds. */
+static bool add_data(FILE *data, frag_text *script)
+{
+    frag_text text = {0};
+    frag_text end = {0};
+    bool ok = frag_plot_read(data, &text);
+    frag_text_add(&end, "END_OF_DATA");
+    for (int i = 1; strstr(text.bytes, end.bytes) != NULL; i++) {
+        frag_text_clear(&end);
+        frag_text_add(&end, "END_OF_DATA_%d", i);
+    }
+    frag_text_add(script, "$figure << %s\n", end.bytes);
+    frag_text_add_bytes(script, text.bytes, text.length);
+    frag_text_add(script, "%s\ndata = '$figure'\n\n", end.bytes);
+    frag_text_destroy(&end);
+    frag_text_destroy(&text);
+    return ok;
+}
+
+/* Without the lines that only serve to run the file on its own. */
+static bool add_file(const char *folder, const char *name, frag_text *script, frag_error *error)
+{
+    frag_text path = {0};
+    frag_text text = {0};
+    frag_text_add(&path, "%s/%s", folder, name);
+    FILE *stream = fopen(path.bytes, "rb");
+    bool ok = stream != NULL && frag_plot_read(stream, &text);
+    if (!ok) {
+        frag_fail(error, FRAG_E_SYSTEM, "cannot be read (%s)", strerror(errno));
+        frag_error_in(error, path.bytes);
+    }
+    for (const char *line = text.bytes; ok && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        length += line[length] == '\n' ? 1 : 0;
+        if (strncmp(line, "# By hand:", 10) != 0 && strncmp(line, "load scripts", 12) != 0)
+            frag_text_add_bytes(script, line, length);
+        line += length;
+    }
+    if (stream != NULL)
+        fclose(stream);
+    frag_text_destroy(&text);
+    frag_text_destroy(&path);
+    return ok;
+}
+
+bool frag_plot_compose(const frag_plot *plot, const char *picture, frag_text *script,
+                       frag_error *error)
+{
+    frag_text name = {0};
+    frag_text_add(&name, "%s.gp", plot->kind);
+    frag_text_add(script,
+                  "# A figure of fraglab %s with its data. To draw it:\n"
+                  "#     gnuplot FILE > figure.%s\n\n",
+                  frag_version(), frag_plot_format_name(plot->format));
+    frag_text_add_bytes(script, plot->definitions.bytes, plot->definitions.length);
+    frag_text_add(script, "format = '%s'\nwidth = %" PRIu64 "\nheight = %" PRIu64 "\n",
+                  frag_plot_format_name(plot->format), plot->width, plot->height);
+    if (plot->has_picture) {
+        frag_text_add(script, "picture = ");
+        if (picture != NULL)
+            add_quoted(script, picture);
+        else
+            frag_text_add(script, "ARG0.'" FRAG_PLOT_PICTURE_ENDING "'");
+        frag_text_add(script, "\n");
+    }
+    frag_text_add(script, "\n");
+    bool ok = plot->has_picture || add_data(plot->data, script) ||
+              frag_fail(error, FRAG_E_SYSTEM, "the data cannot be read back (%s)", strerror(errno));
+    ok = ok && add_file(plot->scripts, "style.gp", script, error);
+    frag_text_add(script, "\n");
+    ok = ok && add_file(plot->scripts, name.bytes, script, error);
+    frag_text_destroy(&name);
+    return ok;
+}

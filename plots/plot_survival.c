@@ -1,0 +1,313 @@
+/* `fraglab plot survival`: how far a trace gets under each policy, for every capacity. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "plots/parts/plot_bounds.h"
+#include "plots/plot.h"
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {.name = "samples",
+     .argument = "N",
+     .help = "replays of each policy at most. If the result changes at more capacities than that, "
+             "the curve is coarser; the least surviving capacity stays exact (default: 400)"},
+    {.name = "jobs",
+     .letter = 'j',
+     .argument = "N",
+     .help = "threads (default: all cores); the figure is the same"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+#define SAMPLES_DEFAULT 400u
+
+/* Every capacity from low to below high gives the same run. */
+typedef struct interval {
+    uint64_t low;
+    uint64_t high;
+    uint64_t oom_event; /* event_count: none */
+    uint64_t served;    /* requests */
+} interval;
+
+typedef struct curve {
+    const frag_policy_spec *spec;
+    frag_policy_plan *plan; /* the same at every capacity; NULL: the policy does not plan */
+    interval *intervals;
+    size_t count;
+    size_t capacity;
+    frag_capacity_result least;
+    frag_error error;
+    bool is_ok;
+} curve;
+
+typedef struct survival_figure {
+    frag_plot plot;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+    frag_recording recording;
+    const frag_trace *trace;
+    uint64_t samples;
+    uint64_t threads;
+    uint64_t first; /* the least capacity drawn */
+    uint64_t page_bytes;
+    curve *curves;
+    frag_progress *progress;
+} survival_figure;
+
+/* A start state that does not fit fails before any request is made. */
+static uint64_t served_of(const frag_replay_result *replay)
+{
+    return replay->requests > replay->failed_requests ? replay->requests - replay->failed_requests
+                                                      : 0;
+}
+
+static bool add_interval(const survival_figure *state, curve *line, const frag_policy_spec *spec,
+                         uint64_t capacity, uint64_t step, uint64_t *next)
+{
+    frag_device_spec device = state->device;
+    device.capacity_bytes = capacity;
+    frag_run_options run = {
+        .is_layout_skipped = true, .is_interrupted = frag_is_interrupted, .plan = line->plan};
+    frag_run_result result;
+    if (!frag_run(&state->recording, state->trace, spec->ops, spec->values, &device, &run, &result,
+                  &line->error))
+        return false;
+    bool is_same_known =
+        !result.is_capacity_read && result.refused_need_min_bytes != FRAG_UNLIMITED;
+    uint64_t end = capacity + state->page_bytes;
+    if (is_same_known && frag_round_up(result.refused_need_min_bytes, state->page_bytes) > end)
+        end = frag_round_up(result.refused_need_min_bytes, state->page_bytes);
+    const frag_oom *oom = &result.replay.oom;
+    line->intervals =
+        frag_grow(line->intervals, &line->capacity, line->count + 1, sizeof *line->intervals);
+    line->intervals[line->count++] = (interval){
+        .low = capacity,
+        .high = end,
+        .oom_event = oom->has_happened ? oom->event : state->trace->event_count,
+        .served = served_of(&result.replay),
+    };
+    *next = end > capacity + step ? end : capacity + step;
+    return true;
+}
+
+/* From here on everything survives. */
+static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
+{
+    uint64_t above = least->is_monotone ? 0 : least->failing_above_bytes + page_bytes;
+    return above > least->capacity_bytes ? above : least->capacity_bytes;
+}
+
+/* Up from where just what is requested fits to where nothing fails any more. */
+static bool follow(const survival_figure *state, curve *line, const frag_policy_spec *spec)
+{
+    const frag_capacity_result *least = &line->least;
+    if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
+                          &line->plan, &line->error) ||
+        !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
+                            &state->device, frag_is_interrupted, &line->least, &line->error))
+        return false;
+    uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
+    uint64_t span = end > state->first ? end - state->first : 0;
+    uint64_t step = frag_round_up(span / state->samples + 1, state->page_bytes);
+    for (uint64_t at = state->first; at <= end && !frag_is_interrupted();) {
+        uint64_t next = 0;
+        if (!add_interval(state, line, spec, at, step, &next))
+            return false;
+        /* A coarse step may not jump over the capacity that is marked, nor over the end. */
+        if (at < end && next > end)
+            next = end;
+        if (least->is_found && at < least->capacity_bytes && next > least->capacity_bytes)
+            next = least->capacity_bytes;
+        at = next;
+    }
+    return true;
+}
+
+static void follow_job(void *context, uint64_t index)
+{
+    survival_figure *state = context;
+    curve *line = &state->curves[index];
+    frag_policy_spec resolved = {0};
+    if (!frag_is_interrupted() && frag_inputs_resolve(&state->policies.specs[index],
+                                                      &state->recording, &resolved, &line->error)) {
+        line->is_ok = follow(state, line, &resolved);
+        if (line->plan != NULL)
+            resolved.ops->plan_destroy(line->plan);
+        line->plan = NULL;
+        frag_policy_spec_destroy(&resolved);
+    }
+    frag_progress_add(state->progress, 1);
+}
+
+/* ---- data */
+
+static void write_row(const survival_figure *state, const char *kind, size_t series,
+                      const interval *at)
+{
+    FILE *stream = state->plot.data;
+    uint64_t requests = state->trace->stats.request_count;
+    bool is_survived = at->oom_event == state->trace->event_count;
+    fprintf(stream, "%s,%zu,", kind, series);
+    frag_text_write_csv(stream, state->policies.specs[series - 1].text);
+    fprintf(stream, ",%" PRIu64 ",", at->low);
+    if (at->high != 0)
+        fprintf(stream, "%" PRIu64, at->high);
+    fputc(',', stream);
+    if (!is_survived)
+        fprintf(stream, "%" PRIu64, at->oom_event);
+    fprintf(stream, ",%" PRIu64 ",%.6f\n", at->served,
+            is_survived ? 1 : (double)at->served / (double)requests);
+}
+
+/* Ends at the right edge: what survives there survives with more too. */
+static void write_curve(const survival_figure *state, size_t series, uint64_t last)
+{
+    const curve *line = &state->curves[series - 1];
+    for (size_t i = 0; i < line->count; i++)
+        write_row(state, "curve", series, &line->intervals[i]);
+    interval edge = line->intervals[line->count - 1];
+    edge.low = last;
+    edge.high = 0;
+    write_row(state, "curve", series, &edge);
+    for (size_t i = 0; i < line->count; i++)
+        if (line->least.is_found && line->intervals[i].low == line->least.capacity_bytes)
+            write_row(state, "least", series, &line->intervals[i]);
+}
+
+static void define(survival_figure *state, uint64_t max_bytes)
+{
+    frag_plot *plot = &state->plot;
+    size_t count = state->policies.count;
+    frag_text *names = frag_alloc(count, sizeof *names);
+    const char **texts = frag_alloc(count, sizeof *texts);
+    char bytes[FRAG_BYTES_TEXT_MAX];
+    for (size_t i = 0; i < count; i++) {
+        const frag_capacity_result *least = &state->curves[i].least;
+        frag_text_add(&names[i], "%s: %s", state->policies.specs[i].text,
+                      least->is_found ? frag_bytes_text(least->capacity_bytes, bytes) : "never");
+        texts[i] = names[i].bytes;
+    }
+    frag_plot_define_texts(plot, "policies", texts, count);
+    uint64_t *leasts = frag_alloc(count, sizeof *leasts);
+    for (size_t i = 0; i < count; i++) {
+        const frag_capacity_result *least = &state->curves[i].least;
+        leasts[i] = least->is_found ? least->capacity_bytes : UINT64_MAX;
+    }
+    frag_plot_define_places(plot, leasts, count);
+    free(leasts);
+    frag_plot_define_number(plot, "policy_count", (double)count);
+    frag_plot_define_number(plot, "first_bytes", (double)state->first);
+    frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
+    frag_plot_define_unit(plot, max_bytes);
+    frag_text bound = {0};
+    frag_text_add(&bound, ": %s", frag_bytes_text(frag_trace_bound_bytes(state->trace), bytes));
+    frag_plot_define_text(plot, "bound_text", bound.bytes);
+    frag_text_destroy(&bound);
+    frag_plot_define_title(plot, state->recording.name);
+    for (size_t i = 0; i < count; i++)
+        frag_text_destroy(&names[i]);
+    free(names);
+    free(texts);
+}
+
+static bool fill(void *context, frag_error *error)
+{
+    survival_figure *state = context;
+    uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
+    if (state->trace->stats.request_count == 0) {
+        frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
+        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+    }
+    state->page_bytes = frag_device_page(&state->device, state->trace);
+    state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
+    state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
+    state->progress =
+        frag_progress_start(state->plot.arguments, "searching", "policies", state->policies.count);
+    frag_for_each((uint32_t)state->threads, state->policies.count, follow_job, state);
+    frag_progress_end(state->progress);
+    if (frag_is_interrupted())
+        return true;
+    frag_row_packing packing = {0};
+    if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &packing, error))
+        return false;
+    uint64_t marked =
+        frag_round_up(packing.bytes + state->device.used_by_others_bytes, state->page_bytes);
+    frag_plot_define_number(&state->plot, "packing_capacity_bytes", (double)marked);
+    fputs("kind,series,policy,capacity_bytes,same_below_bytes,oom_event,served_requests,served_"
+          "ratio\n",
+          state->plot.data);
+    if (packing.bytes > 0)
+        fprintf(state->plot.data, "bound,0,%s,%" PRIu64 ",,,,\n", FRAG_PLOT_PACKING_NAME, marked);
+    uint64_t last = packing.bytes > 0 && marked > state->first ? marked : state->first;
+    for (size_t i = 0; i < state->policies.count; i++) {
+        const curve *line = &state->curves[i];
+        if (!line->is_ok) {
+            *error = line->error;
+            return false;
+        }
+        if (line->least.is_found && settled(&line->least, state->page_bytes) > last)
+            last = settled(&line->least, state->page_bytes);
+    }
+    last = frag_round_up(last + (last - state->first) / 10 + 1, state->page_bytes);
+    for (size_t i = 0; i < state->policies.count; i++)
+        write_curve(state, i + 1, last);
+    define(state, last);
+    return true;
+}
+
+static bool check_options(survival_figure *state, const frag_arguments *arguments,
+                          frag_error *error)
+{
+    if (frag_arguments_has(arguments, "capacity")) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "the capacity is what runs to the right; leave --capacity out");
+        return false;
+    }
+    state->threads = frag_core_count();
+    state->samples = SAMPLES_DEFAULT;
+    return frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) &&
+           frag_arguments_count(arguments, "samples", 2, 1000000, &state->samples, error);
+}
+
+static int survival_command(const frag_arguments *arguments)
+{
+    survival_figure state = {.curves = NULL};
+    frag_error error = {0};
+    int code = 0;
+    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
+        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
+        !check_options(&state, arguments, &error))
+        code = frag_report(&error);
+    else
+        code = frag_plot_draw_trace(&state.plot, "survival", arguments, false, &state.recording,
+                                    &state.trace, fill, &state);
+    for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
+        free(state.curves[i].intervals);
+    free(state.curves);
+    frag_inputs_policies_destroy(&state.policies);
+    return code;
+}
+
+const frag_command frag_command_plot_survival = {
+    .name = "survival",
+    .operands = "TRACE",
+    .summary = "how far the trace gets, for every capacity",
+    .description =
+        "Draws for each policy the share of the requests that are served before the first OOM, "
+        "for capacities from the peak of requested bytes to the one with which no device call "
+        "fails. The least capacity that survives is marked and printed in the legend, exact to 2 "
+        "MiB. --bounds marks what a policy that knew the future would need.",
+    .examples = "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
+    .options = options,
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = survival_command,
+};

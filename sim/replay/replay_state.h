@@ -1,0 +1,189 @@
+/* What the parts of a replay share: its slots, and the steps that change them. */
+#ifndef FRAG_REPLAY_REPLAY_STATE_H
+#define FRAG_REPLAY_REPLAY_STATE_H
+
+#include "base/bits.h"
+#include "sim/replay/replay.h"
+
+#define FRAG_HANDLE_NONE UINT32_MAX
+#define FRAG_SURPLUS_ELSEWHERE UINT32_MAX
+
+/* One live allocation; 16 bytes, because the table is the replay's largest and is hit at random. */
+typedef struct frag_slot {
+    uint64_t requested_bytes; /* and FRAG_SLOT_WAITING */
+    uint32_t surplus_bytes;   /* block less requested, or FRAG_SURPLUS_ELSEWHERE */
+    uint32_t handle;          /* FRAG_HANDLE_NONE: nothing is held for this slot; of a request that
+                                 failed, the surplus is elsewhere */
+} frag_slot;
+
+/* Bit of slot.requested_bytes: freed by the program, not yet safe to reuse. */
+#define FRAG_SLOT_WAITING ((uint64_t)1 << 63)
+
+typedef struct frag_large_surplus {
+    uint32_t slot;
+    uint64_t bytes;
+} frag_large_surplus;
+
+/* A free that waits: the block of a slot, freed on a stream. A slot can be taken again and wait
+ * again while an entry from before is in the queue, so entries are numbered. */
+typedef struct frag_wait {
+    uint64_t number; /* from 1 */
+    uint32_t slot;
+    uint32_t stream;
+} frag_wait;
+
+typedef struct frag_note_keeper frag_note_keeper; /* replay_notes.c */
+typedef struct frag_use_keeper frag_use_keeper;   /* replay_use.c */
+
+struct frag_replay {
+    const frag_recording *recording;
+    const frag_trace *trace;
+    const frag_policy_ops *ops;
+    frag_policy *policy;
+    frag_policy_plan *own_plan; /* made for this replay alone; NULL: none */
+    /* What answers requests: the policy, or a step between that shows answers to an observer. */
+    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
+    /* What takes frees, in the same way. */
+    void (*free)(frag_policy *policy, frag_handle handle, uint32_t stream);
+    frag_policy *seen_policy; /* what these two are called with */
+    frag_grant_observer *on_grant;
+    void *on_grant_context;
+    frag_note_keeper *notes; /* NULL: nobody takes notes */
+    frag_use_keeper *uses;   /* NULL: no block was used by another stream so far */
+    frag_device *device;
+    frag_arena arena;
+    frag_slot *slots;
+    /* Surpluses of 4 GiB and more: a short list, since there is no room for many such blocks. */
+    frag_large_surplus *large;
+    size_t large_count;
+    size_t large_capacity;
+    frag_wait *waiting; /* in order of the frees; stale entries are skipped */
+    size_t waiting_start;
+    size_t waiting_end;
+    size_t waiting_capacity;
+    uint64_t *wait_numbers; /* by slot: its entry; NULL: nothing has waited so far */
+    uint64_t wait_count;    /* entries ever made */
+    uint64_t waiting_count;
+    uint64_t waiting_bytes; /* of their blocks: active is allocated and these */
+    const frag_event *now;  /* the event being replayed */
+    frag_level level;
+    uint64_t attempt_bytes;  /* of the block of a request that failed when recorded, while held */
+    uint64_t reserved_seen;  /* device->reserved_bytes then */
+    uint64_t reserved_since; /* the event from which it has been so */
+    bool is_oom_skipped;
+    bool is_attempt_kept;
+    uint64_t end; /* events to replay */
+    uint64_t since_check;
+    bool has_stopped;
+    frag_replay_result result;
+    frag_replay_options options;
+    char oom_message[FRAG_OOM_MESSAGE_BYTES]; /* of the last OOM, where notes are taken */
+};
+
+/* The number of the event being replayed. */
+static inline uint64_t frag_replay_event(const frag_replay *replay)
+{
+    return (uint64_t)(replay->now - replay->trace->events);
+}
+
+static inline void frag_replay_go_to(frag_replay *replay, uint64_t event)
+{
+    replay->now = replay->trace->events + event;
+}
+
+/* Surpluses of 4 GiB and more, and those of blocks in use by other streams, which are kept apart.
+ */
+uint64_t frag_slot_large_surplus(const frag_replay *replay, uint32_t number);
+void frag_slot_keep_large(frag_replay *replay, uint32_t number, uint64_t bytes);
+void frag_slot_forget_large(frag_replay *replay, uint32_t number);
+
+/* Block bytes less requested bytes. */
+static inline uint64_t frag_slot_surplus(const frag_replay *replay, uint32_t number)
+{
+    uint32_t surplus = replay->slots[number].surplus_bytes;
+    if (FRAG_LIKELY(surplus != FRAG_SURPLUS_ELSEWHERE))
+        return surplus;
+    return frag_slot_large_surplus(replay, number);
+}
+
+static inline void frag_slot_fill(frag_replay *replay, uint32_t number, uint64_t requested,
+                                  uint64_t block, uint32_t handle)
+{
+    uint64_t surplus = block - requested;
+    replay->slots[number] = (frag_slot){requested, (uint32_t)surplus, handle};
+    if (FRAG_UNLIKELY(surplus >= FRAG_SURPLUS_ELSEWHERE))
+        frag_slot_keep_large(replay, number, surplus);
+}
+
+/* The request of a slot has failed. */
+static inline void frag_slot_lack(frag_replay *replay, uint32_t number)
+{
+    replay->slots[number] = (frag_slot){0, FRAG_SURPLUS_ELSEWHERE, FRAG_HANDLE_NONE};
+}
+
+static inline void frag_slot_clear(frag_replay *replay, uint32_t number)
+{
+    frag_slot *at = &replay->slots[number];
+    at->handle = FRAG_HANDLE_NONE;
+    if (FRAG_UNLIKELY(at->surplus_bytes == FRAG_SURPLUS_ELSEWHERE))
+        frag_slot_forget_large(replay, number);
+}
+
+/* Brings the level up to date with the two sums that the loop keeps for itself. */
+static inline void frag_replay_set_level(frag_replay *replay, uint64_t requested_bytes,
+                                         uint64_t allocated_bytes)
+{
+    replay->level.requested_bytes = requested_bytes;
+    replay->level.allocated_bytes = allocated_bytes;
+    replay->level.active_bytes = allocated_bytes + replay->waiting_bytes;
+}
+
+/* ---- replay_use.c: blocks used by other streams than their own (use, sync events) */
+
+bool frag_use_has(const frag_replay *replay, uint32_t number);
+uint64_t frag_use_surplus(const frag_replay *replay, uint32_t number);
+/* A stream uses the block of a slot. */
+void frag_use_add(frag_replay *replay, uint32_t number, uint32_t stream);
+/* The program has freed such a block on a stream: it is handed to a policy that takes uses, and
+ * waits here for other policies. Its slot is free at once. */
+void frag_use_free(frag_replay *replay, uint32_t number, uint32_t stream);
+/* The block is safe to reuse: policies that take uses call this. */
+void frag_use_complete(void *context, frag_handle handle);
+/* A stream (or FRAG_STREAM_ALL) has done its work so far. */
+void frag_use_sync(frag_replay *replay, uint32_t stream);
+/* A block that is waiting, by handle; NULL: none. */
+typedef struct frag_held {
+    uint64_t requested_bytes;
+    uint64_t block_bytes;
+    uint32_t handle; /* FRAG_HANDLE_NONE: recycled */
+    uint32_t stream; /* on which it was freed */
+    uint32_t waits;  /* streams it waits for, where the engine does the waiting */
+    uint32_t next;   /* recycled records */
+} frag_held;
+const frag_held *frag_use_held(const frag_replay *replay, uint32_t handle);
+uint32_t frag_use_handle_max(const frag_replay *replay);
+void frag_use_destroy(frag_use_keeper *uses);
+
+/* ---- replay_notes.c: notes of everything that happens */
+
+void frag_notes_begin(frag_replay *replay, const frag_replay_options *options);
+void frag_notes_end(frag_replay *replay);
+/* The program has freed a block which waits for a stream. */
+void frag_note_requested(frag_replay *replay, uint32_t handle);
+void frag_note_completed(frag_replay *replay, uint32_t handle);
+void frag_note_adopted(frag_replay *replay, uint32_t handle, uint64_t address, uint64_t block_bytes,
+                       uint64_t event);
+void frag_note_adopted_segment(frag_replay *replay, const frag_span *segment, uint64_t event);
+void frag_note_oom(frag_replay *replay, const frag_request *request);
+
+/* The program has freed the block of a slot on a stream; it waits. */
+void frag_replay_wait(frag_replay *replay, uint32_t number, uint32_t stream);
+/* Reserved bytes may have a new peak. */
+void frag_replay_note_peak(frag_replay *replay);
+/* A request of so many bytes could not be served: keeps the first OOM, and stops the run unless it
+ * is to continue. */
+void frag_replay_run_out(frag_replay *replay, const frag_request *request);
+/* replay_start.c: makes the state from before the trace. false: it does not fit together. */
+bool frag_replay_begin(frag_replay *replay, frag_error *error);
+
+#endif

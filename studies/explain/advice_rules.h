@@ -1,0 +1,49 @@
+/* The table of advice: which step is for which verdict, framework and text. */
+#ifndef FRAG_EXPLAIN_ADVICE_RULES_H
+#define FRAG_EXPLAIN_ADVICE_RULES_H
+
+#include "studies/explain/verdict.h"
+
+/* What a step can gain at most. */
+typedef enum frag_gain_source {
+    FRAG_GAIN_UNKNOWN,
+    FRAG_GAIN_IDLE,
+    FRAG_GAIN_OUTSIDE,
+    FRAG_GAIN_FREE,
+    FRAG_GAIN_PRIVATE,
+    FRAG_GAIN_MISSING /* not a gain, but what must be gained */
+} frag_gain_source;
+
+/* The variable that PyTorch's settings are read from. */
+typedef enum frag_conf_variable {
+    FRAG_CONF_CUDA,
+    FRAG_CONF_HIP,
+    FRAG_CONF_NPU,
+    FRAG_CONF_PLAIN,
+    FRAG_CONF_COUNT
+} frag_conf_variable;
+
+typedef struct frag_advice_rule {
+    unsigned verdicts;
+    unsigned frameworks;
+    frag_setting setting_id; /* left out when it is in force */
+    const char *action;
+    const char *setting;             /* what to set, literally, */
+    const char *const *conf_setting; /* or by the variable that it is set in; NULL: none */
+    /* or with a number from the figures; it may make none */
+    void (*make_setting)(const frag_diagnosis *diagnosis, frag_text *setting);
+    frag_gain_source gain;
+    const char *text; /* '@': the setting, '<': what lists processes, '>': what picks devices */
+    const char *with_gain; /* goes on after the text; one %s for the bytes */
+    bool (*applies)(const frag_messages *messages, const frag_message *message,
+                    const frag_diagnosis *diagnosis);
+} frag_advice_rule;
+
+/* In the order in which they are worth trying. */
+extern const frag_advice_rule frag_advice_rules[];
+extern const size_t frag_advice_rule_count;
+
+/* Did the wording tell this release? */
+bool frag_advice_has_release(const frag_message *message, const char *release);
+
+#endif

@@ -1,0 +1,30 @@
+/* What allocators would need that no setting turns PyTorch into: a bound for what settings and
+ * other policies can gain, beside which a larger device or less data remain. */
+#ifndef FRAG_EXPLAIN_EXPLAIN_IDEAL_H
+#define FRAG_EXPLAIN_EXPLAIN_IDEAL_H
+
+#include "sim/trace/trace.h"
+
+enum { FRAG_IDEAL_COUNT = 3 };
+
+typedef struct frag_ideal {
+    const char *policy; /* its name, literal */
+    const char *spec;   /* and its options, literal */
+    const char *means;  /* what makes it ideal, literal */
+    bool is_known;      /* false: it cannot replay this, or was interrupted */
+    bool fits;          /* on a device of the capacity */
+    uint64_t needs_bytes;
+} frag_ideal;
+
+typedef struct frag_ideals {
+    frag_ideal items[FRAG_IDEAL_COUNT];
+    uint64_t capacity_bytes;
+    uint64_t live_bytes; /* most bytes live at once: no allocator needs less; 0: not known */
+} frag_ideals;
+
+/* Replays the trace, with a failed request at its end served, on a device of capacity_bytes
+ * and, where that is too small, without a limit. */
+void frag_ideals_find(const frag_recording *recording, const frag_trace *trace,
+                      uint64_t capacity_bytes, uint32_t threads, frag_ideals *ideals);
+
+#endif

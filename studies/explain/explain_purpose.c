@@ -1,0 +1,82 @@
+#include "studies/explain/explain_purpose.h"
+
+#include <string.h>
+
+const char *frag_purpose_name(frag_purpose purpose)
+{
+    static const char *const names[] = {
+#define FRAG_PURPOSE_NAME(name, text, person) [FRAG_PURPOSE_##name] = text,
+        FRAG_PURPOSES(FRAG_PURPOSE_NAME)
+#undef FRAG_PURPOSE_NAME
+    };
+    return names[purpose];
+}
+
+const char *frag_purpose_title(frag_purpose purpose)
+{
+    static const char *const titles[] = {
+#define FRAG_PURPOSE_TITLE(name, text, person) [FRAG_PURPOSE_##name] = person,
+        FRAG_PURPOSES(FRAG_PURPOSE_TITLE)
+#undef FRAG_PURPOSE_TITLE
+    };
+    return titles[purpose];
+}
+
+/* A frame tells the purpose where its file holds the one text and its function is the other; NULL:
+ * any. The first of the list that fits counts. */
+static const struct {
+    frag_purpose purpose;
+    const char *file;
+    const char *function;
+} marks[] = {
+    {FRAG_PURPOSE_OPTIMIZER, "/optim/", NULL},
+    {FRAG_PURPOSE_OPTIMIZER, "/optimizers/", NULL},
+    {FRAG_PURPOSE_OPTIMIZER, "deepspeed/ops/adam/", NULL},
+    {FRAG_PURPOSE_OPTIMIZER, "deepspeed/runtime/zero/stage", "initialize_optimizer_states"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "_apply"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "convert"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/module.py", "load_state_dict"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/nn/modules/", "__init__"},
+    {FRAG_PURPOSE_WEIGHTS, "torch/serialization.py", NULL},
+    {FRAG_PURPOSE_WEIGHTS, "safetensors/", NULL},
+    {FRAG_PURPOSE_WEIGHTS, "transformers/modeling_utils.py", NULL},
+    {FRAG_PURPOSE_WEIGHTS, "accelerate/utils/modeling.py", NULL},
+    {FRAG_PURPOSE_CACHE, "cache_engine.py", NULL},
+    {FRAG_PURPOSE_CACHE, "cache_utils.py", NULL},
+    {FRAG_PURPOSE_CACHE, NULL, "allocate_kv_cache"},
+    {FRAG_PURPOSE_COMMUNICATION, "torch/distributed/", NULL},
+    {FRAG_PURPOSE_BACKWARD, "torch/autograd/", NULL},
+    {FRAG_PURPOSE_BACKWARD, "torch/_tensor.py", "backward"},
+    {FRAG_PURPOSE_BACKWARD, NULL, "backward"},
+    {FRAG_PURPOSE_ACTIVATIONS, "torch/nn/", NULL},
+    {FRAG_PURPOSE_ACTIVATIONS, NULL, "forward"},
+};
+
+static bool fits(const char *mark, const char *text, bool is_whole)
+{
+    return mark == NULL || (is_whole ? strcmp(text, mark) == 0 : strstr(text, mark) != NULL);
+}
+
+static frag_purpose purpose_of_frame(const frag_recording *recording, const frag_frame *frame)
+{
+    const char *file = frag_strings_get(&recording->strings, frame->file);
+    const char *function = frag_strings_get(&recording->strings, frame->name);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (fits(marks[i].file, file, false) && fits(marks[i].function, function, true))
+            return marks[i].purpose;
+    return FRAG_PURPOSE_UNKNOWN;
+}
+
+frag_purpose frag_purpose_of_site(const frag_recording *recording, uint32_t site)
+{
+    if (site >= recording->site_count)
+        return FRAG_PURPOSE_UNKNOWN;
+    const frag_site *stack = &recording->sites[site];
+    for (uint32_t i = 0; i < stack->count; i++) {
+        uint32_t frame = recording->site_frames[stack->first + i];
+        frag_purpose purpose = purpose_of_frame(recording, &recording->frames[frame]);
+        if (purpose != FRAG_PURPOSE_UNKNOWN)
+            return purpose;
+    }
+    return FRAG_PURPOSE_UNKNOWN;
+}

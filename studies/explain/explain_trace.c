@@ -1,0 +1,697 @@
+#include "studies/explain/explain_trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+
+/* What a candidate is made of. conf is a literal settings string. */
+typedef struct trial {
+    const char *policy;   /* NULL: pytorch with conf */
+    const char *conf;     /* "" are the defaults */
+    const char *fraction; /* set_per_process_memory_fraction */
+} trial;
+
+/* Settings that guides and hints name. Garbage collection works only below a limit, so those come
+ * with one. A policy of another kind shows whether it is PyTorch's rules or the requests. */
+static const trial trials[] = {
+    {.conf = ""},
+    {.conf = "expandable_segments:True"},
+    {.conf = "max_split_size_mb:128"},
+    {.conf = "max_split_size_mb:512"},
+    {.conf = "roundup_power2_divisions:8"},
+    {.conf = "garbage_collection_threshold:0.8", .fraction = "0.95"},
+    {.conf = "max_split_size_mb:128,garbage_collection_threshold:0.6", .fraction = "0.95"},
+    {.conf = "expandable_segments:True,garbage_collection_threshold:0.8", .fraction = "0.95"},
+    {.conf = "large_segment_size_mb:64"},
+    {.policy = "best-fit"},
+    {.policy = "tlsf"},
+};
+
+typedef struct explain_run {
+    const frag_explain_options *options;
+    frag_trace_explanation *explanation;
+    frag_recording whole;          /* --with */
+    const frag_trace *whole_trace; /* NULL: not given */
+    frag_trace cut;                /* shares the columns of the recording's trace */
+    frag_event *halved_events;
+    const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
+} explain_run;
+
+/* ---- where memory ran out when recorded */
+
+/* The request that failed; event_count when none did. */
+static uint64_t failed_event(const frag_trace *trace)
+{
+    uint64_t i = 0;
+    while (i < trace->event_count &&
+           !(trace->events[i].op == FRAG_OP_ALLOC && (trace->events[i].flags & FRAG_EVENT_FAILED)))
+        i++;
+    return i;
+}
+
+/* What the recorded allocator held and what the driver had free when the request failed: together
+ * what the program could have. FRAG_UNLIMITED: the recording does not say. */
+static uint64_t recorded_capacity(const frag_trace *trace, uint64_t failed)
+{
+    uint64_t held = 0;
+    uint64_t capacity = FRAG_UNLIMITED;
+    for (uint64_t i = 0; i < trace->event_count && capacity == FRAG_UNLIMITED; i++) {
+        const frag_event *event = &trace->events[i];
+        switch (event->op) {
+        case FRAG_OP_SEGMENT_ALLOC:
+        case FRAG_OP_SEGMENT_MAP:
+            held += event->bytes;
+            break;
+        case FRAG_OP_SEGMENT_FREE:
+        case FRAG_OP_SEGMENT_UNMAP:
+            held -= event->bytes < held ? event->bytes : held;
+            break;
+        case FRAG_OP_OOM:
+            if (trace->addresses != NULL && trace->addresses[i] < (uint64_t)1 << 48)
+                capacity = held + trace->addresses[i];
+            break;
+        case FRAG_OP_COMPLETE: /* what the request waited for before it failed */
+            break;
+        default:
+            if (i > failed && !frag_op_is_observed(event->op))
+                return FRAG_UNLIMITED;
+            break;
+        }
+    }
+    return capacity;
+}
+
+/* ---- the rest of the program, from another recording */
+
+static bool is_request(const frag_event *event)
+{
+    return event->op == FRAG_OP_ALLOC && (event->flags & FRAG_EVENT_INITIAL) == 0;
+}
+
+/* A request that failed is recorded rounded: to 512 bytes, or by roundup_power2_divisions, which
+ * adds less than as much again. */
+static bool may_be_rounded(uint64_t recorded, uint64_t asked)
+{
+    uint64_t units = frag_round_up(asked, 512);
+    return recorded >= units && recorded - units <= units;
+}
+
+/* The sizes that were asked for must be the same, one after the other, as far as both go. The
+ * request that failed takes the size that was asked for, since other settings round it
+ * otherwise. */
+static bool match_requests(const frag_trace *cut, const frag_trace *whole, frag_error *error)
+{
+    uint64_t at = 0;
+    uint64_t number = 0;
+    for (uint64_t i = 0; i < cut->event_count; i++) {
+        if (!is_request(&cut->events[i]))
+            continue;
+        number++;
+        while (at < whole->event_count && !is_request(&whole->events[at]))
+            at++;
+        uint64_t asked = cut->events[i].bytes;
+        uint64_t other = at < whole->event_count ? whole->events[at].bytes : 0;
+        bool is_failed = (cut->events[i].flags & FRAG_EVENT_FAILED) != 0;
+        if (asked != other && !(is_failed && may_be_rounded(asked, other)))
+            return frag_fail(error, FRAG_E_INPUT,
+                             "its request %" PRIu64 " is not that of the recording to explain; "
+                             "expected another run of the same program on the same data",
+                             number);
+        if (is_failed)
+            cut->events[i].bytes = other;
+        at++;
+    }
+    return true;
+}
+
+static bool load_whole(explain_run *state, frag_error *error)
+{
+    const char *path = state->options->whole_path;
+    const frag_trace *trace = state->explanation->trace;
+    if (path == NULL || state->explanation->rest == FRAG_REST_HERE)
+        return true;
+    if (!frag_inputs_load(path, FRAG_FORMAT_AUTO, false, &state->whole, error))
+        return false;
+    for (uint32_t i = 0; i < state->whole.trace_count; i++)
+        if (state->whole.traces[i].device == trace->device)
+            state->whole_trace = &state->whole.traces[i];
+    bool ok = true;
+    if (state->whole_trace == NULL)
+        ok = frag_fail(error, FRAG_E_INPUT, "it has no device %" PRIu32, trace->device);
+    else if (failed_event(state->whole_trace) < state->whole_trace->event_count)
+        ok = frag_fail(error, FRAG_E_INPUT,
+                       "it ran out of memory itself; expected a recording that did not");
+    else
+        ok = match_requests(trace, state->whole_trace, error);
+    state->explanation->rest = FRAG_REST_GIVEN;
+    return ok || frag_error_in(error, path);
+}
+
+/* ---- runs */
+
+typedef struct candidate_view {
+    frag_trace_explanation *explanation; /* NULL: only the outcome is wanted */
+    frag_candidate *candidate;
+} candidate_view;
+
+static void look(void *context, const frag_replay *replay, const frag_replay_result *result)
+{
+    candidate_view *state = context;
+    state->candidate->oom = result->oom;
+    state->candidate->peak_reserved_bytes = result->peak.reserved_bytes;
+    if (state->explanation != NULL) {
+        frag_trace_explanation *explanation = state->explanation;
+        frag_replay_decompose(replay, &explanation->layout);
+        frag_sites_look(&explanation->sites, explanation->recording, explanation->trace, replay,
+                        result->oom.has_happened ? result->oom.event
+                                                 : explanation->trace->event_count);
+    }
+}
+
+/* What a program may hold that has called set_per_process_memory_fraction. */
+static uint64_t limit_of(const char *fraction, uint64_t capacity)
+{
+    double ratio = 1;
+    frag_error error = {0};
+    if (fraction == NULL || !frag_ratio_parse(fraction, 0, 1, &ratio, &error))
+        return capacity;
+    return (uint64_t)(ratio * (double)capacity);
+}
+
+/* false: the release refuses the settings, or the policy cannot replay this. */
+static bool run(const explain_run *state, const frag_recording *recording, const frag_trace *trace,
+                frag_candidate *candidate, candidate_view *looker, frag_error *error)
+{
+    frag_device_spec device = {.capacity_bytes = state->explanation->capacity_bytes};
+    frag_replay_options replay = {.stop_after = FRAG_UNLIMITED,
+                                  .is_attempt_kept = true,
+                                  .is_interrupted = frag_is_interrupted};
+    const char *fraction = state->fraction != NULL ? state->fraction : candidate->fraction;
+    uint64_t allowed = limit_of(fraction, device.capacity_bytes);
+    if (fraction != NULL && strcmp(candidate->spec.ops->name, "pytorch") != 0)
+        device.capacity_bytes = allowed; /* it knows no fraction */
+    else if (fraction != NULL &&
+             !frag_policy_spec_set(&candidate->spec, "per_process_memory_fraction", fraction,
+                                   error))
+        return false;
+    if (!frag_run_look(recording, trace, candidate->spec.ops, candidate->spec.values, &device,
+                       &replay, look, looker, error))
+        return false;
+    candidate->is_run = true;
+    candidate->gets_past = !candidate->oom.has_happened;
+    candidate->spare_bytes =
+        candidate->peak_reserved_bytes < allowed ? allowed - candidate->peak_reserved_bytes : 0;
+    return true;
+}
+
+static void run_candidate(void *context, uint64_t index)
+{
+    explain_run *state = context;
+    frag_trace_explanation *explanation = state->explanation;
+    frag_candidate *candidate = &explanation->candidates[index];
+    frag_error error = {0};
+    candidate_view looker = {.candidate = candidate};
+    if (frag_is_interrupted() ||
+        !run(state, explanation->recording, explanation->trace, candidate, &looker, &error))
+        return;
+    candidate->fits = explanation->rest == FRAG_REST_HERE && candidate->gets_past;
+    if (state->whole_trace == NULL || !candidate->gets_past)
+        return;
+    frag_candidate whole = *candidate;
+    looker.candidate = &whole;
+    if (!run(state, &state->whole, state->whole_trace, &whole, &looker, &error))
+        return;
+    candidate->fits = whole.gets_past;
+    candidate->oom = whole.oom;
+    candidate->peak_reserved_bytes = whole.peak_reserved_bytes;
+    candidate->spare_bytes = whole.spare_bytes;
+}
+
+static bool add_candidate(frag_trace_explanation *explanation, const char *text, const trial *from,
+                          frag_error *error)
+{
+    frag_policy_spec spec;
+    frag_policy_spec resolved;
+    if (!frag_policy_spec_parse(text, &spec, error))
+        return false;
+    bool ok = frag_inputs_resolve(&spec, explanation->recording, &resolved, error);
+    frag_policy_spec_destroy(&spec);
+    if (!ok)
+        return false;
+    explanation->candidates = frag_realloc(
+        explanation->candidates, explanation->candidate_count + 1, sizeof *explanation->candidates);
+    explanation->candidates[explanation->candidate_count++] = (frag_candidate){
+        .spec = resolved,
+        .setting = from != NULL ? from->conf : NULL,
+        .fraction = from != NULL ? from->fraction : NULL,
+    };
+    return true;
+}
+
+/* The recorded settings come first; what is in force already is not tried again. */
+static bool list_candidates(explain_run *state, frag_error *error)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
+    static const trial in_force = {.conf = NULL};
+    if (!add_candidate(explanation, recorded != NULL ? "pytorch:recorded" : "pytorch", &in_force,
+                       error))
+        return false;
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        const trial *from = &trials[i];
+        frag_text text = {0};
+        bool is_in_force = from->conf != NULL && from->fraction == NULL &&
+                           strcmp(from->conf, recorded != NULL ? recorded : "") == 0;
+        if (from->policy != NULL)
+            frag_text_add(&text, "%s", from->policy);
+        else
+            frag_text_add(&text, "pytorch%s%s", *from->conf != '\0' ? ":" : "", from->conf);
+        bool ok = is_in_force || add_candidate(explanation, text.bytes, from, error);
+        frag_text_destroy(&text);
+        if (!ok)
+            return false;
+    }
+    for (size_t i = 0; i < state->options->extra.count; i++)
+        if (!add_candidate(explanation, state->options->extra.specs[i].text, NULL, error))
+            return false;
+    return true;
+}
+
+/* ---- the state when it ran out, in the figures of a message */
+
+static frag_amount exactly(uint64_t bytes)
+{
+    return (frag_amount){.is_known = true, .bytes = bytes};
+}
+
+/* A range of addresses for an expandable segment can be smaller than a request. */
+static bool reserves_ranges(const frag_recording *recording)
+{
+    const char *conf = frag_recording_get(recording, "torch.conf");
+    return conf != NULL && strstr(conf, "expandable_segments_reserve") != NULL;
+}
+
+static void fill_message(const explain_run *state)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    frag_message *message = &explanation->message;
+    const frag_oom *oom = &explanation->oom;
+    const frag_decomposition *layout = &explanation->layout;
+    uint64_t idle = layout->holes_bytes + layout->cached_bytes;
+    uint64_t free = explanation->capacity_bytes > layout->reserved_bytes
+                        ? explanation->capacity_bytes - layout->reserved_bytes
+                        : 0;
+    *message = (frag_message){.kind = FRAG_MESSAGE_OOM,
+                              .framework = FRAG_FRAMEWORK_PYTORCH,
+                              .release = "PyTorch 2.1 or later"};
+    message->figures[FRAG_FIGURE_REQUESTED] =
+        exactly(oom->segment_bytes > oom->requested_bytes && oom->segment_bytes != FRAG_UNLIMITED
+                    ? oom->segment_bytes
+                    : oom->requested_bytes);
+    message->figures[FRAG_FIGURE_TOTAL] = exactly(explanation->capacity_bytes);
+    message->figures[FRAG_FIGURE_FREE] = exactly(free);
+    message->figures[FRAG_FIGURE_RESERVED] = exactly(layout->reserved_bytes);
+    message->figures[FRAG_FIGURE_IDLE] = exactly(idle);
+    message->figures[FRAG_FIGURE_ALLOCATED] = exactly(layout->reserved_bytes - idle);
+    message->figures[FRAG_FIGURE_LARGEST] = exactly(oom->largest_hole_bytes);
+    /* Free enough on the device and yet refused: the program had set itself some limit, which lies
+     * above what it held. */
+    if (state->fraction != NULL)
+        message->figures[FRAG_FIGURE_LIMIT] =
+            exactly(limit_of(state->fraction, explanation->capacity_bytes));
+    else if (free >= oom->requested_bytes && reserves_ranges(explanation->recording))
+        message->says |= FRAG_SAYS_POOL_FULL;
+    else if (explanation->is_recorded && !explanation->is_capacity_given &&
+             !explanation->is_reproduced)
+        message->figures[FRAG_FIGURE_LIMIT] = exactly(layout->reserved_bytes);
+}
+
+/* What is held when the recording begins; the layout while it is taken over says nothing. */
+static void explain_start(frag_trace_explanation *explanation, uint64_t allowed_bytes)
+{
+    const frag_explain_start *start = &explanation->start;
+    frag_message *message = &explanation->message;
+    *message = (frag_message){.kind = FRAG_MESSAGE_OOM, .framework = FRAG_FRAMEWORK_PYTORCH};
+    message->figures[FRAG_FIGURE_TOTAL] = exactly(explanation->capacity_bytes);
+    message->figures[FRAG_FIGURE_RESERVED] = exactly(start->held_bytes);
+    message->figures[FRAG_FIGURE_ALLOCATED] = exactly(start->live_bytes);
+    message->figures[FRAG_FIGURE_IDLE] = exactly(start->held_bytes - start->live_bytes);
+    frag_explain_start_diagnose(start, allowed_bytes, &explanation->diagnosis);
+    frag_explain_start_advise(start, &explanation->advice);
+}
+
+/* ---- one device */
+
+/* With a memory fraction every page of capacity can behave differently, which takes too long to
+ * search; and it is the fraction that has to change. */
+static bool find_least(explain_run *state, frag_error *error)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    if (state->fraction != NULL)
+        return true;
+    const frag_candidate *recorded = &explanation->candidates[0];
+    frag_device_spec device = {0};
+    const frag_recording *recording =
+        state->whole_trace != NULL ? &state->whole : explanation->recording;
+    const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
+    return frag_find_capacity(recording, trace, recorded->spec.ops, recorded->spec.values, &device,
+                              frag_is_interrupted, &explanation->least, error);
+}
+
+static void find_ideals(explain_run *state)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    bool is_given = state->whole_trace != NULL;
+    frag_ideals_find(is_given ? &state->whole : explanation->recording,
+                     is_given ? state->whole_trace : explanation->trace,
+                     limit_of(state->fraction, explanation->capacity_bytes),
+                     state->options->threads, &explanation->ideals);
+}
+
+static void run_halved(explain_run *state)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    frag_trace halved = *explanation->trace;
+    frag_error error = {0};
+    state->halved_events = frag_sites_halve(&explanation->sites, explanation->trace);
+    halved.events = state->halved_events;
+    frag_policy_spec_copy(&explanation->candidates[0].spec, &explanation->halved.spec);
+    candidate_view looker = {.candidate = &explanation->halved};
+    explanation->has_halved =
+        run(state, explanation->recording, &halved, &explanation->halved, &looker, &error);
+    explanation->halved.fits = explanation->rest == FRAG_REST_HERE && explanation->halved.gets_past;
+}
+
+/* Without a message of its own the recording shows which settings are in force. */
+static void advise(frag_trace_explanation *explanation)
+{
+    frag_messages messages = {.count = 0};
+    const char *conf = frag_recording_get(explanation->recording, "torch.conf");
+    if (conf != NULL)
+        frag_messages_read(&messages, conf, strlen(conf));
+    frag_advise(&messages, &explanation->message, &explanation->diagnosis, &explanation->advice);
+    frag_messages_destroy(&messages);
+}
+
+/* Fails the replay of the recorded settings at the very request that failed when recorded? */
+static bool is_reproduced(const frag_trace_explanation *explanation, const frag_candidate *run)
+{
+    return run->oom.has_happened &&
+           (!explanation->is_recorded || run->oom.event == explanation->trace->event_count - 1);
+}
+
+/* A recording does not say that the program limited itself. Where the device had room and only
+ * such a limit explains the failure, the least of the usual ones that does is taken. */
+static bool find_fraction(explain_run *state, frag_error *error)
+{
+    static const char *const usual[] = {"0.1", "0.2",  "0.25", "0.3",  "0.33", "0.4",  "0.5", "0.6",
+                                        "0.7", "0.75", "0.8",  "0.85", "0.9",  "0.95", "0.98"};
+    frag_trace_explanation *explanation = state->explanation;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        frag_candidate limited = {0};
+        candidate_view looker = {.candidate = &limited};
+        frag_policy_spec_copy(&explanation->candidates[0].spec, &limited.spec);
+        state->fraction = usual[i];
+        bool ok = run(state, explanation->recording, explanation->trace, &limited, &looker, error);
+        frag_policy_spec_destroy(&limited.spec);
+        if (!ok)
+            return false;
+        if (is_reproduced(explanation, &limited)) {
+            explanation->fraction = usual[i];
+            explanation->is_fraction_found = true;
+            return true;
+        }
+    }
+    state->fraction = NULL;
+    return true;
+}
+
+/* The layout at the request that failed: as the replay gives it, or, where the replay can serve
+ * that request, as it stood right before. */
+static bool look_at_failure(explain_run *state, frag_error *error)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    frag_candidate *recorded = &explanation->candidates[0];
+    candidate_view looker = {.candidate = recorded};
+    if (!run(state, explanation->recording, explanation->trace, recorded, &looker, error))
+        return false;
+    /* On a device of another size the recorded failure proves nothing. */
+    bool must_fail = explanation->is_recorded && !explanation->is_capacity_given;
+    if (must_fail && !recorded->oom.has_happened && state->fraction == NULL &&
+        !find_fraction(state, error))
+        return false;
+    frag_trace before = *explanation->trace;
+    frag_candidate again = {0};
+    frag_policy_spec_copy(&recorded->spec, &again.spec);
+    looker = (candidate_view){.explanation = explanation, .candidate = &again};
+    bool ok = run(state, explanation->recording, &before, &again, &looker, error);
+    explanation->oom = again.oom;
+    explanation->is_reproduced = is_reproduced(explanation, &again);
+    if (ok && must_fail && !explanation->is_reproduced) {
+        uint64_t failed = --before.event_count;
+        uint64_t asked = explanation->trace->events[failed].bytes;
+        frag_sites_destroy(&explanation->sites);
+        ok = run(state, explanation->recording, &before, &again, &looker, error);
+        explanation->oom = (frag_oom){.has_happened = true,
+                                      .event = failed,
+                                      .requested_bytes = asked,
+                                      .segment_bytes = asked};
+    }
+    frag_policy_spec_destroy(&again.spec);
+    return ok;
+}
+
+static bool helps(const frag_trace_explanation *explanation, const frag_candidate *candidate)
+{
+    return candidate->is_run &&
+           (explanation->rest == FRAG_REST_UNKNOWN ? candidate->gets_past : candidate->fits);
+}
+
+static void say_by_simulation(const frag_trace_explanation *explanation,
+                              const frag_candidate *candidate, frag_text *text)
+{
+    char spare[FRAG_BYTES_TEXT_MAX];
+    frag_text_add(text, " By simulation it %s, with %s to spare.",
+                  explanation->rest == FRAG_REST_UNKNOWN ? "gets past this point" : "fits",
+                  frag_bytes_text(candidate->spare_bytes, spare));
+}
+
+/* The candidate that stands for a setting of the advice, or NULL. */
+static const frag_candidate *tried(const frag_trace_explanation *explanation, const char *setting)
+{
+    const char *conf = setting != NULL ? strchr(setting, '=') : NULL;
+    for (size_t i = 1; i < explanation->candidate_count && conf != NULL; i++) {
+        const frag_candidate *candidate = &explanation->candidates[i];
+        if (candidate->is_run && candidate->setting != NULL && candidate->fraction == NULL &&
+            strcmp(conf + 1, candidate->setting) == 0)
+            return candidate;
+    }
+    return NULL;
+}
+
+/* The setting that leaves most, or NULL: none helps. The first of equals. */
+static const frag_candidate *best_setting(const frag_trace_explanation *explanation)
+{
+    const frag_candidate *best = NULL;
+    for (size_t i = 1; i < explanation->candidate_count; i++) {
+        const frag_candidate *candidate = &explanation->candidates[i];
+        if (candidate->setting != NULL && candidate->fraction == NULL &&
+            helps(explanation, candidate) &&
+            (best == NULL || candidate->spare_bytes > best->spare_bytes))
+            best = candidate;
+    }
+    return best;
+}
+
+/* The best setting comes first. Of the rest, what the simulation shows not to help is dropped, and
+ * what helps says by how much. */
+static void weigh_advice(frag_trace_explanation *explanation)
+{
+    frag_advice given = explanation->advice;
+    frag_advice *advice = &explanation->advice;
+    const frag_candidate *best = best_setting(explanation);
+    *advice = (frag_advice){.count = 0};
+    if (best != NULL) {
+        frag_advice_step *step = &advice->steps[advice->count++];
+        *step = (frag_advice_step){.action = "best-setting", .setting = best->setting};
+        if (*best->setting != '\0')
+            frag_text_add(&step->text, "Set PYTORCH_CUDA_ALLOC_CONF=%s.", best->setting);
+        else
+            frag_text_add(&step->text, "Go back to the default settings.");
+        say_by_simulation(explanation, best, &step->text);
+    }
+    for (size_t i = 0; i < given.count; i++) {
+        frag_advice_step *step = &given.steps[i];
+        const frag_candidate *candidate = tried(explanation, step->setting);
+        if (strcmp(step->action, "record-and-explain") == 0 || advice->count == FRAG_ADVICE_MAX ||
+            (candidate != NULL && (candidate == best || !helps(explanation, candidate)))) {
+            frag_advice_step_destroy(step);
+            continue;
+        }
+        if (candidate != NULL)
+            say_by_simulation(explanation, candidate, &step->text);
+        advice->steps[advice->count++] = *step;
+    }
+}
+
+static void say_nothing_failed(frag_trace_explanation *explanation)
+{
+    char capacity[FRAG_BYTES_TEXT_MAX];
+    char peak[FRAG_BYTES_TEXT_MAX];
+    explanation->diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
+                                              .confidence = FRAG_CONFIDENCE_HIGH};
+    frag_text_add(&explanation->diagnosis.because,
+                  "On a device of %s %s with these settings; at most %s are reserved.",
+                  frag_bytes_text(explanation->capacity_bytes, capacity),
+                  explanation->is_recorded ? "the request that failed when recorded is served"
+                                           : "nothing fails",
+                  frag_bytes_text(explanation->candidates[0].peak_reserved_bytes, peak));
+}
+
+static bool explain_trace(explain_run *state, frag_error *error)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    if (!load_whole(state, error) || !list_candidates(state, error) ||
+        !look_at_failure(state, error))
+        return false;
+    if (!explanation->oom.has_happened) {
+        say_nothing_failed(explanation);
+        return true;
+    }
+    uint64_t allowed = limit_of(state->fraction, explanation->capacity_bytes);
+    frag_explain_start_find(explanation->trace, explanation->oom.event, allowed,
+                            &explanation->start);
+    if (explanation->start.is_too_large) {
+        explain_start(explanation, allowed);
+    } else {
+        fill_message(state);
+        frag_diagnose(&explanation->message, &explanation->diagnosis);
+        advise(explanation);
+    }
+    frag_for_each(state->options->threads, explanation->candidate_count, run_candidate, state);
+    weigh_advice(explanation);
+    if (!explanation->start.is_too_large)
+        run_halved(state);
+    find_ideals(state);
+    return find_least(state, error);
+}
+
+static void destroy(explain_run *state)
+{
+    frag_trace_explanation *explanation = state->explanation;
+    for (size_t i = 0; i < explanation->candidate_count; i++)
+        frag_policy_spec_destroy(&explanation->candidates[i].spec);
+    free(explanation->candidates);
+    if (explanation->halved.spec.ops != NULL)
+        frag_policy_spec_destroy(&explanation->halved.spec);
+    frag_sites_destroy(&explanation->sites);
+    frag_diagnosis_destroy(&explanation->diagnosis);
+    frag_advice_destroy(&explanation->advice);
+    frag_recording_destroy(&state->whole);
+    free(state->halved_events);
+}
+
+/* Explains one device. *has_explained: it ran out of memory, or a capacity is given. */
+static int explain_device(frag_recording *recording, const frag_trace *trace,
+                          const frag_explain_options *options, FILE *stream, bool is_json,
+                          bool *has_explained)
+{
+    uint64_t failed = failed_event(trace);
+    bool is_recorded = failed < trace->event_count;
+    frag_trace_explanation explanation = {
+        .recording = recording,
+        .is_recorded = is_recorded,
+        .is_capacity_given = options->capacity_bytes != FRAG_UNLIMITED,
+        .capacity_bytes = options->capacity_bytes,
+        .fraction = options->fraction,
+        .rest = is_recorded ? FRAG_REST_UNKNOWN : FRAG_REST_HERE,
+    };
+    explain_run state = {.options = options,
+                         .explanation = &explanation,
+                         .cut = *trace,
+                         .fraction = options->fraction};
+    if (is_recorded)
+        state.cut.event_count = failed + 1;
+    explanation.trace = &state.cut;
+    if (!explanation.is_capacity_given && is_recorded)
+        explanation.capacity_bytes = recorded_capacity(trace, failed);
+    if (explanation.capacity_bytes == FRAG_UNLIMITED)
+        return 0;
+    frag_error error = {0};
+    int code = 0;
+    if (!explain_trace(&state, &error)) {
+        frag_error_in(&error, recording->name);
+        code = frag_report(&error);
+    } else if (!frag_is_interrupted()) {
+        *has_explained = true;
+        if (is_json)
+            frag_explain_trace_json(stream, &explanation);
+        else
+            frag_explain_trace_text(stream, &explanation);
+    }
+    destroy(&state);
+    return code;
+}
+
+static bool has_failed(const frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (failed_event(&recording->traces[i]) < recording->traces[i].event_count)
+            return true;
+    return false;
+}
+
+bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        const frag_trace *trace = &recording->traces[i];
+        uint64_t failed = failed_event(trace);
+        if (options->capacity_bytes != FRAG_UNLIMITED ||
+            (failed < trace->event_count && recorded_capacity(trace, failed) != FRAG_UNLIMITED))
+            return true;
+    }
+    return false;
+}
+
+/* Without requests nobody can know whether one failed. */
+static bool has_history(const frag_recording *recording)
+{
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (recording->traces[i].stats.request_count > 0)
+            return true;
+    return false;
+}
+
+static const char *why_unexplained(const frag_recording *recording)
+{
+    if (has_failed(recording))
+        return "it does not tell how large its device was; say so with --capacity";
+    if (!has_history(recording))
+        return "it holds no history of requests, so it cannot tell whether memory ran out; call "
+               "torch.cuda.memory._record_memory_history() before the program's first allocation, "
+               "or ask with --capacity whether its memory fits a smaller device";
+    return "it did not run out of memory; --capacity asks what would happen on a smaller device";
+}
+
+int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
+                           FILE *stream, bool is_json)
+{
+    bool has_explained = false;
+    int code = 0;
+    for (uint32_t i = 0; i < recording->trace_count && !frag_is_interrupted(); i++) {
+        int failure = explain_device(recording, &recording->traces[i], options, stream, is_json,
+                                     &has_explained);
+        code = code != 0 ? code : failure;
+    }
+    if (frag_is_interrupted())
+        return 130;
+    if (has_explained || code != 0)
+        return code;
+    frag_error error = {0};
+    frag_fail(&error, FRAG_E_USAGE, "%s", why_unexplained(recording));
+    frag_error_in(&error, recording->name);
+    return frag_report(&error);
+}

@@ -1,0 +1,36 @@
+#include "studies/usual_policies.h"
+
+#include <string.h>
+
+#include "allocators/pytorch/pytorch_settings.h"
+#include "base/memory.h"
+
+static const char *const usual[] = {"pytorch", "pytorch:expandable_segments=true", "best-fit",
+                                    "frugal"};
+
+/* Does the release that made the recording have these settings? */
+static bool has_release_settings(const frag_policy_spec *spec, const frag_recording *recording)
+{
+    const char *hint = frag_recording_get(recording, "torch.version_hint");
+    frag_pytorch_settings settings;
+    return strcmp(spec->ops->name, "pytorch") != 0 || spec->wants_recorded ||
+           frag_pytorch_settings_create(&settings, spec->values, hint != NULL ? hint : "", NULL);
+}
+
+void frag_usual_policies(const frag_recording *recording, frag_policy_list *policies)
+{
+    bool has_settings = frag_recording_get(recording, "torch.conf") != NULL;
+    size_t count = sizeof usual / sizeof usual[0];
+    *policies = (frag_policy_list){.specs = frag_alloc(count, sizeof *policies->specs)};
+    for (size_t i = 0; i < count; i++) {
+        frag_policy_spec *spec = &policies->specs[policies->count];
+        frag_error error = {0};
+        const char *text = i == 0 && has_settings ? "pytorch:recorded" : usual[i];
+        bool ok = frag_policy_spec_parse(text, spec, &error);
+        FRAG_ASSERT(ok);
+        if (has_release_settings(spec, recording))
+            policies->count++;
+        else
+            frag_policy_spec_destroy(spec);
+    }
+}

@@ -1,0 +1,12 @@
+/* The policies of a command that was given none. */
+#ifndef FRAG_STUDIES_USUAL_POLICIES_H
+#define FRAG_STUDIES_USUAL_POLICIES_H
+
+#include "cli/inputs.h"
+
+/* Those that a reader compares first: the recorded settings, expandable segments, and two other
+ * allocators. A setting that the recorded release does not have is left out. The list is destroyed
+ * with frag_inputs_policies_destroy. */
+void frag_usual_policies(const frag_recording *recording, frag_policy_list *policies);
+
+#endif

@@ -1,0 +1,253 @@
+/* What every reader makes of files that are right but for one thing: which it refuses and where,
+ * and what it takes the others to be. The files are those that the fuzzers begin with. What was
+ * changed on purpose is pinned anew:
+ *
+ *   test_reader_answers            compares with tests/data/answers/readers.txt.zst
+ *   test_reader_answers --write    prints what that file should hold (make answers-golden)
+ *
+ * Sentences are not pinned: they are for people, and change more often. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/pytorch/pytorch_conf.h"
+#include "sim/device/device_description.h"
+#include "studies/explain/advice.h"
+#include "tests/support/changed_bytes.h"
+#include "tests/support/pinned_lines.h"
+#include "tests/support/text_recording.h"
+
+#define CORPUS "tests/corpus/"
+#define FILE_BYTES_MAX ((size_t)1 << 16)
+
+typedef void teller(frag_text *out, const char *bytes, size_t count);
+
+static void tell_error(frag_text *out, const frag_error *error)
+{
+    frag_text_add(out, "error %d", (int)error->code);
+    if (error->line > 0)
+        frag_text_add(out, " in line %" PRIu64, error->line);
+    if (error->column > 0)
+        frag_text_add(out, ", %" PRIu64, error->column);
+}
+
+static void tell_recording(frag_text *out, const frag_recording *recording,
+                           const frag_findings *findings)
+{
+    uint64_t sum = 0;
+    uint64_t events = 0;
+    for (uint32_t i = 0; i < recording->metadata_count; i++)
+        for (int j = 0; j < 2; j++)
+            pinned_add_text(&sum, frag_strings_get(&recording->strings, recording->metadata[i][j]));
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        pinned_add_text(&sum, recording->traces[i].digest);
+        pinned_add(&sum, recording->traces[i].stats.peak_requested_bytes);
+        pinned_add(&sum, recording->traces[i].stats.observed_reserved_peak_bytes);
+        events += recording->traces[i].event_count;
+    }
+    for (uint32_t i = 0; i < findings->count; i++) {
+        const frag_finding *found = &findings->items[i];
+        pinned_add_text(&sum, found->kind);
+        pinned_add(&sum, found->count);
+        pinned_add(&sum, (uint64_t)found->device << 32 | found->event);
+    }
+    frag_text_add(out, "%" PRIu64 " events, %u kinds of findings, %08" PRIx32, events,
+                  findings->count, (uint32_t)(sum >> 32));
+}
+
+static void tell_trace(frag_text *out, const char *bytes, size_t count, frag_trace_format format)
+{
+    frag_recording recording;
+    frag_findings findings;
+    frag_error error;
+    if (frag_test_load(bytes, count, format, &recording, &findings, &error)) {
+        tell_recording(out, &recording, &findings);
+        frag_recording_destroy(&recording);
+    } else {
+        tell_error(out, &error);
+    }
+}
+
+static void tell_any(frag_text *out, const char *bytes, size_t count)
+{
+    tell_trace(out, bytes, count, FRAG_FORMAT_AUTO);
+}
+
+static void tell_snapshot(frag_text *out, const char *bytes, size_t count)
+{
+    tell_trace(out, bytes, count, FRAG_FORMAT_SNAPSHOT);
+}
+
+static void tell_text(frag_text *out, const char *bytes, size_t count)
+{
+    tell_trace(out, bytes, count, FRAG_FORMAT_TEXT);
+}
+
+static void tell_golden(frag_text *out, const char *bytes, size_t count)
+{
+    tell_trace(out, bytes, count, FRAG_FORMAT_GOLDEN);
+}
+
+static void tell_device_log(frag_text *out, const char *bytes, size_t count)
+{
+    tell_any(out, bytes, count);
+    frag_text_add(out, "; as segments: ");
+    tell_trace(out, bytes, count, FRAG_FORMAT_DEVICE_SEGMENTS);
+}
+
+static void tell_message(frag_text *out, const char *bytes, size_t count)
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, bytes, count);
+    const frag_message *best = frag_messages_best(&messages);
+    frag_diagnose_text(&messages, &diagnosis);
+    frag_advise(&messages, best, &diagnosis, &advice);
+    frag_text_add(out, "%zu messages, %s (%s)", messages.count,
+                  frag_oom_verdict_name(diagnosis.verdict),
+                  frag_confidence_name(diagnosis.confidence));
+    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
+        if (diagnosis.figures[i].is_known)
+            frag_text_add(out, " %s=%" PRIu64, frag_figure_field(i), diagnosis.figures[i].bytes);
+    for (size_t i = 0; i < advice.count; i++)
+        frag_text_add(out, " %s", advice.steps[i].action);
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+}
+
+static void tell_card(frag_text *out, const char *bytes, size_t count)
+{
+    frag_device_description card;
+    frag_error error = {0};
+    if (!frag_device_description_parse(bytes, count, &card, &error)) {
+        tell_error(out, &error);
+        return;
+    }
+    frag_text_add(out, "'%s' %" PRIu64 " %s", card.name, card.total_bytes, card.digest);
+}
+
+static void tell_settings(frag_text *out, const char *bytes, size_t count)
+{
+    frag_pytorch_settings settings;
+    frag_text text = {0};
+    frag_pytorch_settings_reset(&settings, 200 + (count > 0 ? (unsigned char)bytes[0] % 16u : 0));
+    frag_text_add_bytes(&text, bytes, count);
+    for (char *line = text.bytes; line != NULL && *line != '\0';) {
+        char *end = strchr(line, '\n');
+        frag_error error = {0};
+        if (end != NULL)
+            *end++ = '\0';
+        if (!frag_pytorch_conf_parse(&settings, line, &error)) {
+            tell_error(out, &error);
+            frag_text_add(out, "; ");
+        }
+        line = end;
+    }
+    uint64_t sum = 0;
+    for (int i = 0; i < 16; i++)
+        pinned_add(&sum, settings.divisions[i]);
+    frag_text_add(out, "%" PRIu64 " %" PRIu64 " %.6f %08" PRIx32, settings.max_split_bytes,
+                  settings.large_segment_bytes, settings.gc_threshold, (uint32_t)(sum >> 32));
+    frag_text_destroy(&text);
+}
+
+/* One for each folder of the corpus; what becomes of a broken database is for its library to say.
+ */
+static const struct {
+    const char *folder;
+    const char *suffix; /* of files that are for others; NULL: none */
+    teller *tell;
+    uint64_t changes; /* of each file */
+    bool is_binary;
+} readers[] = {
+    {"device_log", ".records", tell_device_log, 60, true},
+    {"fgt", NULL, tell_any, 60, true},
+    {"golden", "-1", tell_golden, 150, false},
+    {"kineto_trace", NULL, tell_any, 200, false},
+    {"memory_timeline", NULL, tell_any, 100, false},
+    {"message", NULL, tell_message, 100, false},
+    {"minimalloc_csv", NULL, tell_any, 150, false},
+    {"pytorch_conf", NULL, tell_settings, 200, false},
+    {"rmm_log", NULL, tell_any, 200, false},
+    {"snapshot_text", NULL, tell_snapshot, 400, false},
+    {"stalloc_log", NULL, tell_any, 200, false},
+    {"text_trace", NULL, tell_text, 400, false},
+    {"yaml", NULL, tell_card, 150, false},
+    {"pickle", ".py", tell_snapshot, 100, true},
+};
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t length = strlen(name);
+    return suffix != NULL && length >= strlen(suffix) &&
+           strcmp(name + length - strlen(suffix), suffix) == 0;
+}
+
+static void tell_file(frag_text *out, size_t reader, const char *name)
+{
+    frag_text path = {0};
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    frag_error error = {0};
+    frag_text_add(&path, CORPUS "%s/%s", readers[reader].folder, name);
+    frag_text_add(out, "%s\n", path.bytes + sizeof CORPUS - 1);
+    frag_input *input = frag_input_open(path.bytes, &error);
+    assert_non_null(input);
+    assert_true(frag_input_peek(input, FILE_BYTES_MAX, &bytes, &count, &error));
+    changed_file file = {bytes, count, readers[reader].is_binary};
+    for (uint64_t i = 0; i < readers[reader].changes; i++) {
+        frag_text changed = {0};
+        frag_text_add(out, "  ");
+        changed_bytes(&file, i, &changed, out);
+        frag_text_add(out, ": ");
+        readers[reader].tell(out, changed.length > 0 ? changed.bytes : "", changed.length);
+        frag_text_add(out, "\n");
+        frag_text_destroy(&changed);
+    }
+    frag_input_close(input);
+    frag_text_destroy(&path);
+}
+
+static void tell_all(frag_text *out)
+{
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        frag_text folder = {0};
+        struct dirent **found = NULL;
+        frag_text_add(&folder, CORPUS "%s", readers[i].folder);
+        int count = scandir(folder.bytes, &found, NULL, alphasort);
+        assert_true(count > 2);
+        for (int j = 0; j < count; j++) {
+            if (found[j]->d_name[0] != '.' && !ends_with(found[j]->d_name, readers[i].suffix))
+                tell_file(out, i, found[j]->d_name);
+            free(found[j]);
+        }
+        free(found);
+        frag_text_destroy(&folder);
+    }
+}
+
+static const pinned_lines pinned = {"tests/data/answers/readers.txt.zst", tell_all,
+                                    "answers-golden"};
+
+static void every_answer_is_as_before(void **state)
+{
+    (void)state;
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (pinned_lines_write(&pinned, argc, argv))
+        return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* What every policy does with random traces: each grant and its address, each call to the device,
+ * the layout in between and the figures at the end, on devices with and without enough memory. A
+ * change of any decision shows here. What was changed on purpose is pinned anew:
+ *
+ *   test_policy_answers            compares with tests/data/answers/policies.txt.zst
+ *   test_policy_answers --write    prints what that file should hold (make answers-golden)
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "tests/support/pinned_lines.h"
+#include "tests/support/policy_case.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/text_recording.h"
+
+enum {
+    TRACES = 100,
+    EVENTS_MAX = 3000,
+    PLANNED_EVENTS_MAX = 300, /* plans of longer ones take long */
+    LAYOUT_EVERY = 32
+};
+
+/* Sums of what was seen, apart, so that a difference says where to look. */
+typedef struct sums {
+    uint64_t notes;
+    uint64_t layouts;
+    uint64_t end;
+} sums;
+
+static void add_note(void *context, const frag_note *note)
+{
+    uint64_t *sum = &((sums *)context)->notes;
+    pinned_add(sum, note->kind);
+    pinned_add(sum, note->event);
+    pinned_add(sum, note->alloc_event);
+    pinned_add(sum, note->address);
+    pinned_add(sum, note->bytes);
+    pinned_add(sum, note->block_bytes);
+    pinned_add(sum, note->rounded_bytes);
+    pinned_add(sum, (uint64_t)note->stream << 32 | note->pool);
+}
+
+static void add_call(void *context, const frag_call_note *call)
+{
+    uint64_t *sum = &((sums *)context)->notes;
+    pinned_add(sum, call->event);
+    pinned_add(sum, (uint64_t)call->call << 8 | call->result);
+    pinned_add(sum, call->address);
+    pinned_add(sum, call->bytes);
+}
+
+static void add_span(void *context, const frag_span *span, const frag_block_view *block)
+{
+    uint64_t *sum = context;
+    pinned_add(sum, span->kind);
+    pinned_add(sum, span->address);
+    pinned_add(sum, span->bytes);
+    pinned_add(sum, (uint64_t)span->stream << 32 | span->pool);
+    pinned_add(sum, span->page_slack_bytes);
+    pinned_add(sum, (uint64_t)(span->is_growing << 1 | span->is_small_pool));
+    if (block != NULL) {
+        pinned_add(sum, block->slot);
+        pinned_add(sum, block->requested_bytes);
+        pinned_add(sum, block->is_waiting);
+    }
+}
+
+static void add_decomposition(uint64_t *sum, const frag_replay *replay)
+{
+    frag_decomposition parts;
+    frag_replay_decompose(replay, &parts);
+    pinned_add(sum, parts.rounding_bytes);
+    pinned_add(sum, parts.unsplit_bytes);
+    pinned_add(sum, parts.holes_bytes);
+    pinned_add(sum, parts.cached_bytes);
+    pinned_add(sum, parts.waiting_bytes);
+    pinned_add(sum, parts.page_slack_bytes);
+    pinned_add(sum, parts.largest_hole_bytes);
+    pinned_add(sum, parts.hole_count);
+    pinned_add(sum, parts.segment_count);
+}
+
+static void add_layout(void *context, const frag_replay *replay, uint64_t event,
+                       const frag_level *level)
+{
+    uint64_t *sum = &((sums *)context)->layouts;
+    pinned_add(sum, level->active_bytes);
+    if (event % LAYOUT_EVERY != 0)
+        return;
+    frag_replay_walk(replay, add_span, sum);
+    add_decomposition(sum, replay);
+}
+
+static void add_stat(void *context, const char *name, int64_t value)
+{
+    pinned_add_text(context, name);
+    pinned_add(context, (uint64_t)value);
+}
+
+static void add_level(uint64_t *sum, const frag_level *level)
+{
+    pinned_add(sum, level->requested_bytes);
+    pinned_add(sum, level->allocated_bytes);
+    pinned_add(sum, level->active_bytes);
+    pinned_add(sum, level->reserved_bytes);
+}
+
+static void add_oom(uint64_t *sum, const frag_oom *oom)
+{
+    pinned_add(sum, oom->event);
+    pinned_add(sum, oom->segment_bytes);
+    pinned_add(sum, oom->free_bytes);
+    pinned_add(sum, oom->largest_hole_bytes);
+    pinned_add(sum, oom->total_hole_bytes);
+    pinned_add(sum, oom->hole_count);
+    add_level(sum, &oom->level);
+    pinned_add_text(sum, oom->message);
+}
+
+typedef struct told_run {
+    frag_text *out;
+    sums sums;
+} told_run;
+
+static void tell_end(void *context, const frag_replay *replay, const frag_replay_result *result)
+{
+    told_run *at = context;
+    uint64_t *sum = &at->sums.end;
+    frag_policy_met met = {{0}};
+    frag_replay_met(replay, &met);
+    for (size_t i = 0; i < sizeof met.words / sizeof met.words[0]; i++)
+        pinned_add(sum, met.words[i]);
+    frag_replay_stats(replay, add_stat, sum);
+    frag_replay_walk(replay, add_span, sum);
+    add_decomposition(sum, replay);
+    add_level(sum, &result->peak);
+    add_level(sum, &result->final);
+    add_level(sum, &result->at_reserved_peak);
+    pinned_add(sum, result->peak_requested_event);
+    pinned_add(sum, result->reserved_at_event);
+    pinned_add(sum, result->requested_sum.low);
+    pinned_add(sum, result->reserved_sum.low);
+    pinned_add(sum, (uint64_t)(result->external_ratio_max * 1e6));
+    add_oom(sum, &result->oom);
+    frag_text_add(at->out,
+                  "%" PRIu64 " events, %" PRIu64 " ignored, %" PRIu64 " requests, %" PRIu64
+                  " failed, %" PRIu64 " growths, %" PRIu64 " reserved, notes %08" PRIx32
+                  ", layouts %08" PRIx32 ", end %08" PRIx32 "\n",
+                  result->events, result->ignored_events, result->requests, result->failed_requests,
+                  result->growth_count, result->peak.reserved_bytes,
+                  (uint32_t)(at->sums.notes >> 32), (uint32_t)(at->sums.layouts >> 32),
+                  (uint32_t)(at->sums.end >> 32));
+}
+
+static void tell_case(frag_text *out, const policy_case *what, const frag_recording *recording)
+{
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_text_add(out, "  %s on %" PRIu64 "/%" PRIu64 "%s, call %" PRIu64 ": ", what->policy,
+                  what->capacity_bytes, what->page_bytes, what->is_oom_skipped ? " skip" : "",
+                  what->fail_call);
+    if (!frag_policy_spec_parse(what->policy, &spec, &error)) {
+        frag_text_add(out, "no such options\n");
+        return;
+    }
+    told_run at = {.out = out};
+    frag_device_spec device = {.capacity_bytes = what->capacity_bytes,
+                               .page_bytes = what->page_bytes,
+                               .fail_call = what->fail_call};
+    frag_replay_options options = {.is_oom_skipped = what->is_oom_skipped,
+                                   .stop_after = FRAG_UNLIMITED,
+                                   .observer = add_layout,
+                                   .observer_context = &at.sums,
+                                   .on_note = add_note,
+                                   .on_note_context = &at.sums,
+                                   .on_call = add_call,
+                                   .is_start_noted = true,
+                                   .keeps_stats = true};
+    if (!frag_run_look(recording, &recording->traces[0], spec.ops, spec.values, &device, &options,
+                       tell_end, &at, &error))
+        frag_text_add(out, "refused\n");
+    frag_policy_spec_destroy(&spec);
+}
+
+static void tell_trace(frag_text *out, const random_trace *trace, uint64_t seed)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    random_trace_write(trace, &text);
+    frag_test_load_well(text.bytes, &recording, &findings);
+    frag_text_add(out, "trace %" PRIu64 ", %zu events\n", seed, trace->count);
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
+        const frag_policy_ops *ops = frag_policy_table[i];
+        policy_case what = policy_case_draw(ops, &recording.traces[0], &bits);
+        if (ops->plan == NULL || trace->count <= PLANNED_EVENTS_MAX)
+            tell_case(out, &what, &recording);
+        free(what.policy);
+    }
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
+static void tell_all(frag_text *out)
+{
+    random_trace trace = {0};
+    unsigned count = 0;
+    for (uint64_t seed = 1; count < TRACES; seed++) {
+        random_trace_draw(&trace, seed);
+        if (trace.count > EVENTS_MAX)
+            continue;
+        tell_trace(out, &trace, seed);
+        count++;
+    }
+    random_trace_destroy(&trace);
+}
+
+static const pinned_lines pinned = {"tests/data/answers/policies.txt.zst", tell_all,
+                                    "answers-golden"};
+
+static void every_decision_is_as_before(void **state)
+{
+    (void)state;
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (pinned_lines_write(&pinned, argc, argv))
+        return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_decision_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

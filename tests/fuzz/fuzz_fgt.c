@@ -1,0 +1,54 @@
+/* Any bytes as a .fgt, as they are and with their checksums repaired; what loads must survive a
+ * round trip. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/digest.h"
+#include "base/memory.h"
+#include "tests/support/sample_recording.h"
+#include "traces/fgt/fgt.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
+
+static void try_load(const unsigned char *bytes, size_t count, bool with_columns)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_recording recording;
+    if (!sample_load(bytes, count, with_columns, &recording, &error)) {
+        FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');
+        return;
+    }
+    if (with_columns) {
+        frag_recording again;
+        size_t written = 0;
+        char *file = sample_written(&recording, frag_fgt_write, &written);
+        FRAG_ASSERT(sample_load(file, written, true, &again, &error));
+        FRAG_ASSERT(same_recording(&recording, &again));
+        frag_recording_destroy(&again);
+        free(file);
+    }
+    frag_recording_destroy(&recording);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
+{
+    if (count < FRAG_FGT_HEADER_BYTES || count > FRAG_MIB)
+        return 0;
+    unsigned char *copy = frag_alloc(count, 1);
+    memcpy(copy, bytes, count);
+    memcpy(copy, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES);
+    try_load(copy, count, true);
+    for (size_t at = FRAG_FGT_HEADER_BYTES; count - at >= FRAG_FGT_SECTION_BYTES;) {
+        uint64_t length = frag_fgt_get(copy + at + 8, 8);
+        if (length > count - at - FRAG_FGT_SECTION_BYTES)
+            break;
+        frag_fgt_put(copy + at + 16,
+                     frag_hash_bytes(copy + at + FRAG_FGT_SECTION_BYTES, (size_t)length), 8);
+        at += FRAG_FGT_SECTION_BYTES + (size_t)length;
+    }
+    try_load(copy, count, true);
+    try_load(copy, count, false);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""Would the tests notice? Changes one operator at a time in a copy of the tree and runs the tests.
+
+    tests/fuzz/mutants.py [--count 60] [--seed 1] [--seconds 3600] [--only REGEX] [--jobs 2] [--quick] [--again LOG] [--work FOLDER]
+
+Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
+planner/ and studies/. One object is compiled anew, then
+tests run that the object is linked into, until one fails: the test of that file, the tests of what
+includes it, the others, golden logs; once all changes had these, what no test noticed goes through
+the command-line tests, those of its folder first (with --quick those alone). A change that leaves
+the object as it was is equivalent; others that no test can notice are listed in
+tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
+not noticed is judged, to see what new tests notice. The checkout itself is never changed.
+Exit code 1: less than 95 % were noticed.
+"""
+import argparse
+import concurrent.futures
+import glob
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+FOLDERS = ("sim", "allocators", "traces", "planner", "studies")
+BINARY = re.compile(r"(?<= )(==|!=|<=|>=|<|>|&&|\|\||<<|>>|\+=|-=|\|=|&=|\+|-|\*|/|%|&|\||\^)(?= )")
+STEPS = re.compile(r"\+\+|--")
+NOT = re.compile(r"!(?=[a-z(])")
+WORD = re.compile(r"(?<=return )(true|false)(?=;)|\b(continue|break)(?=;)")
+OTHERS = {
+    "==": ["!="], "!=": ["=="], "<": ["<=", ">"], "<=": ["<", ">"], ">": [">=", "<"], ">=": [">", "<"],
+    "&&": ["||"], "||": ["&&"], "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="],
+    "&=": ["|="], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"], "&": ["|"], "|": ["&"],
+    "^": ["|"], "++": ["--"], "--": ["++"], "!": [""], "true": ["false"], "false": ["true"],
+    "continue": ["break"], "break": ["continue"],
+}
+# Command-line tests that have to do with a folder; the rest comes after all unit tests.
+BATS_FIRST = {
+    "sim": ["trace", "results", "command_line", "statistics", "compare", "golden", "plot"],
+    "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
+    "traces": ["trace", "snapshot", "exchange", "explain", "golden", "command_line"],
+    "planner": ["offline", "tune"],
+    "studies": ["explain", "golden", "tune", "sweep", "compare", "results"],
+}
+# Nothing of these folders is in a replay.
+PLAIN = ("planner", "studies")
+# These do not run the parts that are changed, or change nothing of what they do.
+BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorder", "software_cuda"}
+# A change may make a test run for ever. A test that passed before gets TIMES as long as it took then.
+LIMIT_SECONDS = 600
+FIRST_SECONDS = {"unit": 60, "fuzzer": 120, "golden": 120, "bats": 240}
+LEAST_SECONDS = 15
+TIMES = 8
+
+
+def blanked(text):
+    """The text with comments, strings and preprocessor lines made blank, of the same length."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    text = re.sub(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", blank, text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", blank, text, flags=re.M)
+    # Assertions guard against our own bugs: no test makes them fail.
+    return re.sub(r"(?:FRAG_ASSERT\w*|_Static_assert)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", blank, text)
+
+
+class Mutant:
+    def __init__(self, path, text, start, end, new):
+        self.path = path
+        self.line = text.count("\n", 0, start) + 1
+        begin = text.rfind("\n", 0, start) + 1
+        stop = text.find("\n", end)
+        self.before = text[begin:stop].strip()
+        self.after = (text[begin:start] + new + text[end:stop]).strip()
+        self.text = text[:start] + new + text[end:]
+
+    def key(self):
+        return (self.path, self.before, self.after)
+
+
+def mutants_of(root, path):
+    text = open(os.path.join(root, path)).read()
+    code = blanked(text)
+    for pattern in (BINARY, STEPS, NOT, WORD):
+        for match in pattern.finditer(code):
+            for new in OTHERS[match.group(0)]:
+                yield Mutant(path, text, match.start(), match.end(), new)
+
+
+def sources(root, only):
+    listed = subprocess.run(["git", "ls-files", "--"] + list(FOLDERS), cwd=root, capture_output=True, text=True, check=True)
+    return [path for path in listed.stdout.split()
+            if path.endswith(".c") and re.search(only, path)]
+
+
+def equivalents(root):
+    known = set()
+    for line in open(os.path.join(root, "tests/fuzz/mutants.equivalent")):
+        parts = [part.strip() for part in line.rstrip("\n").split(" @@ ")]
+        if len(parts) == 4:
+            known.add(tuple(parts[:3]))
+        elif line.strip() and not line.startswith("#"):
+            sys.exit("tests/fuzz/mutants.equivalent: expected 'FILE @@ LINE @@ CHANGED LINE @@ WHY', found: " + line.strip())
+    return known
+
+
+class Tree:
+    """A copy of the checkout with everything built, in which one mutant lives at a time."""
+
+    def __init__(self, root, folder, jobs):
+        self.folder = folder
+        self.passes = {}  # by test: does it pass without a mutant?
+        self.took = {}  # by test: the longest that it took to pass
+        os.makedirs(folder, exist_ok=True)
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
+        for path in listed.stdout.split("\n"):
+            self.copy(root, path)
+        self.build = os.path.join(folder, "build/release")
+        done = subprocess.run(["make", "-s", "-j%d" % jobs, "MODE=release", "fraglab", "test-programs"], cwd=folder,
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
+        self.learn_commands()
+
+    def copy(self, root, path):
+        source, target = os.path.join(root, path), os.path.join(self.folder, path)
+        if not os.path.isfile(source):
+            return
+        if os.path.isfile(target) and open(source, "rb").read() == open(target, "rb").read():
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(source, target)
+
+    def learn_commands(self):
+        """How make links a test and the program, to do the same without its start."""
+        shown = subprocess.run(["make", "-n", "V=1", "-W", "sim/trace/trace.c", "build/release/fraglab", "build/release/tests/test_trace"],
+                               cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
+        self.compile_line = next(line for line in shown if "-c -o build/release/sim/trace/trace.o" in line)
+        self.program_line = next(line for line in shown if "-o build/release/fraglab " in line)
+        self.test_line = next(line for line in shown if "-o build/release/tests/test_trace " in line)
+
+    def symbols(self, path):
+        shown = subprocess.run(["nm", "-g", "--defined-only", os.path.join(self.build, path)], capture_output=True, text=True)
+        return {line.split()[-1] for line in shown.stdout.split("\n") if len(line.split()) == 3}
+
+    def links(self, units, paths):
+        """Which tests have the object of a source in them: the archive gives only what is needed."""
+        objects = {path: self.symbols(path[:-2] + ".o") for path in paths}
+        programs = {unit: self.symbols("tests/" + unit) for unit in units}
+        return {path: {unit for unit in units if objects[path] & programs[unit]} for path in paths}
+
+    def run(self, command, seconds=LIMIT_SECONDS):
+        """The exit code; None: it took too long."""
+        process = subprocess.Popen(command, shell=True, cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return None
+
+    def digest(self, path):
+        # Line numbers stand in assertions alone, and one operator changes none.
+        return hashlib.sha1(open(os.path.join(self.folder, path), "rb").read()).hexdigest()
+
+    def archive(self, path):
+        self.linked = set()
+        return self.run("ar r build/release/libfraglab.a build/release/%s.o" % path[:-2])
+
+    def compile(self, path, text):
+        """Puts the text in the place of a source. Returns the digest of its object; None: it does not compile."""
+        with open(os.path.join(self.folder, path), "w") as file:
+            file.write(text)
+        stem = path[:-2]
+        # A warning is for people to see; here the tests have to.
+        line = self.compile_line.replace(" -c -o ", " -w -c -o ").replace("sim/trace/trace.o", stem + ".o").replace("sim/trace/trace.c", path).replace("sim/trace/trace.d", stem + ".d")
+        if self.run(line) != 0 or self.archive(path) != 0:
+            return None
+        return self.digest("build/release/%s.o" % stem)
+
+    def keep(self, path):
+        """Returns the digest of the object as it is without a change."""
+        shutil.copy(os.path.join(self.build, path[:-2] + ".o"), os.path.join(self.build, "unchanged.o"))
+        return self.digest("build/release/unchanged.o")
+
+    def restore(self, path, text):
+        with open(os.path.join(self.folder, path), "w") as file:
+            file.write(text)
+        shutil.copy(os.path.join(self.build, "unchanged.o"), os.path.join(self.build, path[:-2] + ".o"))
+        self.archive(path)
+
+    def link(self, name):
+        if name in self.linked:
+            return
+        self.linked.add(name)
+        line = self.program_line if name == "fraglab" else self.test_line.replace("test_trace", name)
+        self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
+
+    def limit(self, test):
+        if test in self.took:
+            return max(LEAST_SECONDS, TIMES * self.took[test])
+        return FIRST_SECONDS[test[0]]
+
+    def notices(self, test, limit):
+        """'noticed', 'timed out', or None."""
+        start = time.monotonic()
+        code = self.run_test(test, limit)
+        if code == 0:
+            self.took[test] = max(self.took.get(test, 0), time.monotonic() - start)
+        return None if code == 0 else "timed out" if code is None else "noticed"
+
+    def run_test(self, test, limit):
+        """The exit code; None: it took too long."""
+        kind, name = test
+        if kind == "unit":
+            self.link(name)
+            return self.run("build/release/tests/" + name, limit)
+        if kind == "fuzzer":
+            self.link("policy_fuzzer")
+            return self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name, limit)
+        self.link("fraglab")
+        if kind == "golden":
+            return self.run("./fraglab verify --against golden tests/data/" + name, limit)
+        # bats goes on after a failure: the first one is enough.
+        return self.run("bats tests/*/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name, limit)
+
+
+class Order:
+    """Which tests come first for a file: those named for it, those that include its header, then those that
+    noticed something in its folder before."""
+
+    def __init__(self, root, is_quick):
+        self.is_quick = is_quick
+        self.lock = threading.Lock()
+        self.hits = {}
+        def stems(ending):
+            paths = sorted(glob.glob(os.path.join(root, "tests", "*", ending)))
+            return {os.path.splitext(os.path.basename(path))[0]: path for path in paths}
+        self.units = sorted(stems("test_*.c"))
+        self.bats = sorted(set(stems("*.bats")) - set(BATS_NEVER))
+        self.texts = {unit: open(path).read() for unit, path in stems("test_*.c").items()}
+
+    def hit(self, path, test):
+        with self.lock:
+            for place in (path, path.split("/")[0]):
+                key = (place, test)
+                self.hits[key] = self.hits.get(key, 0) + 1
+
+    def weight(self, path, test):
+        folder, stem = path.split("/")[0], path.split("/")[-1][:-2]
+        kind, name = test
+        weight = 20 * self.hits.get((path, test), 0) + 2 * self.hits.get((folder, test), 0)
+        if kind == "unit":
+            words = stem.split("_")
+            weight += 1000 if name == "test_" + stem else 0
+            weight += 500 if '"%s.h"' % path[:-2] in self.texts[name] else 0
+            weight += 200 if name.split("_")[1] == words[0] else 0
+            weight += 100 if folder == "allocators" and words[0] in self.texts[name] else 0
+            weight += 50 if '"%s/' % folder in self.texts[name] else 45
+        elif kind == "fuzzer":
+            weight += 150 if folder in ("allocators", "sim") else -50
+        elif kind == "golden":
+            weight += 300 if stem.startswith("pytorch") and name != "golden-peers" else 60
+        elif name in BATS_FIRST[folder]:
+            weight += 40 - BATS_FIRST[folder].index(name)
+        else:
+            weight -= 100
+        return weight
+
+    def first_tests(self, path):
+        every = [("unit", name) for name in self.links[path]]
+        if path.split("/")[0] not in PLAIN:
+            every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
+        return self.sorted(path, every)
+
+    def command_tests(self, path):
+        return self.sorted(path, [("bats", name) for name in (BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats)])
+
+    def sorted(self, path, tests):
+        with self.lock:
+            return sorted(tests, key=lambda test: (-self.weight(path, test), test))
+
+
+def judge(tree, order, mutant, original, tests):
+    clean = tree.keep(mutant.path)
+    changed = tree.compile(mutant.path, mutant.text)
+    if changed is None:
+        return "does not compile", ""
+    if changed == clean:
+        return "equivalent", "the same object"
+    for test in tests:
+        verdict = tree.notices(test, tree.limit(test))
+        if verdict is None:
+            continue
+        if test not in tree.passes:
+            tree.restore(mutant.path, original)
+            tree.passes[test] = tree.notices(test, LIMIT_SECONDS) is None
+            tree.compile(mutant.path, mutant.text)
+        if tree.passes[test]:
+            order.hit(mutant.path, test)
+            return verdict, " ".join(test)
+    return "not noticed", ""
+
+
+def not_noticed(log):
+    """The changes that a run printed so."""
+    lines = open(log).read().split("\n")
+    return {(first.split()[2].rsplit(":", 1)[0], before[4:], after[4:])
+            for first, before, after in zip(lines, lines[1:], lines[2:]) if first.startswith("not noticed ")}
+
+
+def draw(root, only, seed, count, again):
+    paths = sources(root, only)
+    everything = [mutant for path in paths for mutant in mutants_of(root, path)]
+    if again:
+        wanted = not_noticed(again)
+        everything = [mutant for mutant in everything if mutant.key() in wanted]
+    random.Random(seed).shuffle(everything)
+    taken, places = [], set()
+    for mutant in everything:  # one change in a line is enough
+        if len(taken) < count and (mutant.path, mutant.line) not in places:
+            places.add((mutant.path, mutant.line))
+            taken.append(mutant)
+    print("%d of %d changes in %d files, seed %d" % (len(taken), len(everything), len(paths), seed), flush=True)
+    return taken
+
+
+class Work:
+    """Judges changes side by side, one in each tree, and counts what was found."""
+
+    def __init__(self, root, trees, order, seconds):
+        self.root, self.trees, self.order = root, trees, order
+        self.stop = time.monotonic() + 0.6 * seconds  # of the first pass
+        self.counts = {}
+        self.lock = threading.Lock()
+
+    def judge_all(self, mutants, tests_of):
+        """Returns what was not noticed, and what there was no time for."""
+        left, late = [], []
+
+        def one(mutant):
+            if time.monotonic() > self.stop:
+                late.append(mutant)
+                return
+            with self.lock:
+                tree = self.trees.pop()
+            original = open(os.path.join(self.root, mutant.path)).read()
+            verdict, by = judge(tree, self.order, mutant, original, tests_of(mutant.path))
+            tree.restore(mutant.path, original)
+            with self.lock:
+                self.trees.append(tree)
+                if verdict == "not noticed":
+                    left.append(mutant)
+                else:
+                    self.count(verdict)
+                self.show(mutant, verdict, by)
+
+        with concurrent.futures.ThreadPoolExecutor(len(self.trees)) as pool:
+            list(pool.map(one, mutants))
+        return left, late
+
+    def count(self, verdict, number=1):
+        self.counts[verdict] = self.counts.get(verdict, 0) + number
+
+    @staticmethod
+    def show(mutant, verdict, by):
+        print("%-16s %s:%d%s" % (verdict, mutant.path, mutant.line, " (%s)" % by if by else ""), flush=True)
+        if verdict == "not noticed":
+            print("  - %s\n  + %s" % (mutant.before, mutant.after), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=60, help="changes (60)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("--seconds", type=int, default=3600, help="no new one is begun after so long (3600)")
+    parser.add_argument("--only", default="", help="only files whose path has this regular expression in it")
+    parser.add_argument("--jobs", type=int, default=2, help="copies of the tree that work side by side (2)")
+    parser.add_argument("--again", default="", help="the output of an earlier run: only what it did not notice")
+    parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
+    parser.add_argument("--quick", action="store_true", help="of the command-line tests only those of the changed folder")
+    options = parser.parse_args()
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    known = equivalents(root)
+    order = Order(root, options.quick)
+    mutants = draw(root, options.only, options.seed, options.count, options.again)
+    trees = [Tree(root, os.path.abspath(os.path.join(options.work, "tree%d" % i)), options.jobs) for i in range(options.jobs)]
+    order.links = trees[0].links(order.units, {mutant.path for mutant in mutants})
+    work = Work(root, trees, order, options.seconds)
+    work.count("equivalent", sum(mutant.key() in known for mutant in mutants))
+    left, _ = work.judge_all([mutant for mutant in mutants if mutant.key() not in known], order.first_tests)
+    if left:
+        print("%d to go through the command-line tests" % len(left), flush=True)
+        work.stop += 0.4 * options.seconds
+        left, late = work.judge_all(left, order.command_tests)
+        left += late
+    work.count("not noticed", len(left))
+    counts = work.counts
+    noticed = counts.get("noticed", 0) + counts.get("timed out", 0)
+    judged = noticed + counts.get("not noticed", 0)
+    print(", ".join("%s: %d" % item for item in sorted(counts.items())))
+    if judged == 0:
+        sys.exit("mutants: none was judged")
+    print("%d of %d that are not equivalent were noticed: %.1f %%" % (noticed, judged, 100 * noticed / judged))
+    sys.exit(0 if noticed >= 0.95 * judged else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+# The software CUDA as files: names, version nodes, what programs link to and look up in it.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_DIRNAME/../.." && out=$BATS_TEST_TMPDIR
+    libraries=build/release/software-cuda
+    export LC_ALL=C
+}
+
+# "NODE name" of everything a library defines; the file's name where it has no nodes.
+defined() { # library
+    nm -D --defined-only "$1" | awk -v file="$(basename "$1")" '$2 == "T" {
+        name = $3; node = file
+        if (split(name, part, "@@") == 2) { name = part[1]; node = part[2] }
+        print node, name
+    }'
+}
+
+all_defined() {
+    defined $libraries/12/libcudart.so.12
+    defined $libraries/13/libcudart.so.13
+    defined $libraries/libcuda.so.1
+    defined $libraries/libnvidia-ml.so.1
+}
+
+@test "each library has the name that programs look for" {
+    for file in 12/libcudart.so.12 13/libcudart.so.13 libcuda.so.1 libnvidia-ml.so.1; do
+        readelf -d $libraries/$file | grep -q "SONAME.*\[$(basename $file)\]"
+    done
+}
+
+@test "both folders hold one and the same driver" {
+    [ "$(readlink -f $libraries/12/libcuda.so.1)" = "$(readlink -f $libraries/13/libcuda.so.1)" ]
+    [ "$(readlink -f $libraries/12/libnvidia-ml.so.1)" = "$(readlink -f $libraries/13/libnvidia-ml.so.1)" ]
+}
+
+@test "everything that PyTorch imports is there, under its version node" {
+    # A name asked from the driver stands for its second version too.
+    { all_defined; defined $libraries/libcuda.so.1 | sed 's/_v2$//'; } | sort -u >"$out/defined"
+    sort -u tests/data/cuda/imports.txt >"$out/imports"
+    [ "$(wc -l <"$out/imports")" -gt 100 ]
+    run comm -23 "$out/imports" "$out/defined"
+    [ "$output" = "" ]
+}
+
+@test "everything that fraglab looks up is there, by its name or that of its second version" {
+    all_defined | cut -d' ' -f2 | sed 's/_v[23]$//' | sort -u >"$out/defined"
+    grep -ohE '"(cuda|cu|nvml)[A-Z][A-Za-z0-9]*(_v[23])?"' gpu_replay/*.c | tr -d '"' | sed 's/_v[23]$//' | sort -u >"$out/asked" || true
+    run comm -23 "$out/asked" "$out/defined"
+    [ "$output" = "" ]
+}
+
+@test "nothing of fraglab itself is visible but the control interface" {
+    run sh -c "nm -D --defined-only $libraries/libcuda.so.1 | awk '{ print \$3 }' | grep -vE '^(cu[A-Z]|frag_soft)'"
+    [ "$output" = "" ]
+    for file in 12/libcudart.so.12 13/libcudart.so.13; do
+        run sh -c "nm -D --defined-only $libraries/$file | awk '{ print \$3 }' | grep -vE '^(__cuda|cuda|libcudart)'"
+        [ "$output" = "" ]
+    done
+}
+
+@test "the libraries need nothing but the C library and each other" {
+    for file in 12/libcudart.so.12 13/libcudart.so.13 libcuda.so.1 libnvidia-ml.so.1; do
+        run sh -c "readelf -d $libraries/$file | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | grep -vE '^(libc|libm|libpthread|libdl|libcuda|ld-linux.*)\.so'"
+        [ "$output" = "" ]
+    done
+}
+
+@test "a program linked to the runtime is led to it by LD_LIBRARY_PATH" {
+    cat >"$out/ask.c" <<'END'
+#include <stdio.h>
+int cudaMalloc(void **, unsigned long);
+int cudaMemGetInfo(unsigned long *, unsigned long *);
+int main(void)
+{
+    unsigned long left = 0, total = 0;
+    void *memory = 0;
+    int code = cudaMalloc(&memory, 3 << 20);
+    cudaMemGetInfo(&left, &total);
+    printf("%d %lu %lu\n", code, left >> 20, total >> 20);
+    return 0;
+}
+END
+    for major in 12 13; do
+        ${CC:-gcc} -o "$out/ask" "$out/ask.c" $libraries/$major/libcudart.so.$major -Wl,-rpath-link,$libraries/$major
+        LD_LIBRARY_PATH=$libraries/$major FRAGLAB_SOFTWARE_CUDA=capacity=10MiB run "$out/ask"
+        [ "$output" = "0 6 10" ]
+    done
+}
+
+@test "request scripts are those of the logs that came along" {
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    # The first requests of a log are those of its script; the whole is compared by make oracle.
+    script=$(python3 gpu_replay/oracle/request_generator.py tight def.1 --length 6)
+    [ "$(echo "$script" | head -n 4)" = "cap 1073741824
+devices 1
+profile tight
+seed def.1" ]
+    [ "$(echo "$script" | sed -n '5,$p' | wc -l)" = 6 ]
+    [ "$(python3 gpu_replay/oracle/request_generator.py graph def.2 --length 3000 | cksum)" = "$(cat tests/data/cuda/graph-def-2.cksum)" ]
+}

@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# The rules of the house that a program can check: tests/house/tidiness.sh [ROOT [RULE]]
+# Prints one line for every place that breaks one, "rule: file:line: why"; exits 1 if there is any.
+set -u
+cd "${1:-.}" || exit 2
+only=${2:-}
+export LC_ALL=C.UTF-8
+
+if [ -e .git ]; then
+    list() { git ls-files -co --exclude-standard -- "$@" | while read -r f; do [ -f "$f" ] && echo "$f"; done | sort -u; }
+else
+    list() { find . -type f -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | grep -E "$(printf '%s\n' "$@" | sed 's/\./\\./g; s/\*/.*/g; s/$/$/' | paste -sd'|')"; }
+fi
+mapfile -t code < <(list '*.c' '*.h')
+mapfile -t text < <(list '*.c' '*.h' '*.sh' '*.bats' '*.md' '*.gp' '*.yaml' '*.js' '*.css' '*.html' 'Makefile')
+mapfile -t all < <(list '*')
+mapfile -t core < <(printf '%s\n' "${code[@]}" | grep -vE '^(plots|cli|tests|gpu_replay|cluster|examples)/')
+
+broken=$(mktemp)
+trap 'rm -f "$broken"' EXIT
+say() { sed "s|^|$1: |" >>"$broken"; }
+rule() { [ -z "$only" ] || [ "$only" = "$1" ]; }
+
+# Which folders each folder may include from.
+# Who may include whom, by room: a folder of the top, or one of gpu_replay/. Nobody includes cli/.
+if rule include-direction; then
+    grep -nH '^ *# *include *"' "${code[@]}" | awk -F: '
+        function room(path,  part) {
+            split(path, part, "/")
+            return part[1] == "gpu_replay" ? part[1] "/" part[2] : part[1]
+        }
+        BEGIN {
+            may["base"] = "base"
+            may["sim"] = "base sim"
+            may["planner"] = "base sim planner"
+            may["allocators"] = "base sim planner allocators"
+            may["traces"] = "base sim traces"
+            may["studies"] = "base sim planner allocators traces studies cluster"
+            may["plots"] = may["studies"] " plots"
+            may["report"] = may["studies"] " plots report"
+            may["cli"] = may["report"] " api include cli"
+            may["cluster"] = "base sim cluster"
+            may["examples"] = "base sim include"
+            may["gpu_replay/device"] = "base sim gpu_replay/device"
+            may["gpu_replay/software"] = "base gpu_replay/device gpu_replay/software"
+            may["gpu_replay/recorder"] = "base sim gpu_replay/device gpu_replay/recorder"
+            may["gpu_replay/torch"] = "base sim allocators traces gpu_replay/device gpu_replay/torch"
+            # Still to be turned round: studies and plots take interrupts, threads and loading from the command line.
+            while ((getline line < "tests/house/directions.left") > 0) left[line] = 1
+        }
+        {
+            file = $1; split($0, part, "\""); target = part[2]
+            from = room(file); to = room(target)
+            ok = from == "tests" || index(" " may[from] " ", " " to " ") > 0 || (file " " target) in left
+            if (target ~ /\.\./ || target !~ /\// || system("test -f \"" target "\"") != 0) ok = 0
+            if (!ok) print file ":" $2 ": " from "/ may not include \"" target "\" (or it is not there)"
+        }' | say include-direction
+fi
+
+# A folder that is read at a glance.
+if rule folder-files; then
+    printf '%s\n' "${all[@]}" | grep -E '\.(c|h|js|css|html|map|sh|py|cpp|hpp|bats|gp)$' | grep -v '^tests/data/' | sed 's|/[^/]*$||' | sort | uniq -c |
+        awk '$1 > 30 { print $2 ":1: has " $1 " files; expected at most 30" }' | say folder-files
+fi
+
+if rule guard; then
+    for file in "${code[@]}"; do
+        [[ $file == *.h ]] || continue
+        folder=$(basename "$(dirname "$file")")
+        name=$(basename "$file" .h)
+        guard=$(echo "FRAG_${folder}_${name}_H" | tr 'a-z.-' 'A-Z__')
+        if [ "$(grep -c -E "^#(ifndef|define) $guard\$" "$file")" != 2 ] || [ "$(grep -m1 '^#' "$file")" != "#ifndef $guard" ]; then
+            echo "$file:1: the include guard is not $guard"
+        fi
+    done | say guard
+fi
+
+if rule own-header-first; then
+    for file in "${code[@]}"; do
+        [[ $file == *.c && -f ${file%.c}.h ]] || continue
+        first=$(grep -m1 '^ *# *include' "$file")
+        [ "$first" = "#include \"${file%.c}.h\"" ] || echo "$file:1: its own header is not included first"
+    done | say own-header-first
+fi
+
+# Every file opens with a sentence that says what it is for; that of a .c with a header of its own may stand there.
+if rule purpose; then
+    for file in "${code[@]}"; do
+        head=$(head -n 1 "$file")
+        [[ $file == *.c && -f ${file%.c}.h && $head != '/*'* ]] && continue
+        [[ $head =~ ^'/* '[^-].*\ .*\ [^/] ]] || echo "$file:1: does not open with a comment that says what the file is for"
+    done | say purpose
+fi
+
+if rule unique-name; then
+    printf '%s\n' "${code[@]}" | awk -F/ '{ if ($NF in seen) print $0 ":1: has the name of " seen[$NF]; seen[$NF] = $0 }' |
+        say unique-name
+fi
+
+# Conditions live in base/ and gpu_replay; elsewhere only the guard of a header stays.
+if rule no-condition; then
+    printf '%s\n' "${code[@]}" | grep -vE '^(base|gpu_replay)/' | xargs -r grep -nHE '^ *# *(if|ifdef|ifndef|elif)\b' |
+        grep -vE '^[^:]*\.h:[0-9]+:#ifndef FRAG_[A-Z0-9_]*_H$' | say no-condition
+fi
+
+# A library is known to one file. Tests may use jansson to check what was printed, and sqlite3 to write databases.
+if rule one-file-per-library; then
+    known() { # header, pattern of the files that may include it
+        printf '%s\n' "${code[@]}" | grep -vE "$2" | xargs -r grep -nHE "^ *# *include *<$1>" | sed 's/$/ (only one file knows this library)/'
+    }
+    {
+        known 'yaml\.h' '^base/yaml\.c$'
+        known 'zstd(_errors)?\.h' '^base/codec\.c$'
+        known 'zlib\.h' '^base/codec\.c$'
+        known 'xxhash\.h' '^base/digest\.c$'
+        known 'sqlite3\.h' '^(base/sqlite_file\.c|tests/.*)$'
+        known 'mpi\.h' '^cluster/mpi_ranks\.c$'
+        known 'jansson\.h' '^(base/json\.c|tests/.*)$'
+        known 'getopt\.h' '^cli/arguments\.c$'
+    } | say one-file-per-library
+fi
+
+# Time, chance and surroundings belong to the command line alone.
+if rule no-surroundings; then
+    grep -nHE '(^|[^A-Za-z0-9_>.])(time|rand|srand|random|getenv|isatty|clock|clock_gettime|gettimeofday)\(' "${core[@]}" |
+        say no-surroundings
+fi
+
+if rule no-loose-number; then
+    printf '%s\n' "${code[@]}" | grep -v '^tests/' | xargs -r grep -nHE '(^|[^A-Za-z0-9_])(atoi|atol|atoll|atof|sscanf|fscanf)\(' |
+        say no-loose-number
+fi
+
+if rule no-builtin; then
+    printf '%s\n' "${code[@]}" | grep -v '^base/' | xargs -r grep -nHE '__builtin_|__typeof__|__extension__' | say no-builtin
+fi
+
+if rule nothing-unfinished; then
+    grep -nHwE 'TO''DO|FIX''ME|X''XX|HA''CK' "${text[@]}" | say nothing-unfinished
+fi
+
+if rule file-length; then
+    wc -l "${code[@]}" | awk '$2 != "total" && $1 > 900 { print $2 ":900: has " $1 " lines; expected at most 900" }' | say file-length
+fi
+
+if rule file-bytes; then
+    for file in "${all[@]}"; do
+        bytes=$(stat -c %s "$file")
+        [ "$bytes" -le 2097152 ] || echo "$file:1: has $bytes bytes; expected at most 2 MiB"
+    done | say file-bytes
+fi
+
+if rule tree-bytes; then
+    total=$(printf '%s\0' "${all[@]}" | xargs -0 stat -c %s | awk '{ sum += $1 } END { print sum }')
+    [ "$total" -lt 24000000 ] || echo "all files have $total bytes; expected less than 24 MB" | say tree-bytes
+fi
+
+if rule blanks; then
+    {
+        grep -nHP '\t|[ \r]$' "${code[@]}" | sed 's/:.*$/&  (a tab, or a blank at the end)/'
+        for file in "${code[@]}"; do
+            [ -z "$(tail -c 1 "$file")" ] || echo "$file:1: its last line has no end"
+        done
+    } | say blanks
+fi
+
+if rule line-length; then
+    grep -nHE '^.{101,}' "${code[@]}" | cut -d: -f1,2 | sed 's/$/: has more than 100 columns/' | say line-length
+fi
+
+# Bash goes on behind a command with "!" in front, whatever came of it.
+if rule tests-fail; then
+    mapfile -t bats < <(list 'tests/*/*.bats')
+    [ ${#bats[@]} = 0 ] || grep -nHE '^ *! ' "${bats[@]}" | grep -v '|| false$' | cut -d: -f1,2 |
+        sed 's/$/: what must not succeed does not fail the test; end the line in "|| false"/' | say tests-fail
+fi
+
+if rule tests-built; then
+    plan=$(make --no-print-directory -n -B BUILD=build/plan test-programs fuzz-programs 2>/dev/null)
+    for file in "${all[@]}"; do
+        [[ $file == tests/*/test_*.c || $file == tests/fuzz/fuzz_*.c ]] || continue
+        grep -q "\-c -o build/plan/${file%.c}\.o" <<<"$plan" || echo "$file:1: is not built by 'make test-programs fuzz-programs'"
+    done | say tests-built
+fi
+
+cat "$broken"
+if [ -s "$broken" ]; then
+    echo "tidiness: places that break a rule:" >&2
+    cut -d: -f1 "$broken" | sort | uniq -c >&2
+    exit 1
+fi

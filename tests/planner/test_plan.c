@@ -1,0 +1,242 @@
+/* Tests of plan.c: the whole planner, against brute force and known packings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "planner/placement.h"
+#include "planner/plan.h"
+#include "tests/support/instances.h"
+
+static instance problem;
+
+static frag_plan make(uint64_t capacity, uint64_t steps)
+{
+    frag_plan plan;
+    frag_error error = {0};
+    uint64_t height = 0;
+    frag_plan_options options = {.capacity_bytes = capacity, .steps = steps};
+    assert_true(frag_plan_make(problem.buffers, problem.count, &options, &plan, &error));
+    assert_true(frag_placement_check(problem.buffers, plan.offsets, problem.count, FRAG_UNLIMITED,
+                                     &height, &error));
+    assert_int_equal(height, plan.height_bytes);
+    assert_true(plan.load_bytes <= plan.bound_bytes);
+    if (plan.answer == FRAG_PLAN_OPTIMAL)
+        assert_int_equal(plan.height_bytes, plan.bound_bytes);
+    return plan;
+}
+
+static void nothing_is_packed_into_nothing(void **state)
+{
+    (void)state;
+    problem.count = 0;
+    frag_plan plan = make(FRAG_UNLIMITED, 1000);
+    assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+    assert_int_equal(plan.height_bytes, 0);
+    frag_plan_destroy(&plan);
+}
+
+static void small_problems_are_solved_as_brute_force_does(void **state)
+{
+    (void)state;
+    uint32_t above_load = 0;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        instance_random(&problem, seed, 2 + (uint32_t)(seed % 6), 6, 4, seed % 3 == 0 ? 3 : 1);
+        uint64_t best = instance_brute_force(&problem);
+        frag_plan plan = make(FRAG_UNLIMITED, 100000);
+        assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+        assert_int_equal(plan.height_bytes, best);
+        above_load += best > plan.load_bytes ? 1 : 0;
+        frag_plan_destroy(&plan);
+        plan = make(best - 1, 100000);
+        assert_int_equal(plan.answer, FRAG_PLAN_INFEASIBLE);
+        frag_plan_destroy(&plan);
+        plan = make(best + 1, 100000);
+        assert_true(plan.answer == FRAG_PLAN_OPTIMAL || plan.answer == FRAG_PLAN_FOUND);
+        assert_true(plan.height_bytes <= best + 1);
+        frag_plan_destroy(&plan);
+    }
+    /* Else the test would say nothing about searches. */
+    assert_true(above_load > 50);
+}
+
+static void tilings_without_a_hole_are_found(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        instance_tile(&problem, seed, 10 + (uint32_t)seed, 1000, 1000);
+        frag_plan plan = make(FRAG_UNLIMITED, 1000000);
+        assert_int_equal(plan.bound_bytes, 1000);
+        assert_int_equal(plan.height_bytes, 1000);
+        assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+        frag_plan_destroy(&plan);
+        plan = make(999, 1000);
+        assert_int_equal(plan.answer, FRAG_PLAN_INFEASIBLE);
+        frag_plan_destroy(&plan);
+    }
+}
+
+static void pinwheels_are_found(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 1; depth <= 6; depth++) {
+        instance_pinwheel(&problem, depth, depth, 2187, 2187);
+        frag_plan plan = make(FRAG_UNLIMITED, 1000000);
+        assert_int_equal(plan.height_bytes, 2187);
+        assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+        frag_plan_destroy(&plan);
+    }
+}
+
+static void what_shares_no_time_shares_all_bytes(void **state)
+{
+    (void)state;
+    problem.count = 1000;
+    for (uint32_t i = 0; i < problem.count; i++)
+        problem.buffers[i] = (frag_buffer){(uint64_t)i * 2, (uint64_t)i * 2 + 2, 100 + i % 7, 1};
+    frag_plan plan = make(FRAG_UNLIMITED, 0);
+    assert_int_equal(plan.component_count, 1000);
+    assert_int_equal(plan.height_bytes, 106);
+    assert_int_equal(plan.answer, FRAG_PLAN_OPTIMAL);
+    frag_plan_destroy(&plan);
+}
+
+static void every_offset_keeps_its_alignment(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        instance_random(&problem, seed, 60, 40, 5000, 1);
+        for (uint32_t i = 0; i < problem.count; i++)
+            problem.buffers[i].alignment = (uint64_t)1 << (seed + i) % 12;
+        frag_plan plan = make(FRAG_UNLIMITED, 20000);
+        for (uint32_t i = 0; i < problem.count; i++)
+            assert_int_equal(plan.offsets[i] % problem.buffers[i].alignment, 0);
+        frag_plan_destroy(&plan);
+    }
+}
+
+static void a_plan_depends_on_nothing_but_its_input(void **state)
+{
+    (void)state;
+    instance_random(&problem, 7, 120, 60, 1000, 1);
+    frag_plan one = make(FRAG_UNLIMITED, 50000);
+    frag_plan other = make(FRAG_UNLIMITED, 50000);
+    assert_int_equal(one.steps, other.steps);
+    assert_memory_equal(one.offsets, other.offsets, problem.count * sizeof *one.offsets);
+    frag_plan_destroy(&one);
+    frag_plan_destroy(&other);
+}
+
+static void more_steps_never_make_it_worse(void **state)
+{
+    (void)state;
+    instance_tile(&problem, 3, 150, 100000, 100000);
+    uint64_t height = UINT64_MAX;
+    for (uint64_t steps = 0; steps <= 500000; steps = steps * 4 + 500) {
+        frag_plan plan = make(FRAG_UNLIMITED, steps);
+        assert_true(plan.height_bytes <= height);
+        assert_true(plan.steps <= steps + problem.count);
+        height = plan.height_bytes;
+        frag_plan_destroy(&plan);
+    }
+}
+
+static void a_budget_that_does_not_suffice_is_said_so(void **state)
+{
+    (void)state;
+    instance_tile(&problem, 5, 400, 100000, 100000);
+    frag_plan plan = make(100000, 1000);
+    assert_int_equal(plan.answer, FRAG_PLAN_EXHAUSTED);
+    assert_true(plan.height_bytes > 100000);
+    frag_plan_destroy(&plan);
+}
+
+static bool stop_at_once(void *context)
+{
+    ++*(uint32_t *)context;
+    return true;
+}
+
+static void a_stop_leaves_the_first_packing(void **state)
+{
+    (void)state;
+    instance_tile(&problem, 5, 400, 100000, 100000);
+    uint32_t asked = 0;
+    frag_plan_options options = {
+        .capacity_bytes = FRAG_UNLIMITED,
+        .steps = 1000000000,
+        .is_stopped = stop_at_once,
+        .context = &asked,
+    };
+    frag_plan plan;
+    frag_error error = {0};
+    assert_true(frag_plan_make(problem.buffers, problem.count, &options, &plan, &error));
+    assert_true(asked > 0);
+    assert_int_equal(plan.answer, FRAG_PLAN_FOUND);
+    frag_plan_destroy(&plan);
+}
+
+static void impossible_buffers_are_refused(void **state)
+{
+    (void)state;
+    static const frag_buffer bad[] = {
+        {5, 5, 1, 1}, {6, 5, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 1, (uint64_t)1 << 62, 1},
+    };
+    frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED, .steps = 10};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        frag_plan plan;
+        frag_error error = {0};
+        assert_false(frag_plan_make(&bad[i], 1, &options, &plan, &error));
+        assert_int_equal(error.code, FRAG_E_INPUT);
+        assert_non_null(strstr(error.sentence, "0"));
+    }
+}
+
+static void a_large_problem_takes_moments(void **state)
+{
+    (void)state;
+    /* The forward and backward pass of a network, over and over. */
+    enum { LAYERS = 60, STEPS = 20 };
+    problem.count = 0;
+    problem.chance = 99;
+    uint64_t time = 0;
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint32_t first = problem.count;
+        for (uint32_t i = 0; i < LAYERS; i++) {
+            uint64_t size = 512 * (1 + instance_draw(&problem, 2000));
+            problem.buffers[problem.count++] = (frag_buffer){time++, 0, size, 512};
+            size = 512 * (1 + instance_draw(&problem, 2000));
+            problem.buffers[problem.count++] = (frag_buffer){time, time + 1, size, 512};
+            time += 2;
+        }
+        for (uint32_t i = LAYERS; i > 0; i--)
+            problem.buffers[first + (i - 1) * 2].upper = time++;
+    }
+    frag_plan plan = make(FRAG_UNLIMITED, 100000);
+    assert_true((double)plan.height_bytes <= 1.04 * (double)plan.load_bytes);
+    frag_plan_destroy(&plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_packed_into_nothing),
+        cmocka_unit_test(small_problems_are_solved_as_brute_force_does),
+        cmocka_unit_test(tilings_without_a_hole_are_found),
+        cmocka_unit_test(pinwheels_are_found),
+        cmocka_unit_test(what_shares_no_time_shares_all_bytes),
+        cmocka_unit_test(every_offset_keeps_its_alignment),
+        cmocka_unit_test(a_plan_depends_on_nothing_but_its_input),
+        cmocka_unit_test(more_steps_never_make_it_worse),
+        cmocka_unit_test(a_budget_that_does_not_suffice_is_said_so),
+        cmocka_unit_test(a_stop_leaves_the_first_packing),
+        cmocka_unit_test(impossible_buffers_are_refused),
+        cmocka_unit_test(a_large_problem_takes_moments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

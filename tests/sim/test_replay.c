@@ -1,0 +1,598 @@
+/* Tests of replay.c: what a run counts, where it stops, how it starts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/registry.h"
+#include "base/bytes.h"
+#include "sim/run.h"
+#include "tests/support/text_recording.h"
+
+/* Runs a text trace with a policy on a device of that capacity. */
+static frag_run_result run(const char *text, const char *policy, uint64_t capacity,
+                           bool is_oom_skipped)
+{
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    if (!frag_policy_spec_parse(policy, &spec, &error))
+        fail_msg("%s", error.sentence);
+    frag_device_spec device = {.capacity_bytes = capacity};
+    frag_run_options options = {.check_every = 1, .is_oom_skipped = is_oom_skipped};
+    frag_run_result result;
+    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
+                  &result, &error))
+        fail_msg("%s", error.sentence);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+    return result;
+}
+
+static void parts_at_the_peak_add_up_to_reserved(void **state)
+{
+    (void)state;
+    /* 1000 bytes round to 1024 in a 2 MiB segment; 3 MiB sit in a segment of 20 MiB. */
+    frag_run_result result = run("alloc 0 1000\nalloc 1 3145728\nalloc 2 1000\nfree 0\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
+    const frag_decomposition *parts = &result.at_peak;
+    assert_int_equal(result.replay.peak.reserved_bytes, 22 * FRAG_MIB);
+    assert_int_equal(result.replay.reserved_at_event, 1);
+    assert_int_equal(parts->requested_bytes, 1000 + 3 * FRAG_MIB);
+    assert_int_equal(parts->rounding_bytes, 24);
+    assert_int_equal(parts->unsplit_bytes, 0);
+    assert_int_equal(parts->holes_bytes, 22 * FRAG_MIB - 3 * FRAG_MIB - 1024);
+    assert_int_equal(parts->requested_bytes + parts->rounding_bytes + parts->unsplit_bytes +
+                         parts->holes_bytes + parts->cached_bytes + parts->waiting_bytes +
+                         parts->page_slack_bytes,
+                     result.replay.peak.reserved_bytes);
+}
+
+static void tells_rounding_from_what_was_not_split_off(void **state)
+{
+    (void)state;
+    /* 19.5 MiB in a 20 MiB segment: the remainder is too small to split off. */
+    frag_run_result result =
+        run("alloc 0 20447232\nalloc 1 100\n", "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.at_peak.unsplit_bytes, FRAG_MIB / 2);
+    assert_int_equal(result.at_peak.rounding_bytes, 412);
+}
+
+static void counts_waiting_blocks_as_active_but_not_allocated(void **state)
+{
+    (void)state;
+    frag_run_result result = run("alloc 0 1024\nfree 0 deferred\nalloc 1 2097152\ncomplete 0\n",
+                                 "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.at_peak.waiting_bytes, 1024);
+    assert_int_equal(result.replay.final.active_bytes, result.replay.final.allocated_bytes);
+    assert_int_equal(result.replay.peak.active_bytes, 2097152 + 1024);
+    assert_int_equal(result.replay.peak.allocated_bytes, 2097152);
+}
+
+static void a_full_device_makes_waiting_frees_arrive_early(void **state)
+{
+    (void)state;
+    /* The second request fits only if the waiting block's segment is given back first. */
+    frag_run_result result =
+        run("alloc 0 20971520\nfree 0 deferred\nalloc 1 22020096\ncomplete 0\nfree 1\n", "pytorch",
+            24 * FRAG_MIB, false);
+    assert_false(result.replay.oom.has_happened);
+    assert_int_equal(result.calls[FRAG_DEVICE_SYNCHRONIZE], 1);
+    assert_int_equal(result.calls[FRAG_DEVICE_FREE], 1);
+}
+
+static void blocks_may_wait_for_a_stream_though_their_slot_is_taken_again(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"pytorch",  "best-fit",   "first-fit",
+                                           "next-fit", "worst-fit",  "tlsf",
+                                           "buddy",    "size-class", "direct"};
+    char text[4096] = "";
+    for (int i = 0; i < 40; i++)
+        strcat(text, "alloc 0 3000000\nuse 0 stream=3\nfree 0\n");
+    strcat(text, "sync\nalloc 0 512\n");
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        frag_run_result result = run(text, policies[i], FRAG_UNLIMITED, false);
+        assert_true(result.replay.peak.reserved_bytes >= 40 * (uint64_t)3000000);
+        assert_int_equal(result.replay.final.active_bytes, result.replay.final.allocated_bytes);
+    }
+}
+
+static void stops_at_the_first_oom_and_says_where(void **state)
+{
+    (void)state;
+    frag_run_result result = run("alloc 0 2097152\nalloc 1 2097152\nalloc 2 67108864\nfree 0\n",
+                                 "pytorch", 32 * FRAG_MIB, false);
+    const frag_oom *oom = &result.replay.oom;
+    assert_true(oom->has_happened);
+    assert_int_equal(oom->event, 2);
+    assert_int_equal(oom->requested_bytes, 64 * FRAG_MIB);
+    assert_int_equal(oom->segment_bytes, 64 * FRAG_MIB);
+    assert_int_equal(oom->free_bytes, 12 * FRAG_MIB);
+    assert_int_equal(oom->largest_hole_bytes, 16 * FRAG_MIB);
+    assert_int_equal(result.replay.events, 3);
+}
+
+static void goes_on_without_the_block_when_told_to_skip(void **state)
+{
+    (void)state;
+    frag_run_result result =
+        run("alloc 0 67108864\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", 32 * FRAG_MIB, true);
+    assert_int_equal(result.replay.failed_requests, 1);
+    assert_int_equal(result.replay.events, 4);
+    assert_int_equal(result.replay.final.requested_bytes, 0);
+}
+
+static void takes_over_the_layout_from_before_the_trace(void **state)
+{
+    (void)state;
+    const char *text = "segment_alloc 20971520 addr=0x200000000000 initial\n"
+                       "alloc 0 1048576 addr=0x200000200000 block=2097152 initial\n"
+                       "alloc 1 16777216\nfree 0\nfree 1\n";
+    frag_run_result adopted = run(text, "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(adopted.replay.initial, FRAG_INITIAL_ADOPTED);
+    assert_int_equal(adopted.replay.peak.reserved_bytes, 20 * FRAG_MIB);
+    frag_run_result allocated = run(text, "best-fit", FRAG_UNLIMITED, false);
+    assert_int_equal(allocated.replay.initial, FRAG_INITIAL_ALLOCATED);
+    assert_int_equal(allocated.replay.peak.requested_bytes, 17 * FRAG_MIB);
+}
+
+static void ranges_from_before_the_trace_keep_apart(void **state)
+{
+    (void)state;
+    /* Two that touch, one of another stream and a segment in what could have been their ends, where
+     * the device would place its own reservations; 22 MiB are no whole pages of 20 MiB. */
+    static const char text[] =
+        "segment_map 23068672 addr=0x600000400000 initial\n"
+        "alloc 0 2097152 addr=0x600000600000 block=2097152 initial\n"
+        "segment_map 20971520 addr=0x600001a00000 initial\n"
+        "alloc 1 2097152 addr=0x600001c00000 block=2097152 initial\n"
+        "segment_map 20971520 addr=0x600003000000 stream=7 initial\n"
+        "alloc 2 2097152 addr=0x600003000000 block=2097152 initial\n"
+        "segment_alloc 20971520 addr=0x600004800000 stream=7 initial\n"
+        "alloc 3 2097152 addr=0x600004800000 block=2097152 initial\n"
+        "alloc 4 67108864\nalloc 5 67108864 stream=7\nalloc 6 67108864\nfree 4\nfree 0\n"
+        "free 1\nempty_cache\nalloc 0 67108864\nfree 5\nfree 2\nempty_cache\nfree 6\n"
+        "alloc 1 2000000000\nfree 1\nempty_cache\n";
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(
+        frag_policy_spec_parse("pytorch:version=2.6,expandable_segments=true", &spec, &error));
+    static const uint64_t capacities[] = {FRAG_UNLIMITED, FRAG_GIB, 150 * FRAG_MIB};
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        frag_device_spec device = {.capacity_bytes = capacities[i]};
+        frag_run_options options = {.check_every = 1, .is_oom_skipped = true};
+        frag_run_result result;
+        if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
+                      &result, &error))
+            fail_msg("%s", error.sentence);
+        assert_int_equal(result.replay.initial, FRAG_INITIAL_ADOPTED);
+    }
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
+/* The queue of waiting frees: slot 0 waits, is over, is taken again and waits again behind slot 1.
+ */
+static void note_completed(void *context, const frag_note *note)
+{
+    frag_text *order = context;
+    if (note->kind == FRAG_NOTE_FREE_COMPLETED)
+        frag_text_add(order, "%llu ", (unsigned long long)note->bytes);
+}
+
+static void frees_are_delivered_in_the_order_in_which_they_came_to_wait(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_test_recording("streams 0 1\nalloc 0 1000000\nalloc 1 1000001\nfree 0 stream=0 deferred\n"
+                        "complete 0\nfree 1 deferred\nalloc 0 500000\nfree 0 stream=1 deferred\n"
+                        "alloc 2 700000000\n",
+                        &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse("pytorch:version=2.9", &spec, &error));
+    frag_sim_device_options device_options = {.capacity_bytes = 600 * FRAG_MIB};
+    frag_device *device = frag_sim_device_create(&device_options);
+    frag_replay *replay =
+        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    assert_non_null(replay);
+    frag_text order = {0};
+    frag_replay_options options = {.stop_after = FRAG_UNLIMITED,
+                                   .on_note = note_completed,
+                                   .on_note_context = &order,
+                                   .check_every = 1};
+    assert_true(frag_replay_start(replay, &options, &error));
+    assert_true(frag_replay_advance(replay, recording.traces[0].event_count, &error));
+    assert_string_equal(order.bytes, "1000000 1000001 500000 ");
+    frag_text_destroy(&order);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
+static void requests_of_all_there_is_fail_as_any_other(void **state)
+{
+    (void)state;
+    char text[4096] = "";
+    for (int i = 0; i < 64; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "alloc %d 72057594037927935\n",
+                 i);
+    strcat(text, "alloc 64 64\n");
+    static const char policy[] = "pytorch:version=2.6,expandable_segments=true";
+    frag_run_result result = run(text, policy, FRAG_GIB << 10, true);
+    assert_int_equal(result.replay.failed_requests, 64);
+    /* Without a capacity they are served while there are addresses. */
+    result = run(text, policy, FRAG_UNLIMITED, true);
+    assert_int_equal(result.replay.failed_requests, 9);
+    result = run(text, "pytorch", FRAG_UNLIMITED, true);
+    assert_int_equal(result.replay.failed_requests, 49);
+}
+
+static void refuses_a_start_that_does_not_fit_together(void **state)
+{
+    (void)state;
+    frag_recording recording = {0};
+    frag_test_recording("segment_alloc 20971520 addr=0x200000000000 initial\n"
+                        "alloc 0 1048576 addr=0x200000200000 block=2097152 initial\n"
+                        "alloc 1 1048576 addr=0x200000300000 block=1048576 initial\n",
+                        &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse("pytorch", &spec, &error));
+    frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    frag_run_options options = {.check_every = 1};
+    frag_run_result result;
+    assert_false(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                          &options, &result, &error));
+    assert_non_null(strstr(error.sentence, "overlaps"));
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+}
+
+static void a_request_that_failed_when_recorded_is_tried_and_dropped(void **state)
+{
+    (void)state;
+    frag_run_result result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
+    assert_int_equal(result.replay.final.requested_bytes, 2048);
+    assert_false(result.replay.oom.has_happened);
+    result = run("alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n", "pytorch", 16 * FRAG_MIB,
+                 false);
+    assert_int_equal(result.replay.oom.event, 1);
+}
+
+static void a_request_that_failed_when_recorded_is_in_every_peak(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 1024\nalloc - 33554432 failed\nalloc 1 1024\n";
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    assert_int_equal(recording.traces[0].stats.peak_requested_bytes, 2048);
+    assert_int_equal(frag_trace_bound_bytes(&recording.traces[0]), 33554432 + 1024);
+    frag_recording_destroy(&recording);
+    frag_run_result result = run(text, "offline", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.requested_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.allocated_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.active_bytes, 33554432 + 1024);
+    assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
+    assert_int_equal(result.replay.final.requested_bytes, 2048);
+    result = run(text, "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.reserved_bytes, 34 * FRAG_MIB);
+    assert_int_equal(result.replay.at_reserved_peak.requested_bytes, 33554432 + 1024);
+    assert_int_equal(result.at_peak.requested_bytes, 33554432 + 1024);
+    /* Nothing was free when the segment for it was taken but the rest of the first one. */
+    assert_true(result.replay.external_ratio_max < 1);
+    /* Where it is not served it is in none. */
+    result = run(text, "pytorch", 16 * FRAG_MIB, true);
+    assert_int_equal(result.replay.peak.requested_bytes, 2048);
+    assert_int_equal(result.replay.peak.reserved_bytes, 2 * FRAG_MIB);
+}
+
+static void offline_serves_the_rest_where_a_request_that_failed_has_no_room(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 4194304\nalloc - 33554432 failed\nalloc 1 4194304\nfree 0\n"
+                       "alloc 2 4194304\n";
+    frag_run_result whole = run(text, "offline", FRAG_UNLIMITED, false);
+    assert_false(whole.replay.oom.has_happened);
+    assert_int_equal(whole.replay.peak.reserved_bytes, 36 * FRAG_MIB);
+    frag_run_result rest = run(text, "offline", 8 * FRAG_MIB, true);
+    assert_int_equal(rest.replay.failed_requests, 1);
+    assert_int_equal(rest.replay.oom.event, 1);
+    assert_int_equal(rest.replay.peak.reserved_bytes, 8 * FRAG_MIB);
+}
+
+/* A policy that takes memory page by page, and keeps what it has when a request fails. */
+struct frag_policy {
+    frag_device *device;
+};
+
+static size_t greedy_arena_bytes(const frag_policy_limits *limits, const frag_option_value *values)
+{
+    (void)limits;
+    (void)values;
+    return sizeof(frag_policy) + 128;
+}
+
+static frag_policy *greedy_create(const frag_policy_setup *setup, frag_error *error)
+{
+    (void)error;
+    frag_policy *policy = frag_arena_take(setup->arena, 1, sizeof *policy);
+    policy->device = setup->device;
+    return policy;
+}
+
+static bool greedy_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+{
+    uint64_t address = 0;
+    for (uint64_t at = 0; at < request->bytes; at += 2 * FRAG_MIB)
+        if (frag_device_malloc(policy->device, 2 * FRAG_MIB, &address) != FRAG_DEVICE_OK)
+            return false;
+    *grant = (frag_grant){.address = address, .block_bytes = request->bytes, .handle = 0};
+    return true;
+}
+
+static void greedy_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+{
+    (void)policy;
+    (void)handle;
+    (void)stream;
+}
+
+static void greedy_walk(const frag_policy *policy, frag_span_visitor *visit, void *context)
+{
+    (void)policy;
+    (void)visit;
+    (void)context;
+}
+
+static const frag_policy_ops greedy_ops = {
+    .name = "greedy",
+    .arena_bytes = greedy_arena_bytes,
+    .create = greedy_create,
+    .alloc = greedy_alloc,
+    .free = greedy_free,
+    .walk = greedy_walk,
+};
+
+static frag_run_result run_greedy(const char *text, bool is_oom_skipped)
+{
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_device_spec device = {.capacity_bytes = 16 * FRAG_MIB};
+    frag_run_options options = {.is_oom_skipped = is_oom_skipped, .is_layout_skipped = true};
+    frag_run_result result;
+    frag_error error = {0};
+    if (!frag_run(&recording, &recording.traces[0], &greedy_ops, NULL, &device, &options, &result,
+                  &error))
+        fail_msg("%s", error.sentence);
+    frag_recording_destroy(&recording);
+    return result;
+}
+
+static void what_is_reserved_for_a_request_that_fails_is_in_no_peak(void **state)
+{
+    (void)state;
+    const char *text = "alloc 0 4194304\nalloc 1 67108864\nfree 0\n";
+    frag_run_result result = run_greedy(text, false);
+    assert_true(result.replay.oom.has_happened);
+    assert_int_equal(result.replay.peak.reserved_bytes, 4 * FRAG_MIB);
+    assert_int_equal(result.replay.reserved_at_event, 0);
+    assert_int_equal(result.replay.final.reserved_bytes, 16 * FRAG_MIB);
+    /* A run that goes on holds it while it serves what follows. */
+    result = run_greedy(text, true);
+    assert_int_equal(result.replay.peak.reserved_bytes, 16 * FRAG_MIB);
+}
+
+static void empty_cache_gives_whole_segments_back(void **state)
+{
+    (void)state;
+    frag_run_result result = run("alloc 0 2097152\nfree 0\nempty_cache\nalloc 1 100\n", "pytorch",
+                                 FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.peak.reserved_bytes, 20 * FRAG_MIB);
+    assert_int_equal(result.replay.final.reserved_bytes, 2 * FRAG_MIB);
+}
+
+static void means_are_sums_over_events(void **state)
+{
+    (void)state;
+    frag_run_result result =
+        run("alloc 0 1024\nalloc 1 1024\nfree 0\nfree 1\n", "pytorch", FRAG_UNLIMITED, false);
+    assert_int_equal(result.replay.requested_sum.low, 1024 + 2048 + 1024 + 0);
+    assert_int_equal(result.replay.reserved_sum.low, 4 * 2 * FRAG_MIB);
+}
+
+/* ---- the least capacity */
+
+/* Counts device calls, as one who watches beside the notes. */
+static void count_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
+                       frag_device_result result)
+{
+    (void)address;
+    (void)bytes;
+    (void)result;
+    *(uint64_t *)context += frag_device_call_moves_memory(call) ? 1 : 0;
+}
+
+static void count_note(void *context, const frag_note *note)
+{
+    *(uint64_t *)context += note->kind == FRAG_NOTE_SEGMENT_ALLOC ? 1 : 0;
+}
+
+static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
+{
+    (void)state;
+    static const char text[] = "alloc 0 1000\nalloc 1 3145728\nfree 0\nalloc 2 30000000\n"
+                               "alloc 3 99999999\nfree 1\nempty_cache\n";
+    frag_recording recording = {0};
+    frag_policy_spec spec;
+    frag_error error = {0};
+    frag_test_recording(text, &recording);
+    assert_true(frag_policy_spec_parse("pytorch", &spec, &error));
+    frag_sim_device_options device_options = {.capacity_bytes = 64 * FRAG_MIB};
+    frag_device *device = frag_sim_device_create(&device_options);
+    uint64_t calls = 0;
+    uint64_t segments = 0;
+    device->on_call = count_call;
+    device->on_call_context = &calls;
+    frag_replay *replay =
+        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    assert_non_null(replay);
+    frag_replay_options options = {.is_oom_skipped = true,
+                                   .stop_after = FRAG_UNLIMITED,
+                                   .on_note = count_note,
+                                   .on_note_context = &segments};
+    frag_replay_result result;
+    assert_true(frag_replay_start(replay, &options, &error));
+    assert_true(frag_replay_advance(replay, 2, &error));
+    assert_int_equal(calls, 2);
+    assert_int_equal(segments, 2);
+    assert_true(frag_replay_advance(replay, 2, &error)); /* nothing is left to do */
+    assert_true(frag_replay_advance(replay, 4, &error));
+    assert_string_equal(frag_replay_oom_message(replay), "");
+    frag_decomposition parts;
+    frag_replay_decompose(replay, &parts);
+    assert_int_equal(parts.requested_bytes, 3145728 + 30000000);
+    assert_true(frag_replay_advance(replay, 5, &error));
+    assert_non_null(strstr(frag_replay_oom_message(replay), "out of memory"));
+    assert_true(frag_replay_advance(replay, UINT64_MAX, &error));
+    frag_replay_finish(replay, &result);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+    frag_run_result whole = run(text, "pytorch", 64 * FRAG_MIB, true);
+    assert_int_equal(result.events, whole.replay.events);
+    assert_int_equal(result.failed_requests, whole.replay.failed_requests);
+    assert_memory_equal(&result.peak, &whole.replay.peak, sizeof result.peak);
+    assert_memory_equal(&result.final, &whole.replay.final, sizeof result.final);
+    assert_memory_equal(&result.reserved_sum, &whole.replay.reserved_sum,
+                        sizeof result.reserved_sum);
+}
+
+static frag_capacity_result least(const char *text, const char *policy)
+{
+    frag_recording recording = {0};
+    frag_test_recording(text, &recording);
+    frag_policy_spec spec;
+    frag_error error = {0};
+    assert_true(frag_policy_spec_parse(policy, &spec, &error));
+    frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
+    frag_capacity_result result;
+    assert_true(frag_find_capacity(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                                   NULL, &result, &error));
+    /* Every capacity, one by one, must agree: the search is only a faster way to the same answer.
+     */
+    uint64_t first = 0;
+    uint64_t last_failing = 0;
+    for (uint64_t capacity = 2 * FRAG_MIB; capacity <= result.enough_bytes + 8 * FRAG_MIB;
+         capacity += 2 * FRAG_MIB) {
+        frag_run_options options = {.is_layout_skipped = true};
+        frag_run_result run_result;
+        device.capacity_bytes = capacity;
+        assert_true(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
+                             &options, &run_result, &error));
+        if (run_result.replay.oom.has_happened)
+            last_failing = capacity;
+        else if (first == 0)
+            first = capacity;
+    }
+    assert_int_equal(result.capacity_bytes, first);
+    assert_int_equal(result.is_monotone, last_failing < first);
+    if (!result.is_monotone)
+        assert_int_equal(result.failing_above_bytes, last_failing);
+    /* So must the search for the least alone, which is given up exactly where it should be. */
+    for (uint64_t most = first - 4 * FRAG_MIB; most <= first + 2 * FRAG_MIB; most += FRAG_MIB) {
+        frag_capacity_result short_way;
+        device.capacity_bytes = FRAG_UNLIMITED;
+        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
+                                             spec.values, &device, most, NULL, &short_way, &error));
+        assert_int_equal(short_way.is_found, most >= first);
+        assert_int_equal(short_way.is_given_up, most < first);
+        assert_int_equal(short_way.capacity_bytes, most >= first ? first : 0);
+        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
+                                             spec.values, &device, FRAG_UNLIMITED, NULL, &short_way,
+                                             &error));
+        assert_int_equal(short_way.capacity_bytes, first);
+    }
+    frag_policy_spec_destroy(&spec);
+    frag_recording_destroy(&recording);
+    return result;
+}
+
+static void finds_the_least_capacity_and_the_oom_below_it(void **state)
+{
+    (void)state;
+    const char *text =
+        "alloc 0 2097152\nalloc 1 31457280\nfree 1\nalloc 2 33554432\nfree 0\nfree 2\n";
+    frag_capacity_result result = least(text, "pytorch");
+    /* 20 MiB for the first; the cached 30 MiB can be given back for the 32. */
+    assert_int_equal(result.capacity_bytes, 52 * FRAG_MIB);
+    assert_true(result.has_below);
+    assert_int_equal(result.below.event, 3);
+    assert_true(result.is_monotone);
+}
+
+static void agrees_with_trying_every_capacity(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"pytorch", "best-fit", "first-fit:space=segments",
+                                           "buddy",   "tlsf",     "pytorch:max_split_size_mb=24"};
+    uint32_t random = 7;
+    for (int round = 0; round < 12; round++) {
+        char text[8192] = "";
+        size_t length = 0;
+        bool is_live[12] = {false};
+        for (int i = 0; i < 60; i++) {
+            random = random * 1664525u + 1013904223u;
+            uint32_t slot = (random >> 10) % 12;
+            uint32_t bytes = 1 + ((random >> 16) % 64) * ((random >> 24) % 8 == 0 ? 600000 : 90000);
+            length += (size_t)(is_live[slot] ? snprintf(text + length, sizeof text - length,
+                                                        "free %u\n", slot)
+                                             : snprintf(text + length, sizeof text - length,
+                                                        "alloc %u %u\n", slot, bytes));
+            is_live[slot] = !is_live[slot];
+        }
+        for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
+            least(text, policies[p]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_at_the_peak_add_up_to_reserved),
+        cmocka_unit_test(tells_rounding_from_what_was_not_split_off),
+        cmocka_unit_test(counts_waiting_blocks_as_active_but_not_allocated),
+        cmocka_unit_test(a_full_device_makes_waiting_frees_arrive_early),
+        cmocka_unit_test(blocks_may_wait_for_a_stream_though_their_slot_is_taken_again),
+        cmocka_unit_test(stops_at_the_first_oom_and_says_where),
+        cmocka_unit_test(goes_on_without_the_block_when_told_to_skip),
+        cmocka_unit_test(takes_over_the_layout_from_before_the_trace),
+        cmocka_unit_test(ranges_from_before_the_trace_keep_apart),
+        cmocka_unit_test(frees_are_delivered_in_the_order_in_which_they_came_to_wait),
+        cmocka_unit_test(requests_of_all_there_is_fail_as_any_other),
+        cmocka_unit_test(refuses_a_start_that_does_not_fit_together),
+        cmocka_unit_test(a_request_that_failed_when_recorded_is_tried_and_dropped),
+        cmocka_unit_test(a_request_that_failed_when_recorded_is_in_every_peak),
+        cmocka_unit_test(offline_serves_the_rest_where_a_request_that_failed_has_no_room),
+        cmocka_unit_test(what_is_reserved_for_a_request_that_fails_is_in_no_peak),
+        cmocka_unit_test(empty_cache_gives_whole_segments_back),
+        cmocka_unit_test(means_are_sums_over_events),
+        cmocka_unit_test(in_steps_it_does_the_same_and_can_be_looked_at),
+        cmocka_unit_test(finds_the_least_capacity_and_the_oom_below_it),
+        cmocka_unit_test(agrees_with_trying_every_capacity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/* Tests of message.c: finding and reading out-of-memory messages in text. */
+#include "studies/explain/message/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "base/text.h"
+#include "studies/explain/message/message_escape.h"
+#include "studies/explain/message/message_size.h"
+#include "studies/explain/message/message_text.h"
+
+static const frag_message *read_best(frag_messages *messages, const char *text)
+{
+    frag_messages_read(messages, text, strlen(text));
+    return frag_messages_best(messages);
+}
+
+static void assert_figure(const frag_message *message, frag_figure figure, uint64_t bytes)
+{
+    assert_true(message->figures[figure].is_known);
+    assert_int_equal(message->figures[figure].bytes, bytes);
+}
+
+static void assert_size(const char *text, uint64_t bytes, size_t taken)
+{
+    frag_amount amount = {0};
+    assert_int_equal(frag_message_size(text, &amount), taken);
+    assert_true(amount.is_known);
+    assert_int_equal(amount.bytes, bytes);
+}
+
+static void sizes_are_read_as_frameworks_print_them(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    assert_size("0bytesfree", 0, 6);
+    assert_size("512.00kib", 512 * FRAG_KIB, 9);
+    assert_size("1.50gibof", 3 * FRAG_GIB / 2, 7);
+    assert_size("3.125000gbmemory", 3 * FRAG_GIB + FRAG_GIB / 8, 10);
+    assert_size("25,600,000bytes", 25600000, 15);
+    assert_size("1900,50mib", 1900 * FRAG_MIB + FRAG_MIB / 2, 10);
+    assert_size("21.5gof", 21 * FRAG_GIB + FRAG_GIB / 2, 5);
+    assert_size("22.\n50gib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_size("22.50\ngib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_size("22.50g\nib", 22 * FRAG_GIB + FRAG_GIB / 2, 9);
+    assert_int_equal(frag_message_size("17179869184.00gib", &amount), 17);
+    assert_false(amount.is_known);
+    assert_int_equal(frag_message_size("12", &amount), 0);
+    assert_int_equal(frag_message_size("12.5", &amount), 0);
+    assert_int_equal(frag_message_size("gib", &amount), 0);
+    assert_int_equal(frag_message_size("99999999999999999999999999999999999999bytes", &amount), 0);
+}
+
+static void a_rounded_size_knows_how_exact_it_is(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    frag_message_size("1.39gib", &amount);
+    assert_int_equal(amount.slack_bytes, FRAG_GIB / 200);
+    frag_message_size("12bytes", &amount);
+    assert_int_equal(amount.slack_bytes, 0);
+}
+
+static void the_size_of_a_tensor_follows_from_its_shape(void **state)
+{
+    (void)state;
+    frag_amount amount = {0};
+    assert_true(frag_message_shape("[2,3,4]andtypefloaton", &amount) > 0);
+    assert_int_equal(amount.bytes, 96);
+    assert_true(frag_message_shape("[7]andtypehalf", &amount) > 0);
+    assert_int_equal(amount.bytes, 14);
+    assert_true(frag_message_shape("[4294967296,4294967296,2]andtypefloat", &amount) > 0);
+    assert_false(amount.is_known);
+    assert_int_equal(frag_message_shape("[]andtypefloat", &amount), 0);
+    assert_int_equal(frag_message_shape("[2,]andtypefloat", &amount), 0);
+    assert_int_equal(frag_message_shape("[2,3", &amount), 0);
+}
+
+static void every_figure_of_a_message_is_found(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *best = read_best(
+        &messages,
+        "first line\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 3 "
+        "has a total capacity of 16.00 GiB of which 8.00 MiB is free. Process 12 has 2.00 GiB "
+        "memory in use. Including non-PyTorch memory, this process has 13.50 GiB memory in use. "
+        "12.00 GiB allowed; Of the allocated memory 11.00 GiB is allocated by PyTorch, with 64.00 "
+        "MiB allocated in private pools (e.g., CUDA Graphs), and 2.00 GiB is reserved by PyTorch "
+        "but unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.");
+    assert_non_null(best);
+    assert_int_equal(messages.count, 1);
+    assert_int_equal(best->kind, FRAG_MESSAGE_OOM);
+    assert_int_equal(best->framework, FRAG_FRAMEWORK_PYTORCH);
+    assert_string_equal(best->release, "PyTorch 2.10");
+    assert_int_equal(best->line, 2);
+    assert_int_equal(best->device, 3);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_TOTAL, 16 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_FREE, 8 * FRAG_MIB);
+    assert_figure(best, FRAG_FIGURE_PROCESS, 27 * FRAG_GIB / 2);
+    assert_figure(best, FRAG_FIGURE_LIMIT, 12 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_ALLOCATED, 11 * FRAG_GIB);
+    assert_figure(best, FRAG_FIGURE_PRIVATE, 64 * FRAG_MIB);
+    assert_figure(best, FRAG_FIGURE_IDLE, 2 * FRAG_GIB);
+    assert_int_equal(best->process_count, 1);
+    assert_int_equal(best->processes[0], 2 * FRAG_GIB);
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+}
+
+static void a_log_gives_up_all_its_messages(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    const frag_message *best = read_best(
+        &messages, "RuntimeError: CUDA error: out of memory\n"
+                   "step 1\n"
+                   "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 8.00 GiB total "
+                   "capacity; 6.00 GiB already allocated; 1.00 GiB free; 6.50 GiB "
+                   "reserved in total by PyTorch)\n"
+                   "retry\n"
+                   "CUDA out of memory. Tried to allocate 3.00 GiB (GPU 1; 8.00 GiB total "
+                   "capacity; 6.00 GiB already allocated; 1.00 GiB free; 6.50 GiB "
+                   "reserved in total by PyTorch)\n");
+    assert_int_equal(messages.oom_count, 3);
+    assert_int_equal(best->line, 3);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, 2 * FRAG_GIB);
+    assert_false(messages.items[0].figures[FRAG_FIGURE_REQUESTED].is_known);
+    frag_messages_destroy(&messages);
+}
+
+static void of_a_flood_of_messages_the_best_is_kept(void **state)
+{
+    (void)state;
+    enum { FLOOD = 3 * FRAG_MESSAGES_KEPT_MAX };
+    frag_text text = {0};
+    for (unsigned i = 0; i < FLOOD; i++)
+        frag_text_add(&text, "%s",
+                      i == FLOOD - 7
+                          ? "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 8.00 "
+                            "GiB total capacity; 6.00 GiB already allocated)\n"
+                          : "RuntimeError: CUDA error: out of memory\n");
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, text.bytes);
+    assert_int_equal(messages.oom_count, FLOOD);
+    assert_int_equal(messages.count, FRAG_MESSAGES_KEPT_MAX);
+    assert_int_equal(best->line, FLOOD - 6);
+    assert_figure(best, FRAG_FIGURE_TOTAL, 8 * FRAG_GIB);
+    frag_messages_destroy(&messages);
+    frag_text_destroy(&text);
+}
+
+static void settings_count_unless_a_hint_names_them(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages, "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid");
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "{'PYTORCH_CUDA_ALLOC_CONF': 'expandable_segments:True'}");
+    assert_true(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_split_size_mb:64");
+    assert_false(messages.is_on[FRAG_SETTING_EXPANDABLE]);
+    assert_true(messages.is_on[FRAG_SETTING_MAX_SPLIT]);
+    frag_messages_destroy(&messages);
+}
+
+static void a_path_of_windows_is_seen(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages, "  File \"C:\\Users\\me\\a.py\", line 3");
+    assert_true(messages.is_windows);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "File n:\\FramePack\\a.py");
+    assert_true(messages.is_windows);
+    frag_messages_destroy(&messages);
+    read_best(&messages, "RuntimeError:\\nnothing a:\\nnothing");
+    assert_false(messages.is_windows);
+    frag_messages_destroy(&messages);
+}
+
+static void lines_are_counted_through_what_is_taken_away(void **state)
+{
+    (void)state;
+    frag_message_text text;
+    static const char pasted[] = "> one\n\n \n\x1b[31m\x1b[0m\n| two\\nthree\n";
+    frag_message_text_make(&text, pasted, sizeof pasted - 1);
+    assert_string_equal(text.bytes, "one\ntwo\nthree\n");
+    assert_int_equal(frag_message_text_line(&text, 0), 1);
+    assert_int_equal(frag_message_text_line(&text, 4), 5);
+    assert_int_equal(frag_message_text_line(&text, 9), 5);
+    frag_message_text_destroy(&text);
+}
+
+static void messages_of_ranks_line_by_line_are_not_mixed(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    read_best(&messages,
+              "[rank0]: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total\n"
+              "[rank1]: CUDA out of memory. Tried to allocate 9.00 GiB. GPU 1 has a total\n"
+              "[rank0]: capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated\n"
+              "[rank1]: capacity of 15.77 GiB of which 1.00 GiB is free. Of the allocated\n"
+              "[rank0]: memory 736.86 MiB is reserved by PyTorch but unallocated.\n"
+              "[rank1]: memory 100.00 MiB is reserved by PyTorch but unallocated.\n");
+    const frag_message *best = &messages.items[messages.best];
+    assert_int_equal(messages.oom_count, 2);
+    assert_int_equal(best->line, 2);
+    assert_int_equal(best->figures[FRAG_FIGURE_FREE].bytes, (uint64_t)1 << 30);
+    assert_int_equal(best->figures[FRAG_FIGURE_IDLE].bytes, (uint64_t)100 << 20);
+    frag_messages_destroy(&messages);
+}
+
+static void assert_plain(const char *bytes, size_t length, const char *plain)
+{
+    frag_message_text text;
+    frag_message_text_make(&text, bytes, length);
+    assert_string_equal(text.bytes, plain);
+    frag_message_text_destroy(&text);
+}
+
+static void what_loggers_and_pages_add_is_taken_away(void **state)
+{
+    (void)state;
+#define ASSERT_PLAIN(bytes, plain) assert_plain(bytes, sizeof bytes - 1, plain)
+    ASSERT_PLAIN("[rank0]: a\n[rank10]: b\n[rank0]: c", "[rank0]:a\nb\nc");
+    ASSERT_PLAIN("2026-01-02 10:00:01 | x | one\n2026-01-02 10:00:02 | x | two",
+                 "2026-01-0210:00:01|x|one\ntwo");
+    ASSERT_PLAIN("a: CUDA error: x\na: CUDA error: x", "a:cudaerror:x\na:cudaerror:x");
+    ASSERT_PLAIN("10%|#  |\r20%|## |\rdone", "10%|#\n20%|##\ndone");
+    ASSERT_PLAIN("a &gt;&#62; &quot;b&#x27; <b>c</b><br/>d &lt;module&gt; e<f>",
+                 "a>>\"b'\nc\nd<module>e<f>");
+    ASSERT_PLAIN("a\\\\\\\"b\\\\n\\u003ec\\td", "a\"b\n>cd");
+#undef ASSERT_PLAIN
+}
+
+static void utf16_is_read(void **state)
+{
+    (void)state;
+    static const char ascii[] = "\nCUDA out of memory. Tried to allocate 2.00 GiB";
+    enum { UNITS = sizeof ascii };
+    char bytes[2 * UNITS];
+    frag_messages messages;
+    for (int big = 0; big < 2; big++) {
+        for (size_t i = 0; i < UNITS; i++) {
+            bool is_mark = i == 0;
+            bytes[2 * i + (size_t)big] = is_mark ? (char)0xff : ascii[i - 1];
+            bytes[2 * i + 1 - (size_t)big] = is_mark ? (char)0xfe : 0;
+        }
+        frag_messages_read(&messages, bytes, sizeof bytes);
+        assert_int_equal(messages.oom_count, 1);
+        assert_int_equal(messages.items[0].line, 2);
+        assert_figure(&messages.items[0], FRAG_FIGURE_REQUESTED, 2 * FRAG_GIB);
+        frag_messages_destroy(&messages);
+    }
+}
+
+/* Half a unit at the end, or a mark and no more, is another kind of text. */
+static void whole_units_alone_are_utf16(void **state)
+{
+    (void)state;
+    static const char little[] = "\xff\xfe"
+                                 "a\0b\0c";
+    static const char big[] = "\xfe\xff\0a\0b\0c";
+    static const char bare[] = "a\0b\0c";
+    frag_text text = {0};
+    for (size_t length = 0; length < 7; length++) {
+        bool is_whole = length == 4 || length == 6;
+        assert_int_equal(frag_escape_utf16(little, length, &text), is_whole);
+        frag_text_destroy(&text);
+        assert_int_equal(frag_escape_utf16(big, length, &text), is_whole);
+        frag_text_destroy(&text);
+        if (length <= sizeof bare) {
+            assert_int_equal(frag_escape_utf16(bare, length, &text), is_whole);
+            frag_text_destroy(&text);
+        }
+    }
+}
+
+static void bytes_that_are_no_text_are_welcome(void **state)
+{
+    (void)state;
+    frag_messages messages;
+    char bytes[512];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7);
+    frag_messages_read(&messages, bytes, sizeof bytes);
+    assert_int_equal(messages.count, 0);
+    frag_messages_destroy(&messages);
+    frag_messages_read(&messages, "", 0);
+    assert_null(frag_messages_best(&messages));
+    frag_messages_destroy(&messages);
+}
+
+static void assert_read(const char *text, uint64_t requested, uint64_t is_free)
+{
+    frag_messages messages;
+    const frag_message *best = read_best(&messages, text);
+    assert_non_null(best);
+    assert_int_equal(best->kind, FRAG_MESSAGE_OOM);
+    assert_figure(best, FRAG_FIGURE_REQUESTED, requested);
+    if (is_free > 0)
+        assert_figure(best, FRAG_FIGURE_FREE, is_free);
+    frag_messages_destroy(&messages);
+}
+
+static void messages_in_other_languages_are_read(void **state)
+{
+    (void)state;
+    const uint64_t half = FRAG_GIB / 2;
+    assert_read("显存不足：需要 2.50 GiB，可用 512 MiB", 5 * half, half);
+    assert_read("CUDA エラー: メモリ不足です (要求 512 MiB)", half, 0);
+    assert_read("오류: GPU 메모리 부족 (요청 2.50 GiB, 여유 512 MiB)", 5 * half, half);
+    assert_read("ОШИБКА CUDA: недостаточно видеопамяти, требуется 512 МБ", half, 0);
+    assert_read("CUDA-Fehler: NICHT GENÜGEND Grafikspeicher, benötigt 512 MB", half, 0);
+    assert_read("Erreur CUDA : impossible d’allouer 512 Mo", half, 0);
+    assert_read("Error: memoria de vídeo insuficiente, se necesitan 512 MB", half, 0);
+    assert_read("Erro: não foi possível alocar 512 MB na placa de vídeo", half, 0);
+    assert_read("ＣＵＤＡ out of memory． Tried to allocate ５１２．００ ＭｉＢ", half, 0);
+    assert_read("{\"m\":\"\\u663e\\u5b58\\u4e0d\\u8db3: \\u9700\\u8981 512 MiB\"}", half, 0);
+}
+
+static void words_of_other_languages_are_whole_words(void **state)
+{
+    (void)state;
+    frag_message_text text;
+    static const char *const same[] = {"speicherbox", "5 go", "xlibre", "memoriam", "re_speicher"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        frag_message_text_make(&text, same[i], strlen(same[i]));
+        assert_null(strstr(text.bytes, "memory"));
+        assert_null(strstr(text.bytes, "gb"));
+        assert_null(strstr(text.bytes, "free"));
+        frag_message_text_destroy(&text);
+    }
+    frag_message_text_make(&text, "Ошибка 5 ГБ", strlen("Ошибка 5 ГБ"));
+    assert_string_equal(text.bytes, "error5gb");
+    frag_message_text_destroy(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_read_as_frameworks_print_them),
+        cmocka_unit_test(a_rounded_size_knows_how_exact_it_is),
+        cmocka_unit_test(the_size_of_a_tensor_follows_from_its_shape),
+        cmocka_unit_test(every_figure_of_a_message_is_found),
+        cmocka_unit_test(a_log_gives_up_all_its_messages),
+        cmocka_unit_test(of_a_flood_of_messages_the_best_is_kept),
+        cmocka_unit_test(settings_count_unless_a_hint_names_them),
+        cmocka_unit_test(a_path_of_windows_is_seen),
+        cmocka_unit_test(lines_are_counted_through_what_is_taken_away),
+        cmocka_unit_test(messages_of_ranks_line_by_line_are_not_mixed),
+        cmocka_unit_test(what_loggers_and_pages_add_is_taken_away),
+        cmocka_unit_test(utf16_is_read),
+        cmocka_unit_test(whole_units_alone_are_utf16),
+        cmocka_unit_test(messages_in_other_languages_are_read),
+        cmocka_unit_test(words_of_other_languages_are_whole_words),
+        cmocka_unit_test(bytes_that_are_no_text_are_welcome),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* Tests of tune_search.c: the search over settings. */
+#include "studies/tune/tune_search.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { AXES = 4, VALUES = 6 };
+
+static const uint32_t value_counts[AXES] = {VALUES, VALUES, VALUES, VALUES};
+
+/* A bowl with its bottom at wanted; weights decide which axes matter. */
+typedef struct bowl {
+    uint8_t wanted[AXES];
+    double weights[AXES];
+    size_t calls;
+    size_t calls_max; /* then it says to stop; 0: never */
+    bool gives_up;    /* tells no size that is of no use */
+    size_t given_up;
+} bowl;
+
+static double depth(const bowl *of, const uint8_t *choices)
+{
+    double size = 1;
+    for (uint32_t axis = 0; axis < AXES; axis++) {
+        double off = (double)choices[axis] - (double)of->wanted[axis];
+        size += of->weights[axis] * off * off;
+    }
+    return size;
+}
+
+static size_t score_bowl(void *context, frag_tune_point *points, size_t count)
+{
+    bowl *of = context;
+    if (of->calls_max > 0 && of->calls++ == of->calls_max)
+        count = count / 2;
+    for (size_t i = 0; i < count; i++) {
+        points[i].score = (frag_tune_score){.size = depth(of, points[i].choices)};
+        if (of->gives_up && points[i].score.size > points[i].size_of_use) {
+            points[i].score = (frag_tune_score){.size = points[i].size_of_use, .is_given_up = true};
+            of->given_up++;
+        }
+    }
+    return count;
+}
+
+static frag_tune_search_setup setup_of(bowl *of, size_t tries_max)
+{
+    return (frag_tune_search_setup){.value_counts = value_counts,
+                                    .axis_count = AXES,
+                                    .tries_max = tries_max,
+                                    .score = score_bowl,
+                                    .context = of};
+}
+
+static void finds_the_bottom_axis_by_axis(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {3, 0, 5, 1}, .weights = {1, 2, 3, 4}};
+    /* The default, five other values of each axis, and once around again. */
+    frag_tune_search_setup setup = setup_of(&of, 1 + 2 * AXES * (VALUES - 1));
+    frag_tune_found found;
+    frag_tune_search(&setup, &found);
+    const frag_tune_point *best = &found.points[found.best];
+    assert_memory_equal(best->choices, of.wanted, AXES);
+    assert_int_equal(best->changed, 3);
+    free(found.points);
+}
+
+static void of_equal_settings_the_one_with_fewest_options_wins(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {0, 0, 2, 0}, .weights = {0, 0, 1, 0}};
+    frag_tune_point start = {.choices = {4, 4, 2, 4}};
+    frag_tune_search_setup setup = setup_of(&of, 60);
+    frag_tune_found found;
+    setup.starts = &start;
+    setup.start_count = 1;
+    frag_tune_search(&setup, &found);
+    assert_int_equal(found.points[1].changed, 4);
+    assert_int_equal(found.points[found.best].changed, 1);
+    assert_int_equal(found.points[found.best].choices[2], 2);
+    free(found.points);
+}
+
+static void what_runs_out_of_memory_is_never_better(void **state)
+{
+    (void)state;
+    frag_tune_point fits = {.score = {.size = 9, .calls = 9}, .changed = 9};
+    frag_tune_point fails = {.score = {.failed = 1}};
+    frag_tune_point fails_late = {.score = {.failed = 1, .unreached = 0.1, .size = 1}};
+    frag_tune_point fails_early = {.score = {.failed = 1, .unreached = 0.2}};
+    frag_tune_point refused = {.score = {.is_refused = true}};
+    assert_true(frag_tune_compare(&fits, &fails) < 0);
+    assert_true(frag_tune_compare(&fails_late, &fails_early) < 0);
+    assert_true(frag_tune_compare(&fails_early, &refused) < 0);
+    frag_tune_point fewer_calls = fits;
+    fewer_calls.score.calls--;
+    assert_true(frag_tune_compare(&fewer_calls, &fits) < 0);
+    assert_int_equal(frag_tune_compare(&fits, &fits), 0);
+}
+
+static void tries_nothing_twice_and_no_more_than_it_may(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {5, 5, 5, 5}, .weights = {1, 1, 1, 1}};
+    for (size_t tries = 1; tries < 200; tries += 33) {
+        frag_tune_search_setup setup = setup_of(&of, tries);
+        frag_tune_found found;
+        frag_tune_search(&setup, &found);
+        assert_int_equal(found.count, tries);
+        for (size_t i = 0; i < found.count; i++)
+            for (size_t j = 0; j < i; j++)
+                assert_memory_not_equal(found.points[i].choices, found.points[j].choices,
+                                        sizeof found.points[i].choices);
+        free(found.points);
+    }
+}
+
+static void ends_when_every_point_was_tried(void **state)
+{
+    (void)state;
+    static const uint32_t small[2] = {2, 3};
+    bowl of = {.weights = {1, 1}};
+    frag_tune_search_setup setup = setup_of(&of, 1000);
+    frag_tune_found found;
+    setup.value_counts = small;
+    setup.axis_count = 2;
+    frag_tune_search(&setup, &found);
+    assert_int_equal(found.count, 6);
+    assert_int_equal(found.best, 0);
+    free(found.points);
+}
+
+static void the_seed_decides_the_restarts_and_nothing_else_does(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {1, 2, 3, 4}, .weights = {1, 1, 1, 1}};
+    frag_tune_found found[3];
+    for (size_t i = 0; i < 3; i++) {
+        frag_tune_search_setup setup = setup_of(&of, 150);
+        setup.seed = i == 2 ? 2 : 1;
+        frag_tune_search(&setup, &found[i]);
+        assert_int_equal(found[i].count, 150);
+    }
+    bool differs = false;
+    for (size_t i = 0; i < 150; i++) {
+        assert_memory_equal(found[0].points[i].choices, found[1].points[i].choices, AXES);
+        differs =
+            differs || memcmp(found[0].points[i].choices, found[2].points[i].choices, AXES) != 0;
+    }
+    assert_true(differs);
+    for (size_t i = 0; i < 3; i++)
+        free(found[i].points);
+}
+
+static void a_search_that_is_stopped_keeps_what_was_scored(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {5, 5, 5, 5}, .weights = {1, 1, 1, 1}, .calls_max = 2};
+    frag_tune_search_setup setup = setup_of(&of, 1000);
+    frag_tune_found found;
+    frag_tune_search(&setup, &found);
+    /* The default, all other values of the first axis, and two of the second. */
+    assert_int_equal(found.count, 1 + VALUES - 1 + 2);
+    assert_int_equal(found.points[found.best].choices[0], 5);
+    assert_int_equal(found.points[found.best].choices[1], 2);
+    free(found.points);
+}
+
+static void the_front_is_the_best_with_so_many_options(void **state)
+{
+    (void)state;
+    bowl of = {.wanted = {1, 1, 0, 0}, .weights = {1, 10, 1, 1}};
+    frag_tune_search_setup setup = setup_of(&of, 200);
+    frag_tune_found found;
+    frag_tune_search(&setup, &found);
+    const frag_tune_point *one = &found.points[frag_tune_best_within(&found, 1)];
+    assert_int_equal(frag_tune_best_within(&found, 0), 0);
+    assert_int_equal(one->choices[0], 0);
+    assert_int_equal(one->choices[1], 1);
+    assert_int_equal(frag_tune_best_within(&found, 4), found.best);
+    free(found.points);
+}
+
+/* The search lets settings go that are of no use; which ones are best must not depend on that. */
+static void what_was_given_up_would_not_have_been_the_best(void **state)
+{
+    (void)state;
+    size_t given_up = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        bowl of = {.wanted = {(uint8_t)(seed % 6), (uint8_t)(seed / 6), 3, 2},
+                   .weights = {1, 7, (double)seed, 3},
+                   .gives_up = true};
+        frag_tune_search_setup setup = setup_of(&of, 150);
+        frag_tune_found found;
+        setup.seed = seed;
+        frag_tune_search(&setup, &found);
+        for (uint32_t changed = 0; changed <= AXES; changed++) {
+            const frag_tune_point *best = &found.points[frag_tune_best_within(&found, changed)];
+            assert_false(best->score.is_given_up);
+            for (size_t i = 0; i < found.count; i++)
+                if (found.points[i].changed <= changed)
+                    assert_true(best->score.size <= depth(&of, found.points[i].choices));
+        }
+        given_up += of.given_up;
+        free(found.points);
+    }
+    assert_true(given_up > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_bottom_axis_by_axis),
+        cmocka_unit_test(of_equal_settings_the_one_with_fewest_options_wins),
+        cmocka_unit_test(what_runs_out_of_memory_is_never_better),
+        cmocka_unit_test(tries_nothing_twice_and_no_more_than_it_may),
+        cmocka_unit_test(ends_when_every_point_was_tried),
+        cmocka_unit_test(the_seed_decides_the_restarts_and_nothing_else_does),
+        cmocka_unit_test(a_search_that_is_stopped_keeps_what_was_scored),
+        cmocka_unit_test(what_was_given_up_would_not_have_been_the_best),
+        cmocka_unit_test(the_front_is_the_best_with_so_many_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+#include "tests/support/changed_bytes.h"
+
+#include <string.h>
+
+#include "tests/support/xorshift.h"
+
+typedef struct range {
+    size_t begin;
+    size_t end;
+} range;
+
+typedef struct change_draw {
+    const changed_file *file;
+    uint64_t bits;
+    frag_text *to;
+    frag_text *what;
+} change_draw;
+
+static uint64_t draw(change_draw *at, uint64_t limit)
+{
+    return limit == 0 ? 0 : xorshift_next(&at->bits) % limit;
+}
+
+static size_t draw_place(change_draw *at)
+{
+    return (size_t)draw(at, at->file->count);
+}
+
+static void add_range(change_draw *at, size_t begin, size_t end)
+{
+    frag_text_add_bytes(at->to, (const char *)at->file->bytes + begin, end - begin);
+}
+
+static void replace(change_draw *at, range part, const char *by, size_t length)
+{
+    add_range(at, 0, part.begin);
+    frag_text_add_bytes(at->to, by, length);
+    add_range(at, part.end, at->file->count);
+}
+
+static void describe(change_draw *at, const char *what, size_t place)
+{
+    frag_text_add(at->what, "%s %zu", what, place);
+}
+
+/* The line of a place, with its end; empty behind the last. */
+static range line_at(const changed_file *file, size_t place)
+{
+    range line = {place, place};
+    while (place < file->count && line.begin > 0 && file->bytes[line.begin - 1] != '\n')
+        line.begin--;
+    while (line.end < file->count && file->bytes[line.end] != '\n')
+        line.end++;
+    line.end += line.end < file->count;
+    return line;
+}
+
+/* The first record in braces behind a place, with the comma and the space behind it; empty where
+ * there is none. */
+static range record_at(const changed_file *file, size_t place)
+{
+    range record = {place, place};
+    while (record.begin < file->count && file->bytes[record.begin] != '{')
+        record.begin++;
+    int depth = 0;
+    for (record.end = record.begin; record.end < file->count; record.end++) {
+        depth += file->bytes[record.end] == '{';
+        depth -= file->bytes[record.end] == '}';
+        if (depth == 0)
+            break;
+    }
+    record.end += record.end < file->count;
+    while (record.end < file->count && file->bytes[record.end] != '\0' &&
+           strchr(", \n", file->bytes[record.end]) != NULL)
+        record.end++;
+    return record;
+}
+
+static bool is_digit(unsigned char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* The first number behind a place; empty where there is none. */
+static range number_at(const changed_file *file, size_t place)
+{
+    range number = {place, place};
+    while (number.begin < file->count && !is_digit(file->bytes[number.begin]))
+        number.begin++;
+    number.end = number.begin;
+    while (number.end < file->count && is_digit(file->bytes[number.end]))
+        number.end++;
+    return number;
+}
+
+/* Beside it, on borders, out of range, or another number of the file. */
+static void change_number(change_draw *at, size_t place)
+{
+    static const char *const others[] = {"0",  "1",          "2",          "255",
+                                         "-1", "4294967295", "4294967296", "18446744073709551616",
+                                         "x",  "0x10",       "1.5",        "2097152"};
+    enum { OTHERS = sizeof others / sizeof others[0] };
+    range number = number_at(at->file, place);
+    uint64_t choice = draw(at, OTHERS + 12);
+    uint64_t value = 0;
+    for (size_t i = number.begin; i < number.end; i++)
+        value = value * 10 + (uint64_t)(at->file->bytes[i] - '0');
+    frag_text fresh = {0};
+    if (choice < OTHERS) {
+        frag_text_add(&fresh, "%s", others[choice]);
+    } else if (choice < OTHERS + 8) {
+        static const uint64_t steps[] = {1, (uint64_t)-1, 512, (uint64_t)-512};
+        frag_text_add(&fresh, "%llu", (unsigned long long)(value + steps[choice % 4]));
+    } else {
+        range other = number_at(at->file, draw_place(at));
+        frag_text_add_bytes(&fresh, (const char *)at->file->bytes + other.begin,
+                            other.end - other.begin);
+    }
+    describe(at, "number at", number.begin);
+    frag_text_add(at->what, " is %s", fresh.length > 0 ? fresh.bytes : "none");
+    replace(at, number, fresh.bytes, fresh.length);
+    frag_text_destroy(&fresh);
+}
+
+static void change_byte(change_draw *at, size_t place)
+{
+    static const char others[] = "0189 -+.,:;=#\"'\\/{}[]()\n\r\tabeEnux%~\x80\xff";
+    unsigned char byte = at->file->bytes[place];
+    char fresh = (char)(byte ^ (1 << draw(at, 8)));
+    switch (draw(at, at->file->is_binary ? 6 : 2)) {
+    case 1:
+        fresh = others[draw(at, sizeof others)]; /* its '\0' too */
+        break;
+    case 2:
+        fresh = (char)(byte + 1);
+        break;
+    case 3:
+        fresh = (char)(byte - 1);
+        break;
+    case 4:
+        fresh = (char)at->file->bytes[draw_place(at)];
+        break;
+    default:
+        break;
+    }
+    describe(at, "byte", place);
+    frag_text_add(at->what, " is %u", (unsigned)(unsigned char)fresh);
+    replace(at, (range){place, place + 1}, &fresh, 1);
+}
+
+static void remove_part(change_draw *at, const char *what, range part)
+{
+    describe(at, what, part.begin);
+    replace(at, part, "", 0);
+}
+
+static void repeat_part(change_draw *at, const char *what, range part)
+{
+    describe(at, what, part.begin);
+    add_range(at, 0, part.end);
+    add_range(at, part.begin, at->file->count);
+}
+
+static void swap_parts(change_draw *at, const char *what, range first, range second)
+{
+    describe(at, what, first.begin);
+    add_range(at, 0, first.begin);
+    add_range(at, second.begin, second.end);
+    add_range(at, first.end, second.begin);
+    add_range(at, first.begin, first.end);
+    add_range(at, second.end, at->file->count);
+}
+
+static void change_text(change_draw *at, size_t place)
+{
+    range line = line_at(at->file, place);
+    range record = record_at(at->file, place);
+    switch (draw(at, 12)) {
+    case 0:
+        remove_part(at, "no line", line);
+        break;
+    case 1:
+        repeat_part(at, "twice the line", line);
+        break;
+    case 2:
+        swap_parts(at, "later the line", line, line_at(at->file, line.end));
+        break;
+    case 3:
+        remove_part(at, "no record", record);
+        break;
+    case 4:
+        repeat_part(at, "twice the record", record);
+        break;
+    case 5:
+        swap_parts(at, "later the record", record, record_at(at->file, record.end));
+        break;
+    case 6:
+        change_byte(at, place);
+        break;
+    default:
+        change_number(at, place);
+        break;
+    }
+}
+
+void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
+    for (int i = 0; i < 8; i++) /* neighbours begin alike */
+        (void)draw(&at, 2);
+    size_t place = draw_place(&at);
+    switch (draw(&at, 10)) {
+    case 0:
+        describe(&at, "ends at", place);
+        add_range(&at, 0, place);
+        break;
+    case 1:
+        remove_part(&at, "no byte", (range){place, place + 1});
+        break;
+    case 2:
+        repeat_part(&at, "twice the byte", (range){place, place + 1});
+        break;
+    default:
+        if (file->is_binary)
+            change_byte(&at, place);
+        else
+            change_text(&at, place);
+        break;
+    }
+}

@@ -1,0 +1,18 @@
+/* Files with one thing changed, for tests of readers: a byte, a number, a line, a record. The same
+ * number makes the same change. */
+#ifndef FRAG_SUPPORT_CHANGED_BYTES_H
+#define FRAG_SUPPORT_CHANGED_BYTES_H
+
+#include "base/text.h"
+
+typedef struct changed_file {
+    const unsigned char *bytes;
+    size_t count;
+    bool is_binary; /* no lines, and numbers are bytes */
+} changed_file;
+
+/* Appends the file with its change of that number to *to, and in a few words what it is to *what.
+ */
+void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
+
+#endif

@@ -1,0 +1,27 @@
+/* Answers that are pinned: many lines of text, compared with a compressed file of the tree. What
+ * was changed on purpose is pinned anew, and the difference read. */
+#ifndef FRAG_SUPPORT_PINNED_LINES_H
+#define FRAG_SUPPORT_PINNED_LINES_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+typedef struct pinned_lines {
+    const char *path; /* of the compressed file */
+    void (*tell)(frag_text *out);
+    const char *target; /* of make, that pins anew */
+} pinned_lines;
+
+/* The lines that differ; the first few of them are printed. */
+unsigned pinned_lines_compare(const pinned_lines *pinned);
+
+/* With the argument --write prints what the file should hold, and is true. */
+bool pinned_lines_write(const pinned_lines *pinned, int argc, char **argv);
+
+/* For what would be too much to pin word by word: a sum that depends on every number and on their
+ * order. Begins with 0. */
+void pinned_add(uint64_t *sum, uint64_t number);
+void pinned_add_text(uint64_t *sum, const char *text);
+
+#endif

@@ -1,0 +1,407 @@
+/* The writer of .fgt files: summaries, tables, then the events in chunks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/codec.h"
+#include "base/digest.h"
+#include "base/memory.h"
+#include "traces/fgt/fgt.h"
+#include "traces/fgt/fgt_chunk.h"
+#include "traces/load.h"
+
+/* Tables are cut into sections of about this size. */
+#define TABLE_BYTES ((size_t)1 << 20)
+
+#define RAW_BYTES_MAX FRAG_FGT_RAW_BYTES_MAX(FRAG_FGT_CHUNK_EVENTS)
+
+typedef struct fgt_writer {
+    const frag_recording *recording;
+    FILE *stream;
+    frag_text payload; /* of the section being made */
+    frag_text table;
+    frag_fgt_encoder *encoder;
+    unsigned char *raw;
+    unsigned char *packed;
+    uint64_t *values;
+    uint64_t *guesses;
+    uint32_t *slots;
+} fgt_writer;
+
+static void add_number(frag_text *text, uint64_t value, uint32_t bytes)
+{
+    unsigned char number[8];
+    frag_fgt_put(number, value, bytes);
+    frag_text_add_bytes(text, (const char *)number, bytes);
+}
+
+/* Write errors stay in the stream and are looked at once, at the end. */
+static void write_section(fgt_writer *writer, frag_fgt_section kind)
+{
+    unsigned char head[FRAG_FGT_SECTION_BYTES];
+    frag_fgt_put(head, kind, 4);
+    frag_fgt_put(head + 4, 0, 4);
+    frag_fgt_put(head + 8, writer->payload.length, 8);
+    frag_fgt_put(head + 16, frag_hash_bytes(writer->payload.bytes, writer->payload.length), 8);
+    fwrite(head, 1, sizeof head, writer->stream);
+    fwrite(writer->payload.bytes, 1, writer->payload.length, writer->stream);
+    frag_text_clear(&writer->payload);
+}
+
+static void write_summary(fgt_writer *writer, const frag_trace *trace)
+{
+    const frag_trace_stats *stats = &trace->stats;
+    const uint64_t numbers[] = {
+        stats->request_count,
+        stats->initial_count,
+        stats->initial_bytes,
+        stats->failed_count,
+        stats->requested_bytes_total,
+        stats->peak_requested_bytes,
+        stats->peak_requested_event,
+        stats->end_requested_bytes,
+        stats->live_count_max,
+        stats->observed_reserved_peak_bytes,
+        stats->observed_reserved_end_bytes,
+        stats->time_first_ns,
+        stats->time_last_ns,
+    };
+    frag_text *out = &writer->payload;
+    add_number(out, trace->device, 4);
+    add_number(out, trace->slot_count, 4);
+    add_number(out, trace->event_count, 8);
+    frag_text_add_bytes(out, trace->digest, FRAG_DIGEST_TEXT_BYTES - 1);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        add_number(out, numbers[i], 8);
+    add_number(out, FRAG_OP_COUNT, 4);
+    for (uint32_t i = 0; i < FRAG_OP_COUNT; i++)
+        add_number(out, stats->op_counts[i], 8);
+    write_section(writer, FRAG_FGT_SUMMARY);
+}
+
+/* Compresses the table built so far into one section. */
+static void write_table(fgt_writer *writer, frag_fgt_section kind)
+{
+    frag_text *table = &writer->table;
+    if (table->length == 0)
+        return;
+    size_t bound = frag_compress_bound(table->length);
+    unsigned char *packed = frag_alloc(bound, 1);
+    size_t size = frag_compress(packed, bound, table->bytes, table->length);
+    bool is_packed = size < table->length && table->length <= size * FRAG_FGT_TABLE_RATIO;
+    add_number(&writer->payload, table->length, 8);
+    frag_text_add_bytes(&writer->payload, is_packed ? (const char *)packed : table->bytes,
+                        is_packed ? size : table->length);
+    free(packed);
+    frag_text_clear(table);
+    write_section(writer, kind);
+}
+
+static void write_strings(fgt_writer *writer)
+{
+    const frag_strings *strings = &writer->recording->strings;
+    for (uint32_t id = 1; id < strings->count; id++) {
+        size_t length = frag_strings_length(strings, id);
+        add_number(&writer->table, length, 8);
+        frag_text_add_bytes(&writer->table, frag_strings_get(strings, id), length);
+        if (writer->table.length >= TABLE_BYTES)
+            write_table(writer, FRAG_FGT_STRINGS);
+    }
+    write_table(writer, FRAG_FGT_STRINGS);
+}
+
+static void write_stacks(fgt_writer *writer)
+{
+    const frag_recording *recording = writer->recording;
+    for (uint32_t i = 0; i < recording->metadata_count; i++) {
+        add_number(&writer->table, recording->metadata[i][0], 4);
+        add_number(&writer->table, recording->metadata[i][1], 4);
+    }
+    write_table(writer, FRAG_FGT_METADATA);
+    for (uint32_t i = 0; i < recording->frame_count; i++) {
+        add_number(&writer->table, recording->frames[i].name, 4);
+        add_number(&writer->table, recording->frames[i].file, 4);
+        add_number(&writer->table, recording->frames[i].line, 4);
+        if (writer->table.length >= TABLE_BYTES)
+            write_table(writer, FRAG_FGT_FRAMES);
+    }
+    write_table(writer, FRAG_FGT_FRAMES);
+    for (uint32_t i = 1; i < recording->site_count; i++) {
+        frag_site site = recording->sites[i];
+        add_number(&writer->table, site.count, 4);
+        for (uint32_t j = 0; j < site.count; j++)
+            add_number(&writer->table, recording->site_frames[site.first + j], 4);
+        if (writer->table.length >= TABLE_BYTES)
+            write_table(writer, FRAG_FGT_SITES);
+    }
+    write_table(writer, FRAG_FGT_SITES);
+}
+
+static void write_trace_tables(fgt_writer *writer, uint32_t number)
+{
+    const frag_trace *trace = &writer->recording->traces[number];
+    frag_text *table = &writer->table;
+    add_number(table, number, 4);
+    add_number(table, trace->stream_count, 4);
+    add_number(table, trace->pool_count, 4);
+    for (uint32_t i = 0; i < trace->stream_count; i++)
+        add_number(table, trace->stream_handles[i], 8);
+    for (uint32_t i = 0; i < trace->pool_count; i++) {
+        add_number(table, trace->pool_ids[i].high, 8);
+        add_number(table, trace->pool_ids[i].low, 8);
+    }
+    write_table(writer, FRAG_FGT_TABLES);
+}
+
+/* ---- one chunk of events */
+static bool column_has(frag_fgt_column column, const frag_event *event)
+{
+    bool is_held = frag_fgt_is_held(event->op, event->flags);
+    switch (column) {
+    case FRAG_FGT_COLUMN_SLOT:
+        return !frag_fgt_takes_slot(event->op, event->flags);
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
+        return frag_fgt_takes_slot(event->op, event->flags);
+    case FRAG_FGT_COLUMN_BYTES_ASKED:
+        return event->op == FRAG_OP_ALLOC;
+    case FRAG_FGT_COLUMN_OTHER_BYTES:
+        return event->op != FRAG_OP_ALLOC;
+    case FRAG_FGT_COLUMN_BLOCK_BYTES:
+    case FRAG_FGT_COLUMN_HELD_ADDRESS:
+        return is_held;
+    case FRAG_FGT_COLUMN_ADDRESS:
+        return !is_held;
+    default:
+        return true;
+    }
+}
+
+static uint64_t column_value(const frag_trace *trace, frag_fgt_column column, uint64_t index)
+{
+    const frag_event *event = &trace->events[index];
+    switch (column) {
+    case FRAG_FGT_COLUMN_OP:
+        return event->op;
+    case FRAG_FGT_COLUMN_FLAGS:
+        return event->flags;
+    case FRAG_FGT_COLUMN_STREAM:
+        return event->stream;
+    case FRAG_FGT_COLUMN_SLOT:
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
+        return (uint32_t)(event->slot + 1);
+    case FRAG_FGT_COLUMN_BYTES_ASKED:
+    case FRAG_FGT_COLUMN_OTHER_BYTES:
+        return event->bytes;
+    case FRAG_FGT_COLUMN_POOL:
+        return trace->pools == NULL ? 0 : trace->pools[index];
+    case FRAG_FGT_COLUMN_BLOCK_BYTES:
+        return trace->block_bytes == NULL ? 0 : trace->block_bytes[index];
+    case FRAG_FGT_COLUMN_HELD_ADDRESS:
+    case FRAG_FGT_COLUMN_ADDRESS:
+        return trace->addresses == NULL ? 0 : trace->addresses[index];
+    case FRAG_FGT_COLUMN_TIME:
+        return trace->times_ns == NULL ? 0 : trace->times_ns[index];
+    case FRAG_FGT_COLUMN_SITE:
+        return trace->sites == NULL ? 0 : trace->sites[index];
+    case FRAG_FGT_COLUMN_NOTE:
+        return trace->notes == NULL ? 0 : trace->notes[index];
+    default:
+        return 0;
+    }
+}
+
+/* Takes and gives the slots of a chunk. Does every alloc have the slot that a reader foresees? */
+static bool foresee_slots(frag_fgt_slots *slots, const frag_event *events, uint32_t count)
+{
+    bool is_foreseen = true;
+    frag_fgt_slots_reserve(slots, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (frag_fgt_takes_slot(events[i].op, events[i].flags))
+            is_foreseen = slots->free[--slots->count] == events[i].slot && is_foreseen;
+        if (frag_fgt_gives_slot(events[i].op, events[i].flags))
+            slots->free[slots->count++] = events[i].slot;
+    }
+    return is_foreseen;
+}
+
+/* A way to store a column. */
+typedef struct column_form {
+    frag_fgt_coding coding;
+    bool is_packed;
+    size_t raw_bytes;
+    size_t stored_bytes;
+} column_form;
+
+/* The encodings that suit a column, the one that is fastest to read first; ends with one twice. */
+static const frag_fgt_encoding *column_encodings(frag_fgt_column column)
+{
+    static const frag_fgt_encoding few[] = {FRAG_FGT_BITS, FRAG_FGT_DICTIONARY,
+                                            FRAG_FGT_DICTIONARY};
+    static const frag_fgt_encoding many[] = {FRAG_FGT_PLANES, FRAG_FGT_PLAIN, FRAG_FGT_PLAIN};
+    static const frag_fgt_encoding wide[] = {FRAG_FGT_PLANES, FRAG_FGT_PLANES};
+    switch (column) {
+    case FRAG_FGT_COLUMN_SLOT:
+    case FRAG_FGT_COLUMN_TAKEN_SLOT:
+        return many;
+    case FRAG_FGT_COLUMN_HELD_ADDRESS:
+    case FRAG_FGT_COLUMN_ADDRESS:
+    case FRAG_FGT_COLUMN_TIME:
+        return wide;
+    default:
+        return few;
+    }
+}
+
+static void encode(fgt_writer *writer, column_form *form)
+{
+    form->raw_bytes = frag_fgt_encode(writer->encoder, (frag_fgt_encoding)form->coding.encoding,
+                                      writer->raw, &form->coding);
+    form->stored_bytes = form->raw_bytes;
+    if (!form->is_packed)
+        return;
+    form->stored_bytes = frag_compress(writer->packed, frag_compress_bound(RAW_BYTES_MAX),
+                                       writer->raw, form->raw_bytes);
+    if (form->stored_bytes < form->raw_bytes)
+        return;
+    form->is_packed = false; /* stored bytes that are as many as raw ones mean that */
+    form->stored_bytes = form->raw_bytes;
+}
+
+/* What little is saved is not worth the time it takes to load. Columns that events are made of are
+ * read every time; of the others those that take most of a file are mostly skipped. */
+static size_t bytes_worth(frag_fgt_column column, size_t least)
+{
+    return frag_fgt_is_of_event(column) ? least * 5 / 2 : least + least / 3;
+}
+
+/* The fastest of all forms that is not too large. It is what writer->raw or packed hold afterwards.
+ */
+static column_form choose_form(fgt_writer *writer, frag_fgt_column column, uint32_t count)
+{
+    const frag_fgt_encoding *encodings = column_encodings(column);
+    frag_fgt_encoder_take(writer->encoder, writer->values, count);
+    column_form forms[6];
+    uint32_t form_count = 0;
+    size_t least = SIZE_MAX;
+    for (uint32_t i = 0; i == 0 || encodings[i] != encodings[i - 1]; i++)
+        for (uint32_t packed = 0; packed < 2; packed++) {
+            column_form *form = &forms[form_count++];
+            *form = (column_form){.coding = {.encoding = (uint8_t)encodings[i]},
+                                  .is_packed = packed == 1};
+            encode(writer, form);
+            least = form->stored_bytes < least ? form->stored_bytes : least;
+        }
+    uint32_t chosen = 0;
+    while (forms[chosen].stored_bytes > bytes_worth(column, least))
+        chosen++;
+    encode(writer, &forms[chosen]);
+    return forms[chosen];
+}
+
+/* Appends the column's header to heads and its bytes to data; a column of zeros is left out. */
+static void add_column(fgt_writer *writer, const frag_trace *trace, uint64_t first, uint32_t count,
+                       frag_fgt_column column, frag_text *heads, frag_text *data)
+{
+    uint64_t any = column == FRAG_FGT_COLUMN_OP ? 1 : 0;
+    uint32_t value_count = 0;
+    for (uint64_t i = first; i < first + count; i++)
+        if (column_has(column, &trace->events[i])) {
+            writer->slots[value_count] = trace->events[i].slot;
+            writer->values[value_count] = column_value(trace, column, i);
+            any |= writer->values[value_count++];
+        }
+    if (any == 0)
+        return;
+    if (column == FRAG_FGT_COLUMN_TIME)
+        frag_fgt_difference(writer->values, value_count, 0, false);
+    if (column == FRAG_FGT_COLUMN_ADDRESS) {
+        memset(writer->guesses, 0, FRAG_FGT_GUESSES * sizeof *writer->guesses);
+        for (uint32_t i = 0; i < value_count; i++)
+            writer->values[i] =
+                frag_fgt_guess(writer->guesses, writer->slots[i], writer->values[i], false);
+    }
+    column_form form = choose_form(writer, column, value_count);
+    add_number(heads, column, 1);
+    add_number(heads, form.coding.encoding, 1);
+    add_number(heads, form.coding.width, 1);
+    add_number(heads, form.coding.value_width, 1);
+    add_number(heads, form.raw_bytes, 4);
+    add_number(heads, form.stored_bytes, 4);
+    frag_text_add_bytes(data, (const char *)(form.is_packed ? writer->packed : writer->raw),
+                        form.stored_bytes);
+}
+
+static void write_chunk(fgt_writer *writer, uint32_t number, uint64_t first, uint32_t count,
+                        frag_fgt_slots *slots)
+{
+    const frag_trace *trace = &writer->recording->traces[number];
+    frag_text heads = {0};
+    frag_text data = {0};
+    bool is_foreseen = foresee_slots(slots, trace->events + first, count);
+    for (uint32_t column = 1; column < FRAG_FGT_COLUMN_COUNT; column++)
+        if (column != FRAG_FGT_COLUMN_TAKEN_SLOT || !is_foreseen)
+            add_column(writer, trace, first, count, (frag_fgt_column)column, &heads, &data);
+    frag_text *payload = &writer->payload;
+    add_number(payload, number, 4);
+    add_number(payload, count, 4);
+    add_number(payload, heads.length / FRAG_FGT_COLUMN_BYTES, 4);
+    frag_text_add_bytes(payload, heads.bytes, heads.length);
+    frag_text_add_bytes(payload, data.bytes, data.length);
+    while (payload->length * FRAG_FGT_EVENTS_PER_BYTE < count)
+        add_number(payload, 0, 8);
+    frag_text_destroy(&heads);
+    frag_text_destroy(&data);
+    write_section(writer, FRAG_FGT_EVENTS);
+}
+
+static void write_header(fgt_writer *writer)
+{
+    unsigned char head[FRAG_FGT_HEADER_BYTES];
+    memcpy(head, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES);
+    frag_fgt_put(head + 8, FRAG_FGT_MAJOR, 2);
+    frag_fgt_put(head + 10, FRAG_FGT_MINOR, 2);
+    frag_fgt_put(head + 12, writer->recording->trace_count, 4);
+    fwrite(head, 1, sizeof head, writer->stream);
+}
+
+bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error)
+{
+    fgt_writer writer = {.recording = recording, .stream = stream};
+    writer.encoder = frag_fgt_encoder_create();
+    writer.raw = frag_alloc(RAW_BYTES_MAX, 1);
+    writer.packed = frag_alloc(frag_compress_bound(RAW_BYTES_MAX), 1);
+    writer.values = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *writer.values);
+    writer.guesses = frag_alloc(FRAG_FGT_GUESSES, sizeof *writer.guesses);
+    writer.slots = frag_alloc(FRAG_FGT_CHUNK_EVENTS, sizeof *writer.slots);
+    write_header(&writer);
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        write_summary(&writer, &recording->traces[i]);
+    write_strings(&writer);
+    write_stacks(&writer);
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        write_trace_tables(&writer, i);
+    for (uint32_t i = 0; i < recording->trace_count; i++) {
+        uint64_t left = recording->traces[i].event_count;
+        frag_fgt_slots slots = {0};
+        for (uint64_t first = 0; left > 0;) {
+            uint32_t count = left < FRAG_FGT_CHUNK_EVENTS ? (uint32_t)left : FRAG_FGT_CHUNK_EVENTS;
+            write_chunk(&writer, i, first, count, &slots);
+            first += count;
+            left -= count;
+        }
+        frag_fgt_slots_destroy(&slots);
+    }
+    write_section(&writer, FRAG_FGT_END);
+    frag_text_destroy(&writer.payload);
+    frag_text_destroy(&writer.table);
+    frag_fgt_encoder_destroy(writer.encoder);
+    free(writer.raw);
+    free(writer.packed);
+    free(writer.values);
+    free(writer.guesses);
+    free(writer.slots);
+    if (ferror(stream) != 0)
+        return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",
+                         strerror(errno));
+    return true;
+}

@@ -1,0 +1,115 @@
+#include "traces/golden/golden_reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+bool frag_golden_fail_member(const frag_golden_reader *reader, const char *key,
+                             const char *expected)
+{
+    char found[FRAG_JSON_FOUND_MAX];
+    return frag_fail_line(reader->error, reader->line, 0, "\"%s\" %s; expected %s", key,
+                          frag_json_found(frag_json_at_path(reader->json, key), found), expected);
+}
+
+bool frag_golden_read_count(const frag_golden_reader *reader, const char *key, uint64_t max,
+                            uint64_t *value)
+{
+    if (frag_json_read_number(frag_json_at(reader->json, key), value) && *value <= max)
+        return true;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a whole number from 0 to %llu", (unsigned long long)max);
+    return frag_golden_fail_member(reader, key, expected);
+}
+
+bool frag_golden_read_size(const frag_golden_reader *reader, uint64_t *bytes)
+{
+    return (frag_json_read_number(frag_json_at(reader->json, "size"), bytes) &&
+            *bytes <= FRAG_REQUEST_BYTES_MAX) ||
+           frag_golden_fail_member(reader, "size", "0 or " FRAG_REQUEST_BYTES_RANGE);
+}
+
+bool frag_golden_read_text(const frag_golden_reader *reader, const char *key, const char **text)
+{
+    return frag_json_read_text(frag_json_at(reader->json, key), text) ||
+           frag_golden_fail_member(reader, key, "a text");
+}
+
+bool frag_golden_read_flag(const frag_golden_reader *reader, const char *key, bool *flag)
+{
+    return frag_json_read_flag(frag_json_at(reader->json, key), flag) ||
+           frag_golden_fail_member(reader, key, "true or false");
+}
+
+uint32_t frag_golden_keep_text(frag_golden_reader *reader, const char *text)
+{
+    return frag_strings_add(&reader->log->strings, text, strlen(text));
+}
+
+/* Ids count up from 0, so that a table by id is no larger than the log. */
+bool frag_golden_take_id(frag_golden_reader *reader, frag_golden_line *line)
+{
+    uint64_t id = 0;
+    if (!frag_golden_read_count(reader, "id", UINT32_MAX, &id))
+        return false;
+    if (id > reader->id_end)
+        return frag_fail_line(reader->error, reader->line, 0,
+                              "id %llu follows %llu; expected ids that count up from 0",
+                              (unsigned long long)id, (unsigned long long)reader->id_end);
+    if (id == reader->id_end) {
+        reader->owners = frag_grow(reader->owners, &reader->owner_capacity, (size_t)id + 1,
+                                   sizeof *reader->owners);
+        reader->owners[id] = 0;
+        reader->id_end++;
+    }
+    if (reader->owners[id] != 0)
+        return frag_fail_line(reader->error, reader->line, 0,
+                              "id %llu is in use already; expected a new one",
+                              (unsigned long long)id);
+    line->owner = reader->log->line_count;
+    if (!line->is_oom)
+        reader->owners[id] = reader->log->line_count + 1;
+    return true;
+}
+
+bool frag_golden_find_id(frag_golden_reader *reader, frag_golden_line *line)
+{
+    uint64_t id = 0;
+    if (!frag_golden_read_count(reader, "id", UINT32_MAX, &id))
+        return false;
+    if (id >= reader->id_end || reader->owners[id] == 0)
+        return frag_fail_line(reader->error, reader->line, 0,
+                              "id %llu is not in use; expected that of an alloc that was served",
+                              (unsigned long long)id);
+    line->owner = reader->owners[id] - 1;
+    line->device = reader->log->lines[line->owner].device;
+    if (line->op == FRAG_GOLDEN_FREE)
+        reader->owners[id] = 0;
+    return true;
+}
+
+void frag_golden_keep_call(frag_golden_reader *reader, const frag_golden_call *call)
+{
+    frag_golden_log *log = reader->log;
+    log->calls =
+        frag_grow(log->calls, &reader->call_capacity, log->call_count + 1, sizeof *log->calls);
+    log->calls[log->call_count++] = *call;
+}
+
+void frag_golden_keep_line(frag_golden_reader *reader, const frag_golden_line *line)
+{
+    frag_golden_log *log = reader->log;
+    log->lines = frag_grow(log->lines, &reader->line_capacity, (size_t)log->line_count + 1,
+                           sizeof *log->lines);
+    log->lines[log->line_count++] = *line;
+}
+
+void frag_golden_keep_figure(frag_golden_reader *reader, const char *name, int64_t value)
+{
+    frag_golden_log *log = reader->log;
+    log->figures = frag_grow(log->figures, &reader->figure_capacity, log->figure_count + 1,
+                             sizeof *log->figures);
+    log->figures[log->figure_count++] =
+        (frag_golden_figure){frag_golden_keep_text(reader, name), value};
+}

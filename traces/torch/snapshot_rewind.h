@@ -1,0 +1,53 @@
+/* The state before the first entry of a device's history, found by undoing the entries one by one
+ * from the final state, and which entries belong to which block.
+ *
+ * A snapshot shows the memory at its end and what happened before; whatever was allocated before
+ * the history began appears only there. Every expectation that an entry violates is a finding, and
+ * that entry is dropped, so that what remains fits together. */
+#ifndef FRAG_TORCH_SNAPSHOT_REWIND_H
+#define FRAG_TORCH_SNAPSHOT_REWIND_H
+
+#include "traces/torch/pools/snapshot_ranges.h"
+#include "traces/torch/snapshot_parse.h"
+
+#define FRAG_REWOUND_NONE UINT32_MAX
+
+typedef struct frag_rewound_block {
+    uint64_t address;
+    uint64_t requested_bytes;
+    uint64_t block_bytes; /* 0 not known */
+    uint64_t stream;
+    uint32_t pool;
+    uint32_t frames;
+    bool is_pending; /* freed, waiting for a stream, before the first entry */
+    bool is_guessed; /* nothing shows its size */
+} frag_rewound_block;
+
+typedef struct frag_rewound {
+    frag_rewound_block *blocks; /* entry.block is an index */
+    size_t block_count;
+    size_t block_capacity;
+    frag_held_range *ranges; /* at the start, by address */
+    size_t range_count;
+    uint32_t *initial; /* blocks at the start, by address, each inside a range and apart */
+    size_t initial_count;
+    uint32_t *misplaced; /* blocks that were in use then, but left out */
+    size_t misplaced_count;
+    size_t misplaced_capacity;
+    uint32_t *segment_entries; /* entries of segments and ranges, in the order of the history */
+    size_t segment_entry_count;
+    size_t segment_entry_capacity;
+    bool has_doubtful; /* an entry was dropped or is of no known action */
+    bool has_pools;    /* an entry names its pool */
+    bool has_failed;   /* an entry is of a request that failed */
+} frag_rewound;
+
+void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
+                          frag_findings *findings);
+void frag_rewound_destroy(frag_rewound *rewound);
+
+/* The block size that PyTorch 2.4 and later cut for a request, when nothing larger was left whole.
+ */
+uint64_t frag_snapshot_round(const frag_snapshot_settings *settings, uint64_t bytes);
+
+#endif
