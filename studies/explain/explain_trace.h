@@ -8,7 +8,7 @@
 #define FRAG_EXPLAIN_EXPLAIN_TRACE_H
 
 #include "cli/inputs.h"
-#include "sim/cli/explain_start.h"
+#include "studies/explain/explain_start.h"
 #include "studies/explain/advice.h"
 #include "studies/explain/explain_ideal.h"
 #include "studies/explain/explain_sites.h"

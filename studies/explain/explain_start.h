@@ -1,7 +1,7 @@
 /* A recording that begins in the middle of a program begins with memory held. On a device that is
  * too small for that, no request fails: the state at the start does not fit, whatever follows. */
-#ifndef FRAG_CLI_EXPLAIN_START_H
-#define FRAG_CLI_EXPLAIN_START_H
+#ifndef FRAG_EXPLAIN_EXPLAIN_START_H
+#define FRAG_EXPLAIN_EXPLAIN_START_H
 
 #include "sim/trace/trace.h"
 #include "studies/explain/advice.h"

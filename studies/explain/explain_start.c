@@ -1,4 +1,4 @@
-#include "sim/cli/explain_start.h"
+#include "studies/explain/explain_start.h"
 
 #include "base/bytes.h"
 
