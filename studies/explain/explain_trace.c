@@ -618,6 +618,10 @@ static int explain_device(frag_recording *recording, const frag_trace *trace,
     explanation.trace = &state.cut;
     if (!explanation.is_capacity_given && is_recorded)
         explanation.capacity_bytes = recorded_capacity(trace, failed);
+    if (explanation.capacity_bytes == FRAG_UNLIMITED && is_recorded) {
+        *has_explained = true;
+        frag_explain_failure(recording, trace, failed, stream, is_json);
+    }
     if (explanation.capacity_bytes == FRAG_UNLIMITED)
         return 0;
     frag_error error = {0};
@@ -634,14 +638,6 @@ static int explain_device(frag_recording *recording, const frag_trace *trace,
     }
     destroy(&state);
     return code;
-}
-
-static bool has_failed(const frag_recording *recording)
-{
-    for (uint32_t i = 0; i < recording->trace_count; i++)
-        if (failed_event(&recording->traces[i]) < recording->traces[i].event_count)
-            return true;
-    return false;
 }
 
 bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options)
@@ -667,8 +663,6 @@ static bool has_history(const frag_recording *recording)
 
 static const char *why_unexplained(const frag_recording *recording)
 {
-    if (has_failed(recording))
-        return "it does not tell how large its device was; say so with --capacity";
     if (!has_history(recording))
         return "it holds no history of requests, so it cannot tell whether memory ran out; call "
                "torch.cuda.memory._record_memory_history() before the program's first allocation, "

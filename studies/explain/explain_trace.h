@@ -70,6 +70,12 @@ typedef struct frag_trace_explanation {
 /* Did it run out of memory on a device whose size is known, or is a capacity given? */
 bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options);
 
+/* ---- a failure on a device of unknown size (explain_failure.c) */
+/* What the log says by itself: how much was asked for, how much was live, the most that was. failed
+ * is the event of the request. */
+void frag_explain_failure(const frag_recording *recording, const frag_trace *trace, uint64_t failed,
+                          FILE *stream, bool is_json);
+
 /* Prints the explanation of every device of the recording that ran out, or would with that
  * capacity. Returns an exit code. */
 int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,

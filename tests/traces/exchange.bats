@@ -199,3 +199,15 @@ END
     [[ $output == *"--chrome"*"one trace and one policy"* ]]
     [ ! -e "$out/run.json" ]
 }
+
+@test "explain says of a log with a failure what the log says, without a capacity" {
+    ./fraglab explain tests/data/exchange/rmm.csv >"$BATS_TEST_TMPDIR/text"
+    grep -q '^verdict    no-figures' "$BATS_TEST_TMPDIR/text"
+    grep -q '^asked        4.00 GiB  in one request, at event 60$' "$BATS_TEST_TMPDIR/text"
+    grep -q '^in use     467.97 MiB  by live requests$' "$BATS_TEST_TMPDIR/text"
+    grep -q 'with --capacity SIZE' "$BATS_TEST_TMPDIR/text"
+    ./fraglab explain tests/data/exchange/rmm_log.txt --format jsonl >"$BATS_TEST_TMPDIR/row"
+    grep -q '"verdict":"limit".*held 256 B then.*"requested_bytes":34940672,"allocated_bytes":256' "$BATS_TEST_TMPDIR/row"
+    grep -q 'maximum_pool_size' "$BATS_TEST_TMPDIR/row"
+    ./fraglab explain tests/data/exchange/rmm.csv --capacity 1GiB | grep -q '^verdict    oversized-request'
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "traces/exchange/csv_lines.h"
 #include "traces/exchange/live_blocks.h"
 #include "traces/format_look.h"
@@ -43,6 +44,7 @@ typedef struct log_reader {
     uint64_t shift_ns;     /* between the clock of the rows and a time that goes on */
     uint64_t time_last_ns; /* the latest so far */
     bool is_in_order;
+    frag_text failure; /* the first line of the text log that says that a request failed */
 } log_reader;
 
 /* ---- fields */
@@ -209,9 +211,8 @@ static bool read_rows(log_reader *reader)
     while (frag_csv_next(&reader->lines, &reader->text, &length, reader->error)) {
         if (reader->lines.line == 1) {
             if (!frag_rmm_log_is_like((const unsigned char *)reader->text, length))
-                return frag_fail_line(
-                    reader->error, 1, 1,
-                    "expected a log of RMM with the header " FRAG_RMM_LOG_HEADER);
+                return frag_fail_line(reader->error, 1, 1,
+                                      "expected a log of RMM with the header " FRAG_RMM_LOG_HEADER);
             continue;
         }
         if (length == 0 && !reader->lines.is_ended)
@@ -363,6 +364,8 @@ static bool read_text_row(log_reader *reader, size_t length)
         return fail_field(reader, &parts[PART_BYTES], "bytes such as 1024B, below 2^56");
     if (row.action != FAILURE && !read_pointer(&parts[PART_LAST], &row.address))
         return fail_field(reader, &parts[PART_LAST], "a pointer such as 0x7f8a40000000");
+    if (row.action == FAILURE && reader->failure.length == 0)
+        frag_text_add_bytes(&reader->failure, reader->text, length);
     row.time_ns = place_in_time(reader, clock_ns, is_of_day, row.number, length);
     reader->rows =
         frag_grow(reader->rows, &reader->row_capacity, reader->row_count + 1, sizeof *reader->rows);
@@ -413,10 +416,13 @@ bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findin
     if (ok) {
         frag_builder *builder = frag_builder_create(recording);
         frag_builder_metadata(builder, "source", "rmm-log");
+        if (reader.failure.length > 0)
+            frag_builder_metadata(builder, "rmm.failure", reader.failure.bytes);
         frag_builder_device(builder, 0);
         add_events(&reader, builder);
         ok = frag_builder_finish(builder, frag_input_name(input), error);
     }
     free(reader.rows);
+    frag_text_destroy(&reader.failure);
     return ok;
 }
