@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "allocators/pytorch/pytorch_met.h"
+#include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/policy_case.h"
@@ -160,6 +162,111 @@ static void tell_end(void *context, const frag_replay *replay, const frag_replay
                   (uint32_t)(at->sums.end >> 32));
 }
 
+/* ---- which other settings and capacities would give the same run */
+
+typedef struct repeat_case {
+    const frag_policy_ops *ops;
+    frag_policy_pair pair;
+    frag_pytorch_settings run; /* settings of the run that was made */
+    uint64_t bits;             /* the answers, the last one lowest */
+} repeat_case;
+
+static void ask(repeat_case *at, const frag_pytorch_settings *other)
+{
+    frag_policy_terms terms = {{0}};
+    memcpy(&terms, other, sizeof *other);
+    at->pair.other = &terms;
+    at->bits = at->bits << 1 | at->ops->repeats(&at->pair);
+}
+
+/* On both sides of the ends of what the run has met. */
+static void ask_interval(repeat_case *at, frag_pytorch_settings *other, uint64_t *number,
+                         frag_pytorch_interval all)
+{
+    const uint64_t numbers[] = {all.least - 1, all.least, all.most, all.most + 1, FRAG_UNLIMITED};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        *number = numbers[i];
+        ask(at, other);
+    }
+}
+
+static void ask_limits(repeat_case *at)
+{
+    const frag_policy_met *met = at->pair.met;
+    frag_pytorch_settings other = at->run;
+    ask_interval(at, &other, &other.max_split_bytes, frag_pytorch_met_split(met));
+    other = at->run;
+    ask_interval(at, &other, &other.non_split_rounding_bytes, frag_pytorch_met_slack(met));
+    const frag_pytorch_interval limit = frag_pytorch_met_limit(met);
+    const uint64_t limits[] = {limit.least - 1, limit.least, limit.most};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        other = at->run;
+        other.has_fraction = true;
+        other.memory_fraction = (double)limits[i] / (double)at->pair.capacity_bytes;
+        ask(at, &other);
+    }
+    other = at->run;
+    for (int i = 0; i < 10; i++) {
+        other.gc_threshold = i / 10.0;
+        ask(at, &other);
+    }
+}
+
+/* The size of large segments is for requests between the small ones and those with a segment of
+ * their own; divisions are for those that they round up. */
+static void ask_sizes(repeat_case *at)
+{
+    static const uint64_t sizes[] = {FRAG_PYTORCH_SMALL_MAX, FRAG_PYTORCH_SMALL_MAX + 1,
+                                     FRAG_PYTORCH_LARGE_MIN - 512, FRAG_PYTORCH_LARGE_MIN,
+                                     FRAG_PYTORCH_LARGE_MIN + 512};
+    at->pair.size_count = 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        at->pair.sizes = &sizes[i];
+        frag_pytorch_settings other = at->run;
+        other.large_segment_bytes += 2 * FRAG_MIB;
+        ask(at, &other);
+        other = at->run;
+        other.has_divisions = true;
+        for (int j = 0; j < 16; j++)
+            other.divisions[j] = 4;
+        ask(at, &other);
+    }
+}
+
+static void tell_repeats(frag_text *out, const policy_case *what, const frag_policy_spec *spec,
+                         const frag_run_result *result)
+{
+    repeat_case at = {.ops = spec->ops,
+                      .pair = {.met = &result->met, .capacity_bytes = what->capacity_bytes}};
+    frag_policy_terms terms;
+    if (!spec->ops->terms(spec->values, "", &terms))
+        return;
+    memcpy(&at.run, &terms, sizeof at.run);
+    at.pair.terms = &terms;
+    ask(&at, &at.run);
+    ask_limits(&at);
+    ask_sizes(&at);
+    frag_text_add(out, ", repeats %" PRIx64, at.bits);
+}
+
+static void tell_elsewhere(frag_text *out, const policy_case *what, const frag_policy_spec *spec,
+                           const frag_recording *recording)
+{
+    frag_run_result result;
+    frag_error error = {0};
+    frag_device_spec device = {.capacity_bytes = what->capacity_bytes,
+                               .page_bytes = what->page_bytes};
+    frag_run_options options = {.is_oom_skipped = what->is_oom_skipped};
+    if (!frag_run(recording, &recording->traces[0], spec->ops, spec->values, &device, &options,
+                  &result, &error))
+        return;
+    frag_text_add(out, "    same from %" PRIu64 " to %" PRIu64 "%s", result.need_max_bytes,
+                  result.refused_need_min_bytes, result.is_capacity_read ? ", reads it" : "");
+    if (spec->ops->repeats != NULL)
+        tell_repeats(out, what, spec, &result);
+    frag_text_add(out, "\n");
+}
+
 static void tell_case(frag_text *out, const policy_case *what, const frag_recording *recording)
 {
     frag_policy_spec spec;
@@ -187,6 +294,7 @@ static void tell_case(frag_text *out, const policy_case *what, const frag_record
     if (!frag_run_look(recording, &recording->traces[0], spec.ops, spec.values, &device, &options,
                        tell_end, &at, &error))
         frag_text_add(out, "refused\n");
+    tell_elsewhere(out, what, &spec, recording);
     frag_policy_spec_destroy(&spec);
 }
 
