@@ -26,6 +26,7 @@
 
 #define CORPUS "tests/corpus/"
 #define FILE_BYTES_MAX ((size_t)1 << 16)
+#define LOOK_BYTES 700
 
 typedef void teller(frag_text *out, const char *bytes, size_t count);
 
@@ -185,6 +186,24 @@ static const struct {
     {"pickle", ".py", tell_snapshot, 100, true},
 };
 
+/* From how many of its bytes on a file is taken for what, and where 'x' stands behind them. */
+static void tell_detection(frag_text *out, const changed_file *file, bool has_x)
+{
+    unsigned char copy[LOOK_BYTES + 1];
+    frag_trace_format last = FRAG_FORMAT_COUNT;
+    frag_text_add(out, has_x ? "  is like, with x:" : "  is like:");
+    for (size_t count = 0; count <= file->count && count < LOOK_BYTES; count++) {
+        frag_trace_format format = FRAG_FORMAT_AUTO; /* none */
+        memcpy(copy, file->bytes, count);
+        copy[count] = 'x';
+        (void)frag_trace_format_detect(copy, count + has_x, &format);
+        if (format != last)
+            frag_text_add(out, " %d from %zu", (int)format, count);
+        last = format;
+    }
+    frag_text_add(out, "\n");
+}
+
 static bool ends_with(const char *name, const char *suffix)
 {
     size_t length = strlen(name);
@@ -204,6 +223,8 @@ static void tell_file(frag_text *out, size_t reader, const char *name)
     assert_non_null(input);
     assert_true(frag_input_peek(input, FILE_BYTES_MAX, &bytes, &count, &error));
     changed_file file = {bytes, count, readers[reader].is_binary};
+    tell_detection(out, &file, false);
+    tell_detection(out, &file, true);
     for (uint64_t i = 0; i < readers[reader].changes; i++) {
         frag_text changed = {0};
         frag_text_add(out, "  ");

@@ -18,13 +18,16 @@
 #include "allocators/pytorch/pytorch_met.h"
 #include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
+#include "base/memory.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
 
 enum {
     TRACES = 100,
+    PROGRAMS = 30,
     EVENTS_MAX = 3000,
     PLANNED_EVENTS_MAX = 300, /* plans of longer ones take long */
     LAYOUT_EVERY = 32
@@ -298,38 +301,101 @@ static void tell_case(frag_text *out, const policy_case *what, const frag_record
     frag_policy_spec_destroy(&spec);
 }
 
-static void tell_trace(frag_text *out, const random_trace *trace, uint64_t seed)
+/* Every policy once, on devices and with options by chance; those that look for what repeats with
+ * their defaults too. */
+static void tell_policies(frag_text *out, const frag_recording *recording, uint64_t seed)
 {
-    frag_text text = {0};
-    frag_recording recording;
-    frag_findings findings;
-    random_trace_write(trace, &text);
-    frag_test_load_well(text.bytes, &recording, &findings);
-    frag_text_add(out, "trace %" PRIu64 ", %zu events\n", seed, trace->count);
+    const frag_trace *trace = &recording->traces[0];
     uint64_t bits = seed * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
         const frag_policy_ops *ops = frag_policy_table[i];
-        policy_case what = policy_case_draw(ops, &recording.traces[0], &bits);
-        if (ops->plan == NULL || trace->count <= PLANNED_EVENTS_MAX)
-            tell_case(out, &what, &recording);
+        policy_case what = policy_case_draw(ops, trace, &bits);
+        if (ops->plan == NULL || trace->event_count <= PLANNED_EVENTS_MAX) {
+            tell_case(out, &what, recording);
+            free(what.policy);
+            what = (policy_case){.policy = frag_copy_text(ops->name),
+                                 .capacity_bytes = FRAG_UNLIMITED,
+                                 .page_bytes = FRAG_DEVICE_PAGE_BYTES};
+            if (ops->plan != NULL)
+                tell_case(out, &what, recording);
+        }
         free(what.policy);
     }
-    frag_recording_destroy(&recording);
-    frag_text_destroy(&text);
 }
 
-static void tell_all(frag_text *out)
+static void tell_text(frag_text *out, const char *text, uint64_t seed)
+{
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well(text, &recording, &findings);
+    tell_policies(out, &recording, seed);
+    frag_recording_destroy(&recording);
+}
+
+static void tell_random(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
     for (uint64_t seed = 1; count < TRACES; seed++) {
+        frag_text text = {0};
         random_trace_draw(&trace, seed);
         if (trace.count > EVENTS_MAX)
             continue;
-        tell_trace(out, &trace, seed);
+        frag_text_add(out, "trace %" PRIu64 ", %zu events\n", seed, trace.count);
+        random_trace_write(&trace, &text);
+        tell_text(out, text.bytes, seed);
+        frag_text_destroy(&text);
         count++;
     }
     random_trace_destroy(&trace);
+}
+
+/* A program that repeats itself, with a stranger or another size now and then: slots are weights,
+ * then layers, the last ones for what lives shortly. */
+static void write_program(frag_text *text, uint64_t seed)
+{
+    enum { STRANGER = 98, SHORT = 99 };
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    uint64_t layers = 2 + xorshift_next(&bits) % 5;
+    uint64_t iterations = 3 + xorshift_next(&bits) % 5;
+    uint64_t odd = xorshift_next(&bits) % iterations;
+    uint64_t unit = xorshift_next(&bits) % 3 != 0 ? FRAG_MIB : 1000;
+    frag_text_add(text, "# fraglab trace 1\n");
+    for (uint64_t i = 0; i < layers; i++)
+        frag_text_add(text, "alloc %" PRIu64 " %" PRIu64 "\n", i, unit * (200 + 70 * i));
+    for (uint64_t step = 0; step < iterations; step++) {
+        uint64_t more = step == odd && seed % 3 == 0 ? 512 : 0;
+        for (uint64_t i = 0; i < layers; i++)
+            frag_text_add(text, "alloc %" PRIu64 " %" PRIu64 "\nalloc %d %" PRIu64 "\nfree %d\n",
+                          layers + i, unit * (90 - 3 * i) + more, (int)SHORT, unit * (50 + 4 * i),
+                          (int)SHORT);
+        if (step == odd && seed % 3 == 1)
+            frag_text_add(text, "alloc %d %" PRIu64 "\n", (int)STRANGER, unit * 7);
+        if (seed % 5 == 0)
+            frag_text_add(text, "empty_cache\n");
+        for (uint64_t i = layers; i-- > 0;)
+            frag_text_add(text, "alloc %d %" PRIu64 "\nfree %" PRIu64 "\nfree %d\n", (int)SHORT,
+                          unit * (70 + 5 * i), layers + i, (int)SHORT);
+        if (step == odd && seed % 3 == 1)
+            frag_text_add(text, "free %d\n", (int)STRANGER);
+    }
+}
+
+static void tell_programs(frag_text *out)
+{
+    for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+        frag_text text = {0};
+        frag_text_add(out, "program %" PRIu64 "\n", seed);
+        write_program(&text, seed);
+        tell_text(out, text.bytes, seed);
+        frag_text_destroy(&text);
+    }
+}
+
+static void tell_all(frag_text *out)
+{
+    tell_random(out);
+    tell_programs(out);
 }
 
 static const pinned_lines pinned = {"tests/data/answers/policies.txt.zst", tell_all,

@@ -74,6 +74,26 @@ static void numbers_are_whole_where_they_fit(void **state)
     frag_pickle_destroy(tree);
 }
 
+/* Two numbers are kept as the pair that names a pool; all else is a list. */
+static void two_whole_numbers_are_a_pair(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t count;
+        bool is_pair;
+    } cases[] = {{"[[1, 2]]", 2, true},    {"[[1, \"2\"]]", 2, false}, {"[[\"1\", 2]]", 2, false},
+                 {"[[1, 0.5]]", 2, false}, {"[[1]]", 1, false},        {"[[1, 2, 3]]", 3, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_pickle_value root = 0;
+        frag_pickle *tree = read_well(cases[i].text, &root);
+        frag_pickle_value list = item(tree, root, 0);
+        assert_int_equal(frag_pickle_kind_of(tree, list) == FRAG_PICKLE_TUPLE, cases[i].is_pair);
+        assert_int_equal(frag_pickle_item_count(tree, list), cases[i].count);
+        frag_pickle_destroy(tree);
+    }
+}
+
 static void texts_are_without_their_escapes(void **state)
 {
     (void)state;
@@ -313,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_whole_where_they_fit),
+        cmocka_unit_test(two_whole_numbers_are_a_pair),
         cmocka_unit_test(texts_are_without_their_escapes),
         cmocka_unit_test(equal_stacks_are_one_object),
         cmocka_unit_test(long_values_go_through_the_window),
