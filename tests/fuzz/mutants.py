@@ -6,8 +6,9 @@
 Each change (a mutant) is drawn at random among the operators of sim/, allocators/, traces/,
 planner/ and studies/. One object is compiled anew, then
 tests run that the object is linked into, until one fails: the test of that file, the tests of what
-includes it, the others, golden logs; once all changes had these, what no test noticed goes through
-the command-line tests, those of its folder first (with --quick those alone). A change that leaves
+includes it, the others, golden logs, and then the first of these tests with the address sanitizer;
+once all changes had these, what no test noticed goes through the command-line tests, those of its
+folder first (with --quick those alone). A change that leaves
 the object as it was is equivalent; others that no test can notice are listed in
 tests/fuzz/mutants.equivalent, each with the reason. With --again only what an earlier run printed as
 not noticed is judged, to see what new tests notice. The checkout itself is never changed.
@@ -52,9 +53,11 @@ PLAIN = ("planner", "studies")
 BATS_NEVER = {"tidiness", "docs", "setup", "help", "gpu_report", "python_recorder", "software_cuda"}
 # A change may make a test run for ever. A test that passed before gets TIMES as long as it took then.
 LIMIT_SECONDS = 600
-FIRST_SECONDS = {"unit": 60, "fuzzer": 120, "golden": 120, "bats": 240}
+FIRST_SECONDS = {"unit": 60, "asan": 240, "fuzzer": 120, "golden": 120, "bats": 240}
 LEAST_SECONDS = 15
 TIMES = 8
+# A sanitizer takes many times as long: so many tests, those with most to do with the file.
+ASAN_TESTS = 4
 
 
 def blanked(text):
@@ -114,16 +117,23 @@ class Tree:
         self.folder = folder
         self.passes = {}  # by test: does it pass without a mutant?
         self.took = {}  # by test: the longest that it took to pass
+        self.linked = set()  # (mode, name) of what has the object as it is now
+        self.asan_path = None  # the source whose changed object is in the archive for the sanitizer
         os.makedirs(folder, exist_ok=True)
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
         for path in listed.stdout.split("\n"):
             self.copy(root, path)
         self.build = os.path.join(folder, "build/release")
-        done = subprocess.run(["make", "-s", "-j%d" % jobs, "MODE=release", "fraglab", "test-programs"], cwd=folder,
-                              capture_output=True, text=True)
+        self.make(jobs, "MODE=release", "fraglab", "test-programs")
+        objects = [os.path.relpath(path, folder)[:-1] + "o" for path in glob.glob(os.path.join(folder, "tests/*/test_*.c"))]
+        libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a"]
+        self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + objects])
+        self.learn_commands()
+
+    def make(self, jobs, *arguments):
+        done = subprocess.run(["make", "-s", "-j%d" % jobs] + list(arguments), cwd=self.folder, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit("mutants: the copy of the tree cannot be built:\n" + done.stderr[-2000:])
-        self.learn_commands()
 
     def copy(self, root, path):
         source, target = os.path.join(root, path), os.path.join(self.folder, path)
@@ -134,13 +144,19 @@ class Tree:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy(source, target)
 
+    def shown(self, mode, *targets):
+        """What make would do were sim/trace/trace.c new."""
+        return subprocess.run(["make", "-n", "V=1", "MODE=" + mode, "-W", "sim/trace/trace.c"] + ["build/%s/%s" % (mode, name) for name in targets],
+                              cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
+
     def learn_commands(self):
-        """How make links a test and the program, to do the same without its start."""
-        shown = subprocess.run(["make", "-n", "V=1", "-W", "sim/trace/trace.c", "build/release/fraglab", "build/release/tests/test_trace"],
-                               cwd=self.folder, capture_output=True, text=True, check=True).stdout.split("\n")
-        self.compile_line = next(line for line in shown if "-c -o build/release/sim/trace/trace.o" in line)
-        self.program_line = next(line for line in shown if "-o build/release/fraglab " in line)
-        self.test_line = next(line for line in shown if "-o build/release/tests/test_trace " in line)
+        """How make compiles, and links a test and the program, to do the same without its start."""
+        self.compile_lines, self.test_lines = {}, {}
+        for mode in ("release", "asan"):
+            lines = self.shown(mode, "tests/test_trace")
+            self.compile_lines[mode] = next(line for line in lines if "-c -o build/%s/sim/trace/trace.o" % mode in line)
+            self.test_lines[mode] = next(line for line in lines if "-o build/%s/tests/test_trace " % mode in line)
+        self.program_line = next(line for line in self.shown("release", "fraglab") if "-o build/release/fraglab " in line)
 
     def symbols(self, path):
         shown = subprocess.run(["nm", "-g", "--defined-only", os.path.join(self.build, path)], capture_output=True, text=True)
@@ -167,37 +183,46 @@ class Tree:
         # Line numbers stand in assertions alone, and one operator changes none.
         return hashlib.sha1(open(os.path.join(self.folder, path), "rb").read()).hexdigest()
 
-    def archive(self, path):
-        self.linked = set()
-        return self.run("ar r build/release/libfraglab.a build/release/%s.o" % path[:-2])
+    def write(self, path, text):
+        with open(os.path.join(self.folder, path), "w") as file:
+            file.write(text)
+
+    def object_of(self, path, mode="release"):
+        """Compiles the source as it stands there, and puts it in its archive. True: both went well."""
+        stem = path[:-2]
+        line = self.compile_lines[mode].replace("sim/trace/trace.o", stem + ".o").replace("sim/trace/trace.c", path).replace("sim/trace/trace.d", stem + ".d")
+        # A warning is for people to see; here the tests have to.
+        return self.run(line.replace(" -c -o ", " -w -c -o ")) == 0 and self.archive(path, mode) == 0
+
+    def archive(self, path, mode="release"):
+        self.linked = {name for name in self.linked if name[0] != mode}
+        return self.run("ar r build/%s/libfraglab.a build/%s/%s.o" % (mode, mode, path[:-2]))
 
     def compile(self, path, text):
         """Puts the text in the place of a source. Returns the digest of its object; None: it does not compile."""
-        with open(os.path.join(self.folder, path), "w") as file:
-            file.write(text)
-        stem = path[:-2]
-        # A warning is for people to see; here the tests have to.
-        line = self.compile_line.replace(" -c -o ", " -w -c -o ").replace("sim/trace/trace.o", stem + ".o").replace("sim/trace/trace.c", path).replace("sim/trace/trace.d", stem + ".d")
-        if self.run(line) != 0 or self.archive(path) != 0:
-            return None
-        return self.digest("build/release/%s.o" % stem)
+        self.write(path, text)
+        self.asan_path = None
+        return self.digest("build/release/%s.o" % path[:-2]) if self.object_of(path) else None
 
     def keep(self, path):
         """Returns the digest of the object as it is without a change."""
         shutil.copy(os.path.join(self.build, path[:-2] + ".o"), os.path.join(self.build, "unchanged.o"))
+        self.path = path
         return self.digest("build/release/unchanged.o")
 
     def restore(self, path, text):
-        with open(os.path.join(self.folder, path), "w") as file:
-            file.write(text)
+        self.write(path, text)
         shutil.copy(os.path.join(self.build, "unchanged.o"), os.path.join(self.build, path[:-2] + ".o"))
         self.archive(path)
+        if self.asan_path:
+            self.object_of(path, "asan")
+            self.asan_path = None
 
-    def link(self, name):
-        if name in self.linked:
+    def link(self, name, mode="release"):
+        if (mode, name) in self.linked:
             return
-        self.linked.add(name)
-        line = self.program_line if name == "fraglab" else self.test_line.replace("test_trace", name)
+        self.linked.add((mode, name))
+        line = self.program_line if name == "fraglab" else self.test_lines[mode].replace("test_trace", name)
         self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
 
     def limit(self, test):
@@ -219,6 +244,12 @@ class Tree:
         if kind == "unit":
             self.link(name)
             return self.run("build/release/tests/" + name, limit)
+        if kind == "asan":
+            if self.asan_path is None:
+                self.asan_path = self.path
+                self.object_of(self.path, "asan")
+            self.link(name, "asan")
+            return self.run("build/asan/tests/" + name, limit)
         if kind == "fuzzer":
             self.link("policy_fuzzer")
             return self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name, limit)
@@ -275,7 +306,8 @@ class Order:
         every = [("unit", name) for name in self.links[path]]
         if path.split("/")[0] not in PLAIN:
             every += [("fuzzer", "2e5")] + [("golden", name) for name in ("golden", "golden-nasty", "golden-peers")]
-        return self.sorted(path, every)
+        every = self.sorted(path, every)
+        return every + [("asan", name) for kind, name in every if kind == "unit"][:ASAN_TESTS]
 
     def command_tests(self, path):
         return self.sorted(path, [("bats", name) for name in (BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats)])
