@@ -33,6 +33,12 @@ static inline uint64_t frag_power_of_two_up(uint64_t value)
     return value <= 1 ? 1 : (uint64_t)1 << (frag_bit_high(value - 1) + 1);
 }
 
+/* As qsort wants it: less than 0 where left comes first, 0 where they are equal. */
+static inline int frag_compare(uint64_t left, uint64_t right)
+{
+    return (left > right) - (left < right);
+}
+
 /* value rounded up to a multiple of unit (any unit > 0); the caller knows that it does not
  * overflow. */
 static inline uint64_t frag_round_up(uint64_t value, uint64_t unit)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 
 /* Passes of a walk that lead nowhere before it goes back to the best. */
@@ -61,8 +62,8 @@ static int compare_keyed(const void *one, const void *other)
     const keyed *a = one;
     const keyed *b = other;
     if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
+        return frag_compare(a->key, b->key);
+    return frag_compare(a->buffer, b->buffer);
 }
 
 /* Every buffer of the walk that ends above the goal comes earlier, by some chance how much. */

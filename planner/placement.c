@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 
 typedef struct turn {
@@ -17,7 +18,7 @@ static int compare_turns(const void *one, const void *other)
     const turn *a = one;
     const turn *b = other;
     if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
+        return frag_compare(a->time, b->time);
     return (int)a->begins - (int)b->begins;
 }
 

@@ -18,10 +18,10 @@ static int compare_moments(const void *one, const void *other)
     const moment *a = one;
     const moment *b = other;
     if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
+        return frag_compare(a->time, b->time);
     if (a->is_start != b->is_start)
         return a->is_start ? 1 : -1;
-    return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
+    return frag_compare(a->buffer, b->buffer);
 }
 
 static bool check_buffers(const frag_buffer *buffers, uint32_t count, frag_error *error)

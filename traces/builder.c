@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 
 /* Open addressing over items kept elsewhere: place holds item + 1, 0 is empty. */
@@ -237,7 +238,7 @@ static int compare_streams(const void *left, const void *right)
 {
     const uint64_t *a = left;
     const uint64_t *b = right;
-    return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
+    return frag_compare(a[0], b[0]);
 }
 
 /* The order in which streams happen to be used must not matter to what is replayed: two recordings

@@ -153,8 +153,8 @@ static int compare_held(const void *left, const void *right)
     const held_range *a = left;
     const held_range *b = right;
     if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event ? 1 : 0;
+        return frag_compare(a->address, b->address);
+    return frag_compare(a->event, b->event);
 }
 
 static bool is_one_range(const cut_state *cutter, const held_range *a, const held_range *b)
@@ -201,8 +201,8 @@ static int compare_live(const void *left, const void *right)
     const live_block *a = left;
     const live_block *b = right;
     if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event ? 1 : 0;
+        return frag_compare(a->address, b->address);
+    return frag_compare(a->event, b->event);
 }
 
 /* A live block of the start. PyTorch's blocks are multiples of 512 bytes; in a large cudaMalloc'ed

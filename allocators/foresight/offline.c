@@ -272,7 +272,7 @@ static int compare_addresses(const void *one, const void *other)
 {
     uint64_t a = *(const uint64_t *)one;
     uint64_t b = *(const uint64_t *)other;
-    return a < b ? -1 : a > b;
+    return frag_compare(a, b);
 }
 
 static void sort_live(const frag_policy *policy)

@@ -108,7 +108,7 @@ static int compare_numbers(const void *one, const void *other)
 {
     uint32_t a = *(const uint32_t *)one;
     uint32_t b = *(const uint32_t *)other;
-    return a < b ? -1 : a > b;
+    return frag_compare(a, b);
 }
 
 typedef struct distance {
@@ -121,8 +121,8 @@ static int compare_distances(const void *one, const void *other)
     const distance *a = one;
     const distance *b = other;
     if (a->count != b->count)
-        return a->count > b->count ? -1 : 1;
-    return a->requests < b->requests ? -1 : a->requests > b->requests;
+        return frag_compare(b->count, a->count);
+    return frag_compare(a->requests, b->requests);
 }
 
 /* After how many requests grams of sizes come again, the most frequent first. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "allocators/index/index_audit.h"
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
 
@@ -247,7 +248,7 @@ static int compare_addresses(const void *left, const void *right)
 {
     const frag_idle_segment *a = left;
     const frag_idle_segment *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
+    return frag_compare(a->address, b->address);
 }
 
 /* Gives one idle segment back. Its header stays in the list of segments, as an unused record. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "allocators/frameworks/gmlake_state.h"
+#include "base/bits.h"
 
 #define NONE FRAG_LAKE_NONE
 
@@ -331,12 +332,12 @@ static int compare_doomed(const void *left, const void *right)
     if (a->is_whole != b->is_whole)
         return a->is_whole ? 1 : -1;
     if (a->entry != b->entry)
-        return a->entry > b->entry ? -1 : 1;
+        return frag_compare(b->entry, a->entry);
     if (a->freed != b->freed)
-        return a->freed < b->freed ? -1 : 1;
+        return frag_compare(a->freed, b->freed);
     if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    return a->address < b->address ? -1 : a->address > b->address;
+        return frag_compare(a->bytes, b->bytes);
+    return frag_compare(a->address, b->address);
 }
 
 void frag_lake_collect(frag_policy *policy)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 
 #define NONE UINT32_MAX
@@ -92,7 +93,7 @@ static int compare_numbers(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
     uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
+    return frag_compare(a, b);
 }
 
 const uint64_t *frag_walk_order_take_sorted(frag_walk_order *order, uint32_t *count)

@@ -348,8 +348,8 @@ static int compare_segments(const void *left, const void *right)
     const ordered_segment *a = left;
     const ordered_segment *b = right;
     if (a->bytes != b->bytes)
-        return a->bytes < b->bytes ? -1 : 1;
-    return a->order < b->order ? -1 : 1;
+        return frag_compare(a->bytes, b->bytes);
+    return frag_compare(a->order, b->order);
 }
 
 /* Sorts the recorded segments that were malloc'ed during the trace into one queue per size. */

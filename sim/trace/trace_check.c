@@ -502,8 +502,8 @@ static int compare_pools(const void *left, const void *right)
     const frag_pool_id *a = left;
     const frag_pool_id *b = right;
     if (a->high != b->high)
-        return a->high < b->high ? -1 : 1;
-    return a->low < b->low ? -1 : a->low > b->low ? 1 : 0;
+        return frag_compare(a->high, b->high);
+    return frag_compare(a->low, b->low);
 }
 
 /* The text form could not distinguish two entries with the same meaning. */

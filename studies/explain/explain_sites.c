@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -137,7 +138,7 @@ static int by_key(const void *a, const void *b)
 {
     const frag_live_site *left = a;
     const frag_live_site *right = b;
-    return left->key < right->key ? -1 : left->key > right->key;
+    return frag_compare(left->key, right->key);
 }
 
 /* One item for each key. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/yaml.h"
@@ -199,7 +200,7 @@ static int compare_numbers(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
     uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b ? 1 : 0;
+    return frag_compare(a, b);
 }
 
 /* Which combinations of the grid: all, or some of them drawn without replacement, ascending. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 
 /* Looking through all of them must stay far cheaper than a run. */
@@ -31,7 +32,7 @@ static int compare_sizes(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
     uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b ? 1 : 0;
+    return frag_compare(a, b);
 }
 
 static void collect_sizes(frag_sweep_known *known, const frag_trace *trace)

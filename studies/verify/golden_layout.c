@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 
 typedef struct layout_visit {
@@ -56,7 +57,7 @@ static int compare_addresses(const void *left, const void *right)
 {
     uint64_t a = ((const frag_held_segment *)left)->segment.address;
     uint64_t b = ((const frag_held_segment *)right)->segment.address;
-    return a < b ? -1 : a > b ? 1 : 0;
+    return frag_compare(a, b);
 }
 
 void frag_golden_layout_add(frag_golden_layout *layout, const frag_replay *replay,

@@ -125,9 +125,10 @@ class Tree:
             self.copy(root, path)
         self.build = os.path.join(folder, "build/release")
         self.make(jobs, "MODE=release", "fraglab", "test-programs")
-        objects = [os.path.relpath(path, folder)[:-1] + "o" for path in glob.glob(os.path.join(folder, "tests/*/test_*.c"))]
+        sources = glob.glob(os.path.join(folder, "tests/*/test_*.c")) + [os.path.join(folder, "tests/fuzz/policy_fuzzer.c")]
+        self.objects = {os.path.basename(path)[:-2]: os.path.relpath(path, folder)[:-1] + "o" for path in sources}
         libraries = ["libfraglab.a", "libsupport.a", "libcli.a", "libgpu.a"]
-        self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + objects])
+        self.make(jobs, "MODE=asan", *["build/asan/" + name for name in libraries + sorted(self.objects.values())])
         self.learn_commands()
 
     def make(self, jobs, *arguments):
@@ -222,7 +223,9 @@ class Tree:
         if (mode, name) in self.linked:
             return
         self.linked.add((mode, name))
-        line = self.program_line if name == "fraglab" else self.test_lines[mode].replace("test_trace", name)
+        line = self.program_line
+        if name != "fraglab":
+            line = self.test_lines[mode].replace("tests/sim/test_trace.o", self.objects[name]).replace("test_trace", name)
         self.run(line + (" && cp build/release/fraglab fraglab" if name == "fraglab" else ""))
 
     def limit(self, test):

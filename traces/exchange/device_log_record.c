@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 #include "traces/builder.h"
 #include "traces/exchange/address_map.h"
@@ -534,8 +535,8 @@ static int compare_times(const void *left, const void *right)
     const frag_device_record *a = *(const frag_device_record *const *)left;
     const frag_device_record *b = *(const frag_device_record *const *)right;
     if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return a->number < b->number ? -1 : 1;
+        return frag_compare(a->time_ns, b->time_ns);
+    return frag_compare(a->number, b->number);
 }
 
 static void follow_log(follower *follow)

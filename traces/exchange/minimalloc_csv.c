@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/builder.h"
@@ -253,10 +254,10 @@ static int compare_moments(const void *one, const void *other)
     const moment *a = one;
     const moment *b = other;
     if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
+        return frag_compare(a->time, b->time);
     if (a->is_start != b->is_start)
         return a->is_start ? 1 : -1;
-    return a->row < b->row ? -1 : a->row > b->row;
+    return frag_compare(a->row, b->row);
 }
 
 static void add_events(problem_reader *reader)

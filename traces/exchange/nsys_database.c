@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 #include "base/sqlite_file.h"
 
@@ -331,8 +332,8 @@ static bool read_session(nsys_reader *reader)
 static int compare_owners(const owner *a, const owner *b)
 {
     if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    return a->process < b->process ? -1 : a->process > b->process;
+        return frag_compare(a->device, b->device);
+    return frag_compare(a->process, b->process);
 }
 
 static bool add_owner(nsys_reader *reader, owner added)
@@ -400,10 +401,10 @@ static int compare_rows(const void *one, const void *other)
     const memory_row *a = one;
     const memory_row *b = other;
     if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
+        return frag_compare(a->process, b->process);
     if (a->record.time_ns != b->record.time_ns)
-        return a->record.time_ns < b->record.time_ns ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
+        return frag_compare(a->record.time_ns, b->record.time_ns);
+    return frag_compare(a->number, b->number);
 }
 
 /* Processes have addresses of their own: each becomes a log. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "traces/exchange/csv_lines.h"
@@ -240,8 +241,8 @@ static int compare_rows(const void *one, const void *other)
     const log_row *a = one;
     const log_row *b = other;
     if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
+        return frag_compare(a->time_ns, b->time_ns);
+    return frag_compare(a->number, b->number);
 }
 
 static void add_events(log_reader *reader, frag_builder *builder)

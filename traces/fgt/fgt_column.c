@@ -24,7 +24,7 @@ static int compare_values(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
     uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b ? 1 : 0;
+    return frag_compare(a, b);
 }
 
 /* ---- encoding */

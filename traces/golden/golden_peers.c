@@ -309,7 +309,7 @@ static int compare_addresses(const void *left, const void *right)
 {
     const frag_golden_call *a = left;
     const frag_golden_call *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
+    return frag_compare(a->address, b->address);
 }
 
 /* If the order in which memory is given back depends on host pointers, it is sorted by address. */

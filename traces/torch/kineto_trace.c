@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "traces/exchange/live_blocks.h"
@@ -251,10 +252,10 @@ static int compare_events(const void *one, const void *other)
     if (is_a_cpu != (b->type == TYPE_CPU))
         return is_a_cpu ? 1 : -1;
     if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
+        return frag_compare(a->device, b->device);
     if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
+        return frag_compare(a->time_ns, b->time_ns);
+    return frag_compare(a->number, b->number);
 }
 
 /* Sorts by device and time; what is left out stands at the end. */

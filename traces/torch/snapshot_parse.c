@@ -283,8 +283,8 @@ static int compare_segments(const void *left, const void *right)
     const frag_snapshot_segment *a = left;
     const frag_snapshot_segment *b = right;
     if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
+        return frag_compare(a->device, b->device);
+    return frag_compare(a->address, b->address);
 }
 
 static bool read_segments(const parser *state, frag_pickle_value list)
@@ -440,11 +440,11 @@ static int compare_marks(const void *left, const void *right)
     const frag_snapshot_mark *a = left;
     const frag_snapshot_mark *b = right;
     if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
+        return frag_compare(a->device, b->device);
     if (a->time_us != b->time_us)
-        return a->time_us < b->time_us ? -1 : 1;
+        return frag_compare(a->time_us, b->time_us);
     /* Of one array: keeps the order of the file, which qsort alone does not. */
-    return a->order < b->order ? -1 : a->order > b->order ? 1 : 0;
+    return frag_compare(a->order, b->order);
 }
 
 static void read_annotations(const parser *state, frag_pickle_value list)

@@ -426,7 +426,7 @@ static int compare_initial(const void *left, const void *right)
 {
     const initial_place *a = left;
     const initial_place *b = right;
-    return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
+    return frag_compare(a->address, b->address);
 }
 
 /* A block from before the history of which no size is recorded, since it was freed before the end.

@@ -76,8 +76,8 @@ static int compare_insertions(const void *left, const void *right)
     const insertion *a = left;
     const insertion *b = right;
     if (a->before != b->before)
-        return a->before < b->before ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order ? 1 : 0;
+        return frag_compare(a->before, b->before);
+    return frag_compare(a->order, b->order);
 }
 
 /* The history with what was put in. */
@@ -260,7 +260,7 @@ static int compare_addresses(const void *left, const void *right)
 {
     const frag_held_range *a = left;
     const frag_held_range *b = right;
-    return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
+    return frag_compare(a->address, b->address);
 }
 
 /* Adds what of a range is in no other. */

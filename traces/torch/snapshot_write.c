@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/pickle/pickle_write.h"
@@ -338,7 +339,7 @@ static int compare_segments(const void *left, const void *right)
 {
     const end_segment *a = left;
     const end_segment *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
+    return frag_compare(a->address, b->address);
 }
 
 static void forget_run(frag_snapshot_writer *writer)

@@ -24,7 +24,7 @@
 #include "tests/support/pinned_lines.h"
 #include "tests/support/text_recording.h"
 
-#define CORPUS "tests/corpus/"
+#define CORPUS "tests/fuzz/corpus/"
 #define FILE_BYTES_MAX ((size_t)1 << 16)
 #define LOOK_BYTES 700
 

@@ -146,8 +146,8 @@ static void tell_random(frag_text *out)
 static void tell_all(frag_text *out)
 {
     tell_random(out);
-    tell_folder(out, "tests/corpus/text_trace");
-    tell_folder(out, "tests/corpus/pickle");
+    tell_folder(out, "tests/fuzz/corpus/text_trace");
+    tell_folder(out, "tests/fuzz/corpus/pickle");
 }
 
 static const pinned_lines pinned = {"tests/data/answers/traces.txt.zst", tell_all,
