@@ -248,7 +248,7 @@ static bool add_operand(frag_arguments *arguments, const char *operand, frag_err
     if (arguments->operand_count >= last_command(arguments)->operand_max && !arguments->is_help)
         return frag_fail(
             error, FRAG_E_USAGE, "unexpected argument '%s'; %ssee '%s --help'", operand,
-            takes_message(last_command(arguments)) ? "a message of several words stands in quotes; "
+            takes_message(last_command(arguments)) ? "put a message of several words in quotes; "
                                                    : "",
             path_text(arguments, path));
     arguments->operands[arguments->operand_count++] = operand;

@@ -1,5 +1,5 @@
-/* Finds and opens the shared objects that are installed with the program: what they are linked to,
- * the program itself then need not be. */
+/* Finds and opens the shared objects that are installed with the program: the libraries they are
+ * linked to, the program itself then need not be. */
 #ifndef FRAG_CLI_MODULE_LOAD_H
 #define FRAG_CLI_MODULE_LOAD_H
 

@@ -432,7 +432,7 @@ static void print_characters(bars_figure *state)
           stream);
 }
 
-/* Only the recording tells it. */
+/* Only the recording has it. */
 static void warn_of_no_packing(const bars_figure *state)
 {
     for (size_t i = 0; state->has_bounds && i < state->count; i++)

@@ -272,7 +272,7 @@ static void look_at_field(void *context, const char *path, const frag_json_value
         snprintf(state->path, sizeof state->path, "%s", path);
 }
 
-/* Two rows for one cell: what tells them apart is to be chosen. */
+/* Two rows for one cell: the user must choose by a field in which they differ. */
 static bool fail_twice(const heat_figure *state, size_t first, size_t second, frag_error *error)
 {
     difference between = {.left = state->rows[first], .right = state->rows[second]};
@@ -360,7 +360,8 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= 1e-6 * (fabs(a) + fabs(b));
 }
 
-/* Cells are equally wide: what the values grow by between them says what that comes to. */
+/* Cells are equally wide; the steps between their values show whether that is a linear
+ * scale, a logarithmic one, or neither. */
 static const char *scale_of(const axis *along)
 {
     size_t count = 0;

@@ -12,7 +12,7 @@
 #include "sim/trace/site_names.h"
 #include "sim/version.h"
 
-/* More marks than can be told apart would only make the page slow. */
+/* More marks than one can distinguish would only make the page slow. */
 enum { MARKS_MAX = 20000 };
 
 /* ---- names: frames, call sites and marks, as JSON that is compressed like columns are */

@@ -200,7 +200,7 @@ static bool detect_format(frag_input *input, frag_trace_format *format, frag_err
            (frag_trace_format_detect(bytes, count, format) || fail_unknown(bytes, count, error));
 }
 
-/* Two formats tell of device calls. */
+/* Two formats hold device calls. */
 static bool read_device_calls(frag_input *input, bool as_segments, frag_recording *recording,
                               frag_findings *findings, frag_error *error)
 {

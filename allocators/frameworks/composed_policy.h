@@ -23,7 +23,7 @@ uint64_t frag_composed_policy_rounded(const frag_policy *policy, uint64_t bytes)
 void frag_composed_policy_walk(const frag_policy *policy, frag_span_visitor *visit, void *context);
 bool frag_composed_policy_check(const frag_policy *policy, frag_error *error);
 
-/* The functions of every preset; what it has of its own stands beside them. */
+/* The functions that all presets share; each preset adds its own. */
 #define FRAG_COMPOSED_POLICY_OPS                                                                   \
     .bound = "", .arena_bytes = frag_composed_policy_bytes, .alloc = frag_composed_policy_alloc,   \
     .free = frag_composed_policy_free, .replay = frag_composed_replay,                             \

@@ -23,7 +23,8 @@ typedef enum frag_lake_kind {
 typedef struct frag_lake_side {
     /* Headers of stitched ranges: bytes of its runs that are not free. */
     uint64_t busy_bytes;
-    /* Headers of stitched ranges: what the one who has it was granted; 0: nobody has it. */
+    /* Headers of stitched ranges: the bytes granted to the request that has it; 0: no request has
+     * it. */
     uint64_t lent_bytes;
     /* Free pieces of homes, headers of stitched ranges: number of the free that came last there, of
      * those of its stream; 0: none. A stitched range begins with the last one of its pieces. */

@@ -32,8 +32,8 @@ typedef struct frag_ordered_table {
 size_t frag_ordered_table_bytes(uint32_t key_count);
 void frag_ordered_table_create(frag_ordered_table *table, frag_arena *arena, uint32_t key_count);
 
-/* At most key_count entries at a time. The key decides the place; entries are told apart by key and
- * value, and one that is there already is not inserted again. */
+/* At most key_count entries at a time. The key decides the place; entries are distinguished by key
+ * and value, and one that is there already is not inserted again. */
 void frag_ordered_insert(frag_ordered_table *table, uint64_t key, uint32_t value);
 bool frag_ordered_has(const frag_ordered_table *table, uint64_t key, uint32_t value);
 bool frag_ordered_erase(frag_ordered_table *table, uint64_t key, uint32_t value);

@@ -101,7 +101,7 @@ static uint32_t join(frag_page_space *space, uint32_t area, uint32_t id)
     return id;
 }
 
-/* Half of the space at most for the last area, the rest in equal powers of two. */
+/* At most half of the space for the last area, the remainder in equal powers of two. */
 static bool reserve(frag_page_space *space, uint64_t needed_bytes, frag_error *error)
 {
     frag_device *device = space->device;

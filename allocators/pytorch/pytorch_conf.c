@@ -126,8 +126,8 @@ static bool read_real(parser *parse, double *number)
     return (end != text && errno == 0) || refuse(parse, "stod");
 }
 
-/* Up to 2.9, AMD's spelling of a key is answered with the other one, and a missing value is told in
- * two ways. */
+/* Up to 2.9, AMD's spelling of a key is answered with the other one, and a missing value is
+ * reported in two ways. */
 static bool read_flag_as(parser *parse, bool *flag, const char *spelling, bool is_missing_told)
 {
     char words[WORDS_MAX];

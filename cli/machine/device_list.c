@@ -144,12 +144,13 @@ static int run_device_list(const frag_arguments *arguments)
 const frag_command frag_command_device_list = {
     .name = "list",
     .summary = "the bundled descriptions of cards",
-    .description = "Lists what --gpu knows by name: memory, where the figure is from, what a "
-                   "program's context takes of it, and what kernels are launched with. Figures "
-                   "are measured (by 'fraglab device probe' on the card), reported (what the "
-                   "driver reports on such cards, published with its source), or nominal "
-                   "(a data sheet: no program can have that much). Names are taken as people "
-                   "write them: rtx4090, 'RTX 4090' and 4090 are one card.",
+    .description = "Lists the cards that --gpu knows by name: memory, the source of that figure, "
+                   "how much of it a program's context takes, multiprocessors, compute "
+                   "capability, and whether times of device calls are known. Figures are measured "
+                   "(by 'fraglab device probe' on the card), reported (what the driver reports on "
+                   "such cards, published with its source), or nominal (a data sheet: no program "
+                   "can have that much). Names may be written in any usual way: rtx4090, 'RTX "
+                   "4090' and 4090 are one card.",
     .examples =
         "fraglab device list\n"
         "fraglab device list --format jsonl  # with sources, other names, caches, bandwidth\n"

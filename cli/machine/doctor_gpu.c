@@ -32,7 +32,7 @@ static void print_memory(const frag_gpu_view *view)
 {
     char a[FRAG_BYTES_TEXT_MAX];
     if (view->total_bytes == FRAG_UNLIMITED) {
-        printf("memory not told%s\n", view->has_mig ? "; see its instances" : "");
+        printf("memory not reported%s\n", view->has_mig ? "; see its instances" : "");
         return;
     }
     printf("%s, ", bytes_or(view->total_bytes, a));

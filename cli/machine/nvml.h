@@ -1,4 +1,5 @@
-/* What the driver's management library tells of the GPUs of this machine: memory, and who uses it.
+/* What the driver's management library reports about the GPUs of this machine: memory, and who uses
+ * it.
  *
  * The library is opened when the program runs; nothing of it is linked. It needs no CUDA context
  * and takes no memory on the GPU. */
@@ -27,7 +28,7 @@ typedef struct frag_gpu_view {
     char name[96];
     uint32_t index;
     uint32_t instance; /* of MIG; UINT32_MAX: the GPU itself */
-    bool has_mig;      /* it is divided; memory of its instances is told one by one */
+    bool has_mig;      /* it is divided into instances; their memory is reported one by one */
     uint64_t total_bytes;
     uint64_t used_bytes;     /* without what is reserved, where that is known */
     uint64_t reserved_bytes; /* by driver and firmware */

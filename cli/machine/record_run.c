@@ -38,8 +38,8 @@ static bool find_library(const char *file, char path[8192])
 /* Answers without starting the driver, so that this process may still make others. */
 typedef int get_version(int *version);
 
-/* What stands against CUPTI; NULL: nothing. Whatever would go wrong only in the program, hours
- * before anybody looks, is looked at here. */
+/* Why CUPTI cannot be used; NULL: it can. Whatever would go wrong only in the program, hours before
+ * anybody looks, is looked at here. */
 static const char *find_hindrance(const char *library)
 {
     const char *other = getenv(INJECTION_VARIABLE);

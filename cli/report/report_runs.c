@@ -208,7 +208,7 @@ static void replay_run(void *context, uint64_t index)
                             &run->device, &options, &run->history, &run->error);
 }
 
-/* What keeps a row of a file from being replayed is said beside it, all else is a failure. */
+/* The reason why a row of a file cannot be replayed is printed beside it; all else is a failure. */
 static int report_problems(frag_report_state *report)
 {
     for (size_t i = 0; i < report->trace_count; i++) {

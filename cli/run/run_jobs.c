@@ -200,7 +200,7 @@ size_t frag_run_jobs_list(frag_run_state *state, size_t source_count)
 typedef bool add_again(frag_run_state *state, frag_run_job *task, const frag_device_spec *device);
 
 /* Runs every job again for a file besides the rows; what stands in its way takes the place of the
- * row. false: a job did not come to its end, so the file would not be whole. */
+ * row. false: a job did not finish, so the file would be incomplete. */
 static bool run_again(frag_run_state *state, size_t count, add_again *add)
 {
     for (size_t i = 0; i < count; i++) {

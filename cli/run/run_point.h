@@ -19,9 +19,9 @@ typedef struct frag_run_point {
 /* "peak", "oom", "end" or the number of an event. FRAG_E_USAGE; the caller names the option. */
 bool frag_run_point_parse(const char *text, frag_run_point *point, frag_error *error);
 
-/* Tells a second run where to end, from what the first one came to: fills stop_after and
- * is_attempt_kept, and leaves the rest of the options alone. FRAG_E_USAGE when the run has no such
- * point. Then see frag_run_look. */
+/* Sets where a second run ends, from the result of the first: fills stop_after and is_attempt_kept,
+ * and leaves the rest of the options alone. FRAG_E_USAGE when the run has no such point. Then see
+ * frag_run_look. */
 bool frag_run_point_find(const frag_run_point *point, const frag_trace *trace,
                          const frag_replay_result *first, frag_replay_options *options,
                          frag_error *error);

@@ -1,4 +1,4 @@
-/* The rows of `fraglab run` as they are printed, and what is said beside them. */
+/* Prints the rows of `fraglab run`, and the notes beside them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,8 +20,8 @@ typedef struct frag_run_snapshot frag_run_snapshot;
 /* *snapshot is NULL when none is asked for. */
 bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_list *policies,
                             frag_run_snapshot **snapshot, frag_error *error);
-/* Runs a trace again and writes it; first is what its run came to. The traces of one recording, in
- * order, which outlives the snapshot. */
+/* Runs a trace again and writes it; first is the result of its first run. The traces of one
+ * recording, in order, which outlives the snapshot. */
 bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *recording,
                            const frag_trace *trace, const frag_policy_spec *policy,
                            const frag_device_spec *device, const frag_run_options *run,

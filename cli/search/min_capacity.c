@@ -117,7 +117,7 @@ static void add_line(frag_text_table *table, const capacity_run *state, const jo
         frag_text_add(frag_text_table_cell(table), "–");
 }
 
-/* The jobs of one trace that came to a result. */
+/* The jobs of one trace that have a result. */
 static void print_table(FILE *stream, capacity_run *state, const job *jobs, const bound *limits)
 {
     bool has_failing = false;

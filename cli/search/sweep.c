@@ -100,7 +100,7 @@ static int sweep_command(const frag_arguments *arguments)
     if (ranks.module != NULL)
         ranks.module->leave();
     frag_sweep_job_close(&job);
-    /* What ended the sweep is told by rank 0, once. */
+    /* Rank 0 reports what ended the sweep, once. */
     return ranks.facts.rank > 0 ? 0 : frag_is_interrupted() ? 130 : code;
 }
 

@@ -121,7 +121,7 @@ static void find_outcome(const tune_run *state, const frag_tune_point *point,
                  : find_capacity(state, subject, &spec, give_up_bytes, outcome);
         frag_policy_spec_destroy(&spec);
     }
-    /* What the options of a policy cannot be is told as the user's mistake. */
+    /* A combination of options that the policy refuses is reported as the user's mistake. */
     outcome->is_refused = !ok && outcome->error.code == FRAG_E_USAGE;
     outcome->is_done = (ok || outcome->is_refused) && !frag_is_interrupted();
 }
@@ -349,7 +349,7 @@ static void bound_one(void *context, uint64_t index)
                                &state->bound_errors[index]);
 }
 
-/* Before the search, whose scores are told over them too. */
+/* Computed before the search, whose scores are also reported relative to them. */
 static bool find_bounds(tune_run *state, frag_error *error)
 {
     if (!state->has_bounds)

@@ -205,7 +205,7 @@ void frag_record_end(bool has_driver)
         recorder.header->end_monotonic_ns = frag_record_now();
 }
 
-/* The chunk of a place, mapped by whoever comes to it first. */
+/* The chunk of a place, mapped by the first thread that reaches it. */
 static unsigned char *grow(uint64_t chunk)
 {
     int saved = errno;

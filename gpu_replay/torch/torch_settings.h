@@ -1,4 +1,4 @@
-/* What the library is told by the environment of the program it is loaded into. */
+/* Settings of the library, read from the environment of the program it is loaded into. */
 #ifndef FRAG_TORCH_TORCH_SETTINGS_H
 #define FRAG_TORCH_TORCH_SETTINGS_H
 

@@ -1,4 +1,4 @@
-/* What requests are told apart by in figures: call site, stream, pool or size. */
+/* How figures group requests: by call site, stream, pool or size. */
 #ifndef FRAG_PARTS_PLOT_GROUPS_H
 #define FRAG_PARTS_PLOT_GROUPS_H
 

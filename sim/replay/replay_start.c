@@ -85,7 +85,7 @@ static void hold_initial(frag_replay *replay, const frag_event *event, uint64_t 
 }
 
 /* Which pool a segment from before the trace belonged to, in allocators that have a pool for small
- * requests: small segments are one page; mapped ranges are told by their blocks. */
+ * requests: small segments are one page; mapped ranges are known from their blocks. */
 static bool is_small_segment(const frag_span *segment, uint64_t block_bytes_max)
 {
     if (!segment->is_growing || segment->bytes <= FRAG_DEVICE_PAGE_BYTES)

@@ -26,10 +26,10 @@ bool frag_result_format_find(const char *name, frag_result_format *format);
 
 /* The policy's own statistics at one point of the run. */
 typedef struct frag_row_stats {
-    frag_stats values;   /* none: the policy keeps none, or the run did not come to the point */
+    frag_stats values;   /* none: the policy keeps none, or the run ended before the point */
     uint64_t event;      /* they stand as right after this event; FRAG_UNLIMITED: there are none */
     const char *point;   /* as the user named it: "peak" */
-    const char *problem; /* why the run did not come to the point; "" */
+    const char *problem; /* why the run ended before the point; "" */
 } frag_row_stats;
 
 /* The card of a run on a real one. */

@@ -312,7 +312,7 @@ static bool add_policy(const frag_yaml_node *node, frag_experiment *into, size_t
     bool ok = read_grid(options, &combinations, error) &&
               add_combinations(into, capacity, base, name, &combinations, random, error);
     free_grid(&combinations);
-    /* What is wrong with a policy is said as of the command line, but it stands here. */
+    /* The error of a policy is worded for the command line, but its place is in this file. */
     if (!ok)
         error->where[0] = '\0';
     if (!ok && error->line == 0) {

@@ -13,7 +13,7 @@
 typedef struct known_run {
     frag_sweep_key key;
     uint64_t capacity_bytes; /* that it was made on */
-    /* Capacities that it is the same on; empty where it cannot be told. */
+    /* Capacities with the same result; empty if unknown. */
     uint64_t least_bytes;
     uint64_t over_bytes;
     frag_run_result *result;
@@ -96,7 +96,7 @@ static bool has_same_values(const frag_sweep_key *left, const frag_sweep_key *ri
     return true;
 }
 
-/* After an OOM the row also tells what was free, and that is another number for every capacity. */
+/* After an OOM the row also has the free bytes, which differ for every capacity. */
 static bool is_same_elsewhere(const frag_run_result *result)
 {
     return !result->is_capacity_read && result->replay.failed_requests == 0;

@@ -95,7 +95,7 @@ struct frag_sweep_crew {
     member *members; /* by rank; that of rank 0 is not used */
     uint32_t come;
     uint32_t gone;
-    frag_error error; /* the first that a member told */
+    frag_error error; /* the first that a member reported */
     /* while there is work */
     frag_sweep_job *job;
     frag_sweep_order *order; /* NULL: rows are of no use */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Draws in a row that come to points tried before; then the grid is as good as used up. */
+/* Most draws in a row that hit points tried before; after that the grid counts as used up. */
 #define DRAWS_MAX 1000
 
 typedef struct searching {

@@ -29,7 +29,7 @@ typedef struct side {
     frag_replay *replay;
 } side;
 
-/* A statistic of the policy, and the line of the log when it was told. */
+/* A statistic of the policy, and the line of the log at which it was taken. */
 typedef struct held_stat {
     int64_t value;
     const frag_golden_line *line;

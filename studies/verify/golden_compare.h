@@ -3,7 +3,7 @@
  * The requests of a golden log are replayed on simulated devices that follow the log's rules for
  * memory and addresses, one for each device of the log and in step with it. After every line the
  * policy must have given the same address or the same out-of-memory message, made the same device
- * calls, told the same trace events, and hold the same statistics and segments. */
+ * calls, wrote the same trace events, and hold the same statistics and segments. */
 #ifndef FRAG_VERIFY_GOLDEN_COMPARE_H
 #define FRAG_VERIFY_GOLDEN_COMPARE_H
 

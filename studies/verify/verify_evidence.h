@@ -6,8 +6,8 @@
 
 #include "sim/trace/trace.h"
 
-/* The capacity that the first recorded OOM tells: what was held, in whole pages, and what was free.
- * 0: there is none. */
+/* The capacity inferred from the first recorded OOM: what was held, in whole pages, and what was
+ * free. 0: there is none. */
 uint64_t frag_evidence_capacity(const frag_trace *trace);
 
 /* The distance of the nearest two reserved ranges: a driver places reservations side by side, and

@@ -38,7 +38,7 @@ typedef struct frag_guess {
     frag_rounding rounding;  /* what texts[FRAG_GUESS_DIVISIONS] stands for */
 } frag_guess;
 
-/* What a mark comes to: a share of a limit, which is a share of a capacity. */
+/* What a mark is: a share of a limit, which is a share of a capacity. */
 typedef struct frag_guess_limits {
     double threshold;
     uint64_t limit_bytes;

@@ -131,7 +131,7 @@ static void simplify(frag_guessing *search, uint64_t capacity)
     }
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 /* What an interval is of. */
 typedef enum quantity { MARK, LIMIT, SPLIT, SLACK } quantity;

@@ -324,7 +324,7 @@ void frag_rounding_read(const frag_trace *trace, frag_rounding *rounding)
     }
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 bool frag_rounding_is_old(const frag_rounding *rounding)
 {
@@ -339,8 +339,7 @@ static uint64_t division_of(uint32_t way)
     return way == FRAG_ROUNDING_PLAIN ? 1 : (uint64_t)1 << (way - 1);
 }
 
-/* The next octave of which something is to be said. Before 2.4 a list has no word for the plain
- * way. */
+/* The next octave that is reported. Before 2.4 a list has no word for the plain way. */
 static uint32_t next_told(const frag_rounding *rounding, uint32_t at)
 {
     bool is_old = frag_rounding_is_old(rounding);
@@ -350,7 +349,7 @@ static uint32_t next_told(const frag_rounding *rounding, uint32_t at)
     return at;
 }
 
-/* Do all octaves that tell go one way? */
+/* Do all octaves with evidence agree on one way? */
 static bool is_uniform(const frag_rounding *rounding, uint32_t *way)
 {
     bool is_first = true;

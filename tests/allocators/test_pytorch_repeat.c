@@ -1,5 +1,5 @@
-/* A run that is said to repeat another is made after all, and must be the same in all that a row
- * tells. */
+/* Tests of pytorch_repeat.c: a run that is claimed to repeat another is made anyway, and must have
+ * the same row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -349,7 +349,7 @@ fails() {
 }
 
 @test "a message without quotes and an unknown command of a group are told what to do" {
-    fails 2 "unexpected argument 'of'; a message of several words stands in quotes; see 'fraglab explain --help'" explain CUDA out of memory
+    fails 2 "unexpected argument 'of'; put a message of several words in quotes; see 'fraglab explain --help'" explain CUDA out of memory
     ./fraglab plot something-else 2>&1 | grep -q "expected timeline, .* or "
 }
 

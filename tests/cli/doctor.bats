@@ -85,7 +85,7 @@ ME=$(id -un)
     grep -q "^gpu 0 .*NVIDIA Stub divided by MIG, 24.00 GiB" <<<"$output"
     grep -q "^gpu 0 mig 2  NVIDIA Stub MIG 1g.6gb, 6.00 GiB" <<<"$output"
     NVML_STUB="no permission" run ./fraglab doctor
-    says "gpu 0        NVIDIA Stub divided by MIG, memory not told; see its instances"
+    says "gpu 0        NVIDIA Stub divided by MIG, memory not reported; see its instances"
     NVML_STUB=mig run ./fraglab doctor --format jsonl
     grep -q '"gpu":0,"mig":2,' <<<"$output"
 }

@@ -250,7 +250,7 @@ static const char *number_text(uint64_t number, char text[FRAG_BYTES_TEXT_MAX])
     return number == FRAG_PREDICTION_NONE ? "none" : frag_count_text(number, text);
 }
 
-/* Fields that the dry run did not tell are not compared; "no OOM" is told. */
+/* Fields that the dry run did not report are not compared; "no OOM" is reported. */
 static bool compare(const frag_prediction *row, const uint64_t outcome[FRAG_OUTCOME_FIELDS],
                     FILE *stream)
 {

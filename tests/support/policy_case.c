@@ -161,7 +161,7 @@ static void ignore_note(void *context, const frag_note *note)
     (void)note;
 }
 
-/* Our bugs are told by --check; all else is a setting that does not fit, or too little memory. */
+/* Our bugs are found by --check; all else is a setting that does not fit, or too little memory. */
 static void take_error(policy_outcome *outcome, const frag_error *error)
 {
     char text[POLICY_PROBLEM_BYTES];

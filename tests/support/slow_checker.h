@@ -35,7 +35,7 @@ typedef struct slow_block {
     uint32_t pool;
     frag_handle handle;
     bool is_shared;  /* another stream used it: it may stay after its free */
-    bool is_waiting; /* freed, and not told to be complete */
+    bool is_waiting; /* freed, and its completion not yet reported */
 } slow_block;
 
 typedef struct slow_device {

@@ -516,7 +516,7 @@ static void follow_call(follower *follow, uint32_t call)
     }
 }
 
-/* CUPTI may tell of memory only afterwards, by activities, where its callbacks saw no call. */
+/* CUPTI may report memory only afterwards, by activities, if its callbacks saw no call. */
 static bool needs_activities(const frag_device_log *log)
 {
     bool has_any = false;

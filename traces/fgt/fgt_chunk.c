@@ -153,7 +153,7 @@ static block_counts count_block(const uint8_t *ops, const uint8_t *flags, uint32
     return counts;
 }
 
-/* Ops and flags tell which columns have a value for which event. */
+/* Ops and flags determine which columns have a value for which event. */
 static bool read_kinds(frag_fgt_chunk_reader *reader, const frag_fgt_chunk *chunk,
                        block_counts *total, frag_error *error)
 {

@@ -14,7 +14,8 @@
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define DEVICE_SPACE_BITS 40
 
-/* An address range reserved by a device, or a segment: what its address alone does not tell. */
+/* An address range reserved by a device, or a segment: the facts that do not follow from its
+ * address. */
 typedef struct known_range {
     uint64_t address;
     uint64_t bytes;
@@ -125,7 +126,7 @@ static void observe_free(golden_recorder *recorder, const frag_golden_call *call
     }
 }
 
-/* Libraries without trace events: their device calls tell the same. */
+/* Libraries without trace events: their device calls show the same. */
 static void observe_calls(golden_recorder *recorder, const frag_golden_line *line)
 {
     for (size_t i = 0; i < line->calls.count; i++) {
@@ -295,7 +296,7 @@ static void record_device(golden_recorder *recorder, uint32_t device, uint64_t *
     }
 }
 
-/* "2.9" of "2.9.1": what tells releases apart. */
+/* "2.9" of "2.9.1": the part that distinguishes releases. */
 static void add_version(frag_builder *builder, const frag_golden_log *log)
 {
     char version[sizeof log->torch];

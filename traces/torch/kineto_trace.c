@@ -130,7 +130,7 @@ static bool is_within(const arguments *given, argument which, int64_t min, int64
     return given->is_given[which] && given->values[which] >= min && given->values[which] <= max;
 }
 
-/* Where the type of the device is missing, its number tells: the CPU has none. */
+/* If the type of the device is missing, its number decides: the CPU has none. */
 static bool read_device(kineto_reader *reader, const arguments *given, memory_event *event)
 {
     int64_t type = given->values[ARGUMENT_TYPE];

@@ -635,7 +635,7 @@ static bool read_root(const parser *state, frag_pickle_value root)
     return true;
 }
 
-/* The same values in one of two syntaxes, told apart by the first byte: 0x80 is no text. */
+/* The same values in one of two syntaxes, distinguished by the first byte: 0x80 begins no text. */
 static bool read_values(frag_snapshot *snapshot, frag_input *input, frag_pickle_value *root,
                         frag_error *error)
 {

@@ -11,7 +11,7 @@
 #define FRAG_PIECE_NONE UINT32_MAX
 #define FRAG_ENTRY_NEVER UINT64_MAX
 
-/* Each walk tells more of the segments that are still in one pool; they are few. */
+/* Most walks; each separates more of the segments that are still in one pool. */
 #define FRAG_POOL_WALKS_MAX 32
 
 /* A reserved range of an expandable segment. */
