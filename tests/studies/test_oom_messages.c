@@ -294,7 +294,7 @@ static void messages_of_any_program_and_language_are_read(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "latest-programs.jsonl.zst", &sum));
-    assert_true(sum.count >= 190);
+    assert_true(sum.count >= 340);
     assert_int_equal(sum.wrong, 0);
 }
 

@@ -174,8 +174,27 @@ static bool is_of_one(const reader *state, size_t at, size_t end)
     return first == 0 || last == 0 || first == last;
 }
 
+/* "| CUDA out of memory | too large a batch | a smaller one |": a row of a table, that tells what
+ * may happen. */
+static bool is_in_table(const reader *state, size_t at)
+{
+    const frag_message_text *text = &state->text;
+    size_t start = frag_message_text_line_start(text, at);
+    size_t end = frag_message_text_line_end(text, start, REST_REACH);
+    bool has_bar = (text->marks[start] & FRAG_MESSAGE_BAR) != 0;
+    bool is_cell = at == start || strchr("|`*", text->bytes[at - 1]) != NULL;
+    return has_bar && is_cell && memchr(text->bytes + start, '|', end - start) != NULL &&
+           strncmp(text->bytes + start, "error", strlen("error")) != 0;
+}
+
 static bool is_in_place(const reader *state, const frag_wording *wording, size_t at, size_t end)
 {
+    bool has_figures = strpbrk(wording->pattern, "%#&") != NULL;
+    size_t start = frag_message_text_line_start(&state->text, at);
+    bool is_case = strncmp(state->text.bytes + start, "case", strlen("case")) == 0 &&
+                   (state->text.marks[start + strlen("case")] & FRAG_MESSAGE_WORD) != 0;
+    if (wording->role == FRAG_WORDING_OPENS && !has_figures && (is_case || is_in_table(state, at)))
+        return false;
     return is_of_one(state, at, end) &&
            ((wording->place & FRAG_WORDING_AT_START) == 0 || is_at_start(state, at)) &&
            ((wording->place & FRAG_WORDING_AT_END) == 0 || is_at_end(state, end)) &&

@@ -243,6 +243,11 @@ static bool is_failed(const line *read, size_t i)
     /* "allocations succeed and fail": told of many, not of one */
     if (is_word(read, i, "allocations") && !has_kind(read, i + 1, FRAG_WORD_FAIL))
         return false;
+    /* "could not allocate device number" */
+    if (is_word(read, i + 1, "device") &&
+        (is_word(read, i + 2, "number") || is_word(read, i + 2, "numbers") ||
+         is_word(read, i + 2, "name") || is_word(read, i + 2, "struct")))
+        return false;
     if (has_asserted(read) && (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) == 0)
         return false;
     if (has_kind_within(read, from, i + NEAR, FRAG_WORD_FAIL) ||
@@ -288,7 +293,8 @@ static bool is_exceeding(const line *read, size_t i)
     bool is_than = is_word(read, i + 1, "than") || is_word(read, i, "exceeds") ||
                    is_word(read, i, "exceeded") || is_word(read, i, "exceed");
     bool is_plain = (read->kinds & (FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE)) != 0;
-    return is_about && is_than && (is_plain || has_big_figure(read)) &&
+    bool is_denied = i > 0 && is_word(read, i - 1, "never");
+    return is_about && is_than && !is_denied && (is_plain || has_big_figure(read)) &&
            (read->kinds & (FRAG_WORD_ALLOCATE | FRAG_WORD_UNIT | FRAG_WORD_DEVICE)) != 0;
 }
 
@@ -422,11 +428,13 @@ static bool is_headed(const line *read, size_t at)
     return false;
 }
 
-/* "of a request that failed" is told of some request, too. */
+/* "of a request that failed", "a block that does not fit" is told of some request, too. */
 static bool is_of_prose(const line *read, size_t i)
 {
-    return has_kind(read, i, FRAG_WORD_PROSE) ||
-           (is_word(read, i, "that") && has_kind(read, i + 1, FRAG_WORD_FAIL));
+    bool is_clause =
+        is_word(read, i, "that") && (has_kind(read, i + 1, FRAG_WORD_FAIL) ||
+                                     is_word(read, i + 1, "does") || is_word(read, i + 1, "do"));
+    return has_kind(read, i, FRAG_WORD_PROSE) || is_clause;
 }
 
 /* Words of a sentence before the failure, or right behind it: what follows is advice. */
@@ -438,7 +446,10 @@ static bool is_prose(const line *read, const failure *found)
         for (size_t at = before; at < read->words[i].at; at++)
             if (strchr(".!?", read->text->bytes[at]) != NULL)
                 return false;
-        if (is_of_prose(read, i))
+        /* "Your GPU ran out of memory" is no sentence about one */
+        bool is_addressed = i == 0 && is_word(read, 0, "your") && found->at < NAME &&
+                            has_kind(read, 1, FRAG_WORD_DEVICE);
+        if (is_of_prose(read, i) && !is_addressed)
             return true;
     }
     return false;
@@ -487,25 +498,34 @@ static bool has_placeholder(const line *read)
  */
 static bool is_table_row(const line *read)
 {
-    size_t bars = 0;
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    /* "|  ERROR | Failed to" is a logger's */
+    bool is_logged = has_kind(read, 0, FRAG_WORD_ERROR) && text->bytes[read->words[0].end] == '|';
+    bool has_bar = (text->marks[from] & FRAG_MESSAGE_BAR) != 0 && !is_logged;
     bool is_quoted = false;
-    size_t from = read->count > 0 ? read->words[0].at : 0;
-    size_t to = read->count > 0 ? read->words[read->count - 1].end : 0;
+    size_t bars = 0;
     for (size_t at = from; at < to; at++) {
-        bars += read->text->bytes[at] == '|';
-        is_quoted |= read->text->bytes[at] == '`' || read->text->bytes[at] == '*';
+        bars += text->bytes[at] == '|';
+        is_quoted |= text->bytes[at] == '`' || text->bytes[at] == '*';
     }
-    return bars >= 2 && is_quoted;
+    return (bars >= 2 && is_quoted) || (bars >= 1 && has_bar);
 }
 
-/* "- RTX 3060 (too little VRAM)": of a list, and no error. */
+/* "- RTX 3060 (too little VRAM)", "### VRAM exhausted", "**Cause:** ...": of a list or a page, and
+ * no error. */
 static bool is_item(const line *read)
 {
     size_t start =
         read->count > 0 ? frag_message_text_line_start(read->text, read->words[0].at) : 0;
-    bool is_mark = strchr("-*", read->text->bytes[start]) != NULL &&
-                   (read->text->marks[start + 1] & FRAG_MESSAGE_WORD) != 0;
-    return is_mark && (read->kinds & FRAG_WORD_ERROR) == 0;
+    const char *text = read->text->bytes + start;
+    size_t signs = strspn(text, "-*#");
+    bool is_set_off = (read->text->marks[start + signs] & FRAG_MESSAGE_WORD) != 0;
+    bool is_bold = signs == 2 && *text == '*';
+    return signs > 0 && (is_set_off || is_bold) && (read->kinds & FRAG_WORD_ERROR) == 0;
 }
 
 static bool has_within(const frag_message_text *text, size_t from, size_t to, const char *sign)
@@ -515,6 +535,30 @@ static bool has_within(const frag_message_text *text, size_t from, size_t to, co
         if (memcmp(text->bytes + at, sign, length) == 0)
             return true;
     return false;
+}
+
+/* A line of a source whatever it says: "throw std::runtime_error("out of memory");", "/// out of
+ * memory", "#[error("out of memory")]". */
+static bool is_statement(const line *read)
+{
+    static const char *const keywords[] = {"class", "throw", "return", "struct"};
+    static const char *const starts[] = {"//", "/*", "#["};
+    if (read->count == 0)
+        return false;
+    const frag_message_text *text = read->text;
+    size_t from = frag_message_text_line_start(text, read->words[0].at);
+    size_t to = frag_message_text_line_end(text, read->words[0].at, BEHIND);
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (read->words[0].at == from && is_word(read, 0, keywords[i]))
+            return true;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strncmp(text->bytes + from, starts[i], 2) == 0)
+            return true;
+    /* "OutOfDeviceMemory," alone: one of a list of names */
+    bool is_name = to > from && text->bytes[to - 1] == ',';
+    for (size_t at = from + 1; at < to; at++)
+        is_name = is_name && (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    return is_name || has_within(text, from, to, "\"\"\"");
 }
 
 /* A line of a program, or of its comments, or a row of a table without quotes. */
@@ -535,8 +579,7 @@ static bool is_source(const line *read)
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (has_within(text, from, to, signs[i]))
             return true;
-    return bars >= 2 || text->bytes[to - 1] == ';' || text->bytes[to - 1] == '{' ||
-           strncmp(text->bytes + from, "/*", 2) == 0 || strncmp(text->bytes + from, "//", 2) == 0;
+    return bars >= 2 || text->bytes[to - 1] == ';' || text->bytes[to - 1] == '{';
 }
 
 /* "What to do if ...": of a person, whatever is quoted in it. */
@@ -581,7 +624,8 @@ static bool is_reported(const line *read, const failure *found)
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_UNIT | FRAG_WORD_ERROR)) != 0;
     if ((read->kinds & FRAG_WORD_CODE) != 0 || is_other(read) || has_placeholder(read))
         return false;
-    if (is_question(read) || is_table_row(read) || (found->is_name && is_handled(read)))
+    if (is_question(read) || is_table_row(read) || is_statement(read) ||
+        (found->is_name && is_handled(read)))
         return false;
     if (found->is_name)
         return (has_mark(read, found->at + NAME) || is_told(read, found->at) || is_reason(read)) &&
@@ -601,7 +645,8 @@ static bool is_reported(const line *read, const failure *found)
 static bool is_likely(const line *read, const failure *found)
 {
     if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_WARNING)) != 0 || is_other(read) ||
-        has_placeholder(read) || is_question(read) || is_table_row(read) || is_handled(read))
+        has_placeholder(read) || is_question(read) || is_table_row(read) || is_statement(read) ||
+        is_handled(read))
         return false;
     bool is_short = read->text->line_count <= SHORT;
     size_t before = found->at > 0 ? found->at - 1 : 0;
@@ -640,6 +685,9 @@ static bool is_of_computer(const line *read)
         bool is_host = is_word(read, i, "host") || is_word(read, i, "system") ||
                        is_word(read, i, "cpu") || is_word(read, i, "ram");
         bool was_allocation = i > 0 && has_kind(read, i - 1, FRAG_WORD_ALLOCATE);
+        /* "GPU or CPU memory" */
+        if (i > 1 && is_word(read, i - 1, "or") && has_kind(read, i - 2, FRAG_WORD_DEVICE))
+            continue;
         if (is_word(read, i, "pinned") || is_word(read, i, "pagelocked") ||
             is_word(read, i, "hostalloc") || is_word(read, i, "ram") ||
             (is_host && (was_allocation || is_out_of(read, i + 1) ||

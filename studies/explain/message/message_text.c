@@ -82,6 +82,7 @@ typedef struct maker {
     size_t line_at;       /* where it begins */
     bool is_line_start;   /* nothing of this line is in the text yet */
     bool has_gap;         /* a blank was left out since the last byte */
+    bool has_bar;         /* this line began with a "|" */
     uint64_t phrase_line; /* the last one with words of another language */
     frag_language language;
     frag_message_text *text;
@@ -94,6 +95,7 @@ static void put(maker *state, char plain)
         if (!state->is_line_start)
             text->bytes[text->length++] = '\n';
         state->is_line_start = true;
+        state->has_bar = false;
     } else if (plain != 0) {
         if (state->is_line_start)
             add_line(text, state->line,
@@ -101,7 +103,9 @@ static void put(maker *state, char plain)
         bool is_capital = plain >= 'A' && plain <= 'Z';
         text->marks[text->length] =
             (unsigned char)((state->has_gap || state->is_line_start ? FRAG_MESSAGE_WORD : 0) |
-                            (is_capital ? FRAG_MESSAGE_CAPITAL : 0));
+                            (is_capital ? FRAG_MESSAGE_CAPITAL : 0) |
+                            (state->has_bar ? FRAG_MESSAGE_BAR : 0));
+        state->has_bar = false;
         state->is_line_start = false;
         state->has_gap = false;
         text->bytes[text->length++] = is_capital ? (char)(plain - 'A' + 'a') : plain;
@@ -166,6 +170,7 @@ static void take(maker *state)
         plain = taken == 0 ? FRAG_MESSAGE_FOREIGN : plain_of(bytes, taken);
         taken = taken == 0 ? 1 : taken;
     } else if (taken == 0) {
+        state->has_bar |= state->is_line_start && *bytes == '|';
         plain = plain_byte(state);
         taken = 1;
     }

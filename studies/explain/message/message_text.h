@@ -14,8 +14,9 @@
 
 /* What taking blanks and capitals away lost, kept beside each byte. */
 enum {
-    FRAG_MESSAGE_WORD = 1,   /* a blank stood before it, or a line begins here */
-    FRAG_MESSAGE_CAPITAL = 2 /* it was a capital letter */
+    FRAG_MESSAGE_WORD = 1,    /* a blank stood before it, or a line begins here */
+    FRAG_MESSAGE_CAPITAL = 2, /* it was a capital letter */
+    FRAG_MESSAGE_BAR = 4      /* a line begins here, with a '|' that was taken away */
 };
 
 typedef struct frag_message_text {
