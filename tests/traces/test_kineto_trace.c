@@ -158,7 +158,7 @@ static void long_events_and_files_go_through_the_window(void **state)
     (void)state;
     size_t filler = 200000;
     char *text = frag_alloc(filler + 1024, 1);
-    strcpy(text, "[{\"name\":\"[memory] not\",\"x\":\"");
+    strcpy(text, "[{\"ph\":\"i\",\"name\":\"[memory] not\",\"x\":\"");
     size_t length = strlen(text);
     memset(text + length, 'y', filler);
     strcpy(text + length + filler, "\\\"]\"},\n" MEMORY("1", "0", "64", "512") "]");
@@ -229,7 +229,7 @@ static void bad_traces_are_refused_with_their_line(void **state)
         frag_recording recording;
         frag_findings findings;
         frag_error error;
-        if (frag_test_load(cases[i].text, strlen(cases[i].text), FRAG_FORMAT_AUTO, &recording,
+        if (frag_test_load(cases[i].text, strlen(cases[i].text), FRAG_FORMAT_KINETO, &recording,
                            &findings, &error))
             fail_msg("%s was taken", cases[i].text);
         assert_int_equal(error.code, FRAG_E_INPUT);
