@@ -275,6 +275,26 @@ fuzz-programs: $(fuzz_programs)
 test: setup-test
 	@JOBS=$(JOBS) MAKE="$(MAKE)" sh tests/all.sh
 
+# The five-minute loop: builds, runs the unit tests whose programs changed since they last passed, and checks the tree's rules.
+check: setup-harness
+	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release fraglab test-programs
+	@bash tests/house/check.sh build/release/tests $(patsubst $(BUILD)/%,build/release/%,$(test_programs))
+
+# For editors and tools: how each C file is compiled; where each name is.
+compile_commands.json: FORCE
+	@bash tests/house/compile_commands.sh "$(MAKE)" > $@.tmp && mv $@.tmp $@
+our_code = $(sort $(shell git ls-files '*.c' '*.h'))
+tags: FORCE
+	@command -v ctags >/dev/null || { echo "ctags is not installed (Debian, Ubuntu: universal-ctags)" >&2; exit 1; }
+	ctags -f $@ $(our_code)
+format:
+	@command -v clang-format >/dev/null || { echo "clang-format is not installed (Debian, Ubuntu: clang-format)" >&2; exit 1; }
+	clang-format -i $(our_code)
+# clang-tidy over everything but tests; .clang-tidy says which checks, and why others are left out.
+tidy: compile_commands.json
+	@command -v clang-tidy >/dev/null || { echo "clang-tidy is not installed (Debian, Ubuntu: clang-tidy)" >&2; exit 1; }
+	@sed -n 's/.*"file": "\([^"]*\)".*/\1/p' compile_commands.json | grep -v '^tests/' | xargs -P$(JOBS) -n8 clang-tidy -p . --quiet 2>/dev/null
+
 # With libFuzzer where clang has it: FUZZ_SECONDS for each target, starting from tests/fuzz/corpus/.
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -414,12 +434,13 @@ uninstall:
 clean:
 	rm -rf build
 distclean: clean
-	rm -f fraglab fraglab_cuda.so fraglab_mpi.so libfraglab_torch.so libfraglab_record.so libfraglab_cupti.so *.tmp
+	rm -f fraglab fraglab_cuda.so fraglab_mpi.so libfraglab_torch.so libfraglab_record.so libfraglab_cupti.so tags compile_commands.json *.tmp
 
 help:
 	@echo 'make            build ./fraglab (installs missing packages on Debian and Ubuntu)'
 	@echo 'make demo       replay sample recordings, draw the plots and a page into build/demo/'
 	@echo 'make test       run all tests, in every build; WITH=all installs optional packages; FRAG_STRICT=1: a skip is an error'
+	@echo 'make check      builds, runs the unit tests that changed since they passed, checks the rules of the tree: under a minute'
 	@echo 'make conformance POLICY=./mine.so  does a policy of yours keep the contract? ALIGN=bytes its blocks are multiples of (256)'
 	@echo 'make bench      speed of loading and replay, into build/bench.json'
 	@echo 'make bench-page  size and speed of the page of a report in a browser, into build/bench-page.json; EVENTS="84000 1000000"'
@@ -438,12 +459,13 @@ help:
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
+	@echo 'make format     clang-format over the C files; make tidy: clang-tidy; make tags, make compile_commands.json: for editors'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
 	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MPI=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test fuzz fuzz-policies mutants golden oracle \
+.PHONY: software-cuda all setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
         help-golden explain-golden answers-golden conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.

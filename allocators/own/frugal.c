@@ -196,8 +196,7 @@ static bool find_donor(const frag_policy *policy, const frag_page_donor *wanted,
 
 /* Unmaps pages of up to count holes with at least this many bytes of them, until the run's missing
  * ones are gathered. Returns the bytes that are still missing. */
-static uint64_t gather(frag_policy *policy, frag_page_run *run, uint64_t least,
-                       uint64_t count)
+static uint64_t gather(frag_policy *policy, frag_page_run *run, uint64_t least, uint64_t count)
 {
     uint64_t missing = run->missing;
     for (uint64_t i = 0; i < count && missing > 0; i++) {

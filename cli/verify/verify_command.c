@@ -64,7 +64,7 @@ static outcome outcome_of(const frag_verify_result *result)
     if (!result->is_identical)
         return DIFFERENT;
     return result->requests + result->device_events + result->ooms > 0 ? IDENTICAL
-                                                                        : NOTHING_COMPARED;
+                                                                       : NOTHING_COMPARED;
 }
 
 typedef struct verify_run {

@@ -20,7 +20,7 @@
 #define SAMPLE_NS 20000000u      /* a sample repeats what is shorter than this */
 #define EVENTS_FOR_TARGET 10000u /* below it the cost of setting up decides */
 #define LIVE_BLOCKS_FOR_TARGET                                                                     \
-    4096u               /* below it the fixed tables of a run decide its bytes per block */
+    4096u                /* below it the fixed tables of a run decide its bytes per block */
 #define FGT_TARGET 100.0 /* million events a second */
 #define SNAPSHOT_TARGET 3.0
 #define COLUMNS_KIND "fgt, all columns"

@@ -9,7 +9,7 @@ typedef struct frag_snapshot_sites {
     const frag_pickle *pickle;
     frag_builder *builder;
     bool is_on;
-    bool has_stacks; /* one with frames was found */
+    bool has_stacks;   /* one with frames was found */
     uint32_t *strings; /* by string of the pickle: the recording's + 1 */
     uint32_t *objects; /* by object: a frame's or call site's id + 1 */
     uint32_t *lines;   /* by string: the frame's id + 1 of a line of the forward pass; NULL: none */

@@ -198,7 +198,8 @@ static bool is_telling(const unsigned char *bytes, size_t length)
     for (size_t i = 0; i < length; i++)
         for (size_t j = 0; j < sizeof words / sizeof *words; j++) {
             size_t k = 0;
-            while (words[j][k] != '\0' && i + k < length && lower(bytes[i + k]) == words[j][k])
+            while (words[j][k] != '\0' && i + k < length &&
+                   lower(bytes[i + k]) == (unsigned char)words[j][k])
                 k++;
             if (words[j][k] == '\0')
                 return true;
