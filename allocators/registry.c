@@ -176,7 +176,7 @@ static void replace_value(frag_option_value *old, const frag_option_value *fresh
         const char *borrowed;
         char *owned;
     } text = {.borrowed = old->text};
-    free(text.owned);
+    frag_free(text.owned);
     *old = *fresh;
 }
 
@@ -185,8 +185,8 @@ void frag_policy_spec_destroy(frag_policy_spec *spec)
     const frag_option_value none = {.text = NULL};
     for (uint32_t i = 0; i < spec->value_count; i++)
         replace_value(&spec->values[i], &none);
-    free(spec->values);
-    free(spec->text);
+    frag_free(spec->values);
+    frag_free(spec->text);
     *spec = (frag_policy_spec){0};
 }
 
@@ -269,7 +269,7 @@ static void show_conf(frag_policy_spec *spec, const char *conf)
         if (value != NULL && !value->is_given && parse_value(option, text, &fresh, NULL))
             replace_value(value, &fresh);
     }
-    free(copy);
+    frag_free(copy);
 }
 
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
@@ -364,7 +364,7 @@ bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_er
     if (ok && literal.length > 0)
         set_conf(spec, frag_policy_spec_text(spec, "conf"), is_whole ? options : literal.bytes);
     frag_text_destroy(&literal);
-    free(copy);
+    frag_free(copy);
     return ok;
 }
 
@@ -450,7 +450,7 @@ bool frag_policy_spec_parse(const char *text, frag_policy_spec *spec, frag_error
     bool ok = ops != NULL && fill_defaults(spec, ops, error);
     if (ok && options != NULL)
         ok = frag_policy_spec_apply(spec, options, error);
-    free(name);
+    frag_free(name);
     if (!ok) {
         frag_policy_spec_destroy(spec);
         return frag_error_in(error, "--policy");
@@ -473,7 +473,7 @@ bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to)
 
 void frag_policy_spec_label(frag_policy_spec *spec, const char *label)
 {
-    free(spec->text);
+    frag_free(spec->text);
     spec->text = frag_copy_text(label);
 }
 
@@ -506,7 +506,7 @@ bool frag_policy_specs_parse(const char *text, frag_policy_spec **specs, size_t 
         else
             ok = append(name, specs, count, error);
     }
-    free(copy);
+    frag_free(copy);
     return ok;
 }
 
@@ -514,5 +514,5 @@ void frag_policy_specs_destroy(frag_policy_spec *specs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         frag_policy_spec_destroy(&specs[i]);
-    free(specs);
+    frag_free(specs);
 }

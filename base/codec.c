@@ -53,7 +53,7 @@ void frag_unpacker_destroy(frag_unpacker *unpacker)
     if (unpacker == NULL)
         return;
     ZSTD_freeDCtx(unpacker->zstd);
-    free(unpacker);
+    frag_free(unpacker);
 }
 
 bool frag_decompress(frag_unpacker *unpacker, void *out, size_t out_count, const void *in,
@@ -213,7 +213,7 @@ void frag_decoder_destroy(frag_decoder *decoder)
     ZSTD_freeDCtx(decoder->zstd);
     if (decoder->is_gzip_open)
         inflateEnd(&decoder->gzip);
-    free(decoder);
+    frag_free(decoder);
 }
 
 const char *frag_codec_library_version(frag_codec codec)

@@ -94,7 +94,7 @@ static bool decode_whole(frag_input *input, frag_error *error)
     if (bytes == 0 || bytes > WHOLE_BYTES_MAX)
         return true;
     if (bytes > input->window_capacity) {
-        free(input->window);
+        frag_free(input->window);
         input->window = frag_memory_large(bytes);
         input->window_capacity = bytes;
     }
@@ -189,10 +189,10 @@ void frag_input_close(frag_input *input)
     if (input->owns_descriptor)
         close(input->descriptor);
     frag_decoder_destroy(input->decoder);
-    free(input->raw);
-    free(input->window);
-    free(input->name);
-    free(input);
+    frag_free(input->raw);
+    frag_free(input->window);
+    frag_free(input->name);
+    frag_free(input);
 }
 
 /* Adds bytes to the window; *grew false: the input is at its end. */
@@ -362,7 +362,7 @@ static int open_unnamed(const char *path)
         slash[slash == folder ? 1 : 0] = '\0';
     int descriptor =
         open(slash == NULL ? "." : folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)0666);
-    free(folder);
+    frag_free(folder);
     return descriptor;
 }
 
@@ -371,7 +371,7 @@ static int open_temporary(const char *path, char **name)
     *name = name_beside(path, "XXXXXX");
     int descriptor = mkstemp(*name);
     if (descriptor < 0) {
-        free(*name);
+        frag_free(*name);
         *name = NULL;
         return -1;
     }
@@ -392,7 +392,7 @@ static bool name_unnamed(frag_output *output)
         output->temporary = name_beside(output->path, ending);
         if (linkat(AT_FDCWD, descriptor, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0)
             return true;
-        free(output->temporary);
+        frag_free(output->temporary);
         output->temporary = NULL;
         if (errno != EEXIST)
             return false;
@@ -409,7 +409,7 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
     }
     if (path[0] == '\0') {
         frag_fail(error, FRAG_E_USAGE, "the name of an output file is empty; name one");
-        free(output);
+        frag_free(output);
         return NULL;
     }
     struct stat status;
@@ -417,7 +417,7 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
     if (exists && S_ISREG(status.st_mode) && !may_overwrite) {
         frag_fail(error, FRAG_E_USAGE, "the file exists; add -f to overwrite it");
         frag_error_in(error, path);
-        free(output);
+        frag_free(output);
         return NULL;
     }
     /* A symbolic link stays one: what it points at is replaced. */
@@ -454,9 +454,9 @@ FILE *frag_output_stream(frag_output *output)
 
 static void destroy_output(frag_output *output)
 {
-    free(output->path);
-    free(output->temporary);
-    free(output);
+    frag_free(output->path);
+    frag_free(output->temporary);
+    frag_free(output);
 }
 
 bool frag_output_finish(frag_output *output, frag_error *error)

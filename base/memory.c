@@ -139,8 +139,8 @@ void frag_arena_spare_destroy(frag_arena_spare *spare)
     if (spare == NULL)
         return;
     drop(spare);
-    free(spare->runs);
-    free(spare);
+    frag_free(spare->runs);
+    frag_free(spare);
 }
 
 bool frag_arena_create_from(frag_arena_spare *spare, frag_arena *arena, size_t bytes,
@@ -216,6 +216,11 @@ char *frag_copy_text(const char *text)
     char *copy = frag_alloc(bytes, 1);
     memcpy(copy, text, bytes);
     return copy;
+}
+
+void frag_free(void *memory)
+{
+    free(memory);
 }
 
 void frag_memory_will_fill(void *memory, size_t bytes)

@@ -47,17 +47,19 @@ size_t frag_arena_touched_bytes(const frag_arena *arena);
 
 /* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and
  * one sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get
- * here. */
+ * here. What they return, and what the C library returns to be freed, is given back by frag_free.
+ */
 void *frag_alloc(size_t count, size_t item_bytes); /* zeroed */
 void *frag_realloc(void *memory, size_t count, size_t item_bytes);
 char *frag_copy_text(const char *text);
+void frag_free(void *memory); /* NULL is allowed */
 
 /* Says that all of some large malloc'ed memory will be written: the system may use large pages for
  * it, which makes the first touch several times cheaper. Does nothing where there are none. */
 void frag_memory_will_fill(void *memory, size_t bytes);
 
 /* Memory for an array that will be filled in order, perhaps not to its end; not zeroed, freed by
- * free(). Large pages are asked for where they fit. */
+ * frag_free(). Large pages are asked for where they fit. */
 void *frag_memory_large(size_t bytes);
 
 /* From now on the process keeps what it frees, up to 64 MiB, for what it takes next: pages that are

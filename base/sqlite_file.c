@@ -113,7 +113,7 @@ static bool open_file(frag_sqlite *database, const char *path)
     char *uri = file_uri(path);
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE;
     int result = sqlite3_open_v2(uri, &database->connection, flags, NULL);
-    free(uri);
+    frag_free(uri);
     return result == SQLITE_OK;
 }
 
@@ -171,8 +171,8 @@ void frag_sqlite_close(frag_sqlite *database)
         return;
     sqlite3_finalize(database->statement);
     sqlite3_close(database->connection);
-    free(database->bytes);
-    free(database);
+    frag_free(database->bytes);
+    frag_free(database);
 }
 
 static bool prepare(frag_sqlite *database, const char *statement, frag_error *error)

@@ -57,7 +57,7 @@ void frag_text_clear(frag_text *text)
 
 void frag_text_destroy(frag_text *text)
 {
-    free(text->bytes);
+    frag_free(text->bytes);
     *text = (frag_text){0};
 }
 
@@ -115,7 +115,7 @@ static uint32_t find_place(const frag_strings *strings, const char *bytes, size_
 
 static void grow_table(frag_strings *strings)
 {
-    free(strings->table);
+    frag_free(strings->table);
     strings->table_capacity = strings->table_capacity == 0 ? 64 : strings->table_capacity * 2;
     strings->table = frag_alloc(strings->table_capacity, sizeof *strings->table);
     for (uint32_t id = 0; id < strings->count; id++) {
@@ -172,9 +172,9 @@ size_t frag_strings_length(const frag_strings *strings, uint32_t id)
 
 void frag_strings_destroy(frag_strings *strings)
 {
-    free(strings->bytes);
-    free(strings->offsets);
-    free(strings->table);
+    frag_free(strings->bytes);
+    frag_free(strings->offsets);
+    frag_free(strings->table);
     *strings = (frag_strings){0};
 }
 

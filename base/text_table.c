@@ -82,6 +82,6 @@ void frag_text_table_print(frag_text_table *table, bool is_markdown, FILE *strea
     }
     for (size_t i = 0; i < table->count; i++)
         frag_text_destroy(&table->cells[i]);
-    free(table->cells);
+    frag_free(table->cells);
     *table = (frag_text_table){.columns = table->columns, .is_last_text = table->is_last_text};
 }

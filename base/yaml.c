@@ -19,9 +19,9 @@ void frag_yaml_destroy(frag_yaml_node *node)
     while (node != NULL) {
         frag_yaml_node *next = node->next;
         frag_yaml_destroy(node->first);
-        free(node->key);
-        free(node->text);
-        free(node);
+        frag_free(node->key);
+        frag_free(node->text);
+        frag_free(node);
         node = next;
     }
 }

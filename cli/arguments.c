@@ -152,7 +152,7 @@ static bool check_choice(const frag_command_option *option, const char *value, f
             frag_fail(error, FRAG_E_USAGE, "--%s does not know '%s'; expected one of %s",
                       option->name, value, option->choices);
     }
-    free(copy);
+    frag_free(copy);
     return is_found;
 }
 
@@ -366,8 +366,8 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
 
 void frag_arguments_destroy(frag_arguments *arguments)
 {
-    free(arguments->operands);
-    free(arguments->given);
+    frag_free(arguments->operands);
+    frag_free(arguments->given);
     *arguments = (frag_arguments){0};
 }
 

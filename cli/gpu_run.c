@@ -261,7 +261,7 @@ bool frag_gpu_look(const frag_gpu_choice *choice, frag_gpu_facts *facts, frag_er
     } else if (ok) {
         ok = fail_short(error);
     }
-    free(bytes);
+    frag_free(bytes);
     return ok;
 }
 
@@ -310,7 +310,7 @@ bool frag_gpu_run_count(const frag_gpu_choice *choice, const frag_recording *rec
     *run = (frag_gpu_run){0};
     bool ok = frag_child_run(replay_and_tell, &state, &bytes, &count, error) &&
               take(bytes, count, result, run, error);
-    free(bytes);
+    frag_free(bytes);
     if (ok)
         result->address_rule = run->address_rule;
     return ok;

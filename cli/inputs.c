@@ -71,8 +71,8 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
             frag_pytorch_conf_of(FRAG_PYTORCH_SEVERAL_NAMES, getenv) == NULL)
             ok = frag_fail(error, FRAG_E_USAGE, NO_CONF) || frag_error_in(error, "--policy");
     }
-    free(positions);
-    free(ends);
+    frag_free(positions);
+    frag_free(ends);
     if (!ok)
         frag_inputs_policies_destroy(policies);
     return ok;

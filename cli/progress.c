@@ -104,5 +104,5 @@ void frag_progress_end(frag_progress *progress)
         return;
     frag_progress_hide(progress);
     pthread_mutex_destroy(&progress->lock);
-    free(progress);
+    frag_free(progress);
 }

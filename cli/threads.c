@@ -50,5 +50,5 @@ void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, 
     work(&all);
     for (uint32_t i = 0; i < started; i++)
         pthread_join(helpers[i], NULL);
-    free(helpers);
+    frag_free(helpers);
 }

@@ -110,7 +110,7 @@ static void find_in(frag_exact *exact)
     for (uint32_t i = 0; i < sections->buffer_count; i++)
         for (uint32_t s = sections->lower[i]; s < sections->upper[i]; s++)
             exact->in[exact->in_first[s] + next[s]++] = i;
-    free(next);
+    frag_free(next);
     for (uint32_t s = 0; s < sections->count; s++)
         exact->witness[s] = exact->in[exact->in_first[s]];
 }
@@ -178,8 +178,8 @@ void frag_exact_destroy(frag_exact *exact)
         exact->floor_changes.items,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        free(parts[i]);
-    free(exact);
+        frag_free(parts[i]);
+    frag_free(exact);
 }
 
 /* ---- one step */

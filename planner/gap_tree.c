@@ -96,11 +96,11 @@ void frag_gap_tree_destroy(frag_gap_tree *tree)
     if (tree == NULL)
         return;
     for (size_t i = 0; i < (size_t)tree->leaf_count * 2; i++) {
-        free(tree->nodes[i].whole.items);
-        free(tree->nodes[i].any.items);
+        frag_free(tree->nodes[i].whole.items);
+        frag_free(tree->nodes[i].any.items);
     }
-    free(tree->nodes);
-    free(tree);
+    frag_free(tree->nodes);
+    frag_free(tree);
 }
 
 void frag_gap_tree_clear(frag_gap_tree *tree)

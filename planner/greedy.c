@@ -37,7 +37,7 @@ static void gather(const frag_sections *sections, facts *known)
         if (s < count)
             load[s] += load[s - 1] - ending[s];
     }
-    free(ending);
+    frag_free(ending);
     for (uint32_t i = known->leaf_count - 1; i > 0; i--) {
         uint64_t left = known->fullest[(size_t)i * 2];
         uint64_t right = known->fullest[(size_t)i * 2 + 1];
@@ -47,9 +47,9 @@ static void gather(const frag_sections *sections, facts *known)
 
 static void forget(facts *known)
 {
-    free(known->fullest);
-    free(known->started);
-    free(known->ended);
+    frag_free(known->fullest);
+    frag_free(known->started);
+    frag_free(known->ended);
 }
 
 static uint64_t fullest_between(const facts *known, uint32_t lower, uint32_t upper)
@@ -113,7 +113,7 @@ void frag_greedy_sort(const frag_sections *sections, const char *letters, uint32
     frag_keyed_sort(items, count);
     for (uint32_t i = 0; i < count; i++)
         order[i] = items[i].buffer;
-    free(items);
+    frag_free(items);
     forget(&known);
 }
 

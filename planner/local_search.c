@@ -42,10 +42,10 @@ void frag_local_search_destroy(frag_local_search *search)
 {
     if (search == NULL)
         return;
-    free(search->keyed);
-    free(search->walk);
-    free(search->walk_offsets);
-    free(search);
+    frag_free(search->keyed);
+    frag_free(search->walk);
+    frag_free(search->walk_offsets);
+    frag_free(search);
 }
 
 /* xorshift64 */

@@ -116,7 +116,7 @@ bool frag_placement_check(const frag_buffer *buffers, const uint64_t *offsets, u
         else
             end(&at, turns[i].buffer);
     }
-    free(turns);
-    free(at.live);
+    frag_free(turns);
+    frag_free(at.live);
     return ok;
 }

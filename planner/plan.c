@@ -143,7 +143,7 @@ static void close_piece(piece *of)
 {
     frag_portfolio_destroy(of->portfolio);
     frag_sections_destroy(&of->sections);
-    free(of->buffers);
+    frag_free(of->buffers);
 }
 
 /* The heights and bounds of all pieces together. */
@@ -224,9 +224,9 @@ bool frag_plan_make(const frag_buffer *buffers, uint32_t count, const frag_plan_
     plan->steps = options->steps - now.steps;
     for (uint32_t i = 0; i < plan->component_count; i++)
         close_piece(&pieces[i]);
-    free(pieces);
-    free(components);
-    free(members);
+    frag_free(pieces);
+    frag_free(components);
+    frag_free(members);
     frag_sections_destroy(&sections);
     answer(&now, plan);
     uint64_t height = 0;
@@ -238,7 +238,7 @@ bool frag_plan_make(const frag_buffer *buffers, uint32_t count, const frag_plan_
 
 void frag_plan_destroy(frag_plan *plan)
 {
-    free(plan->offsets);
+    frag_free(plan->offsets);
     *plan = (frag_plan){0};
 }
 

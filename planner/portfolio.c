@@ -41,11 +41,11 @@ void frag_portfolio_destroy(frag_portfolio *portfolio)
         return;
     frag_gap_tree_destroy(portfolio->tree);
     frag_skyline_destroy(portfolio->skyline);
-    free(portfolio->order);
-    free(portfolio->offsets);
-    free(portfolio->best_order);
-    free(portfolio->best_offsets);
-    free(portfolio);
+    frag_free(portfolio->order);
+    frag_free(portfolio->offsets);
+    frag_free(portfolio->best_order);
+    frag_free(portfolio->best_offsets);
+    frag_free(portfolio);
 }
 
 /* As measured with a hundred thousand buffers. */

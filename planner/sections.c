@@ -94,14 +94,14 @@ bool frag_sections_create(frag_sections *sections, const frag_buffer *buffers, u
             live -= buffers[buffer].size;
         }
     }
-    free(moments);
+    frag_free(moments);
     return true;
 }
 
 void frag_sections_destroy(frag_sections *sections)
 {
-    free(sections->lower);
-    free(sections->upper);
+    frag_free(sections->lower);
+    frag_free(sections->upper);
     *sections = (frag_sections){0};
 }
 
@@ -121,7 +121,7 @@ static unsigned char *find_crossings(const frag_sections *sections)
         crossing += changes[s];
         is_crossed[s] = crossing > 0;
     }
-    free(changes);
+    frag_free(changes);
     return is_crossed;
 }
 
@@ -160,9 +160,9 @@ frag_component *frag_components_find(const frag_sections *sections, uint32_t **o
         frag_component *of = &components[owner[s]];
         of->load_bytes = (uint64_t)live > of->load_bytes ? (uint64_t)live : of->load_bytes;
     }
-    free(changes);
-    free(next);
-    free(owner);
-    free(is_crossed);
+    frag_free(changes);
+    frag_free(next);
+    frag_free(owner);
+    frag_free(is_crossed);
     return components;
 }

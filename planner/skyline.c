@@ -65,7 +65,7 @@ frag_skyline *frag_skyline_create(const frag_sections *sections)
         skyline->leaf_of[i] = skyline->first_start[start] + next[start]++;
         skyline->by_start[skyline->leaf_of[i]] = i;
     }
-    free(next);
+    frag_free(next);
     return skyline;
 }
 
@@ -73,14 +73,14 @@ void frag_skyline_destroy(frag_skyline *skyline)
 {
     if (skyline == NULL)
         return;
-    free(skyline->tree);
-    free(skyline->by_start);
-    free(skyline->leaf_of);
-    free(skyline->first_start);
-    free(skyline->rank_of);
-    free(skyline->stretches);
-    free(skyline->heap);
-    free(skyline);
+    frag_free(skyline->tree);
+    frag_free(skyline->by_start);
+    frag_free(skyline->leaf_of);
+    frag_free(skyline->first_start);
+    frag_free(skyline->rank_of);
+    frag_free(skyline->stretches);
+    frag_free(skyline->heap);
+    frag_free(skyline);
 }
 
 /* ---- buffers left */

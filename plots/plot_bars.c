@@ -198,9 +198,9 @@ static bool run_traces(bars_figure *state, frag_error *error)
             added->bounds[1] = state->packings[i / state->policies.count].bytes;
         }
     }
-    free(state->packings);
-    free(state->results);
-    free(state->errors);
+    frag_free(state->packings);
+    frag_free(state->results);
+    frag_free(state->errors);
     return ok;
 }
 
@@ -365,10 +365,10 @@ static void define(bars_figure *state)
     frag_plot_define_unit(plot, most);
     frag_plot_define_title(plot, has_several ? "" : state->bars[0].trace);
     for (size_t i = 0; i < count; i++)
-        free(heads[i]);
-    free(lines);
-    free(heads);
-    free(labels);
+        frag_free(heads[i]);
+    frag_free(lines);
+    frag_free(heads);
+    frag_free(labels);
 }
 
 /* With characters: how far a bar would reach that is no more than the bound. */
@@ -410,7 +410,7 @@ static void print_characters(bars_figure *state)
         if (i == 0 || !is_same_trace(at, &state->bars[i - 1])) {
             char *head = head_of(state, at);
             fprintf(stream, "%s%s\n", i > 0 ? "\n" : "", head);
-            free(head);
+            frag_free(head);
         }
         fprintf(stream, "%-*.40s ", (int)label_width, at->policy);
         uint64_t below = 0;
@@ -485,10 +485,10 @@ static int bars_command(const frag_arguments *arguments)
     else
         code = frag_plot_draw(&state.plot, "bars", arguments, fill, &state);
     for (size_t i = 0; i < state.count; i++) {
-        free(state.bars[i].trace);
-        free(state.bars[i].policy);
+        frag_free(state.bars[i].trace);
+        frag_free(state.bars[i].policy);
     }
-    free(state.bars);
+    frag_free(state.bars);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

@@ -158,7 +158,7 @@ static bool find_sizes(holes_figure *state, frag_error *error)
             *rest++ = '\0';
         ok = read_size(state, item, &bytes, name, error) && add_size(state, bytes, name, error);
     }
-    free(copy);
+    frag_free(copy);
     return ok || frag_error_in(error, "--sizes");
 }
 
@@ -417,8 +417,8 @@ static int fragmentation_command(const frag_arguments *arguments)
         code = frag_plot_draw_trace(&state.plot, "fragmentation", arguments, true, &state.recording,
                                     &state.trace, fill, &state);
     frag_hole_series_destroy(state.series);
-    free(state.requests);
-    free(state.times_ns);
+    frag_free(state.requests);
+    frag_free(state.times_ns);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

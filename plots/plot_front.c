@@ -234,7 +234,7 @@ static size_t find_steps(const frag_tag *tags, size_t count, frag_tag_line *line
         lines[line_count++] = (frag_tag_line){a->x, a->y, b->x, a->y};
         lines[line_count++] = (frag_tag_line){b->x, a->y, b->x, b->y};
     }
-    free(front);
+    frag_free(front);
     return line_count;
 }
 
@@ -273,9 +273,9 @@ static void place_names(front_figure *state, const axis_ends *ends)
         named[i]->is_name_apart = tags[i].is_apart && !tags[i].is_left_out;
         named[i]->has_name = !tags[i].is_left_out;
     }
-    free(lines);
-    free(named);
-    free(tags);
+    frag_free(lines);
+    frag_free(named);
+    frag_free(tags);
 }
 
 /* ---- the figure */
@@ -465,8 +465,8 @@ static int front_command(const frag_arguments *arguments)
     else
         code = frag_plot_draw_trace(&state.plot, "front", arguments, false, &state.recording,
                                     &state.trace, fill, &state);
-    free(state.points);
-    free(state.errors);
+    frag_free(state.points);
+    frag_free(state.errors);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

@@ -169,7 +169,7 @@ static bool keep_where(heat_figure *state, const char *condition, frag_error *er
         }
     }
     state->row_count = kept;
-    free(path);
+    frag_free(path);
     if (kept > 0)
         return true;
     frag_fail(error, FRAG_E_USAGE, "no row has %.200s", condition);
@@ -421,8 +421,8 @@ static void define_axis(heat_figure *state, const axis *along, const char *lette
     frag_text_destroy(&variable);
     for (size_t i = 0; i < along->count; i++)
         frag_text_destroy(&names[i]);
-    free(names);
-    free(texts);
+    frag_free(names);
+    frag_free(texts);
 }
 
 typedef struct unit {
@@ -656,14 +656,14 @@ static int heat_command(const frag_arguments *arguments)
         code = frag_plot_draw(&state.plot, "heat", arguments, fill, &state);
     for (size_t i = 0; i < state.row_count; i++)
         frag_json_destroy(state.rows[i]);
-    free(state.rows);
-    free(state.numbers);
-    free(state.cells);
-    free(state.x.path);
-    free(state.x.values);
-    free(state.y.path);
-    free(state.y.values);
-    free(state.z_path);
+    frag_free(state.rows);
+    frag_free(state.numbers);
+    frag_free(state.cells);
+    frag_free(state.x.path);
+    frag_free(state.x.values);
+    frag_free(state.y.path);
+    frag_free(state.y.values);
+    frag_free(state.z_path);
     return code;
 }
 

@@ -426,9 +426,9 @@ static int map_command(const frag_arguments *arguments)
     if (state.raster != NULL)
         frag_raster_destroy(state.raster);
     frag_layout_destroy(&state.layout);
-    free(state.groups);
+    frag_free(state.groups);
     frag_groups_destroy(&state.keys);
-    free(state.times_ns);
+    frag_free(state.times_ns);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

@@ -408,7 +408,7 @@ static void print_characters(const sites_figure *state)
     if (state->packing.bytes > 0)
         fprintf(stream, "%s: %s\n", FRAG_PLOT_PACKING_NAME,
                 frag_bytes_text(state->packing.bytes, text));
-    free(at);
+    frag_free(at);
 }
 
 static frag_grouping grouping_of(const frag_arguments *arguments)
@@ -465,13 +465,13 @@ static int sites_command(const frag_arguments *arguments)
         code = frag_plot_draw_trace(&state.plot, "sites", arguments, true, &state.recording,
                                     &state.trace, fill, &state);
     for (size_t i = 0; i < LAYERS_MAX; i++)
-        free(state.names[i]);
+        frag_free(state.names[i]);
     frag_series_destroy(state.all);
     frag_series_destroy(state.layers_too);
-    free(state.rows);
-    free(state.layers);
-    free(state.figure_of);
-    free(state.times_ns);
+    frag_free(state.rows);
+    frag_free(state.layers);
+    frag_free(state.figure_of);
+    frag_free(state.times_ns);
     frag_groups_destroy(&state.groups);
     return code;
 }

@@ -202,7 +202,7 @@ static void define(survival_figure *state, uint64_t max_bytes)
         leasts[i] = least->is_found ? least->capacity_bytes : UINT64_MAX;
     }
     frag_plot_define_places(plot, leasts, count);
-    free(leasts);
+    frag_free(leasts);
     frag_plot_define_number(plot, "policy_count", (double)count);
     frag_plot_define_number(plot, "first_bytes", (double)state->first);
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
@@ -214,8 +214,8 @@ static void define(survival_figure *state, uint64_t max_bytes)
     frag_plot_define_title(plot, state->recording.name);
     for (size_t i = 0; i < count; i++)
         frag_text_destroy(&names[i]);
-    free(names);
-    free(texts);
+    frag_free(names);
+    frag_free(texts);
 }
 
 static bool fill(void *context, frag_error *error)
@@ -290,8 +290,8 @@ static int survival_command(const frag_arguments *arguments)
         code = frag_plot_draw_trace(&state.plot, "survival", arguments, false, &state.recording,
                                     &state.trace, fill, &state);
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
-        free(state.curves[i].intervals);
-    free(state.curves);
+        frag_free(state.curves[i].intervals);
+    frag_free(state.curves);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

@@ -287,8 +287,8 @@ static void define_label_drops(timeline_figure *state)
             (uint64_t)(100 * (labels[i].point_height - labels[i].height) + 0.5);
     }
     frag_plot_define_numbers(&state->plot, "label_drops", drops, policy_count);
-    free(labels);
-    free(drops);
+    frag_free(labels);
+    frag_free(drops);
 }
 
 static void define(timeline_figure *state)
@@ -298,7 +298,7 @@ static void define(timeline_figure *state)
     for (size_t i = 0; i < state->policies.count; i++)
         labels[i] = state->policies.specs[i].text;
     frag_plot_define_texts(plot, "policies", labels, state->policies.count);
-    free(labels);
+    frag_free(labels);
     bool is_limited = state->device.capacity_bytes != FRAG_UNLIMITED;
     /* A card much larger than what is used would press everything to the floor. */
     bool is_capacity_drawn = is_limited && state->device.capacity_bytes / 4 <= state->max_bytes;
@@ -372,9 +372,9 @@ static int timeline_command(const frag_arguments *arguments)
     else
         code = frag_plot_draw_trace(&state.plot, "timeline", arguments, true, &state.recording,
                                     &state.trace, fill, &state);
-    free(state.times_ns);
-    free(state.ooms);
-    free(state.peaks);
+    frag_free(state.times_ns);
+    frag_free(state.ooms);
+    frag_free(state.peaks);
     frag_inputs_policies_destroy(&state.policies);
     return code;
 }

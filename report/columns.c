@@ -64,11 +64,11 @@ void frag_columns_print(const frag_columns *columns, FILE *stream)
         if (i / 3 % LINE_GROUPS == LINE_GROUPS - 1)
             fputc('\n', stream);
     }
-    free(packed);
+    frag_free(packed);
 }
 
 void frag_columns_destroy(frag_columns *columns)
 {
-    free(columns->bytes);
+    frag_free(columns->bytes);
     *columns = (frag_columns){0};
 }

@@ -175,7 +175,7 @@ static void add_ops(frag_columns *columns, const frag_page_trace *page)
         else if (event->op != FRAG_OP_ALLOC && event->op != FRAG_OP_FREE)
             frag_columns_add(columns, event->bytes <= FRAG_COLUMN_MAX ? event->bytes : 0);
     }
-    free(in_slot);
+    frag_free(in_slot);
 }
 
 static bool has_times(const frag_trace *trace)
@@ -301,7 +301,7 @@ static bool is_grown(const frag_page_run *run)
     for (size_t i = 1; i < count; i++)
         joined -= held[i]->is_mapped && held[i - 1]->is_mapped &&
                   held[i - 1]->address + held[i - 1]->bytes == held[i]->address;
-    free(held);
+    frag_free(held);
     return joined == count || count != run->row.result->at_peak.segment_count;
 }
 
@@ -391,7 +391,7 @@ static void write_names(FILE *stream, const frag_page_trace *page, size_t number
     frag_columns_add_bytes(&names, text, length);
     print_columns(stream, &names, number, "names", 0);
     frag_columns_destroy(&names);
-    free(text);
+    frag_free(text);
 }
 
 static void write_columns(FILE *stream, const frag_page_trace *page, size_t number)

@@ -371,6 +371,6 @@ void frag_device_destroy(frag_device *device)
 {
     if (device == NULL)
         return;
-    free(device->clocks);
+    frag_free(device->clocks);
     device->ops->destroy(device);
 }

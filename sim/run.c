@@ -113,7 +113,7 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments, error);
     if (device == NULL) {
-        free(segments);
+        frag_free(segments);
         return false;
     }
     device->log = spec->driver_log;
@@ -139,7 +139,7 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
     keep_device(result, device, spec, segments != NULL);
     frag_replay_destroy(replay);
     frag_device_close(spec, device);
-    free(segments);
+    frag_free(segments);
     return ok;
 }
 
@@ -189,7 +189,7 @@ bool frag_run_look_planned(const frag_recording *recording, const frag_trace *tr
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, spec, &segments, error);
     if (device == NULL) {
-        free(segments);
+        frag_free(segments);
         return false;
     }
     frag_replay *replay =
@@ -200,7 +200,7 @@ bool frag_run_look_planned(const frag_recording *recording, const frag_trace *tr
         look(context, replay, &result);
     frag_replay_destroy(replay);
     frag_device_close(spec, device);
-    free(segments);
+    frag_free(segments);
     return ok;
 }
 

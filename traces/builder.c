@@ -75,7 +75,7 @@ static uint32_t *index_place(item_index *index, const item_kind *kind, const voi
     if ((uint64_t)count * 2 >= index->capacity) {
         FRAG_ASSERT(index->capacity <= UINT32_MAX / 4);
         index->capacity = index->capacity == 0 ? 64 : index->capacity * 2;
-        free(index->places);
+        frag_free(index->places);
         index->places = frag_alloc(index->capacity, sizeof *index->places);
         for (uint32_t item = 0; item < count; item++)
             index->places[find_place(index, kind, items, NULL, kind->hash(items, item))] = item + 1;
@@ -163,7 +163,7 @@ uint32_t frag_builder_text(frag_builder *builder, const char *bytes, size_t leng
         at += step;
     }
     uint32_t id = frag_builder_string(builder, copy, length);
-    free(copy);
+    frag_free(copy);
     return id;
 }
 
@@ -264,17 +264,17 @@ static void sort_streams(frag_trace *trace)
             if (trace->events[i].stream < count && frag_op_has_stream(trace->events[i].op))
                 trace->events[i].stream = moved_to[trace->events[i].stream];
     }
-    free(pairs);
-    free(moved_to);
+    frag_free(pairs);
+    frag_free(moved_to);
 }
 
 static void end_device(frag_builder *builder)
 {
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
-    free(builder->device.streams.places);
-    free(builder->device.pools.places);
-    free(builder->device.slots.free);
+    frag_free(builder->device.streams.places);
+    frag_free(builder->device.pools.places);
+    frag_free(builder->device.slots.free);
     builder->device = (device_state){0};
 }
 
@@ -447,9 +447,9 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
 static void destroy_builder(frag_builder *builder)
 {
     end_device(builder);
-    free(builder->frames.places);
-    free(builder->sites.places);
-    free(builder);
+    frag_free(builder->frames.places);
+    frag_free(builder->sites.places);
+    frag_free(builder);
 }
 
 static bool finish_trace(frag_recording *recording, frag_trace *trace, frag_error *error)

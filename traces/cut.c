@@ -259,7 +259,7 @@ static void add_start(cut_state *cutter)
         if (i < cutter->held_count)
             add_held(cutter, &cutter->held[i]);
     }
-    free(live);
+    frag_free(live);
 }
 
 /* Which events before the cut still have a say behind it. */
@@ -345,9 +345,9 @@ static void add_in_force(cut_state *cutter, uint64_t first)
         if (is_in_force)
             add_event(cutter, i, 0);
     }
-    free(state.on_oom);
-    free(state.forgotten);
-    free(state.owners);
+    frag_free(state.on_oom);
+    frag_free(state.forgotten);
+    frag_free(state.owners);
 }
 
 static void copy_tables(cut_state *cutter, frag_cut_range range)
@@ -398,8 +398,8 @@ bool frag_cut(const frag_recording *recording, const frag_trace *trace, frag_cut
     add_in_force(&cutter, range.first);
     for (uint64_t i = range.first; i < range.end; i++)
         add_event(&cutter, i, 0);
-    free(cutter.blocks);
-    free(cutter.held);
+    frag_free(cutter.blocks);
+    frag_free(cutter.held);
     return frag_builder_finish(cutter.builder, recording->name, error);
 }
 

@@ -257,7 +257,7 @@ static void keep_held_addresses(frag_trace *trace)
         kept |= trace->addresses[i];
     }
     if (kept == 0) {
-        free(trace->addresses);
+        frag_free(trace->addresses);
         trace->addresses = NULL;
     }
 }
@@ -273,19 +273,19 @@ static void drop_unwanted(frag_recording *recording, const frag_load_options *op
         if (!keeps_columns) {
             if (format != FRAG_FORMAT_FGT) /* whose reader kept no others */
                 keep_held_addresses(trace);
-            free(trace->times_ns);
-            free(trace->notes);
+            frag_free(trace->times_ns);
+            frag_free(trace->notes);
             trace->times_ns = NULL;
             trace->notes = NULL;
         }
         if (!options->with_sites) {
-            free(trace->sites);
+            frag_free(trace->sites);
             trace->sites = NULL;
         }
     }
     if (!options->with_sites) {
-        free(recording->frames);
-        free(recording->site_frames);
+        frag_free(recording->frames);
+        frag_free(recording->site_frames);
         recording->frames = NULL;
         recording->site_frames = NULL;
         recording->frame_count = 0;
@@ -320,7 +320,7 @@ static void set_pages(frag_recording *recording)
 static void name_recording(frag_recording *recording, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    free(recording->name);
+    frag_free(recording->name);
     recording->name = frag_copy_text(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
     frag_text_make_plain(recording->name);
 }

@@ -101,7 +101,7 @@ static bool make_layout(const frag_policy_plan *plan, const frag_policy_plan_set
         .context = setup->limits.context,
     };
     bool ok = frag_plan_make(buffers, count, &options, &made->packing, error);
-    free(buffers);
+    frag_free(buffers);
     if (!ok)
         return false;
     made->offsets = frag_alloc((size_t)plan->count + 1, sizeof *made->offsets);
@@ -117,10 +117,10 @@ static void offline_plan_destroy(frag_policy_plan *plan)
 {
     frag_plan_destroy(&plan->whole.packing);
     frag_plan_destroy(&plan->served.packing);
-    free(plan->whole.offsets);
-    free(plan->served.offsets);
-    free(plan->bytes);
-    free(plan);
+    frag_free(plan->whole.offsets);
+    frag_free(plan->served.offsets);
+    frag_free(plan->bytes);
+    frag_free(plan);
 }
 
 static frag_policy_plan *offline_plan(const frag_policy_plan_setup *setup, frag_error *error)

@@ -150,8 +150,8 @@ static distance *find_distances(const uint64_t *sizes, uint32_t count, uint32_t 
         distances[*distance_count - 1].count++;
     }
     qsort(distances, *distance_count, sizeof *distances, compare_distances);
-    free(last);
-    free(every);
+    frag_free(last);
+    frag_free(every);
     return distances;
 }
 
@@ -185,7 +185,7 @@ static uint32_t find_period(const uint64_t *sizes, uint32_t count)
         if (likeness[i] >= LIKENESS_ENOUGH * most &&
             (period == 0 || distances[i].requests < period))
             period = distances[i].requests;
-    free(distances);
+    frag_free(distances);
     return period;
 }
 
@@ -241,8 +241,8 @@ static uint32_t find_iteration(const uint64_t *sizes, const uint32_t *ends, uint
             best = i;
         }
     }
-    free(crossing);
-    free(same);
+    frag_free(crossing);
+    frag_free(same);
     return best;
 }
 
@@ -260,7 +260,7 @@ static uint64_t find_load(const frag_lifetime *lifetimes, const uint32_t *number
     bool ok = frag_sections_create(&sections, buffers, found, NULL);
     uint64_t load = ok ? sections.load_bytes : 0;
     frag_sections_destroy(&sections);
-    free(buffers);
+    frag_free(buffers);
     return load;
 }
 
@@ -301,17 +301,17 @@ static bool pack_requests(frag_policy_plan *plan, const frag_policy_plan_setup *
     bool ok = frag_plan_make(buffers, plan->count, &options, &plan->packing, error);
     if (ok)
         memcpy(plan->offsets, plan->packing.offsets, plan->count * sizeof *plan->offsets);
-    free(buffers);
+    frag_free(buffers);
     return ok;
 }
 
 static void planned_plan_destroy(frag_policy_plan *plan)
 {
     frag_plan_destroy(&plan->packing);
-    free(plan->sizes);
-    free(plan->offsets);
-    free(plan->places);
-    free(plan);
+    frag_free(plan->sizes);
+    frag_free(plan->offsets);
+    frag_free(plan->places);
+    frag_free(plan);
 }
 
 static frag_policy_plan *planned_plan(const frag_policy_plan_setup *setup, frag_error *error)
@@ -341,9 +341,9 @@ static frag_policy_plan *planned_plan(const frag_policy_plan_setup *setup, frag_
         ok = pack_requests(plan, setup, numbers, end, error);
         index_places(plan);
     }
-    free(ends);
-    free(sizes);
-    free(numbers);
+    frag_free(ends);
+    frag_free(sizes);
+    frag_free(numbers);
     if (ok)
         return plan;
     planned_plan_destroy(plan);

@@ -618,8 +618,8 @@ bool frag_pytorch_conf_parse(frag_pytorch_settings *settings, const char *text, 
         parse.settings.is_configured = true;
         *settings = parse.settings;
     }
-    free(words);
-    free(parse.tokens);
+    frag_free(words);
+    frag_free(parse.tokens);
     return ok;
 }
 
@@ -638,7 +638,7 @@ bool frag_pytorch_conf_divisions(frag_pytorch_settings *settings, const char *te
         note_divisions(&parse.settings);
         *settings = parse.settings;
     }
-    free(words);
-    free(parse.tokens);
+    frag_free(words);
+    frag_free(parse.tokens);
     return ok;
 }

@@ -33,7 +33,7 @@ char **frag_card_names(size_t *count, frag_error *error)
     if (stream == NULL) {
         frag_fail(error, FRAG_E_SYSTEM,
                   "the folder " FOLDER "/ is not beside the program; run 'make install'");
-        free(folder);
+        frag_free(folder);
         return NULL;
     }
     names = frag_alloc(1, sizeof *names);
@@ -47,7 +47,7 @@ char **frag_card_names(size_t *count, frag_error *error)
         ++*count;
     }
     closedir(stream);
-    free(folder);
+    frag_free(folder);
     qsort(names, *count, sizeof *names, compare_names);
     return names;
 }
@@ -55,8 +55,8 @@ char **frag_card_names(size_t *count, frag_error *error)
 void frag_card_names_destroy(char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
+        frag_free(names[i]);
+    frag_free(names);
 }
 
 /* ---- names as people write them */
@@ -103,7 +103,7 @@ typedef struct card_table {
 static void destroy_table(card_table *table)
 {
     frag_card_names_destroy(table->names, table->count);
-    free(table->cards);
+    frag_free(table->cards);
 }
 
 static bool load_file(const char *name, frag_device_description *card, frag_error *error)
@@ -113,7 +113,7 @@ static bool load_file(const char *name, frag_device_description *card, frag_erro
     char *path = frag_data_find(relative.bytes);
     frag_text_destroy(&relative);
     bool ok = path != NULL && frag_device_description_load(path, card, error);
-    free(path);
+    frag_free(path);
     return ok;
 }
 
@@ -195,7 +195,7 @@ static bool fail_unknown(const card_table *table, const char *name, frag_error *
                   "no card is called '%s'; 'fraglab device list' prints them, a file needs a slash "
                   "or .yaml in its name",
                   name);
-    free(names);
+    frag_free(names);
     return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "cli/child.h"
 #include "cli/gpu_load.h"
 #include "cli/inputs.h"
@@ -183,7 +184,7 @@ static int run_device_probe(const frag_arguments *arguments)
     } else {
         frag_output_abandon(output);
     }
-    free(bytes);
+    frag_free(bytes);
     return ok || frag_is_interrupted() ? 0 : frag_report(&error);
 }
 

@@ -66,7 +66,7 @@ frag_nvml *frag_nvml_open(frag_error *error)
 #undef FIND
     if (!start(nvml, error)) {
         dlclose(library);
-        free(nvml);
+        frag_free(nvml);
         return NULL;
     }
     if (nvml->nvmlSystemGetDriverVersion == NULL ||
@@ -84,7 +84,7 @@ void frag_nvml_close(frag_nvml *nvml)
         return;
     nvml->nvmlShutdown();
     dlclose(nvml->library);
-    free(nvml);
+    frag_free(nvml);
 }
 
 const char *frag_nvml_driver(const frag_nvml *nvml)
@@ -204,7 +204,7 @@ static bool read_new(frag_nvml_device device, list_new *list, frag_gpu_view *vie
     bool ok = list(device, &count, rows) == FRAG_NVML_OK && count <= PROCESSES_MAX;
     for (unsigned i = 0; ok && i < count; i++)
         add_process(view, seen, rows[i].pid, rows[i].used);
-    free(rows);
+    frag_free(rows);
     return ok;
 }
 
@@ -218,7 +218,7 @@ static bool read_old(frag_nvml_device device, list_old *list, frag_gpu_view *vie
     bool ok = list(device, &count, rows) == FRAG_NVML_OK && count <= PROCESSES_MAX;
     for (unsigned i = 0; ok && i < count; i++)
         add_process(view, seen, rows[i].pid, rows[i].used);
-    free(rows);
+    frag_free(rows);
     return ok;
 }
 
@@ -363,6 +363,6 @@ bool frag_nvml_find(const frag_nvml *nvml, const char *pci, uint32_t *index)
 void frag_nvml_views_destroy(frag_gpu_view *views, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(views[i].processes);
-    free(views);
+        frag_free(views[i].processes);
+    frag_free(views);
 }

@@ -79,7 +79,7 @@ static void remove_folder(const recording_run *run)
     for (size_t i = 0; i < run->log_count; i++) {
         char *path = log_path(run, run->logs[i].name);
         unlink(path);
-        free(path);
+        frag_free(path);
     }
     rmdir(run->folder);
 }
@@ -127,9 +127,9 @@ static void add_log(recording_run *run, const char *file)
     } else {
         frag_report(&error);
         run->has_failed = true;
-        free(added->name);
+        frag_free(added->name);
     }
-    free(path);
+    frag_free(path);
 }
 
 static void find_logs(recording_run *run)
@@ -138,9 +138,9 @@ static void find_logs(recording_run *run)
     int count = scandir(run->folder, &entries, NULL, alphasort);
     for (int i = 0; i < count; i++) {
         add_log(run, entries[i]->d_name);
-        free(entries[i]);
+        frag_free(entries[i]);
     }
-    free(entries);
+    frag_free(entries);
     if (run->log_count > 0)
         qsort(run->logs, run->log_count, sizeof *run->logs, compare_logs);
 }
@@ -189,7 +189,7 @@ static bool write_log(recording_run *run, const left_log *log, frag_output *outp
              frag_error_in(error, from);
         frag_device_log_destroy(&read);
     }
-    free(from);
+    frag_free(from);
     if (!ok) {
         frag_output_abandon(output);
         return false;
@@ -226,7 +226,7 @@ static void write_others(recording_run *run)
             frag_report(&error);
             run->has_failed = true;
         }
-        free(path);
+        frag_free(path);
     }
 }
 
@@ -283,8 +283,8 @@ static int record(recording_run *run, const frag_record_choice *choice, frag_out
     fflush(NULL);
     bool ok = frag_record_run(choice, run->folder, command, &code, &error);
     for (size_t i = 0; i < count; i++)
-        free(command[i]);
-    free(command);
+        frag_free(command[i]);
+    frag_free(command);
     if (ok && error.code == FRAG_E_NONE)
         return finish(run, choice, output, code);
     frag_output_abandon(output);
@@ -323,9 +323,9 @@ static int run_record(const frag_arguments *arguments)
     tell(&run, "recording by %s, as %s", choice.is_cupti ? "cupti" : "preload", choice.reason);
     int code = record(&run, &choice, output);
     for (size_t i = 0; i < run.log_count; i++)
-        free(run.logs[i].name);
-    free(run.logs);
-    free(run.folder);
+        frag_free(run.logs[i].name);
+    frag_free(run.logs);
+    frag_free(run.folder);
     return code;
 }
 

@@ -60,19 +60,19 @@ static void destroy(frag_report_state *report)
     for (size_t i = 0; i < report->trace_count; i++) {
         frag_request_list_destroy(&report->traces[i].requests);
         frag_text_destroy(&report->traces[i].name);
-        free(report->traces[i].explanation);
+        frag_free(report->traces[i].explanation);
     }
     for (size_t i = 0; i < report->source_count; i++) {
         if (report->sources[i].is_loaded)
             frag_recording_destroy(&report->sources[i].recording);
-        free(report->sources[i].path);
-        free(report->sources[i].explanation);
+        frag_free(report->sources[i].path);
+        frag_free(report->sources[i].explanation);
     }
     frag_stored_rows_destroy(&report->rows);
     frag_inputs_policies_destroy(&report->policies);
-    free(report->runs);
-    free(report->traces);
-    free(report->sources);
+    frag_free(report->runs);
+    frag_free(report->traces);
+    frag_free(report->sources);
 }
 
 /* ---- the page */
@@ -158,8 +158,8 @@ static void write_page(const frag_report_state *report, FILE *stream)
                       .trace_count = report->trace_count};
     frag_page_write(&page, stream);
     frag_text_destroy(&command);
-    free(traces);
-    free(runs);
+    frag_free(traces);
+    frag_free(runs);
 }
 
 /* ---- other views, of result files alone */

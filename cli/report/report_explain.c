@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/memory.h"
 #include "cli/report/report_state.h"
 #include "studies/explain/explain_trace.h"
 
@@ -34,7 +35,7 @@ static void explain_source(const frag_report_state *report, frag_report_source *
     frag_explain_options options = {.capacity_bytes = capacity_bytes, .threads = report->threads};
     if (source->explanation != NULL && source->explained_bytes == capacity_bytes)
         return;
-    free(source->explanation);
+    frag_free(source->explanation);
     source->explanation = NULL;
     source->explained_bytes = capacity_bytes;
     if (!frag_explain_can(&source->recording, &options))

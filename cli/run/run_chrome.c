@@ -74,6 +74,6 @@ bool frag_run_chrome_close(frag_run_chrome *chrome, frag_error *error)
     else
         frag_output_abandon(chrome->output);
     frag_chrome_writer_destroy(&chrome->writer);
-    free(chrome);
+    frag_free(chrome);
     return ok;
 }

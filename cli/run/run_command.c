@@ -173,12 +173,12 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
         frag_stats_destroy(&state->jobs[i].stats.values);
         frag_gpu_run_destroy(&state->jobs[i].gpu);
     }
-    free(state->jobs);
+    frag_free(state->jobs);
     for (size_t i = 0; i < count; i++) {
         frag_inputs_policies_destroy(&state->sources[i].policies);
         frag_recording_destroy(&state->sources[i].recording);
     }
-    free(state->sources);
+    frag_free(state->sources);
     return code;
 }
 

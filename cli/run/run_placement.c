@@ -76,8 +76,8 @@ static bool check(const frag_lifetime *lifetimes, const granted *kept, uint64_t 
     }
     uint64_t height = 0;
     bool ok = frag_placement_check(buffers, offsets, count, plan_peak, &height, error);
-    free(buffers);
-    free(offsets);
+    frag_free(buffers);
+    frag_free(offsets);
     return ok;
 }
 
@@ -111,8 +111,8 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
                                    frag_output_stream(placement->output), error);
         placement->is_whole = ok;
     }
-    free(kept.addresses);
-    free(lifetimes);
+    frag_free(kept.addresses);
+    frag_free(lifetimes);
     return ok;
 }
 
@@ -125,6 +125,6 @@ bool frag_run_placement_close(frag_run_placement *placement, frag_error *error)
         ok = frag_output_finish(placement->output, error);
     else
         frag_output_abandon(placement->output);
-    free(placement);
+    frag_free(placement);
     return ok;
 }

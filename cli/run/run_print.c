@@ -122,8 +122,8 @@ static void print_tables(const frag_run_state *state, FILE *stream, const frag_r
         }
     if (pairs > 0)
         frag_result_compare_table(state->result_format, stream, sim, gpu, pairs);
-    free(sim);
-    free(gpu);
+    frag_free(sim);
+    frag_free(gpu);
 }
 
 static void print_all_tables(const frag_run_state *state, FILE *stream, const frag_row *rows,
@@ -233,5 +233,5 @@ void frag_run_print_rows(frag_run_state *state, size_t count, FILE *stream)
         if (rows[i].gpu != NULL)
             warn_of_others(state, &rows[i]);
     }
-    free(rows);
+    frag_free(rows);
 }

@@ -181,7 +181,7 @@ static void write_packed(const frag_run_snapshot *snapshot)
     size_t count = 0;
     void *packed = frag_codec_pack(snapshot->codec, snapshot->plain, snapshot->plain_count, &count);
     fwrite(packed, 1, count, frag_output_stream(snapshot->output));
-    free(packed);
+    frag_free(packed);
 }
 
 bool frag_run_snapshot_close(frag_run_snapshot *snapshot, frag_error *error)
@@ -194,12 +194,12 @@ bool frag_run_snapshot_close(frag_run_snapshot *snapshot, frag_error *error)
         fclose(snapshot->plain_stream);
         if (snapshot->is_whole)
             write_packed(snapshot);
-        free(snapshot->plain);
+        frag_free(snapshot->plain);
     }
     if (snapshot->is_whole)
         ok = frag_output_finish(snapshot->output, error);
     else
         frag_output_abandon(snapshot->output);
-    free(snapshot);
+    frag_free(snapshot);
     return ok;
 }

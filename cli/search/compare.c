@@ -79,7 +79,7 @@ static bool parse_amount(const char *text, frag_threshold *threshold, frag_error
         *comma = '\0';
     bool ok = parse_part(copy, threshold, error) &&
               (comma == NULL || parse_part(comma + 1, threshold, error));
-    free(copy);
+    frag_free(copy);
     return ok;
 }
 
@@ -128,10 +128,10 @@ static bool read_wishes(const frag_arguments *arguments, wishes *into, frag_erro
 static void free_wishes(wishes *from)
 {
     for (size_t i = 0; i < from->pattern_count; i++)
-        free(from->patterns[i]);
-    free(from->patterns);
-    free(from->thresholds);
-    free(from->metrics);
+        frag_free(from->patterns[i]);
+    frag_free(from->patterns);
+    frag_free(from->thresholds);
+    frag_free(from->metrics);
 }
 
 /* A pattern that means nothing in these rows is a misspelling that would let everything pass. */

@@ -130,7 +130,7 @@ static void free_lines(lines *list)
     for (size_t i = 0; i < list->count; i++)
         for (size_t c = 0; c < COLUMN_COUNT; c++)
             frag_text_destroy(&list->items[i].cells[c]);
-    free(list->items);
+    frag_free(list->items);
 }
 
 /* Columns on a screen: bytes that do not go on a sequence of UTF-8. */

@@ -253,8 +253,8 @@ static int search_file(capacity_run *state, const char *path, FILE *stream)
     frag_progress_hide(state->progress);
     int code = report_problems(state, count);
     print_rows(state, count, stream);
-    free(state->bounds);
-    free(state->jobs);
+    frag_free(state->bounds);
+    frag_free(state->jobs);
     frag_recording_destroy(&state->recording);
     return code;
 }

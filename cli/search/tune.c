@@ -209,7 +209,7 @@ static size_t score_points(void *context, frag_tune_point *points, size_t count)
     size_t scored = done / state->searched_count;
     for (size_t i = 0; i < scored; i++)
         fold_score(state, &work.outcomes[i * state->searched_count], &points[i].score);
-    free(work.outcomes);
+    frag_free(work.outcomes);
     state->is_past_default = true;
     return scored;
 }
@@ -295,7 +295,7 @@ static bool tune_policy(tune_run *state, const frag_arguments *arguments,
         else
             frag_tune_print_table(stream, &tuned);
     }
-    free(found.points);
+    frag_free(found.points);
     frag_tune_space_destroy(&state->space);
     return ok;
 }
@@ -362,7 +362,7 @@ static bool find_bounds(tune_run *state, frag_error *error)
             *error = state->bound_errors[i];
             ok = frag_error_in(error, state->subjects[i].recording->name);
         }
-    free(state->bound_errors);
+    frag_free(state->bound_errors);
     return ok;
 }
 
@@ -421,8 +421,8 @@ static int tune_command(const frag_arguments *arguments)
         code = frag_report(&error);
     for (size_t i = 0; i < state.recording_count; i++)
         frag_recording_destroy(&state.recordings[i]);
-    free(state.recordings);
-    free(state.subjects);
+    frag_free(state.recordings);
+    frag_free(state.subjects);
     frag_inputs_policies_destroy(&state.policies);
     return frag_is_interrupted() ? 130 : code;
 }

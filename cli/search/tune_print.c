@@ -228,7 +228,7 @@ static void print_costs(FILE *stream, const frag_tuned *tuned)
         fprintf(stream, "\nto draw it: %s\n", text.bytes);
     }
     frag_text_destroy(&text);
-    free(points);
+    frag_free(points);
 }
 
 /* ---- sentences */
@@ -442,7 +442,7 @@ static void add_costs(frag_json *json, const frag_tuned *tuned)
             frag_json_null(item, "modelled_time_ns");
         frag_json_append(json, "memory_against_cost", item);
     }
-    free(points);
+    frag_free(points);
 }
 
 void frag_tune_print_json(FILE *stream, const frag_tuned *tuned)

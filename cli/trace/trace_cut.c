@@ -31,7 +31,7 @@ static bool read_pair(const char *option, const char *text, uint64_t *from, uint
     /* An end left out is that of the trace. */
     ok = ok && (first[0] == '\0' || frag_count_parse(first, 0, UINT64_MAX, from, error)) &&
          (second[0] == '\0' || frag_count_parse(second, 0, UINT64_MAX, to, error));
-    free(first);
+    frag_free(first);
     return ok || frag_error_in(error, option);
 }
 
@@ -62,7 +62,7 @@ static bool find_range(const frag_arguments *arguments, const frag_recording *re
     char *last = NULL;
     char *first = split_range(marks, &last);
     bool ok = frag_cut_find_marks(recording, trace, first, last, range, error);
-    free(first);
+    frag_free(first);
     return ok || frag_error_in(error, "--marks");
 }
 

@@ -65,7 +65,7 @@ static void collect_marks(const frag_recording *recording, const frag_trace *tra
         }
         facts->marks[*place - 1].count++;
     }
-    free(places);
+    frag_free(places);
 }
 
 static void collect(const frag_recording *recording, const frag_trace *trace, trace_facts *facts)
@@ -95,16 +95,16 @@ static void collect(const frag_recording *recording, const frag_trace *trace, tr
     if (facts->lifetime_count > 0)
         qsort(facts->lifetimes, (size_t)facts->lifetime_count, sizeof *facts->lifetimes,
               compare_lifetimes);
-    free(born);
+    frag_free(born);
     collect_marks(recording, trace, facts);
 }
 
 static void destroy_facts(trace_facts *facts)
 {
-    free(facts->lifetimes);
-    free(facts->streams);
-    free(facts->pools);
-    free(facts->marks);
+    frag_free(facts->lifetimes);
+    frag_free(facts->streams);
+    frag_free(facts->pools);
+    frag_free(facts->marks);
 }
 
 static uint64_t lifetime_at(const trace_facts *facts, uint64_t percent)
@@ -251,7 +251,7 @@ static void print_text(const char *text)
     char *plain = frag_copy_text(text);
     frag_text_make_plain(plain);
     fputs(plain, stdout);
-    free(plain);
+    frag_free(plain);
 }
 
 /* Events that the importer put in; and blocks at the start whose size it guessed. */

@@ -28,7 +28,7 @@ static uint64_t *find_offsets(const frag_recording *recording, const frag_trace 
             offsets[found++] = trace->addresses[i] - FRAG_MINIMALLOC_BASE;
     if (found == count && count > 0)
         return offsets;
-    free(offsets);
+    frag_free(offsets);
     return NULL;
 }
 
@@ -63,8 +63,8 @@ static bool write_problem(const frag_recording *recording, FILE *stream, frag_er
     uint64_t *offsets = find_offsets(recording, trace, count);
     bool ok = frag_minimalloc_write(recording, trace, lifetimes, count, RECORDING_ALIGNMENT,
                                     offsets, stream, error);
-    free(offsets);
-    free(lifetimes);
+    frag_free(offsets);
+    frag_free(lifetimes);
     return ok;
 }
 
@@ -184,9 +184,9 @@ static void check_placement(const frag_recording *recording, frag_findings *find
         frag_findings_add(findings, "misplaced-buffer",
                           "the offsets are no packing; runs plan anew, and do not look at them",
                           true, 0, 0, "%s", error.sentence);
-    free(buffers);
-    free(offsets);
-    free(lifetimes);
+    frag_free(buffers);
+    frag_free(offsets);
+    frag_free(lifetimes);
 }
 
 static int check_one(const frag_arguments *arguments, const char *path)
@@ -208,7 +208,7 @@ static int check_one(const frag_arguments *arguments, const char *path)
         frag_text_make_plain(shown);
         printf("%s: %s, %" PRIu64 " events, %" PRIu64 " inconsistencies\n", shown,
                inconsistencies == 0 ? "ok" : "inconsistent", events, inconsistencies);
-        free(shown);
+        frag_free(shown);
         if (inconsistencies > 0 || frag_arguments_is_verbose(arguments))
             print_findings(&findings);
     }

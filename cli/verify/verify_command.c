@@ -366,7 +366,7 @@ static void print_json(job *task, const frag_recording *recording, const frag_tr
     frag_json_write(json, stream, false);
     fclose(stream);
     frag_text_add_bytes(&task->out, bytes, size);
-    free(bytes);
+    frag_free(bytes);
 }
 
 /* Golden logs hold the capacity of their device; other recordings do not. */
@@ -385,7 +385,7 @@ static bool parse_named(const char *text, frag_policy_spec *spec, frag_error *er
     char *name = frag_copy_text(text);
     name[strcspn(name, ":")] = '\0';
     bool is_ours = frag_policy_find(name) != NULL;
-    free(name);
+    frag_free(name);
     if (!is_ours)
         return frag_fail(error, FRAG_E_INPUT,
                          "it names '%s' as its policy, which fraglab does not have; name one with "
@@ -591,7 +591,7 @@ static int verify_command(const frag_arguments *arguments)
     frag_progress_end(state.progress);
     uint64_t counts[OUTCOMES] = {0};
     int code = print_jobs(&state, count, counts);
-    free(state.jobs);
+    frag_free(state.jobs);
     frag_inputs_policies_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;

@@ -81,9 +81,9 @@ static bool add_folder(golden_check *state, const char *folder, frag_error *erro
                 add_job(state, path.bytes);
             frag_text_destroy(&path);
         }
-        free(entries[i]);
+        frag_free(entries[i]);
     }
-    free(entries);
+    frag_free(entries);
     if (state->job_count > before)
         return true;
     frag_fail(error, FRAG_E_INPUT,
@@ -146,7 +146,7 @@ static bool compare_log(const golden_check *state, golden_job *job, const frag_g
                                  &job->error);
         frag_policy_spec_destroy(&resolved);
     }
-    free(ends);
+    frag_free(ends);
     frag_recording_destroy(&recording);
     return ok;
 }
@@ -319,13 +319,13 @@ int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *
         code = frag_report(&error);
     }
     for (size_t i = 0; i < state.job_count; i++) {
-        free(state.jobs[i].path);
-        free(state.jobs[i].conf);
-        free(state.jobs[i].library);
+        frag_free(state.jobs[i].path);
+        frag_free(state.jobs[i].conf);
+        frag_free(state.jobs[i].library);
         frag_policy_spec_destroy(&state.jobs[i].spec);
         frag_text_destroy(&state.jobs[i].context);
         frag_golden_result_destroy(&state.jobs[i].result);
     }
-    free(state.jobs);
+    frag_free(state.jobs);
     return code;
 }

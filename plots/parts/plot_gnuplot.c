@@ -115,9 +115,9 @@ static bool find_program(frag_plot *plot, frag_error *error)
         if (access(program, X_OK) == 0)
             plot->gnuplot = program;
         else
-            free(program);
+            frag_free(program);
     }
-    free(folders);
+    frag_free(folders);
     return plot->gnuplot != NULL ||
            frag_fail(error, FRAG_E_SYSTEM,
                      "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), or "
@@ -146,7 +146,7 @@ static bool make_folder(frag_plot *plot, frag_error *error)
         frag_fail(error, FRAG_E_SYSTEM, "cannot be made (%s); set TMPDIR to a writable place",
                   strerror(errno));
         frag_error_in(error, folder);
-        free(folder);
+        frag_free(folder);
         return false;
     }
     plot->folder = folder;
@@ -161,7 +161,7 @@ static FILE *open_file(const frag_plot *plot, const char *name, frag_error *erro
         frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s)", strerror(errno));
         frag_error_in(error, path);
     }
-    free(path);
+    frag_free(path);
     return stream;
 }
 
@@ -250,7 +250,7 @@ static void remove_folder(frag_plot *plot)
     for (size_t i = 0; plot->folder != NULL && i < sizeof names / sizeof *names; i++) {
         char *path = join(plot->folder, names[i]);
         unlink(path);
-        free(path);
+        frag_free(path);
     }
     if (plot->folder != NULL)
         rmdir(plot->folder);
@@ -297,10 +297,10 @@ static bool spawn(const frag_plot *plot, const char *script, const char *figure,
     int refused = posix_spawn(&child, plot->gnuplot, &actions, NULL, arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     for (size_t i = 0; i < count; i++)
-        free(arguments[i]);
+        frag_free(arguments[i]);
     for (size_t i = 0; environment[i] != NULL; i++)
-        free(environment[i]);
-    free(environment);
+        frag_free(environment[i]);
+    frag_free(environment);
     if (refused != 0)
         return frag_fail(error, FRAG_E_SYSTEM, "%s does not start (%s)", plot->gnuplot,
                          strerror(refused));
@@ -348,7 +348,7 @@ static bool fail_drawing(const char *messages, frag_error *error)
             said = line;
     frag_fail(error, FRAG_E_SYSTEM, "gnuplot failed: %.300s",
               said != NULL ? said : "it said nothing");
-    free(text);
+    frag_free(text);
     return false;
 }
 
@@ -417,11 +417,11 @@ static bool draw(frag_plot *plot, frag_error *error)
     }
     if (ok)
         copy_figure(plot, bytes, length);
-    free(bytes);
-    free(messages);
-    free(figure);
-    free(script);
-    free(picture);
+    frag_free(bytes);
+    frag_free(messages);
+    frag_free(figure);
+    frag_free(script);
+    frag_free(picture);
     return ok;
 }
 
@@ -457,12 +457,12 @@ static bool keep_script(frag_plot *plot, frag_error *error)
         char *path = join(plot->folder, "picture");
         size_t length = 0;
         char *bytes = read_whole(path, &length);
-        free(path);
+        frag_free(path);
         if (bytes == NULL)
             return frag_fail(error, FRAG_E_SYSTEM, "the picture cannot be read back (%s)",
                              strerror(errno));
         fwrite(bytes, 1, length, frag_output_stream(plot->kept_picture));
-        free(bytes);
+        frag_free(bytes);
         if (!finish_kept(&plot->kept_picture, error))
             return false;
     }
@@ -479,9 +479,9 @@ static void release(frag_plot *plot)
     if (plot->data != NULL && plot->format != FRAG_PLOT_CSV)
         fclose(plot->data);
     remove_folder(plot);
-    free(plot->folder);
-    free(plot->scripts);
-    free(plot->gnuplot);
+    frag_free(plot->folder);
+    frag_free(plot->scripts);
+    frag_free(plot->gnuplot);
     frag_text_destroy(&plot->definitions);
 }
 

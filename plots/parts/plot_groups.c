@@ -35,7 +35,7 @@ void frag_groups_create(frag_groups *groups, frag_grouping grouping,
 
 void frag_groups_destroy(frag_groups *groups)
 {
-    free(groups->frame_of);
+    frag_free(groups->frame_of);
     *groups = (frag_groups){0};
 }
 

@@ -116,7 +116,7 @@ static void find_offsets(frag_layout *layout)
         layout->segments[i].offset = offset_of(ranges, count, layout->segments[i].address);
     for (size_t i = 0; i < layout->block_count; i++)
         layout->blocks[i].offset = offset_of(ranges, count, layout->blocks[i].address);
-    free(ranges);
+    frag_free(ranges);
 }
 
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
@@ -146,7 +146,7 @@ bool frag_layout_record(const frag_recording *recording, const frag_trace *trace
 
 void frag_layout_destroy(frag_layout *layout)
 {
-    free(layout->segments);
-    free(layout->blocks);
+    frag_free(layout->segments);
+    frag_free(layout->blocks);
     *layout = (frag_layout){0};
 }

@@ -329,7 +329,7 @@ static void settle_all(tag_layout *state)
         if (state->tags[i % state->count].is_important == (i < state->count))
             turns[count++] = i % state->count;
     settle(state, turns, count);
-    free(turns);
+    frag_free(turns);
 }
 
 /* The nearest tag that stands. count: there is none. */
@@ -381,7 +381,7 @@ static void improve(tag_layout *state)
             }
         }
     }
-    free(before);
+    frag_free(before);
 }
 
 static bool is_covering(const tag_layout *state, size_t index)
@@ -416,5 +416,5 @@ void frag_plot_place_names(frag_tag *tags, size_t count, const frag_tag_field *f
     leave_out(&state);
     for (size_t i = 0; i < count; i++)
         put(&tags[i], state.names[i].place);
-    free(state.names);
+    frag_free(state.names);
 }

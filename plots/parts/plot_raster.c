@@ -112,6 +112,6 @@ frag_shares frag_raster_at(const frag_raster *raster, size_t x, size_t y)
 
 void frag_raster_destroy(frag_raster *raster)
 {
-    free(raster->pixels);
-    free(raster);
+    frag_free(raster->pixels);
+    frag_free(raster);
 }

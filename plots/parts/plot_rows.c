@@ -118,7 +118,7 @@ void frag_plot_field_text(const char *path, bool is_size, const frag_field *fiel
         char *plain = frag_copy_text(field->text[0] != '\0' ? field->text : "none");
         frag_text_make_plain(plain);
         frag_text_add(text, "%s", plain);
-        free(plain);
+        frag_free(plain);
         break;
     }
     }
@@ -206,7 +206,7 @@ char *frag_plot_find_path(frag_json *const *rows, size_t count, const char *name
                   "peak.reserved_bytes or policy.options.max_split_size_mb",
                   name);
     for (size_t i = 0; i < state.count; i++)
-        free(state.paths[i]);
+        frag_free(state.paths[i]);
     frag_text_destroy(&state.plain);
     return path;
 }

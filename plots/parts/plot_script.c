@@ -71,7 +71,7 @@ void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t coun
     }
     frag_plot_define_numbers(plot, "places", places, count);
     frag_plot_define_number(plot, "named_count", (double)named);
-    free(places);
+    frag_free(places);
 }
 
 void frag_plot_define_title(frag_plot *plot, const char *usual)

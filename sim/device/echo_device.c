@@ -28,7 +28,7 @@ void frag_answer_list_keep(void *list, const frag_device_answer *answer)
 
 void frag_answer_list_destroy(frag_answer_list *list)
 {
-    free(list->items);
+    frag_free(list->items);
     *list = (frag_answer_list){0};
 }
 
@@ -222,7 +222,7 @@ static frag_device_result echo_adopt(frag_device *device, uint64_t address, uint
 
 static void echo_destroy(frag_device *device)
 {
-    free(from_base(device));
+    frag_free(from_base(device));
 }
 
 static const frag_device_ops echo_ops = {

@@ -230,7 +230,7 @@ static frag_device_result oracle_adopt(frag_device *device, uint64_t address, ui
 
 static void oracle_destroy(frag_device *device)
 {
-    free(from_base(device));
+    frag_free(from_base(device));
 }
 
 static const frag_device_ops oracle_ops = {

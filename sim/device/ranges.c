@@ -112,7 +112,7 @@ void frag_ranges_create(frag_ranges *ranges, uint64_t address, uint64_t bytes)
 
 void frag_ranges_destroy(frag_ranges *ranges)
 {
-    free(ranges->nodes);
+    frag_free(ranges->nodes);
     *ranges = (frag_ranges){0};
 }
 

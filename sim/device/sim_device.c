@@ -323,9 +323,9 @@ static void sim_destroy(frag_device *device)
     frag_ranges_destroy(&sim->recorded_space);
     frag_ranges_destroy(&sim->new_space);
     frag_ranges_destroy(&sim->reserve_space);
-    free(sim->segments);
-    free(sim->queues);
-    free(sim);
+    frag_free(sim->segments);
+    frag_free(sim->queues);
+    frag_free(sim);
 }
 
 static const frag_device_ops sim_ops = {

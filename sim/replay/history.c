@@ -45,15 +45,15 @@ bool frag_request_list_create(frag_request_list *list, const frag_trace *trace, 
             list->free_events[by_slot[event->slot]] = i;
         }
     }
-    free(by_slot);
+    frag_free(by_slot);
     return true;
 }
 
 void frag_request_list_destroy(frag_request_list *list)
 {
-    free(list->events);
-    free(list->free_events);
-    free(list->by_event);
+    frag_free(list->events);
+    frag_free(list->free_events);
+    frag_free(list->by_event);
     *list = (frag_request_list){0};
 }
 
@@ -281,7 +281,7 @@ bool frag_history_record(const frag_recording *recording, const frag_trace *trac
                                           &options, keep_result, history, error)
                   : frag_run_look(recording, trace, ops, values, device, &options, keep_result,
                                   history, error);
-    free(record.open);
+    frag_free(record.open);
     if (!ok)
         frag_history_destroy(history);
     return ok;
@@ -289,8 +289,8 @@ bool frag_history_record(const frag_recording *recording, const frag_trace *trac
 
 void frag_history_destroy(frag_history *history)
 {
-    free(history->placements);
-    free(history->segments);
-    free(history->steps);
+    frag_free(history->placements);
+    frag_free(history->segments);
+    frag_free(history->steps);
     *history = (frag_history){0};
 }

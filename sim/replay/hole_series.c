@@ -222,7 +222,7 @@ void frag_hole_series_destroy(frag_hole_series *series)
     if (series == NULL)
         return;
     frag_series_destroy(series->series);
-    free(series->sums);
-    free(series->lengths);
-    free(series);
+    frag_free(series->sums);
+    frag_free(series->lengths);
+    frag_free(series);
 }

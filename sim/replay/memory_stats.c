@@ -25,6 +25,6 @@ bool frag_stats_find(const frag_stats *stats, const char *name, int64_t *value)
 void frag_stats_destroy(frag_stats *stats)
 {
     frag_strings_destroy(&stats->names);
-    free(stats->values);
+    frag_free(stats->values);
     *stats = (frag_stats){0};
 }

@@ -521,10 +521,10 @@ void frag_replay_destroy(frag_replay *replay)
     frag_notes_end(replay);
     frag_use_destroy(replay->uses);
     frag_arena_destroy(&replay->arena);
-    free(replay->waiting);
-    free(replay->wait_numbers);
-    free(replay->large);
-    free(replay);
+    frag_free(replay->waiting);
+    frag_free(replay->wait_numbers);
+    frag_free(replay->large);
+    frag_free(replay);
 }
 
 /* The policy's own audit, and its layout against what the engine has counted. */

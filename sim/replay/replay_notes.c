@@ -261,7 +261,7 @@ void frag_notes_end(frag_replay *replay)
     replay->device->on_call = replay->notes->on_call;
     replay->device->on_use = NULL;
     replay->device->on_call_context = replay->notes->on_call_context;
-    free(replay->notes->blocks);
-    free(replay->notes);
+    frag_free(replay->notes->blocks);
+    frag_free(replay->notes);
     replay->notes = NULL;
 }

@@ -27,8 +27,7 @@ static bool check_layout(const frag_trace *trace, uint64_t end, frag_error *erro
         uint64_t address = trace->addresses[i];
         uint64_t bytes = event->op == FRAG_OP_ALLOC ? trace->block_bytes[i] : event->bytes;
         uint64_t last = 0;
-        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0 ||
-            bytes >> 47 != 0)
+        if (!frag_add(address, bytes, &last) || last >> 48 != 0 || bytes == 0 || bytes >> 47 != 0)
             return start_fails(trace, i, "an address is out of range", error);
         if (event->op == FRAG_OP_ALLOC) {
             if (address < at || last > segment_end || bytes < event->bytes)
@@ -186,7 +185,7 @@ bool frag_replay_begin(frag_replay *replay, frag_error *error)
         frag_adopted_block *blocks = frag_alloc((size_t)end, sizeof *blocks);
         for (uint64_t i = 0; i < end;)
             i = adopt_segment(replay, i, end, blocks);
-        free(blocks);
+        frag_free(blocks);
     } else if (end > 0) {
         replay->result.initial = FRAG_INITIAL_ALLOCATED;
         allocate_initial(replay, end);

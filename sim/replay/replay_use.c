@@ -55,12 +55,12 @@ void frag_use_destroy(frag_use_keeper *uses)
 {
     if (uses == NULL)
         return;
-    free(uses->slots);
-    free(uses->nodes);
-    free(uses->held);
-    free(uses->held_of);
-    free(uses->waiting);
-    free(uses);
+    frag_free(uses->slots);
+    frag_free(uses->nodes);
+    frag_free(uses->held);
+    frag_free(uses->held_of);
+    frag_free(uses->waiting);
+    frag_free(uses);
 }
 
 /* ---- records */

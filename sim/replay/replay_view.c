@@ -58,7 +58,7 @@ void frag_replay_walk(const frag_replay *replay, frag_layout_visitor *visit, voi
         if (is_held(replay, i))
             state.slot_of[replay->slots[i].handle] = i;
     replay->ops->walk(replay->policy, visit_span, &state);
-    free(state.slot_of);
+    frag_free(state.slot_of);
 }
 
 void frag_replay_walk_spans(const frag_replay *replay, frag_span_visitor *visit, void *context)

@@ -126,8 +126,8 @@ void frag_series_destroy(frag_series *series)
 {
     if (series == NULL)
         return;
-    free(series->extremes);
-    free(series->last);
-    free(series->rows);
-    free(series);
+    frag_free(series->extremes);
+    frag_free(series->last);
+    frag_free(series->rows);
+    frag_free(series);
 }

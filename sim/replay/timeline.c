@@ -51,6 +51,6 @@ void frag_timeline_destroy(frag_timeline *timeline)
     if (timeline == NULL)
         return;
     frag_series_destroy(timeline->series);
-    free(timeline->samples);
-    free(timeline);
+    frag_free(timeline->samples);
+    frag_free(timeline);
 }

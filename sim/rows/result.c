@@ -520,7 +520,7 @@ void frag_result_begin(frag_result_format format, FILE *stream)
     field_list list = {0};
     fill(&list, &row);
     write_csv(stream, &list, true);
-    free(list.items);
+    frag_free(list.items);
 }
 
 void frag_result_write(frag_result_format format, FILE *stream, const frag_row *row)
@@ -531,5 +531,5 @@ void frag_result_write(frag_result_format format, FILE *stream, const frag_row *
         write_jsonl(stream, row, &list);
     else
         write_csv(stream, &list, false);
-    free(list.items);
+    frag_free(list.items);
 }

@@ -275,13 +275,13 @@ void frag_stored_rows_destroy(frag_stored_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++) {
         frag_json_destroy(rows->items[i]->json);
-        free(rows->items[i]->line);
-        free(rows->items[i]);
+        frag_free(rows->items[i]->line);
+        frag_free(rows->items[i]);
     }
     for (size_t i = 0; i < rows->group_count; i++)
-        free(rows->groups[i]);
-    free(rows->items);
-    free(rows->groups);
+        frag_free(rows->groups[i]);
+    frag_free(rows->items);
+    frag_free(rows->groups);
     *rows = (frag_stored_rows){0};
 }
 
@@ -296,7 +296,7 @@ static void print_tables(const frag_stored_rows *rows, frag_result_format format
             if (rows->items[i]->group == rows->groups[g])
                 together[count++] = rows->items[i]->row;
     frag_result_table(format, stream, together, count);
-    free(together);
+    frag_free(together);
 }
 
 /* ---- CSV: the columns are those of a fresh row, each filled from the field of its name */
@@ -373,7 +373,7 @@ static void print_csv(const frag_stored_rows *rows, FILE *stream)
     fputs(header, stream);
     for (size_t i = 0; i < rows->count; i++)
         write_csv_row(stream, rows->items[i]->json, header);
-    free(header);
+    frag_free(header);
 }
 
 void frag_stored_rows_print(const frag_stored_rows *rows, frag_result_format format, FILE *stream)

@@ -108,11 +108,11 @@ void frag_stats_columns_write(frag_stats_columns *columns, FILE *stream)
     for (size_t i = 0; i < columns->count; i++) {
         write_row(&columns->rows[i], names, all.count, stream);
         frag_stats_destroy(&columns->rows[i].values);
-        free(columns->rows[i].fields);
+        frag_free(columns->rows[i].fields);
     }
-    free(header);
-    free(names);
+    frag_free(header);
+    frag_free(names);
     frag_strings_destroy(&all);
-    free(columns->rows);
-    free(columns);
+    frag_free(columns->rows);
+    frag_free(columns);
 }

@@ -28,6 +28,6 @@ bool frag_demand_step(frag_demand *demand, uint64_t event, frag_demand_change *c
 
 void frag_demand_end(frag_demand *demand)
 {
-    free(demand->alloc_of);
+    frag_free(demand->alloc_of);
     *demand = (frag_demand){0};
 }

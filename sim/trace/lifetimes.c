@@ -148,7 +148,7 @@ static frag_lifetime *replay_notes(frag_replay *replay, bool uses_times, uint64_
         ok = frag_replay_advance(replay, i + 1, error);
     }
     if (!ok) {
-        free(notes->lifetimes);
+        frag_free(notes->lifetimes);
         return NULL;
     }
     for (uint64_t i = 0; i < notes->count; i++)
@@ -190,6 +190,6 @@ bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
         return false;
     setup.lifetimes = lifetimes;
     *plan = ops->plan(&setup, error);
-    free(lifetimes);
+    frag_free(lifetimes);
     return *plan != NULL;
 }

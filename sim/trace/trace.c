@@ -137,15 +137,15 @@ bool frag_recording_is_problem(const frag_recording *recording)
 
 void frag_trace_destroy(frag_trace *trace)
 {
-    free(trace->events);
-    free(trace->addresses);
-    free(trace->times_ns);
-    free(trace->sites);
-    free(trace->pools);
-    free(trace->notes);
-    free(trace->block_bytes);
-    free(trace->stream_handles);
-    free(trace->pool_ids);
+    frag_free(trace->events);
+    frag_free(trace->addresses);
+    frag_free(trace->times_ns);
+    frag_free(trace->sites);
+    frag_free(trace->pools);
+    frag_free(trace->notes);
+    frag_free(trace->block_bytes);
+    frag_free(trace->stream_handles);
+    frag_free(trace->pool_ids);
     *trace = (frag_trace){0};
 }
 
@@ -153,12 +153,12 @@ void frag_recording_destroy(frag_recording *recording)
 {
     for (uint32_t i = 0; i < recording->trace_count; i++)
         frag_trace_destroy(&recording->traces[i]);
-    free(recording->traces);
-    free(recording->name);
-    free(recording->metadata);
+    frag_free(recording->traces);
+    frag_free(recording->name);
+    frag_free(recording->metadata);
     frag_strings_destroy(&recording->strings);
-    free(recording->frames);
-    free(recording->site_frames);
-    free(recording->sites);
+    frag_free(recording->frames);
+    frag_free(recording->site_frames);
+    frag_free(recording->sites);
     *recording = (frag_recording){0};
 }

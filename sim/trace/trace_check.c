@@ -402,7 +402,7 @@ static bool scan_events(frag_trace_scan *scan, uint64_t event_count)
 
 static void scan_begin(frag_trace_scan *scan)
 {
-    free(scan->slots);
+    frag_free(scan->slots);
     *scan = (frag_trace_scan){0};
     scan->slots = frag_grow(NULL, &scan->slot_capacity, SLOTS_AT_FIRST, sizeof *scan->slots);
     memset(scan->slots, 0, scan->slot_capacity * sizeof *scan->slots);
@@ -428,8 +428,8 @@ void frag_trace_scan_destroy(frag_trace_scan *scan)
 {
     if (scan == NULL)
         return;
-    free(scan->slots);
-    free(scan);
+    frag_free(scan->slots);
+    frag_free(scan);
 }
 
 static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
@@ -451,7 +451,7 @@ static bool scan_trace(const frag_recording *recording, const frag_trace *trace,
     scan->stats.observed_reserved_end_bytes = scan->observed_bytes;
     *stats = scan->stats;
     *slot_count = scan->slot_count;
-    free(own.slots);
+    frag_free(own.slots);
     if (!ok || trace->times_ns == NULL)
         return ok;
     for (uint64_t i = 0; i < trace->event_count && stats->time_first_ns == 0; i++)
@@ -535,7 +535,7 @@ static bool check_distinct(const frag_trace *trace, frag_error *error)
                            "pool %llu:%llu of device %u is in the table twice; expected once",
                            (unsigned long long)sorted[i].high, (unsigned long long)sorted[i].low,
                            trace->device);
-    free(sorted);
+    frag_free(sorted);
     return ok;
 }
 

@@ -179,7 +179,7 @@ void frag_trace_digest(const frag_recording *recording, frag_trace *trace)
         put_string(digester, &recording->strings, digester->used_ids[i]);
     frag_digest_add(digester->digest, digester->buffer, digester->used);
     frag_digest_finish(digester->digest, trace->digest);
-    free(digester->numbers);
-    free(digester->used_ids);
-    free(digester);
+    frag_free(digester->numbers);
+    frag_free(digester->used_ids);
+    frag_free(digester);
 }

@@ -31,13 +31,13 @@ bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
                 (frag_buffer){at->lower, at->upper + (is_attempt ? 1 : 0), at->bytes,
                               at->alignment > 0 ? at->alignment : 1};
     }
-    free(lifetimes);
+    frag_free(lifetimes);
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
                                  .steps = FRAG_PLAN_STEPS_DEFAULT,
                                  .is_stopped = is_interrupted};
     frag_plan plan;
     bool ok = frag_plan_make(buffers, buffer_count, &options, &plan, error);
-    free(buffers);
+    frag_free(buffers);
     if (!ok)
         return false;
     *packing = (frag_row_packing){plan.height_bytes, plan.answer == FRAG_PLAN_OPTIMAL};

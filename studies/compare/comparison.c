@@ -200,15 +200,15 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
 static void free_table(table *rows)
 {
     for (size_t i = 0; i < rows->count; i++) {
-        free(rows->rows[i].name);
-        free(rows->rows[i].trace);
-        free(rows->rows[i].policy);
-        free(rows->rows[i].device);
-        free(rows->rows[i].digest);
-        free(rows->rows[i].options);
-        free(rows->rows[i].values);
+        frag_free(rows->rows[i].name);
+        frag_free(rows->rows[i].trace);
+        frag_free(rows->rows[i].policy);
+        frag_free(rows->rows[i].device);
+        frag_free(rows->rows[i].digest);
+        frag_free(rows->rows[i].options);
+        frag_free(rows->rows[i].values);
     }
-    free(rows->rows);
+    frag_free(rows->rows);
 }
 
 static bool is_blank(const char *bytes, size_t length)
@@ -482,7 +482,7 @@ static void compare_tables(kept *in, const frag_comparison_options *options,
                                     .is_new = true};
             comparison->fresh++;
         }
-    free(partners);
+    frag_free(partners);
 }
 
 bool frag_comparison_read(const char *base_path, const char *now_path,
@@ -504,15 +504,15 @@ void frag_comparison_destroy(frag_comparison *comparison)
 {
     kept *in = comparison->kept;
     for (size_t i = 0; i < comparison->row_count; i++)
-        free(comparison->rows[i].metrics);
-    free(comparison->rows);
+        frag_free(comparison->rows[i].metrics);
+    frag_free(comparison->rows);
     if (in != NULL) {
         for (size_t i = 0; i < in->text_count; i++)
-            free(in->texts[i]);
-        free(in->texts);
+            frag_free(in->texts[i]);
+        frag_free(in->texts);
         free_table(&in->tables[0]);
         free_table(&in->tables[1]);
-        free(in);
+        frag_free(in);
     }
     *comparison = (frag_comparison){0};
 }

@@ -98,5 +98,5 @@ void frag_ideals_find(const frag_recording *recording, const frag_trace *trace,
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++)
         if (state.live_bytes[i] > ideals->live_bytes)
             ideals->live_bytes = state.live_bytes[i];
-    free(events);
+    frag_free(events);
 }

@@ -75,7 +75,7 @@ static frag_purpose *purposes_of_slots(const frag_recording *recording, const fr
     for (uint64_t i = 0; i <= event && i < trace->event_count; i++)
         if (trace->events[i].op == FRAG_OP_ALLOC && trace->events[i].slot != FRAG_SLOT_NONE)
             purposes[trace->events[i].slot] = of_site[trace->sites[i]];
-    free(of_site);
+    frag_free(of_site);
     return purposes;
 }
 
@@ -205,15 +205,15 @@ void frag_sites_look(frag_sites *sites, const frag_recording *recording, const f
     merge_items(sites);
     sites->biggest_count = pick(sites, false, sites->biggest);
     sites->pinning_count = pick(sites, true, sites->pinning);
-    free(state.blocks);
-    free(purposes);
-    free(keys);
+    frag_free(state.blocks);
+    frag_free(purposes);
+    frag_free(keys);
 }
 
 void frag_sites_destroy(frag_sites *sites)
 {
-    free(sites->items);
-    free(sites->frame_of);
+    frag_free(sites->items);
+    frag_free(sites->frame_of);
     *sites = (frag_sites){0};
 }
 

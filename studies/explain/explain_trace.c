@@ -584,14 +584,14 @@ static void destroy(explain_run *state)
     frag_trace_explanation *explanation = state->explanation;
     for (size_t i = 0; i < explanation->candidate_count; i++)
         frag_policy_spec_destroy(&explanation->candidates[i].spec);
-    free(explanation->candidates);
+    frag_free(explanation->candidates);
     if (explanation->halved.spec.ops != NULL)
         frag_policy_spec_destroy(&explanation->halved.spec);
     frag_sites_destroy(&explanation->sites);
     frag_diagnosis_destroy(&explanation->diagnosis);
     frag_advice_destroy(&explanation->advice);
     frag_recording_destroy(&state->whole);
-    free(state->halved_events);
+    frag_free(state->halved_events);
 }
 
 /* Explains one device. *has_explained: it ran out of memory, or a capacity is given. */

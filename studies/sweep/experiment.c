@@ -31,8 +31,8 @@ static void add_value(values *list, const char *text)
 static void free_values(values *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        free(list->texts[i]);
-    free(list->texts);
+        frag_free(list->texts[i]);
+    frag_free(list->texts);
     *list = (values){0};
 }
 
@@ -183,8 +183,8 @@ static void free_grid(grid *from)
 {
     for (size_t i = 0; i < from->count; i++)
         free_values(&from->choices[i]);
-    free(from->choices);
-    free(from->options);
+    frag_free(from->choices);
+    frag_free(from->options);
 }
 
 /* Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014 (SplitMix64). */
@@ -280,7 +280,7 @@ static bool add_combinations(frag_experiment *into, size_t *capacity, const char
         ok = combine(base, label, from, chosen[i], &into->policies[into->policy_count], error);
         into->policy_count++;
     }
-    free(chosen);
+    frag_free(chosen);
     return ok;
 }
 
@@ -435,9 +435,9 @@ bool frag_experiment_load(const char *path, frag_experiment *experiment, frag_er
 void frag_experiment_destroy(frag_experiment *experiment)
 {
     for (size_t i = 0; i < experiment->trace_count; i++)
-        free(experiment->traces[i]);
-    free(experiment->traces);
+        frag_free(experiment->traces[i]);
+    frag_free(experiment->traces);
     frag_policy_specs_destroy(experiment->policies, experiment->policy_count);
-    free(experiment->capacities);
+    frag_free(experiment->capacities);
     *experiment = (frag_experiment){0};
 }

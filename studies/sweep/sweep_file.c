@@ -108,7 +108,7 @@ static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
         ok = frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
         error->line = file->count + 1;
     }
-    free(line);
+    frag_free(line);
     return ok;
 }
 
@@ -179,9 +179,9 @@ bool frag_sweep_file_finish(frag_sweep_file *file, frag_error *error)
 void frag_sweep_file_close(frag_sweep_file *file)
 {
     for (size_t i = 0; i < file->count; i++)
-        free(file->names[i]);
-    free(file->names);
-    free(file->path);
+        frag_free(file->names[i]);
+    frag_free(file->names);
+    frag_free(file->path);
     if (file->stream != NULL && file->stream != stdout)
         fclose(file->stream);
     *file = (frag_sweep_file){0};

@@ -64,11 +64,11 @@ frag_sweep_known *frag_sweep_known_create(const frag_recording *recording, const
 void frag_sweep_known_destroy(frag_sweep_known *known)
 {
     for (size_t i = 0; i < KEPT_MAX; i++)
-        free(known->runs[i].result);
+        frag_free(known->runs[i].result);
     pthread_mutex_destroy(&known->lock);
-    free(known->runs);
-    free(known->sizes);
-    free(known);
+    frag_free(known->runs);
+    frag_free(known->sizes);
+    frag_free(known);
 }
 
 void frag_sweep_key_make(const frag_sweep_known *known, uint64_t number, const frag_policy_ops *ops,

@@ -221,7 +221,7 @@ bool frag_sweep_order_finish(frag_sweep_order *order, frag_sweep_totals *totals,
     *totals = order->totals;
     pthread_cond_destroy(&order->room);
     pthread_mutex_destroy(&order->lock);
-    free(order->places);
-    free(order);
+    frag_free(order->places);
+    frag_free(order);
     return ok;
 }

@@ -166,7 +166,7 @@ static bool receive_one(frag_sweep_crew *crew)
         take_rows(crew, who, &what, bytes + sizeof what, length - sizeof what);
     else if (what.kind == BYE)
         crew->gone++;
-    free(bytes);
+    frag_free(bytes);
     return true;
 }
 
@@ -246,8 +246,8 @@ void frag_sweep_crew_dismiss(frag_sweep_crew *crew)
             idle = 0;
         else
             rest(&idle);
-    free(crew->members);
-    free(crew);
+    frag_free(crew->members);
+    frag_free(crew);
 }
 
 /* ---- the other ranks */
@@ -387,7 +387,7 @@ static bool send_finished(following *state)
         state->ranks->module->send(0, bytes.bytes, bytes.length);
         frag_text_destroy(&bytes);
         frag_text_destroy(&one->text);
-        free(one);
+        frag_free(one);
         one = next;
     }
     return is_any;
@@ -425,7 +425,7 @@ static void end_work(following *state, pthread_t worker)
         finished *one = state->done;
         state->done = one->next;
         frag_text_destroy(&one->text);
-        free(one);
+        frag_free(one);
     }
     if (state->has_kept)
         frag_sweep_let_go(state->job, state->kept);
@@ -466,5 +466,5 @@ void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, uint32_t th
     send_message(ranks, 0, &bye);
     pthread_cond_destroy(&state.change);
     pthread_mutex_destroy(&state.lock);
-    free(state.units);
+    frag_free(state.units);
 }

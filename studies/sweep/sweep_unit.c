@@ -177,7 +177,7 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
     if (is_resolved)
         frag_policy_spec_destroy(&state.resolved);
     frag_arena_spare_destroy(state.spare);
-    free(state.cells);
+    frag_free(state.cells);
 }
 
 bool frag_sweep_job_open(const char *path, frag_sweep_job *job, frag_error *error)
@@ -193,7 +193,7 @@ void frag_sweep_job_close(frag_sweep_job *job)
 {
     if (job->recordings != NULL)
         pthread_mutex_destroy(&job->lock);
-    free(job->recordings);
+    frag_free(job->recordings);
     frag_experiment_destroy(&job->experiment);
     job->recordings = NULL;
 }
@@ -248,9 +248,9 @@ void frag_sweep_let_go(frag_sweep_job *job, uint32_t file)
             frag_sweep_known_destroy(of->known[i]);
         for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
             pthread_mutex_destroy(&of->bounds[i].lock);
-        free(of->bounds);
+        frag_free(of->bounds);
         of->bounds = NULL;
-        free(of->known);
+        frag_free(of->known);
         frag_recording_destroy(&of->recording);
         of->is_loaded = false;
     }

@@ -56,7 +56,7 @@ size_t frag_tune_front(const frag_tune_found *found, bool is_by_time,
             least = all[i].cost;
             (*points)[kept++] = all[i].point;
         }
-    free(all);
+    frag_free(all);
     return kept;
 }
 

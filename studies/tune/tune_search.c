@@ -134,7 +134,7 @@ static size_t step(searching *state, size_t current, uint32_t axis)
         if (at < state->found->count && is_better(state, at, current))
             current = at;
     }
-    free(values);
+    frag_free(values);
     return current;
 }
 
@@ -207,7 +207,7 @@ static void descend_from_starts(searching *state, size_t count)
         is_done[next] = true;
         descend(state, next);
     }
-    free(is_done);
+    frag_free(is_done);
 }
 
 void frag_tune_search(const frag_tune_search_setup *setup, frag_tune_found *found)
@@ -221,7 +221,7 @@ void frag_tune_search(const frag_tune_search_setup *setup, frag_tune_found *foun
     for (size_t i = 0; i < setup->start_count; i++)
         first[i + 1] = setup->starts[i];
     try_points(&state, first, setup->start_count + 1, NULL);
-    free(first);
+    frag_free(first);
     descend_from_starts(&state, found->count);
     if (found->count > 0 && setup->axis_count > 0)
         restart(&state);

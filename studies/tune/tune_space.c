@@ -144,7 +144,7 @@ static void add_choices(frag_tune_axis *axis, const char *choices)
     char *rest = NULL;
     for (char *name = strtok_r(copy, "|", &rest); name != NULL; name = strtok_r(NULL, "|", &rest))
         add_value(axis, name);
-    free(copy);
+    frag_free(copy);
 }
 
 static void add_ladder(frag_tune_axis *axis, const frag_option *option,
@@ -199,7 +199,7 @@ static void end_axis(frag_tune_space *space)
     if (axis->count > 1)
         space->value_counts[space->axis_count++] = axis->count;
     else
-        free(axis->values[0]);
+        frag_free(axis->values[0]);
 }
 
 static void add_known_axis(frag_tune_space *space, const known_axis *known)
@@ -279,7 +279,7 @@ void frag_tune_space_destroy(frag_tune_space *space)
 {
     for (uint32_t i = 0; i < space->axis_count; i++)
         for (uint32_t v = 0; v < space->axes[i].count; v++)
-            free(space->axes[i].values[v]);
+            frag_free(space->axes[i].values[v]);
     *space = (frag_tune_space){0};
 }
 

@@ -713,10 +713,10 @@ bool frag_golden_compare(const frag_golden_log *log, const frag_recording *recor
         frag_device_destroy(state->sides[i - 1].device);
     }
     frag_golden_layout_destroy(&state->layout);
-    free(state->stats);
-    free(state->calls);
-    free(state->notes);
-    free(state);
+    frag_free(state->stats);
+    frag_free(state->calls);
+    frag_free(state->notes);
+    frag_free(state);
     return ok;
 }
 

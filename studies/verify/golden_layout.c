@@ -134,7 +134,7 @@ bool frag_golden_layout_compare(const frag_golden_layout *layout, size_t index,
 
 void frag_golden_layout_destroy(frag_golden_layout *layout)
 {
-    free(layout->segments);
-    free(layout->blocks);
+    frag_free(layout->segments);
+    frag_free(layout->blocks);
     *layout = (frag_golden_layout){0};
 }

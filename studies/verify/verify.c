@@ -114,7 +114,7 @@ static frag_side recorded_side(const frag_trace *trace, uint64_t event)
             side.live_count--;
         }
     }
-    free(live_bytes);
+    frag_free(live_bytes);
     return side;
 }
 

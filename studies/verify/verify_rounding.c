@@ -67,10 +67,10 @@ static void create_live(live_set *live, const frag_trace *trace, uint64_t end)
 static void destroy_live(live_set *live)
 {
     for (int i = 0; i < LEVELS; i++)
-        free(live->levels[i]);
-    free(live->addresses);
-    free(live->slots);
-    free(live->begins);
+        frag_free(live->levels[i]);
+    frag_free(live->addresses);
+    frag_free(live->slots);
+    frag_free(live->begins);
 }
 
 static uint32_t rank_of(const live_set *live, uint64_t address)
@@ -254,7 +254,7 @@ static void read_blocks(weighing *all, const frag_trace *trace, uint64_t end)
     }
     for (uint32_t slot = 0; slot < trace->slot_count; slot++)
         go(all, &live, blocks, slot);
-    free(blocks);
+    frag_free(blocks);
     destroy_live(&live);
 }
 

@@ -231,7 +231,7 @@ static void scan_splits(frag_guessing *search, const frag_guess *base)
     if (base->texts[FRAG_GUESS_MAX_SPLIT][0] != '\0' ||
         search->given.max_split_bytes != FRAG_UNLIMITED)
         scan_sizes(search, base, FRAG_GUESS_SLACK, &known[1]);
-    free(known);
+    frag_free(known);
 }
 
 /* Of expandable segments a limit is asked for another size than the device is. It was at least

@@ -43,6 +43,6 @@ uint64_t frag_supposed_leave_out(const frag_trace *trace, bool is_large_only, fr
 
 void frag_supposed_destroy(frag_trace *copy)
 {
-    free(copy->events);
+    frag_free(copy->events);
     copy->events = NULL;
 }

@@ -56,6 +56,11 @@ notices() {
     notices purpose sim/silent4.c
 }
 
+@test "notices memory that is released past the table of what a call holds" {
+    printf '/* Gives back what it was given. */\nvoid give(char *text)\n{\n    if (text != NULL)\n        free(text);\n}\n' >"$COPY/sim/gives_back.c"
+    notices frees-known sim/gives_back.c
+}
+
 @test "notices a file name that is used twice" {
     printf 'int x;\n' >"$COPY/traces/error.c"
     notices unique-name traces/error.c

@@ -34,7 +34,7 @@ static void grow(frag_address_map *map)
     for (size_t i = 0; i < map->capacity; i++)
         if (map->places[i].is_taken)
             larger.places[find(&larger, map->places[i].address)] = map->places[i];
-    free(map->places);
+    frag_free(map->places);
     *map = larger;
 }
 
@@ -80,6 +80,6 @@ void frag_address_map_remove(frag_address_map *map, uint64_t address)
 
 void frag_address_map_destroy(frag_address_map *map)
 {
-    free(map->places);
+    frag_free(map->places);
     *map = (frag_address_map){0};
 }

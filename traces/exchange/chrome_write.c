@@ -217,6 +217,6 @@ void frag_chrome_writer_finish(frag_chrome_writer *writer, const char *tool)
 
 void frag_chrome_writer_destroy(frag_chrome_writer *writer)
 {
-    free(writer->calls);
+    frag_free(writer->calls);
     *writer = (frag_chrome_writer){0};
 }

@@ -165,6 +165,6 @@ bool frag_device_log_read(frag_input *input, frag_device_log *log, frag_error *e
 
 void frag_device_log_destroy(frag_device_log *log)
 {
-    free(log->records);
+    frag_free(log->records);
     *log = (frag_device_log){0};
 }

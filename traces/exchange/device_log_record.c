@@ -557,7 +557,7 @@ static void follow_log(follower *follow)
             follow_call(follow, call == FRAG_LOG_ACTIVITY_ALLOC ? FRAG_LOG_MALLOC_ASYNC
                                                                 : FRAG_LOG_FREE_ASYNC);
     }
-    free(order);
+    frag_free(order);
 }
 
 static void note_end(const frag_device_log *log, frag_findings *findings)
@@ -645,14 +645,14 @@ static follower *follow_one(const frag_device_log *log, frag_device_log_view vie
 
 static void destroy_follower(follower *follow)
 {
-    free(follow->pieces);
-    free(follow->mappings);
-    free(follow->steps);
+    frag_free(follow->pieces);
+    frag_free(follow->mappings);
+    frag_free(follow->steps);
     frag_address_map_destroy(&follow->by_address);
     frag_address_map_destroy(&follow->by_handle);
     frag_address_map_destroy(&follow->by_mapping);
     frag_address_map_destroy(&follow->pools);
-    free(follow);
+    frag_free(follow);
 }
 
 void frag_device_logs_build(const frag_device_log *logs, size_t log_count,
@@ -674,7 +674,7 @@ void frag_device_logs_build(const frag_device_log *logs, size_t log_count,
     }
     for (size_t i = 0; i < log_count; i++)
         destroy_follower(followers[i]);
-    free(followers);
+    frag_free(followers);
 }
 
 bool frag_device_log_record(const frag_device_log *log, frag_device_log_view view, const char *name,

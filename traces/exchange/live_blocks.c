@@ -86,5 +86,5 @@ void frag_live_free(frag_live_blocks *live, const frag_live_call *call)
 void frag_live_destroy(frag_live_blocks *live)
 {
     frag_address_map_destroy(&live->by_address);
-    free(live->blocks);
+    frag_free(live->blocks);
 }

@@ -284,7 +284,7 @@ static void add_events(problem_reader *reader)
         if (!moments[i].is_start)
             frag_builder_slot_give(reader->builder, of->slot);
     }
-    free(moments);
+    frag_free(moments);
 }
 
 bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_error *error)
@@ -299,7 +299,7 @@ bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_err
                 frag_fail(error, FRAG_E_INPUT, "there are more than 2^30 buffers"));
     if (ok)
         add_events(&reader);
-    free(reader.rows);
+    frag_free(reader.rows);
     if (ok)
         return frag_builder_finish(reader.builder, frag_input_name(input), error);
     frag_builder_abandon(reader.builder);

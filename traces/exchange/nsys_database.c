@@ -431,8 +431,8 @@ static void build_traces(nsys_reader *reader, frag_device_log_view view, frag_bu
         logs[log_count - 1].header.begun_count++;
     }
     frag_device_logs_build(logs, log_count, view, builder, reader->findings);
-    free(records);
-    free(logs);
+    frag_free(records);
+    frag_free(logs);
 }
 
 bool frag_nsys_read(frag_input *input, frag_device_log_view view, frag_recording *recording,
@@ -455,7 +455,7 @@ bool frag_nsys_read(frag_input *input, frag_device_log_view view, frag_recording
         }
     }
     frag_sqlite_close(reader->database);
-    free(reader->rows);
-    free(reader);
+    frag_free(reader->rows);
+    frag_free(reader);
     return ok;
 }

@@ -423,7 +423,7 @@ bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findin
         add_events(&reader, builder);
         ok = frag_builder_finish(builder, frag_input_name(input), error);
     }
-    free(reader.rows);
+    frag_free(reader.rows);
     frag_text_destroy(&reader.failure);
     return ok;
 }

@@ -109,6 +109,6 @@ void frag_size_pairs_free(frag_size_pairs *pairs, const frag_live_call *call)
 void frag_size_pairs_destroy(frag_size_pairs *pairs)
 {
     frag_address_map_destroy(&pairs->by_size);
-    free(pairs->queues);
-    free(pairs->next);
+    frag_free(pairs->queues);
+    frag_free(pairs->next);
 }

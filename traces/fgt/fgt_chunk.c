@@ -53,9 +53,9 @@ frag_fgt_chunk_reader *frag_fgt_chunk_reader_create(void)
 void frag_fgt_chunk_reader_destroy(frag_fgt_chunk_reader *reader)
 {
     frag_unpacker_destroy(reader->unpacker);
-    free(reader->raw);
-    free(reader->guesses);
-    free(reader);
+    frag_free(reader->raw);
+    frag_free(reader->guesses);
+    frag_free(reader);
 }
 
 frag_unpacker *frag_fgt_chunk_unpacker(frag_fgt_chunk_reader *reader)
@@ -77,7 +77,7 @@ static void reserve_raw(frag_fgt_chunk_reader *reader, const frag_fgt_place *pla
     }
     size_t bytes = together > alone ? together : alone;
     if (bytes > reader->raw_capacity) {
-        free(reader->raw);
+        frag_free(reader->raw);
         reader->raw = frag_realloc(NULL, bytes, 1);
         reader->raw_capacity = bytes;
     }

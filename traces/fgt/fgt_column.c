@@ -47,7 +47,7 @@ frag_fgt_encoder *frag_fgt_encoder_create(void)
 
 void frag_fgt_encoder_destroy(frag_fgt_encoder *encoder)
 {
-    free(encoder);
+    frag_free(encoder);
 }
 
 void frag_fgt_encoder_take(frag_fgt_encoder *encoder, const uint64_t *values, uint32_t count)
@@ -104,8 +104,8 @@ static void make_dictionary(frag_fgt_encoder *encoder)
         place_of[i] = find_place(encoder->sorted, distinct, unsorted[i]);
     for (uint32_t i = 0; i < encoder->count; i++)
         encoder->places[i] = place_of[encoder->numbers[i]];
-    free(unsorted);
-    free(place_of);
+    frag_free(unsorted);
+    frag_free(place_of);
 }
 
 static uint32_t place_bits_needed(uint32_t distinct)
@@ -539,7 +539,7 @@ bool frag_fgt_cursor_bytes(frag_fgt_cursor *cursor, uint8_t *values, frag_error 
 
 void frag_fgt_cursor_close(frag_fgt_cursor *cursor)
 {
-    free(cursor->table);
+    frag_free(cursor->table);
     cursor->table = NULL;
 }
 

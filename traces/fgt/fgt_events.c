@@ -27,7 +27,7 @@ void frag_fgt_slots_reserve(frag_fgt_slots *slots, uint32_t events)
 
 void frag_fgt_slots_destroy(frag_fgt_slots *slots)
 {
-    free(slots->free);
+    frag_free(slots->free);
     *slots = (frag_fgt_slots){0};
 }
 

@@ -175,7 +175,7 @@ static bool unpack_table(fgt_reader *reader, unsigned char **table, size_t *byte
         memcpy(*table, reader->payload + 8, stored);
     else if (!frag_decompress(frag_fgt_chunk_unpacker(reader->chunks), *table, *bytes,
                               reader->payload + 8, stored, reader->error)) {
-        free(*table);
+        frag_free(*table);
         return false;
     }
     return true;
@@ -405,7 +405,7 @@ static bool read_unpacked(fgt_reader *reader, read_table *read)
     if (!unpack_table(reader, &table, &bytes))
         return false;
     bool ok = read(reader, table, bytes);
-    free(table);
+    frag_free(table);
     return ok;
 }
 
@@ -477,7 +477,7 @@ static void drop_if_zero(void **column, uint64_t bytes)
     if (first == NULL || bytes == 0 || first[0] != 0 ||
         memcmp(first, first + 1, (size_t)bytes - 1) != 0)
         return;
-    free(*column);
+    frag_free(*column);
     *column = NULL;
 }
 
@@ -561,8 +561,8 @@ bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_rec
         frag_fgt_slots_destroy(&reader.states[i].slots);
         frag_trace_scan_destroy(reader.states[i].scan);
     }
-    free(reader.states);
-    free(reader.copy);
+    frag_free(reader.states);
+    frag_free(reader.copy);
     frag_fgt_chunk_reader_destroy(reader.chunks);
     if (!ok) {
         frag_recording_destroy(recording);

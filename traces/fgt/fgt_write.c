@@ -92,7 +92,7 @@ static void write_table(fgt_writer *writer, frag_fgt_section kind)
     add_number(&writer->payload, table->length, 8);
     frag_text_add_bytes(&writer->payload, is_packed ? (const char *)packed : table->bytes,
                         is_packed ? size : table->length);
-    free(packed);
+    frag_free(packed);
     frag_text_clear(table);
     write_section(writer, kind);
 }
@@ -395,11 +395,11 @@ bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *e
     frag_text_destroy(&writer.payload);
     frag_text_destroy(&writer.table);
     frag_fgt_encoder_destroy(writer.encoder);
-    free(writer.raw);
-    free(writer.packed);
-    free(writer.values);
-    free(writer.guesses);
-    free(writer.slots);
+    frag_free(writer.raw);
+    frag_free(writer.packed);
+    frag_free(writer.values);
+    frag_free(writer.guesses);
+    frag_free(writer.slots);
     if (ferror(stream) != 0)
         return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",
                          strerror(errno));

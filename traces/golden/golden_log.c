@@ -560,7 +560,7 @@ bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *e
     frag_golden_reader reader = {
         .input = input, .log = log, .error = error != NULL ? error : &unused};
     bool ok = read_lines(&reader);
-    free(reader.owners);
+    frag_free(reader.owners);
     if (!ok) {
         frag_golden_log_destroy(log);
         return frag_error_in(error, frag_input_name(input));
@@ -570,12 +570,12 @@ bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *e
 
 void frag_golden_log_destroy(frag_golden_log *log)
 {
-    free(log->lines);
-    free(log->calls);
-    free(log->notes);
-    free(log->figures);
-    free(log->blocks);
-    free(log->segments);
+    frag_free(log->lines);
+    frag_free(log->calls);
+    frag_free(log->notes);
+    frag_free(log->figures);
+    frag_free(log->blocks);
+    frag_free(log->segments);
     frag_strings_destroy(&log->strings);
     *log = (frag_golden_log){0};
 }

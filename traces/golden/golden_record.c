@@ -337,14 +337,14 @@ bool frag_golden_log_record(const frag_golden_log *log, const char *name, frag_r
                                              : "firstfit");
     for (uint32_t device = 0; device < log->device_count; device++)
         record_device(&recorder, device, all);
-    free(recorder.slots);
-    free(recorder.reserved);
-    free(recorder.segments);
+    frag_free(recorder.slots);
+    frag_free(recorder.reserved);
+    frag_free(recorder.segments);
     bool ok = frag_builder_finish(recorder.builder, name, error);
     if (ok && ends != NULL)
         *ends = all;
     else
-        free(all);
+        frag_free(all);
     return ok;
 }
 

@@ -570,10 +570,10 @@ bool frag_json_tree_read(frag_pickle *tree, frag_input *input,
     bool is_read = read_all(reader);
     if (is_read)
         *root = reader->stack[0];
-    free(reader->stack);
-    free(reader->shared);
+    frag_free(reader->stack);
+    frag_free(reader->shared);
     frag_text_destroy(&reader->text);
     frag_strings_destroy(&reader->texts);
-    free(reader);
+    frag_free(reader);
     return is_read;
 }

@@ -518,9 +518,9 @@ bool frag_pickle_read(frag_pickle *pickle, frag_input *input, frag_pickle_visito
     reader->memo = frag_realloc(NULL, reader->memo_capacity, sizeof *reader->memo);
     bool is_read =
         read_header(reader, error) && run(reader, error) && read_end(reader, root, error);
-    free(reader->stack);
-    free(reader->memo);
-    free(reader->tail);
-    free(reader);
+    frag_free(reader->stack);
+    frag_free(reader->memo);
+    frag_free(reader->tail);
+    frag_free(reader);
     return is_read;
 }

@@ -23,11 +23,11 @@ void frag_pickle_destroy(frag_pickle *pickle)
     if (pickle == NULL)
         return;
     frag_strings_destroy(&pickle->strings);
-    free(pickle->objects);
-    free(pickle->pool);
-    free(pickle->wides);
-    free(pickle->floats);
-    free(pickle);
+    frag_free(pickle->objects);
+    frag_free(pickle->pool);
+    frag_free(pickle->wides);
+    frag_free(pickle->floats);
+    frag_free(pickle);
 }
 
 frag_pickle_value frag_pickle_add_integer(frag_pickle *pickle, uint64_t bits, bool is_negative)

@@ -56,7 +56,7 @@ void frag_pickle_writer_end(frag_pickle_writer *writer)
     FRAG_ASSERT(writer->depth == 0);
     put_byte(writer, OP_STOP);
     frag_strings_destroy(&writer->strings);
-    free(writer->string_memo);
+    frag_free(writer->string_memo);
     writer->string_memo = NULL;
 }
 

@@ -247,7 +247,7 @@ static bool read_site(text_reader *reader)
     if (ok && frag_builder_site(reader->builder, frames, count) != expected)
         ok = fail_here(reader, 0,
                        "expected each call site once, as they are numbered by their order");
-    free(frames);
+    frag_free(frames);
     return ok;
 }
 
@@ -741,7 +741,7 @@ bool frag_text_read(frag_input *input, const frag_load_options *options, frag_re
     else
         frag_builder_abandon(reader.builder);
     frag_text_destroy(&reader.string);
-    free(reader.streams);
-    free(reader.slots);
+    frag_free(reader.streams);
+    frag_free(reader.slots);
     return ok || frag_error_in(error, frag_input_name(input));
 }

@@ -192,7 +192,7 @@ bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *
         write_trace_definitions(trace, stream);
         for (uint64_t index = 0; index < trace->event_count; index++)
             write_event(recording, trace, index, slot_streams, stream);
-        free(slot_streams);
+        frag_free(slot_streams);
     }
     if (ferror(stream) != 0)
         return frag_fail(error, FRAG_E_SYSTEM, "writing failed (%s); is the disk full?",

@@ -403,6 +403,6 @@ bool frag_kineto_read(frag_input *input, frag_recording *recording, frag_finding
         ok = frag_builder_finish(builder, frag_input_name(input), error);
     }
     frag_chrome_destroy(&reader.events);
-    free(reader.rows);
+    frag_free(reader.rows);
     return ok;
 }

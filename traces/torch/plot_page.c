@@ -319,9 +319,9 @@ bool frag_plot_page_read(frag_input *input, frag_recording *recording, frag_find
             frag_builder_abandon(reader.builder);
     }
     frag_pickle_destroy(reader.tree);
-    free(reader.elements);
-    free(reader.stacks);
-    free(reader.lines);
-    free(reader.frames);
+    frag_free(reader.elements);
+    frag_free(reader.stacks);
+    frag_free(reader.lines);
+    frag_free(reader.frames);
     return ok;
 }

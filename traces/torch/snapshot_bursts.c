@@ -58,7 +58,7 @@ void frag_burst_finder_create(frag_burst_finder *finder, const frag_snapshot *sn
 
 void frag_burst_finder_destroy(frag_burst_finder *finder)
 {
-    free(finder->is_emptying);
+    frag_free(finder->is_emptying);
     *finder = (frag_burst_finder){0};
 }
 

@@ -478,10 +478,10 @@ void frag_snapshot_emit(const frag_snapshot *snapshot, uint32_t device, const fr
             "earlier snapshots were taken while this history ran; they need no memory", false,
             device, 0, "%llu of them", (unsigned long long)state.snapshot_count);
     frag_burst_finder_destroy(&state.finder);
-    free(state.slots);
-    free(state.block_flags);
-    free(state.pools);
-    free(state.pool_last);
-    free(state.is_pool_gone);
-    free(state.held);
+    frag_free(state.slots);
+    frag_free(state.block_flags);
+    frag_free(state.pools);
+    frag_free(state.pool_last);
+    frag_free(state.is_pool_gone);
+    frag_free(state.held);
 }

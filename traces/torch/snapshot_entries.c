@@ -331,7 +331,7 @@ bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, ui
     uint64_t keys = 0;
     frag_snapshot_entry *entry = next_entry(snapshot);
     const char *problem = read_entry(snapshot, pickle, pairs, count / 2, entry, &keys);
-    free(pairs);
+    frag_free(pairs);
     if (problem != NULL)
         return frag_fail(error, FRAG_E_INPUT, "%s", problem);
     snapshot->entry_keys |= keys;

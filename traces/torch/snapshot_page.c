@@ -173,8 +173,8 @@ bool frag_snapshot_page_decode(frag_input *input, unsigned char **bytes, size_t 
         *bytes = text->bytes;
         *count = text->count;
     } else {
-        free(text->bytes);
+        frag_free(text->bytes);
     }
-    free(text);
+    frag_free(text);
     return ok;
 }

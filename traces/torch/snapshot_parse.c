@@ -427,9 +427,9 @@ static bool read_traces(const parser *state, frag_pickle_value list)
     for (uint32_t i = 0; i < count; i++) {
         if (ok)
             place_trace(state->snapshot, &state->snapshot->devices[i], &places[i]);
-        free(places[i].records);
+        frag_free(places[i].records);
     }
-    free(places);
+    frag_free(places);
     return ok;
 }
 
@@ -688,7 +688,7 @@ bool frag_snapshot_parse(frag_input *input, frag_snapshot *snapshot, frag_error 
         parser state = {.snapshot = snapshot, .pickle = snapshot->pickle, .error = error};
         state.is_claimed = frag_alloc(snapshot->pickle->object_count + 1, sizeof *state.is_claimed);
         ok = read_root(&state, root);
-        free(state.is_claimed);
+        frag_free(state.is_claimed);
     }
     if (!ok)
         frag_snapshot_destroy(snapshot);
@@ -699,15 +699,15 @@ void frag_snapshot_destroy(frag_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->device_count; i++)
         if (snapshot->devices[i].is_own)
-            free(snapshot->devices[i].entries);
+            frag_free(snapshot->devices[i].entries);
     frag_pickle_destroy(snapshot->pickle);
     frag_strings_destroy(&snapshot->pools);
-    free(snapshot->entries);
-    free(snapshot->is_used);
-    free(snapshot->segments);
-    free(snapshot->blocks);
-    free(snapshot->marks);
-    free(snapshot->devices);
+    frag_free(snapshot->entries);
+    frag_free(snapshot->is_used);
+    frag_free(snapshot->segments);
+    frag_free(snapshot->blocks);
+    frag_free(snapshot->marks);
+    frag_free(snapshot->devices);
     *snapshot = (frag_snapshot){0};
 }
 

@@ -61,7 +61,7 @@ static void live_grow(live_table *live)
     for (size_t i = 0; i < old.capacity; i++)
         if (old.places[i].block != 0)
             live->places[live_find(live, old.places[i].address)] = old.places[i];
-    free(old.places);
+    frag_free(old.places);
 }
 
 /* Adds what is not there at the place found for it. */
@@ -604,8 +604,8 @@ static void take_initial(rewinder *state)
     list_unsized(state, places, count, &unsized);
     show_ends(state, &unsized);
     place_initial(state, places, count, &unsized);
-    free(unsized.items);
-    free(places);
+    frag_free(unsized.items);
+    frag_free(places);
 }
 
 void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,
@@ -638,15 +638,15 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
     turn_segment_entries(rewound);
     take_initial(&state);
     frag_held_ranges_destroy(&state.ranges);
-    free(state.live.places);
+    frag_free(state.live.places);
 }
 
 void frag_rewound_destroy(frag_rewound *rewound)
 {
-    free(rewound->blocks);
-    free(rewound->ranges);
-    free(rewound->initial);
-    free(rewound->misplaced);
-    free(rewound->segment_entries);
+    frag_free(rewound->blocks);
+    frag_free(rewound->ranges);
+    frag_free(rewound->initial);
+    frag_free(rewound->misplaced);
+    frag_free(rewound->segment_entries);
     *rewound = (frag_rewound){0};
 }

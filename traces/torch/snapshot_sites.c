@@ -190,9 +190,9 @@ void frag_snapshot_sites_create(frag_snapshot_sites *sites, const frag_pickle *p
 
 void frag_snapshot_sites_destroy(frag_snapshot_sites *sites)
 {
-    free(sites->strings);
-    free(sites->objects);
-    free(sites->lines);
-    free(sites->frames);
+    frag_free(sites->strings);
+    frag_free(sites->objects);
+    frag_free(sites->lines);
+    frag_free(sites->frames);
     *sites = (frag_snapshot_sites){0};
 }

@@ -98,7 +98,7 @@ static void apply(restorer *state, uint32_t kind)
             entries[count++] = device->entries[i];
     }
     if (device->is_own)
-        free(device->entries);
+        frag_free(device->entries);
     device->entries = entries;
     device->entry_count = count;
     device->is_own = true;
@@ -161,7 +161,7 @@ static void restore_segment_frees(restorer *state)
     for (size_t i = 0; i < ranges.count; i++)
         if (!is_final_segment(device, left[i].address, left[i].bytes))
             insert(state, device->entry_count, FRAG_SNAPSHOT_SEGMENT_FREE, &left[i], left[i].bytes);
-    free(left);
+    frag_free(left);
     frag_held_ranges_destroy(&ranges);
     apply(state, FRAG_SKIPPED_SEGMENT_FREE);
 }
@@ -219,7 +219,7 @@ static void take_at_first_use(restorer *state, const frag_held_ranges *ranges)
             is_kind(&device->entries[left[i].site], FRAG_SNAPSHOT_ALLOC) &&
             device->entries[left[i].site].address == left[i].address)
             insert(state, left[i].site, FRAG_SNAPSHOT_SEGMENT_ALLOC, &left[i], left[i].bytes);
-    free(left);
+    frag_free(left);
 }
 
 /* A segment in whose place another one was given back was taken after that: directly before it is
@@ -333,7 +333,7 @@ static void restore_strays(restorer *state)
             insert(state, state->device->entry_count, FRAG_SNAPSHOT_SEGMENT_FREE, &segment,
                    segment.bytes);
     }
-    free(strays);
+    frag_free(strays);
     frag_held_ranges_destroy(&known);
     apply(state, FRAG_SKIPPED_SEGMENT_FREE);
 }
@@ -397,7 +397,7 @@ static void restore_requests(restorer *state)
         insert(state, state->device->entry_count, FRAG_SNAPSHOT_FREE_REQUESTED, &blocks[i],
                block->requested_bytes == 0 ? block->bytes : block->requested_bytes);
     }
-    free(blocks);
+    frag_free(blocks);
     frag_held_ranges_destroy(&waiting);
     apply(state, FRAG_SKIPPED_FREE_REQUESTED);
 }
@@ -447,7 +447,7 @@ static void restore_frees(restorer *state)
         if (kept == NULL || kept->address != left[i].address)
             insert(state, device->entry_count, FRAG_SNAPSHOT_FREE, &left[i], bytes);
     }
-    free(left);
+    frag_free(left);
     frag_held_ranges_destroy(&live);
     frag_held_ranges_destroy(&final);
     apply(state, FRAG_SKIPPED_FREE_REQUESTED | FRAG_SKIPPED_FREE_COMPLETED);
@@ -469,7 +469,7 @@ static void restore_allocs(restorer *state)
         if (block->requested_bytes != 0 && block->requested_bytes <= range->bytes)
             range->bytes = block->requested_bytes; /* as frees have it, and the request */
     }
-    free(final);
+    frag_free(final);
     for (uint64_t i = device->entry_count; i-- > 0;) {
         const frag_snapshot_entry *entry = &device->entries[i];
         bool is_release =
@@ -589,6 +589,6 @@ uint32_t frag_snapshot_restore(frag_snapshot *snapshot, frag_builder *builder,
     }
     if (state.found != 0)
         report(&state, builder, findings);
-    free(state.insertions);
+    frag_free(state.insertions);
     return state.found;
 }

@@ -345,8 +345,8 @@ static int compare_segments(const void *left, const void *right)
 static void forget_run(frag_snapshot_writer *writer)
 {
     frag_held_ranges_destroy(&writer->ranges);
-    free(writer->blocks);
-    free(writer->pool_memo);
+    frag_free(writer->blocks);
+    frag_free(writer->pool_memo);
     writer->blocks = NULL;
     writer->handle_count = 0;
     writer->pool_memo = NULL;
@@ -436,7 +436,7 @@ static void put_segments(frag_snapshot_writer *writer)
         uint32_t *pool_memo = frag_alloc((size_t)run->trace->pool_count + 1, sizeof *pool_memo);
         for (size_t k = 0; k < run->segment_count; k++)
             put_segment(writer, run, pool_memo, &run->segments[k]);
-        free(pool_memo);
+        frag_free(pool_memo);
     }
     frag_pickle_list_end(&writer->pickle);
 }
@@ -522,13 +522,13 @@ static void destroy(frag_snapshot_writer *writer)
 {
     forget_run(writer);
     for (size_t i = 0; i < writer->run_count; i++) {
-        free(writer->runs[i].spans);
-        free(writer->runs[i].segments);
+        frag_free(writer->runs[i].spans);
+        frag_free(writer->runs[i].segments);
     }
-    free(writer->runs);
-    free(writer->frame_memo);
-    free(writer->site_memo);
-    free(writer);
+    frag_free(writer->runs);
+    frag_free(writer->frame_memo);
+    frag_free(writer->site_memo);
+    frag_free(writer);
 }
 
 void frag_snapshot_writer_finish(frag_snapshot_writer *writer, const frag_snapshot_about *about)

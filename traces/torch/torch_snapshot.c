@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "traces/format_look.h"
 #include "traces/torch/plot_page.h"
 #include "traces/torch/pools/snapshot_pools.h"
@@ -271,7 +272,7 @@ static bool read_page(frag_input *page, const frag_load_options *options, frag_r
     frag_input *input = frag_input_from_memory(bytes, count, frag_input_name(page));
     bool ok = import_values(input, options, recording, findings, error) || fail_in_page(error);
     frag_input_close(input);
-    free(bytes);
+    frag_free(bytes);
     return ok;
 }
 

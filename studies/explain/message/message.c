@@ -738,12 +738,12 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     frag_message_text_destroy(&state.text);
     frag_text_destroy(&converted);
     frag_text_destroy(&unescaped);
-    free(state.next);
+    frag_free(state.next);
 }
 
 void frag_messages_destroy(frag_messages *messages)
 {
-    free(messages->items);
+    frag_free(messages->items);
     *messages = (frag_messages){0};
 }
 

@@ -206,9 +206,9 @@ void frag_message_text_make(frag_message_text *text, const char *bytes, size_t l
 
 void frag_message_text_destroy(frag_message_text *text)
 {
-    free(text->bytes);
-    free(text->marks);
-    free(text->lines);
+    frag_free(text->bytes);
+    frag_free(text->marks);
+    frag_free(text->lines);
     *text = (frag_message_text){0};
 }
 

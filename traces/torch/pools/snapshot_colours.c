@@ -41,9 +41,9 @@ uint32_t frag_colours_add(frag_colours *colours, const frag_colour_piece *piece)
 
 void frag_colours_destroy(frag_colours *colours)
 {
-    free(colours->pieces);
-    free(colours->edges);
-    free(colours->places);
+    frag_free(colours->pieces);
+    frag_free(colours->edges);
+    frag_free(colours->places);
     *colours = (frag_colours){0};
 }
 
@@ -65,7 +65,7 @@ static size_t place_of(const frag_colours *colours, uint32_t low, uint32_t high)
 static void grow_places(frag_colours *colours)
 {
     colours->place_count = colours->place_count == 0 ? 256 : 2 * colours->place_count;
-    free(colours->places);
+    frag_free(colours->places);
     colours->places = frag_alloc(colours->place_count, sizeof *colours->places);
     for (size_t i = 0; i < colours->edge_count; i++)
         colours->places[place_of(colours, colours->edges[i][0], colours->edges[i][1])] =
@@ -125,7 +125,7 @@ static void list_neighbours(solver *state)
             if (at != NONE)
                 state->neighbours[counts[at]++] = colours->edges[i][1 - end];
         }
-    free(counts);
+    frag_free(counts);
 }
 
 static void rule_out(solver *state, uint32_t at, uint32_t colour)
@@ -247,7 +247,7 @@ static bool colour_all(solver *state)
                 possible[neighbour] = possible_count(state, neighbour);
         }
     }
-    free(possible);
+    frag_free(possible);
     return ok;
 }
 
@@ -288,12 +288,12 @@ bool frag_colours_solve(frag_colours *colours, uint32_t known_colours)
     state->colours = colours;
     colours->colour_count = known_colours;
     bool ok = begin(state) && colour_all(state);
-    free(state->involved);
-    free(state->index_of);
-    free(state->ruled_out);
-    free(state->is_done);
-    free(state->first_neighbour);
-    free(state->neighbours);
-    free(state);
+    frag_free(state->involved);
+    frag_free(state->index_of);
+    frag_free(state->ruled_out);
+    frag_free(state->is_done);
+    frag_free(state->first_neighbour);
+    frag_free(state->neighbours);
+    frag_free(state);
     return ok;
 }

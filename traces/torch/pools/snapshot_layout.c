@@ -131,8 +131,8 @@ void frag_free_layout_destroy(frag_free_layout *layout)
     frag_held_ranges_destroy(&layout->segments);
     for (size_t i = 0; i < layout->list_count; i++)
         frag_free_order_destroy(&layout->lists[i].order);
-    free(layout->blocks);
-    free(layout->lists);
+    frag_free(layout->blocks);
+    frag_free(layout->lists);
     *layout = (frag_free_layout){0};
 }
 

@@ -141,6 +141,6 @@ uint32_t frag_free_order_from(const frag_free_order *order, const frag_free_layo
 
 void frag_free_order_destroy(frag_free_order *order)
 {
-    free(order->bins);
+    frag_free(order->bins);
     *order = (frag_free_order){0};
 }

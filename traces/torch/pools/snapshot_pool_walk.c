@@ -90,11 +90,11 @@ void frag_pool_walker_destroy(frag_pool_walker *state)
 {
     frag_colours_destroy(&state->colours);
     frag_free_layout_destroy(&state->layout);
-    free(state->pools);
-    free(state->block_of);
-    free(state->piece_of);
-    free(state->given);
-    free(state->ranges);
+    frag_free(state->pools);
+    frag_free(state->block_of);
+    frag_free(state->piece_of);
+    frag_free(state->given);
+    frag_free(state->ranges);
 }
 
 /* ---- what contradicts a common pool */
@@ -202,7 +202,7 @@ static void examine_given(frag_pool_walker *state, uint64_t end)
             count++;
         }
     }
-    free(ranges);
+    frag_free(ranges);
 }
 
 /* A run of parts of requests, or of releases, ends before an entry. */
@@ -278,7 +278,7 @@ static bool keeps_memory(frag_pool_walker *state)
         is_found = kept->is_free && kept->next == 0 &&
                    state->colours.pieces[kept->piece].colour == FRAG_COLOUR_DEFAULT;
     }
-    free(ranges);
+    frag_free(ranges);
     return is_found;
 }
 

@@ -129,7 +129,7 @@ static void test_guess(frag_pool_walker *state, guess made)
     } else if (made.colour == colours->colour_count) {
         colours->colour_count++;
     }
-    free(before);
+    frag_free(before);
 }
 
 static bool is_listed(const guess *guesses, uint32_t count, const frag_colour_piece *piece)

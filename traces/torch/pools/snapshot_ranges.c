@@ -133,7 +133,7 @@ static void remove_range(frag_held_ranges *ranges, range_place place)
     ranges->count--;
     if (page->count > 0)
         return;
-    free(page);
+    frag_free(page);
     ranges->page_count--;
     memmove(ranges->pages + place.page, ranges->pages + place.page + 1,
             (ranges->page_count - place.page) * sizeof(frag_held_page *));
@@ -233,7 +233,7 @@ frag_held_range *frag_held_ranges_list(const frag_held_ranges *ranges)
 void frag_held_ranges_destroy(frag_held_ranges *ranges)
 {
     for (size_t i = 0; i < ranges->page_count; i++)
-        free(ranges->pages[i]);
-    free(ranges->pages);
+        frag_free(ranges->pages[i]);
+    frag_free(ranges->pages);
     *ranges = (frag_held_ranges){0};
 }
