@@ -8,70 +8,46 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-extern const frag_policy_ops frag_policy_pytorch;
-extern const frag_policy_ops frag_policy_best_fit;
-extern const frag_policy_ops frag_policy_first_fit;
-extern const frag_policy_ops frag_policy_next_fit;
-extern const frag_policy_ops frag_policy_worst_fit;
-extern const frag_policy_ops frag_policy_size_class;
-extern const frag_policy_ops frag_policy_slab;
-extern const frag_policy_ops frag_policy_buddy;
-extern const frag_policy_ops frag_policy_tlsf;
-extern const frag_policy_ops frag_policy_tlsf_conte;
-extern const frag_policy_ops frag_policy_tlsf_vma;
-extern const frag_policy_ops frag_policy_half_fit;
-extern const frag_policy_ops frag_policy_direct;
-extern const frag_policy_ops frag_policy_composed;
-extern const frag_policy_ops frag_policy_offline;
-extern const frag_policy_ops frag_policy_planned;
-extern const frag_policy_ops frag_policy_tf_bfc;
-extern const frag_policy_ops frag_policy_ort_arena;
-extern const frag_policy_ops frag_policy_rmm_pool;
-extern const frag_policy_ops frag_policy_rmm_binning;
-extern const frag_policy_ops frag_policy_rmm_fixed_size;
-extern const frag_policy_ops frag_policy_rmm_arena;
-extern const frag_policy_ops frag_policy_cupy;
-extern const frag_policy_ops frag_policy_paddle;
-extern const frag_policy_ops frag_policy_vma;
-extern const frag_policy_ops frag_policy_mxnet_naive;
-extern const frag_policy_ops frag_policy_mxnet_round;
-extern const frag_policy_ops frag_policy_cuda_async;
-extern const frag_policy_ops frag_policy_gmlake;
-extern const frag_policy_ops frag_policy_frugal;
+/* Every policy: the end of its table's name. The order is that of lists and of --policy all. */
+#define POLICIES(X)                                                                                \
+    X(pytorch)                                                                                     \
+    X(best_fit)                                                                                    \
+    X(first_fit)                                                                                   \
+    X(next_fit)                                                                                    \
+    X(worst_fit)                                                                                   \
+    X(size_class)                                                                                  \
+    X(slab)                                                                                        \
+    X(buddy)                                                                                       \
+    X(tlsf)                                                                                        \
+    X(tlsf_conte)                                                                                  \
+    X(tlsf_vma)                                                                                    \
+    X(half_fit)                                                                                    \
+    X(direct)                                                                                      \
+    X(composed)                                                                                    \
+    X(tf_bfc)                                                                                      \
+    X(ort_arena)                                                                                   \
+    X(rmm_pool)                                                                                    \
+    X(rmm_binning)                                                                                 \
+    X(rmm_fixed_size)                                                                              \
+    X(rmm_arena)                                                                                   \
+    X(cupy)                                                                                        \
+    X(paddle)                                                                                      \
+    X(vma)                                                                                         \
+    X(mxnet_naive)                                                                                 \
+    X(mxnet_round)                                                                                 \
+    X(cuda_async)                                                                                  \
+    X(gmlake)                                                                                      \
+    X(frugal)                                                                                      \
+    X(offline)                                                                                     \
+    X(planned)
 
-const frag_policy_ops *const frag_policy_table[] = {
-    &frag_policy_pytorch,
-    &frag_policy_best_fit,
-    &frag_policy_first_fit,
-    &frag_policy_next_fit,
-    &frag_policy_worst_fit,
-    &frag_policy_size_class,
-    &frag_policy_slab,
-    &frag_policy_buddy,
-    &frag_policy_tlsf,
-    &frag_policy_tlsf_conte,
-    &frag_policy_tlsf_vma,
-    &frag_policy_half_fit,
-    &frag_policy_direct,
-    &frag_policy_composed,
-    &frag_policy_tf_bfc,
-    &frag_policy_ort_arena,
-    &frag_policy_rmm_pool,
-    &frag_policy_rmm_binning,
-    &frag_policy_rmm_fixed_size,
-    &frag_policy_rmm_arena,
-    &frag_policy_cupy,
-    &frag_policy_paddle,
-    &frag_policy_vma,
-    &frag_policy_mxnet_naive,
-    &frag_policy_mxnet_round,
-    &frag_policy_cuda_async,
-    &frag_policy_gmlake,
-    &frag_policy_frugal,
-    &frag_policy_offline,
-    &frag_policy_planned,
-    NULL,
-};
+#define DECLARE(name) extern const frag_policy_ops frag_policy_##name;
+POLICIES(DECLARE)
+#undef DECLARE
+
+#define ADDRESS(name) &frag_policy_##name,
+const frag_policy_ops *const frag_policy_table[] = {POLICIES(ADDRESS) NULL};
+#undef ADDRESS
 
 const frag_policy_ops *frag_policy_find(const char *name)
 {
@@ -211,7 +187,7 @@ const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key)
 
 static bool has_conf(const frag_policy_spec *spec)
 {
-    return spec->ops == &frag_policy_pytorch;
+    return spec->ops->conf_option != NULL;
 }
 
 /* Cuts the next item off, up to a comma outside of brackets, and the blanks around it. NULL at the
@@ -284,7 +260,7 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
             return frag_fail(error, problem.code, "option '%s' of %s: %s", key, spec->ops->name,
                              problem.sentence);
         replace_value(old, &fresh);
-        if (has_conf(spec) && strcmp(key, "conf") == 0)
+        if (has_conf(spec) && strcmp(key, spec->ops->conf_option) == 0)
             show_conf(spec, value);
         return true;
     }
@@ -309,14 +285,14 @@ static void set_conf(frag_policy_spec *spec, const char *before, const char *aft
         length--;
     frag_text_add_bytes(&joined, before, length);
     frag_text_add(&joined, "%s%s", length > 0 && after[0] != '\0' ? "," : "", after);
-    frag_policy_spec_set(spec, "conf", joined.bytes, NULL);
+    frag_policy_spec_set(spec, spec->ops->conf_option, joined.bytes, NULL);
     frag_text_destroy(&joined);
 }
 
 void frag_policy_spec_take(frag_policy_spec *spec, const char *conf)
 {
     FRAG_ASSERT(has_conf(spec));
-    set_conf(spec, conf, frag_policy_spec_text(spec, "conf"));
+    set_conf(spec, conf, frag_policy_spec_text(spec, spec->ops->conf_option));
 }
 
 static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
@@ -362,7 +338,8 @@ bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_er
         ok = apply_item(spec, item, error);
     }
     if (ok && literal.length > 0)
-        set_conf(spec, frag_policy_spec_text(spec, "conf"), is_whole ? options : literal.bytes);
+        set_conf(spec, frag_policy_spec_text(spec, spec->ops->conf_option),
+                 is_whole ? options : literal.bytes);
     frag_text_destroy(&literal);
     frag_free(copy);
     return ok;

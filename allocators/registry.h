@@ -35,16 +35,16 @@ bool frag_policy_spec_copy(const frag_policy_spec *from, frag_policy_spec *to);
 void frag_policy_spec_destroy(frag_policy_spec *spec);
 void frag_policy_spec_label(frag_policy_spec *spec, const char *label);
 
-/* Sets options from "key=value,..." or "key:value,...". For pytorch, what is written with a colon
- * is a literal settings string: it is kept whole in the option conf, and read when the policy is
- * created, as the release does. */
+/* Sets options from "key=value,..." or "key:value,...". For a policy with a conf_option, what is
+ * written with a colon is a literal settings string: it is kept whole in that option, and read when
+ * the policy is created, as the release does. */
 bool frag_policy_spec_apply(frag_policy_spec *spec, const char *options, frag_error *error);
 bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *value,
                           frag_error *error);
 /* The text of one option's value. NULL: there is no such option. */
 const char *frag_policy_spec_text(const frag_policy_spec *spec, const char *key);
-/* Takes a whole settings string of pytorch that was found somewhere (a recording, the environment);
- * what the user wrote wins over it. The spec must be one of pytorch. */
+/* Takes a whole settings string that was found somewhere (a recording, the environment); what the
+ * user wrote wins over it. The policy must have a conf_option. */
 void frag_policy_spec_take(frag_policy_spec *spec, const char *conf);
 
 /* Parses what --policy takes: one policy with options, or bare names joined by commas, or "all".

@@ -178,11 +178,23 @@ static bool my_check(const frag_policy *policy, frag_error *error)
            frag_fail(error, FRAG_E_INPUT, "%u segments are cached, %u listed", cached, listed);
 }
 
+/* Printed by fraglab policies ./my_policy.so. */
+static const frag_policy_rules my_rules = {
+    .rounding = "to multiples of align",
+    .takes = "the cached segment of exactly the rounded size that was freed last",
+    .cuts = "never",
+    .joins = "never",
+    .grows = "device mallocs of exactly the rounded size. Everything cached goes back on "
+             "empty_cache and when the device refuses, which is then asked again",
+    .streams = "ignored: a cached segment serves every stream",
+};
+
 static const frag_policy_ops my_policy_ops = {
     .name = "my-policy",
     .summary = "whole segments, cached by exact size",
     .source = "docs/adding-a-policy.md",
     .bound = "",
+    .rules = &my_rules,
     .options = my_options,
     .arena_bytes = my_arena_bytes,
     .create = my_create,

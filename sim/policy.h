@@ -16,7 +16,7 @@
 #include "sim/device.h"
 #include "sim/pool_id.h"
 
-#define FRAG_POLICY_ABI 8
+#define FRAG_POLICY_ABI 9
 
 /* ---- options */
 typedef enum frag_option_type {
@@ -206,13 +206,31 @@ typedef struct frag_policy frag_policy; /* each policy defines its own behind th
 
 typedef struct frag_replay frag_replay; /* replay.h */
 
+/* What a policy does, in the six choices that every policy makes; `fraglab policies NAME` prints
+ * them. */
+typedef struct frag_policy_rules {
+    const char *rounding; /* what a request is rounded to */
+    const char *takes;    /* which free block a request gets */
+    const char *cuts;     /* when a block is split, and which end is handed out */
+    const char *joins;    /* when and with what a freed block is coalesced */
+    const char *grows;    /* what it asks the device for, and what it gives back when */
+    const char *streams;  /* whose blocks a stream gets */
+} frag_policy_rules;
+
 typedef struct frag_policy_ops {
-    const char *name;           /* as typed by the user: "best-fit" */
-    const char *summary;        /* one line of help */
-    const char *source;         /* paper, or program and version, that the algorithm follows */
-    const char *bound;          /* proved bound, "" when none */
-    const char *checked;        /* against what of the real program it is held; NULL: nothing */
-    const frag_option *options; /* ends with key NULL */
+    const char *name;               /* as typed by the user: "best-fit" */
+    const char *summary;            /* one line of help */
+    const char *source;             /* paper, or program and version, that the algorithm follows */
+    const char *bound;              /* proved bound, "" when none */
+    const char *checked;            /* against what of the real program it is held; NULL: nothing */
+    const frag_policy_rules *rules; /* NULL: not described */
+    const frag_option *options;     /* ends with key NULL */
+    /* The key of the option that takes a whole settings string ("key:value,..."), which a program
+     * has in its environment and a recording keeps: NAME:env, NAME:recorded. NULL: there is none.
+     */
+    const char *conf_option;
+    /* The key of the option that limits the program to a share of the capacity; NULL: none. */
+    const char *fraction_option;
 
     /* Bytes of arena the run may need at most (address space, not memory). */
     size_t (*arena_bytes)(const frag_policy_limits *limits, const frag_option_value *values);

@@ -1,7 +1,5 @@
 #include "studies/usual_policies.h"
 
-#include <string.h>
-
 #include "allocators/pytorch/pytorch_settings.h"
 #include "base/memory.h"
 
@@ -13,8 +11,8 @@ static bool has_release_settings(const frag_policy_spec *spec, const frag_record
 {
     const char *hint = frag_recording_get(recording, "torch.version_hint");
     frag_pytorch_settings settings;
-    return strcmp(spec->ops->name, "pytorch") != 0 || spec->wants_recorded ||
-           frag_pytorch_settings_create(&settings, spec->values, hint != NULL ? hint : "", NULL);
+    return !frag_pytorch_is_set_by(spec->ops) || spec->wants_recorded ||
+           frag_pytorch_settings_of(&settings, spec->ops, spec->values, hint);
 }
 
 void frag_usual_policies(const frag_recording *recording, frag_policy_list *policies)

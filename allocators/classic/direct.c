@@ -3,6 +3,7 @@
  * held that is not in use; what it costs is page rounding and the time of the calls. */
 #include "base/bits.h"
 #include "sim/policy.h"
+#include "allocators/rule_texts.h"
 
 static const frag_option direct_options[] = {{.key = NULL}};
 
@@ -103,11 +104,21 @@ static bool direct_check(const frag_policy *policy, frag_error *error)
            frag_fail(error, FRAG_E_INPUT, "a record is lost");
 }
 
+static const frag_policy_rules direct_rules = {
+    .rounding = "to whole pages of the device",
+    .takes = "none: nothing is kept",
+    .cuts = FRAG_RULE_NEVER,
+    .joins = FRAG_RULE_NEVER,
+    .grows = "a device malloc for each request, a device free for each release",
+    .streams = "ignored: no block is free for a stream to use",
+};
+
 const frag_policy_ops frag_policy_direct = {
     .name = "direct",
     .summary =
         "every request is a device malloc, every release a device free; ignores streams and pools",
     .source = "cudaMalloc and cudaFree called by the program itself",
+    .rules = &direct_rules,
     .bound = "peak of requests in whole pages",
     .options = direct_options,
     .arena_bytes = direct_arena_bytes,

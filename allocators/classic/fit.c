@@ -11,6 +11,7 @@
 #include "allocators/index/index_audit.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
+#include "allocators/rule_texts.h"
 
 typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } search;
 
@@ -486,10 +487,32 @@ static void replay_first(frag_replay *replay, uint64_t end)
     .options = fit_options, .empty_cache = fit_empty_cache, .rounded = fit_rounded,                \
     .walk = fit_walk, .check = fit_check
 
+#define FIT_JOINS "with free neighbours of the range or of its segment, at once"
+#define FIT_CUTS                                                                                   \
+    "unless the remainder is below min_split; the low end is "                                     \
+    "handed out. With max_split, larger holes are not split "                                      \
+    "and serve only requests above it"
+#define FIT_GROWS                                                                                  \
+    FRAG_RULE_MAPPED_AT_ITS_END                                                                    \
+        "Or device mallocs in multiples of grow (space=segments). Free memory at "                 \
+        "the end, or all free segments, goes back "                                                \
+        "on empty_cache and before a request fails; then the "                                     \
+        "device is asked again"
+
+static const frag_policy_rules best_fit_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = "the smallest hole that is large enough; of equal ones the lowest",
+    .cuts = FIT_CUTS,
+    .joins = FIT_JOINS,
+    .grows = FIT_GROWS,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_best_fit = {
     .name = "best-fit",
     .summary = "the smallest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
+    .rules = &best_fit_rules,
     .bound = "in one range, requests of 1 to n units, at most M in use: the worst case is at "
              "least M n - O(M + n^2) (Knuth, exercise 2.5-42)",
     .arena_bytes = size_arena_bytes,
@@ -500,10 +523,20 @@ const frag_policy_ops frag_policy_best_fit = {
     FIT_OPS,
 };
 
+static const frag_policy_rules first_fit_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = "the lowest hole that is large enough",
+    .cuts = FIT_CUTS,
+    .joins = FIT_JOINS,
+    .grows = FIT_GROWS,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_first_fit = {
     .name = "first-fit",
     .summary = "the lowest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
+    .rules = &first_fit_rules,
     .bound = "in one range, requests of 1 to n units, at most M in use: at most M H(n) / ln 2, "
              "H(n) = 1 + 1/2 + ... + 1/n, about M log2 n (Robson, Computer Journal 20(3), 1977)",
     .arena_bytes = address_arena_bytes,
@@ -514,11 +547,22 @@ const frag_policy_ops frag_policy_first_fit = {
     FIT_OPS,
 };
 
+static const frag_policy_rules next_fit_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = "the first hole that is large enough, searching from the end of the last grant (or "
+             "the start of the hole that now covers it), then from the start of memory",
+    .cuts = FIT_CUTS,
+    .joins = FIT_JOINS,
+    .grows = FIT_GROWS,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_next_fit = {
     .name = "next-fit",
     .summary =
         "the first hole after the last grant that is large enough; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 6",
+    .rules = &next_fit_rules,
     .bound = "",
     .arena_bytes = address_arena_bytes,
     .create = create_next,
@@ -527,10 +571,20 @@ const frag_policy_ops frag_policy_next_fit = {
     FIT_OPS,
 };
 
+static const frag_policy_rules worst_fit_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = "the largest hole; of equal ones the lowest",
+    .cuts = FIT_CUTS,
+    .joins = FIT_JOINS,
+    .grows = FIT_GROWS,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_worst_fit = {
     .name = "worst-fit",
     .summary = "the largest hole, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5, exercise 5",
+    .rules = &worst_fit_rules,
     .bound = "",
     .arena_bytes = size_arena_bytes,
     .create = create_worst,

@@ -11,6 +11,7 @@
 #include "allocators/index/free_index.h"
 #include "base/bytes.h"
 #include "sim/policy.h"
+#include "allocators/rule_texts.h"
 
 enum { OPTION_CLASSES, OPTION_SLAB, OPTION_LARGE, OPTION_SURPLUS, OPTION_KEEP };
 
@@ -633,14 +634,48 @@ static bool size_class_check(const frag_policy *policy, frag_error *error)
     .alloc = size_class_alloc, .free = size_class_free, .empty_cache = size_class_empty_cache,     \
     .rounded = size_class_rounded, .walk = size_class_walk, .check = size_class_check
 
+#define SLAB_ROUNDS "multiples of 512 bytes; above large to whole pages"
+#define SLAB_TAKES                                                                                 \
+    "the lowest free slot in the slab of its class that got "                                      \
+    "one last (newly opened, or full before); else in a free "                                     \
+    "slab. Above large the smallest free segment that is "                                         \
+    "large enough, if it exceeds the request by at most the "                                      \
+    "share surplus"
+#define SLAB_CUTS "slabs into equal slots of one class; slots and large segments never"
+#define SLAB_JOINS "never; a slab whose slots are all free serves any class"
+#define SLAB_GROWS                                                                                 \
+    "device mallocs of slab bytes, above large of the "                                            \
+    "request. Up to keep bytes of free ones are cached; one "                                      \
+    "more goes back at once, and all go back on empty_cache "                                      \
+    "and when the device refuses, which is then asked again"
+
+static const frag_policy_rules size_class_rules = {
+    .rounding = "to the next of the classes, 4 to a doubling, all " SLAB_ROUNDS,
+    .takes = SLAB_TAKES,
+    .cuts = SLAB_CUTS,
+    .joins = SLAB_JOINS,
+    .grows = SLAB_GROWS,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_size_class = {
     .name = "size-class",
     .summary = "slabs of equal slots per size class, segments for large requests; ignores streams "
                "and pools",
     .source = "Wilson, Johnstone, Neely, Boles: Dynamic storage allocation, 1995; classes as in "
               "jemalloc 5",
+    .rules = &size_class_rules,
     .options = size_class_options,
     SIZE_CLASS_OPS,
+};
+
+static const frag_policy_rules slab_rules = {
+    .rounding = "to the next of the classes, 1 to a doubling, all " SLAB_ROUNDS,
+    .takes = SLAB_TAKES,
+    .cuts = SLAB_CUTS,
+    .joins = SLAB_JOINS,
+    .grows = SLAB_GROWS,
+    .streams = FRAG_RULE_IGNORED,
 };
 
 const frag_policy_ops frag_policy_slab = {
@@ -649,6 +684,7 @@ const frag_policy_ops frag_policy_slab = {
         "slabs of equal slots, powers of two; empty ones go back to the device, but for a few",
     .source =
         "Bonwick: The slab allocator, USENIX Summer 1994; SLUB of Linux 6, with sizes of GPUs",
+    .rules = &slab_rules,
     .options = slab_options,
     SIZE_CLASS_OPS,
 };

@@ -8,6 +8,7 @@
 #include "allocators/index/bit_lists.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
+#include "allocators/rule_texts.h"
 
 enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI, OPTION_SEARCH_OWN };
 
@@ -238,15 +239,37 @@ static void tlsf_replay(frag_replay *replay, uint64_t end)
     .free = tlsf_free, .empty_cache = tlsf_empty_cache, .rounded = tlsf_rounded,                   \
     .walk = tlsf_walk, .check = tlsf_check
 
+#define GOOD_FIT "the newest hole of the first non-empty list whose holes are all large enough"
+
+static const frag_policy_rules tlsf_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = GOOD_FIT "; 2^sli lists to a doubling. With search_own then the newest hole of the "
+                      "list of its own size that is large enough",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = FRAG_RULE_NEIGHBOURS,
+    .grows = FRAG_RULE_ONE_RANGE,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_tlsf = {
     .name = "tlsf",
     .summary = "two-level segregated fit: a good fit in constant time; ignores streams and pools",
     .source = "Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004; tlsf.c 3.1",
+    .rules = &tlsf_rules,
     .bound = "quoted as that of best fit: about M n in the worst case (in one range, requests of "
              "1 to n units, at most M in use)",
     .options = tlsf_options,
     .create = tlsf_create,
     TLSF_OPS,
+};
+
+static const frag_policy_rules half_fit_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = GOOD_FIT "; one list to a doubling",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = FRAG_RULE_NEIGHBOURS,
+    .grows = FRAG_RULE_ONE_RANGE,
+    .streams = FRAG_RULE_IGNORED,
 };
 
 const frag_policy_ops frag_policy_half_fit = {
@@ -256,6 +279,7 @@ const frag_policy_ops frag_policy_half_fit = {
     .source =
         "Ogasawara: An algorithm with constant execution time for dynamic storage allocation, "
         "RTCSA 1995",
+    .rules = &half_fit_rules,
     .bound = "in one range, requests of 1 to n units, at most M in use: at most 2 M (1 + "
              "ceil(log2 n)) (as quoted by o1heap)",
     .options = half_fit_options,

@@ -6,6 +6,7 @@
 #include "allocators/index/bit_lists.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
+#include "allocators/rule_texts.h"
 
 #define UNIT 8u         /* of sizes and addresses */
 #define RECORD_BYTES 8u /* before a block: its size */
@@ -303,11 +304,25 @@ static void conte_replay(frag_replay *replay, uint64_t end)
     frag_replay_loop(replay, end, conte_alloc, conte_free);
 }
 
+static const frag_policy_rules tlsf_conte_rules = {
+    .rounding = "to multiples of 8, at least 24, and 8 for the record of the next block",
+    .takes = "the newest hole of the first list whose holes all are large enough; lists are 8 "
+             "bytes apart up to 256, then 32 to a doubling. With align above 8 one that is "
+             "larger by align and 32 bytes; the part before the aligned place is freed",
+    .cuts = "if the remainder has at least 32 bytes, its record included; the low end is handed "
+            "out",
+    .joins = FRAG_RULE_NEIGHBOURS,
+    .grows =
+        "with size, one device malloc at the start, and no more. Without, " FRAG_RULE_ONE_RANGE,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_tlsf_conte = {
     .name = "tlsf-conte",
     .summary = "TLSF as the common implementation for hosts does it, with 8 bytes of records "
                "before each block; ignores streams and pools",
     .source = "TLSF of Matthew Conte 3.1 (deff9ab), github.com/mattconte/tlsf, tlsf.c",
+    .rules = &tlsf_conte_rules,
     .bound = "as that of tlsf",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/tlsf-conte-*)",
     .options = conte_options,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "planner/plan.h"
 #include "sim/policy.h"
+#include "allocators/rule_texts.h"
 
 #define NONE UINT32_MAX
 #define NO_OFFSET UINT64_MAX
@@ -369,11 +370,23 @@ static uint64_t offline_rounded(const frag_policy *policy, uint64_t bytes)
     return frag_round_up(bytes, policy->align);
 }
 
+static const frag_policy_rules offline_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN "; outside the packing to whole pages",
+    .takes = "its place in a packing of the whole trace, but for requests that failed when they "
+             "were recorded",
+    .cuts = FRAG_RULE_NEVER,
+    .joins = FRAG_RULE_NEVER,
+    .grows = "one device malloc of the packing's height, which goes back on empty_cache when "
+             "nothing is in it; requests outside it get one each until they are freed",
+    .streams = "ignored: the lifetimes that are packed are those of the trace",
+};
+
 const frag_policy_ops frag_policy_offline = {
     .name = "offline",
     .summary = "packs the whole trace before it runs: what a policy that knows the future needs",
     .source = "greedy portfolio, local search, and exact search after Moffitt, MiniMalloc, "
               "ASPLOS 2023",
+    .rules = &offline_rules,
     .bound = "its own packing, which a proof may say is optimal",
     .options = offline_options,
     .arena_bytes = offline_arena_bytes,

@@ -162,11 +162,27 @@ static frag_policy *compose_create(const frag_policy_setup *setup, frag_error *e
     return frag_composed_policy_create(setup, &rules, &growth);
 }
 
+static const frag_policy_rules composed_rules = {
+    .rounding = "as rounding= says: to multiples of unit, at least to unit, to powers of two of "
+                "at least unit, or to multiples of unit; the last two above linear to multiples "
+                "of that",
+    .takes = "of the lists chosen by lists=, the smallest that is large enough, then the lowest; "
+             "or the newest of exactly the size (pick=exact)",
+    .cuts = "as split= says: always (low or high end handed out), only if the block is at least "
+            "twice the request or the remainder at least surplus, or never",
+    .joins = "as merge= says: with free neighbours of its list in its segment, also across "
+             "segments that touch, or never",
+    .grows = "as grow= and give_back= say",
+    .streams = "ignored, or a free block stays with the stream it was first taken for "
+               "(lists=by-stream), or goes to the one that freed it (lists=shared)",
+};
+
 const frag_policy_ops frag_policy_composed = {
     .name = "composed",
     .summary = "an allocator of five choices (rounding, lists and pick, split, merge, growth), of "
                "which the pools of other frameworks are presets",
     .source = "the choices of RMM, TensorFlow, ONNX Runtime, CuPy, Paddle and MXNet",
+    .rules = &composed_rules,
     .options = compose_options,
     .create = compose_create,
     .empty_cache = frag_composed_policy_empty_cache,

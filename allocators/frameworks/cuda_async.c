@@ -9,6 +9,7 @@
 #include "allocators/index/free_index.h"
 #include "allocators/index/index_audit.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define NONE FRAG_BLOCK_NONE
 #define BLOCK_BYTES 512u
@@ -510,12 +511,29 @@ static bool cuda_async_check(const frag_policy *policy, frag_error *error)
                      (unsigned long long)hole_count);
 }
 
+static const frag_policy_rules cuda_async_rules = {
+    .rounding = "to multiples of 512",
+    .takes = "the smallest, of equal ones the lowest, of what its stream freed or all may use; "
+             "then of what streams freed before it waited for them (follow_events); of other "
+             "streams the smallest of each, if that is seen to be done (opportunistic); after "
+             "new memory was refused, one that it has to wait for (internal_waits)",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = "with free neighbours of its chunk that the same stream freed or all may use",
+    .grows = "device mallocs in multiples of grow, or of the request where that is refused, up "
+             "to max_size. Free chunks that no stream may still use go back, the oldest first: "
+             "above release_threshold when the program synchronises, all on empty_cache and when "
+             "the device refuses, which is then asked again",
+    .streams = "a free block belongs to the stream that freed it until the program synchronises "
+               "with that; where there is but one stream, to all",
+};
+
 const frag_policy_ops frag_policy_cuda_async = {
     .name = "cuda-async",
     .summary = "the driver's stream-ordered pool: streams reuse their own frees, and each other's "
                "by rules",
     .source = "CUDA 12 and 13, cudaMallocAsync: CUDA programming guide, stream-ordered memory "
               "allocator",
+    .rules = &cuda_async_rules,
     .bound = "",
     .options = cuda_async_options,
     .arena_bytes = cuda_async_arena_bytes,

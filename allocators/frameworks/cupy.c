@@ -4,6 +4,7 @@
  * host addresses; this one takes the lowest. */
 #include "allocators/frameworks/composed_policy.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 enum { OPTION_LIMIT };
 
@@ -37,10 +38,22 @@ static void cupy_prefer(frag_policy *policy, uint64_t address)
     policy->core.preferred = address;
 }
 
+static const frag_policy_rules cupy_rules = {
+    .rounding = "to multiples of 512",
+    .takes = "the smallest chunk of its stream that is large enough; of equal ones the lowest "
+             "(CuPy: any)",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "device mallocs of exactly the request; idle ones go back on empty_cache, and when "
+             "the limit or the device refuses a malloc",
+    .streams = "a chunk stays with the stream that its segment was taken for",
+};
+
 const frag_policy_ops frag_policy_cupy = {
     .name = "cupy",
     .summary = "CuPy's memory pool: best fit of a stream's chunks, segments of exactly the request",
     .source = "CuPy 14.2.0, cupy/cuda/memory.pyx",
+    .rules = &cupy_rules,
     .checked = "the library's own logs, request by request, with the log's choice among chunks of "
                "one size (tests/data/golden-peers/cupy-*)",
     .options = cupy_options,

@@ -5,6 +5,7 @@
  * it creates the chunks for it, and goes on where GMLake's behaviour is undefined. */
 #include "allocators/frameworks/gmlake_state.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define NONE FRAG_LAKE_NONE
 #define SMALL_UNIT ((uint64_t)512)
@@ -322,10 +323,27 @@ static void gmlake_empty_cache(frag_policy *policy, uint32_t pool)
     frag_lake_collect(policy);
 }
 
+static const frag_policy_rules gmlake_rules = {
+    .rounding = "to multiples of 512, above 1 MiB of 2 MiB",
+    .takes = "the smallest of its stream and kind, of equal ones the lowest; then the smallest "
+             "stitched range that nobody has and no piece of which is in use, of at most "
+             "reuseLimit times the request, from its low end; from fragLimit on two or more free "
+             "blocks, the largest first, of equal ones the highest, whose chunks are mapped side "
+             "by side a second time, the last block's low end",
+    .cuts = "always, above 1 MiB in chunks of 2 MiB; the low end is handed out",
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
+             "else of the request; stitching comes before, after, or last (defragLevel). Whole "
+             "free segments go back when the device refuses, with the ranges made of them, and "
+             "on empty_cache, with all ranges that nobody has",
+    .streams = "a block stays with the stream that its memory was taken for",
+};
+
 const frag_policy_ops frag_policy_gmlake = {
     .name = "gmlake",
     .summary = "GMLake: PyTorch's rules, and large requests stitched of free blocks' chunks",
     .source = "GMLake over PyTorch 2.0, antgroup/glake fb24ee8; Guo and others, ASPLOS 2024",
+    .rules = &gmlake_rules,
     .bound = "",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/gmlake-*)",
     .options = gmlake_options,

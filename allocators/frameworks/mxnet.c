@@ -6,6 +6,7 @@
  * (b84609d). */
 #include "allocators/frameworks/composed_policy.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 enum { OPTION_PAGE, OPTION_RESERVE, OPTION_VERSION, OPTION_STEP };
 
@@ -109,11 +110,31 @@ static frag_policy *round_create(const frag_policy_setup *setup, frag_error *err
     return create(setup, rules, ROUND_MAX);
 }
 
+#define NEWEST_OF_SIZE "the newest of exactly the rounded size"
+#define MXNET_GROWS                                                                                \
+    "device mallocs of exactly the rounded request. Everything cached goes back first if less "    \
+    "than reserve "                                                                                \
+    "percent of the device (version=2.0: nothing) would stay "                                     \
+    "free, and again when the device refuses, which is then "                                      \
+    "asked once more; of one size the longest free goes first"
+
+static const frag_policy_rules mxnet_naive_rules = {
+    .rounding = "to multiples of page_size; results above large_alloc_round_size to multiples of "
+                "that",
+    .takes = NEWEST_OF_SIZE,
+    .cuts = FRAG_RULE_NEVER,
+    .joins = FRAG_RULE_NEVER,
+    .grows = MXNET_GROWS ", size by size in the order of a hash table (std::unordered_map as GCC "
+                         "has it)",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_mxnet_naive = {
     .name = "mxnet-naive",
     .summary = "MXNet's naive pool: freed blocks serve requests of exactly their rounded size; "
                "ignores streams",
     .source = "Apache MXNet 1.9.1 and 2.0 (b84609d), src/storage/pooled_storage_manager.h",
+    .rules = &mxnet_naive_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/mxnet-naive-*)",
     .options = naive_options,
     .create = naive_create,
@@ -121,11 +142,23 @@ const frag_policy_ops frag_policy_mxnet_naive = {
     FRAG_COMPOSED_POLICY_OPS,
 };
 
+static const frag_policy_rules mxnet_round_rules = {
+    .rounding =
+        "to powers of two; above 2^round_linear_cutoff to multiples of that. Requests above "
+        "16 GiB fail: the library crashes on them",
+    .takes = NEWEST_OF_SIZE,
+    .cuts = FRAG_RULE_NEVER,
+    .joins = FRAG_RULE_NEVER,
+    .grows = MXNET_GROWS ", the smallest sizes first",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_mxnet_round = {
     .name = "mxnet-round",
     .summary = "MXNet's rounding pool: sizes are powers of two, or multiples of 16 MiB; ignores "
                "streams",
     .source = "Apache MXNet 1.9.1 and 2.0 (b84609d), src/storage/pooled_storage_manager.h",
+    .rules = &mxnet_round_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/mxnet-round-*)",
     .options = round_options,
     .create = round_create,

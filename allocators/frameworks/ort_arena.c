@@ -4,6 +4,7 @@
  * without streams. */
 #include "allocators/frameworks/composed_policy.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define UNIT 256u
 #define LIMIT_MAX ((uint64_t)1 << 50)
@@ -92,10 +93,23 @@ static void ort_arena_shrink(frag_policy *policy, uint32_t pool)
     policy->core.growth.step_bytes = policy->core.growth.step_restart;
 }
 
+static const frag_policy_rules ort_arena_rules = {
+    .rounding = "to multiples of 256",
+    .takes = "the smallest chunk that is large enough; of equal ones the lowest",
+    .cuts = "if the chunk is at least twice the request or the remainder at least "
+            "max_dead_bytes_per_chunk; the low end is handed out",
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "regions of 1 MiB that double up to 1 GiB, each smaller by a tenth for every "
+             "refusal of the device; or of the request (kSameAsRequested). Idle ones go back on "
+             "empty_cache, but for the first where they double",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_ort_arena = {
     .name = "ort-arena",
     .summary = "ONNX Runtime's arena: best fit in regions that double up to 1 GiB; ignores streams",
     .source = "ONNX Runtime 1.31.1, onnxruntime::BFCArena",
+    .rules = &ort_arena_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/ort-bfc-*)",
     .options = ort_arena_options,
     .create = ort_arena_create,

@@ -4,6 +4,7 @@
  * wrappers for retries and streams. */
 #include "allocators/frameworks/composed_policy.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define MEGABYTES_MAX ((uint64_t)1 << 30)
 
@@ -87,11 +88,23 @@ static frag_policy *paddle_create(const frag_policy_setup *setup, frag_error *er
     return frag_composed_policy_create(setup, &rules, &growth);
 }
 
+static const frag_policy_rules paddle_rules = {
+    .rounding = "to multiples of alignment",
+    .takes = "the smallest block that is large enough, of the small or the large pool; of equal "
+             "ones the lowest",
+    .cuts = "always; the high end is handed out, the remainder stays free",
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "chunks of the request, at least chunk_size; idle ones go back on empty_cache, when "
+             "the device refuses, and with free_idle_chunk at once",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_paddle = {
     .name = "paddle-auto-growth",
     .summary = "Paddle's auto-growth allocator: best fit, the high end is handed out; ignores "
                "streams",
     .source = "PaddlePaddle 3.3.1, auto_growth_best_fit_allocator.cc",
+    .rules = &paddle_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/paddle-*)",
     .options = paddle_options,
     .create = paddle_create,

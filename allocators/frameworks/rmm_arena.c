@@ -438,11 +438,25 @@ static bool rmm_arena_check(const frag_policy *policy, frag_error *error)
                      (unsigned long long)hole_count);
 }
 
+static const frag_policy_rules rmm_arena_rules = {
+    .rounding = "to multiples of 256, or to four classes to a doubling (size_classes)",
+    .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, or if its own "
+             "have none, of the global superblocks, which then belong to the stream",
+    .cuts = "always; the low end is handed out. Superblocks of at least 1 MiB are split off "
+            "empty ones",
+    .joins = "with free neighbours of its superblock; superblocks that touch, when they come "
+             "back empty to the global ones",
+    .grows = "one device malloc of arena_size at construction, and never more; a request that "
+             "fails makes all streams give their superblocks back, and is tried again",
+    .streams = "superblocks belong to a stream until it gives them back",
+};
+
 const frag_policy_ops frag_policy_rmm_arena = {
     .name = "rmm-arena",
     .summary =
         "RMM's arena: one device malloc, first fit in superblocks of streams and global ones",
     .source = "RMM 25.10.00, rmm::mr::arena_memory_resource",
+    .rules = &rmm_arena_rules,
     .bound = "",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/rmm-arena-*)",
     .options = rmm_arena_options,

@@ -8,6 +8,7 @@
 #include "allocators/frameworks/rmm.h"
 #include "allocators/index/stream_lists.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define NONE UINT32_MAX
 #define BIN_BLOCKS 128u
@@ -368,11 +369,21 @@ static frag_policy *fixed_create(const frag_policy_setup *setup, frag_error *err
     return policy;
 }
 
+static const frag_policy_rules rmm_fixed_size_rules = {
+    .rounding = "to block_size; larger requests fail",
+    .takes = "the oldest of its stream, then of other streams",
+    .cuts = "slabs into equal blocks",
+    .joins = FRAG_RULE_NEVER,
+    .grows = "slabs of blocks_to_preallocate blocks, the first at construction, that stay",
+    .streams = FRAG_RULE_RMM_STREAMS,
+};
+
 const frag_policy_ops frag_policy_rmm_fixed_size = {
     .name = "rmm-fixed-size",
     .summary = "RMM's blocks of one size, oldest first, in queues of streams that take from one "
                "another",
     .source = "RMM 25.10.00, rmm::mr::fixed_size_memory_resource",
+    .rules = &rmm_fixed_size_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/rmm-fixed-*)",
     .options = fixed_options,
     .arena_bytes = fixed_arena_bytes,
@@ -456,10 +467,22 @@ static frag_policy *binning_create(const frag_policy_setup *setup, frag_error *e
     return policy;
 }
 
+static const frag_policy_rules rmm_binning_rules = {
+    .rounding = "to the block of its bin, powers of two from min_size_exponent to "
+                "max_size_exponent; above as the upstream does",
+    .takes = "the oldest of its bin and stream, then of other streams; above the bins as "
+             "rmm-pool, or no cached block (upstream=cuda)",
+    .cuts = "slabs into equal blocks of a bin; above the bins as the upstream does",
+    .joins = "never; above the bins as the upstream does",
+    .grows = "slabs of 128 blocks, taken from the upstream, that stay",
+    .streams = FRAG_RULE_RMM_STREAMS,
+};
+
 const frag_policy_ops frag_policy_rmm_binning = {
     .name = "rmm-binning",
     .summary = "RMM's bins of blocks of powers of two over its pool, which serves what is larger",
     .source = "RMM 25.10.00, rmm::mr::binning_memory_resource",
+    .rules = &rmm_binning_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/rmm-binning-*)",
     .options = binning_options,
     .arena_bytes = binning_arena_bytes,

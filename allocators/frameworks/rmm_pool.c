@@ -4,6 +4,7 @@
 #include "allocators/frameworks/composed_policy.h"
 #include "allocators/frameworks/rmm.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 enum { OPTION_INITIAL, OPTION_MAXIMUM, OPTION_ORDER };
 
@@ -69,10 +70,23 @@ static frag_policy *rmm_pool_create(const frag_policy_setup *setup, frag_error *
     return policy;
 }
 
+static const frag_policy_rules rmm_pool_rules = {
+    .rounding = "to multiples of 256",
+    .takes = "the smallest of its stream, of equal ones the lowest; then of other streams, in "
+             "the order of their events; then of all blocks of such a stream, coalesced with its "
+             "own",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = "with free neighbours of its stream in its segment, at once",
+    .grows = "device mallocs as large as all before, at least the request, halved while the "
+             "device refuses; nothing goes back",
+    .streams = FRAG_RULE_RMM_STREAMS,
+};
+
 const frag_policy_ops frag_policy_rmm_pool = {
     .name = "rmm-pool",
     .summary = "RMM's pool: best fit in lists of streams, which take from one another; it doubles",
     .source = "RMM 25.10.00, rmm::mr::pool_memory_resource",
+    .rules = &rmm_pool_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/rmm-pool-*)",
     .options = rmm_pool_options,
     .create = rmm_pool_create,

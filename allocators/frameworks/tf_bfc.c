@@ -5,6 +5,7 @@
  * this one is out of memory then. */
 #include "allocators/frameworks/composed_policy.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define UNIT 256u
 #define FIRST_REGION_BYTES (2 * FRAG_MIB)
@@ -87,10 +88,23 @@ static frag_policy *tf_bfc_create(const frag_policy_setup *setup, frag_error *er
     return frag_composed_policy_create(setup, &rules, &growth);
 }
 
+static const frag_policy_rules tf_bfc_rules = {
+    .rounding = "to multiples of 256",
+    .takes = "the smallest chunk that is large enough; of equal ones the lowest",
+    .cuts = "if the chunk is at least twice the request or the remainder at least 128 MiB "
+            "(fragmentation_fraction); the low end is handed out",
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "regions of 2 MiB that double, each smaller by a tenth for every refusal of the "
+             "device; or all of memory_limit at once (allow_growth=false). They stay, unless "
+             "garbage_collection gives idle ones back before a request fails",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_tf_bfc = {
     .name = "tf-bfc",
     .summary = "TensorFlow's BFC allocator: best fit in regions that double; ignores streams",
     .source = "TensorFlow 2.21.0, tsl::BFCAllocator",
+    .rules = &tf_bfc_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/tf-bfc-*)",
     .options = tf_bfc_options,
     .create = tf_bfc_create,

@@ -6,6 +6,7 @@
 #include "allocators/frameworks/vma_lists.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
+#include "allocators/rule_texts.h"
 
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 #define BLOCK_BYTES_MAX (512 * FRAG_GIB) /* the library's bitmap has 32 powers of two */
@@ -215,11 +216,27 @@ static void tlsf_vma_replay(frag_replay *replay, uint64_t end)
     frag_replay_loop(replay, end, tlsf_vma_alloc, tlsf_vma_free);
 }
 
+static const frag_policy_rules tlsf_vma_rules = {
+    .rounding =
+        FRAG_RULE_TO_ALIGN "; with round=false only offsets are rounded, and the bytes skipped "
+                           "before one are a hole",
+    .takes = "the newest hole of the first list above the request's own, where all are large "
+             "enough; else the end of memory; else one of its own list, even if that fits "
+             "exactly. min_memory: own list, end, lists above; min_offset: the lowest. Lists "
+             "are 8 bytes apart up to 256, then 32 to a doubling",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = "with free neighbours, at once; what touches the end of memory is in no list",
+    .grows =
+        "with size, one device malloc at the start, and no more. Without, " FRAG_RULE_ONE_RANGE,
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_tlsf_vma = {
     .name = "tlsf-vma",
     .summary = "a virtual block of the Vulkan Memory Allocator: TLSF that takes the end of memory "
                "before a hole of the request's own list; ignores streams and pools",
     .source = "Vulkan Memory Allocator 3.4.0 (e386068), VmaBlockMetadata_TLSF in a VmaVirtualBlock",
+    .rules = &tlsf_vma_rules,
     .bound = "as that of tlsf",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/vma-virtual-*)",
     .options = tlsf_vma_options,

@@ -9,6 +9,7 @@
 #include "allocators/frameworks/vma_lists.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
+#include "allocators/rule_texts.h"
 
 #define HEAP_MAX ((uint64_t)1 << 56)
 #define SMALL_HEAP FRAG_GIB
@@ -615,11 +616,28 @@ static void vma_replay(frag_replay *replay, uint64_t end)
     frag_replay_loop(replay, end, vma_alloc, vma_free);
 }
 
+static const frag_policy_rules vma_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN ", as the driver does for buffers",
+    .takes = "in the first memory block that has room, as tlsf-vma does, with lists 64 bytes "
+             "apart up to 256. Blocks come in the order of their free bytes, the fewest first, "
+             "with min_time the most; but each call swaps only the first pair that is out of "
+             "order",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = FRAG_RULE_OF_ITS_SEGMENT,
+    .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones "
+             "of an eighth, a quarter, a half of it, if that is twice the request. Above half of "
+             "it a device malloc of the request alone, and also when a block is refused or would "
+             "use more than 80 % of the heap. One empty block is kept (none while more than that "
+             "share is used); the block that a free made empty last goes back",
+    .streams = FRAG_RULE_IGNORED,
+};
+
 const frag_policy_ops frag_policy_vma = {
     .name = "vma",
     .summary = "the Vulkan Memory Allocator: TLSF in blocks of 256 MiB, large requests apart; "
                "ignores streams and pools",
     .source = "Vulkan Memory Allocator 3.4.0 (e386068), VmaAllocator_T, VmaBlockVector",
+    .rules = &vma_rules,
     .bound = "",
     .checked = "the library's own logs, request by request (tests/data/golden-peers/vma-buffers-*)",
     .options = vma_options,

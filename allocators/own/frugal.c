@@ -8,6 +8,7 @@
  * differs: nothing is mapped twice, and what moves is weighed against the calls it takes. */
 #include "allocators/index/page_space.h"
 #include "base/bytes.h"
+#include "allocators/rule_texts.h"
 
 #define GRAIN_PART 64 /* a hole is worth a call when it has this part of all that is held */
 #define GROW_PART 16  /* of an area: what it grows by */
@@ -379,11 +380,27 @@ static bool frugal_check(const frag_policy *policy, frag_error *error)
     return frag_page_space_check(&policy->space, error);
 }
 
+static const frag_policy_rules frugal_rules = {
+    .rounding = FRAG_RULE_TO_ALIGN,
+    .takes = "the smallest of its stream in its area (up to small, above, or those of a private "
+             "pool), of equal ones the lowest; then of what all may use; then of other streams, "
+             "which it waits for. Only then are pages mapped",
+    .cuts = FRAG_RULE_LOW_END,
+    .joins = "with free neighbours of its area, at once",
+    .grows = "pages are mapped where the fewest are missing, where there is room by at least grow, "
+             "for small requests a quarter of it; rather than make a new peak up to two large "
+             "holes give up theirs (call_worth), and as many as it takes when the device refuses. "
+             "All free pages go back on empty_cache",
+    .streams = "a free block belongs to the stream that used it; where several did, each waits "
+               "for the others",
+};
+
 const frag_policy_ops frag_policy_frugal = {
     .name = "frugal",
     .summary =
         "best fit over mapped pages; free ones move to where they are missing, few at a time",
     .source = "fraglab's own: docs/own-policy.md",
+    .rules = &frugal_rules,
     .bound = "before the device is full, no more unmaps than peak / call_worth but for empty_cache",
     .options = frugal_options,
     .arena_bytes = frugal_arena_bytes,

@@ -360,3 +360,16 @@ uint64_t frag_pytorch_round_divided(const frag_pytorch_settings *settings, uint6
 }
 
 #undef HOST_ONLY
+
+bool frag_pytorch_is_set_by(const frag_policy_ops *ops)
+{
+    return ops->options == frag_pytorch_options;
+}
+
+bool frag_pytorch_settings_of(frag_pytorch_settings *settings, const frag_policy_ops *ops,
+                              const frag_option_value *values, const char *recorded_version)
+{
+    return frag_pytorch_is_set_by(ops) &&
+           frag_pytorch_settings_create(settings, values,
+                                        recorded_version != NULL ? recorded_version : "", NULL);
+}

@@ -66,6 +66,13 @@ void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t versi
 bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
                                   const char *recorded_version, frag_error *error);
 
+/* Are the options of a policy these, so that its values can be read as settings? */
+bool frag_pytorch_is_set_by(const frag_policy_ops *ops);
+/* The settings of any policy whose options are these, for a recording of that version (NULL: not
+ * known). false: they are not, or PyTorch would refuse the values. */
+bool frag_pytorch_settings_of(frag_pytorch_settings *settings, const frag_policy_ops *ops,
+                              const frag_option_value *values, const char *recorded_version);
+
 /* The memory limit for a share of the capacity; FRAG_UNLIMITED: none. Up to 2.9 the whole card is a
  * limit, too; from 2.13 on bytes are rounded to nearest, before they were truncated. */
 uint64_t frag_pytorch_share_bytes(const frag_pytorch_settings *settings, double share,

@@ -27,8 +27,9 @@ static void name_candidate(const frag_trace_explanation *explanation, size_t ind
         frag_text_add(text, "as recorded");
     else if (candidate->setting == NULL)
         frag_text_add(text, "%s%s", candidate->spec.text,
-                      strcmp(candidate->spec.ops->name, "pytorch") != 0 ? " (another allocator)"
-                                                                        : "");
+                      candidate->spec.ops != explanation->candidates[0].spec.ops
+                          ? " (another allocator)"
+                          : "");
     else
         frag_text_add(text, "%s", *candidate->setting != '\0' ? candidate->setting : "defaults");
     if (candidate->fraction != NULL && explanation->fraction == NULL)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocators/policy_rules.h"
 #include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/json.h"
@@ -79,15 +78,16 @@ static void print_labelled(const char *label, const char *text)
     frag_help_print_wrapped(stdout, text, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
-/* Which library it is held against, if any; of a policy from elsewhere nothing is known. */
-static void print_checked(const frag_policy_ops *policy, const frag_policy_rules *rules)
+/* Which library it is held against, if any; a policy from elsewhere may have the name of one of
+ * ours. */
+static void print_checked(const frag_policy_ops *policy)
 {
     if (policy->checked != NULL) {
         frag_text text = {.bytes = NULL};
         frag_text_add(&text, "against %s", policy->checked);
         print_labelled("checked", text.bytes);
         frag_text_destroy(&text);
-    } else if (rules != NULL) {
+    } else if (frag_policy_find(policy->name) == policy) {
         print_labelled("checked", "not against a library, but as every policy against a slow "
                                   "checker that shares no code with it");
     } else {
@@ -108,15 +108,8 @@ static void print_rules(const frag_policy_rules *rules)
     }
 }
 
-/* A policy from elsewhere may have the name of one of ours. */
-static const frag_policy_rules *rules_of(const frag_policy_ops *policy)
-{
-    return frag_policy_find(policy->name) == policy ? frag_policy_rules_find(policy->name) : NULL;
-}
-
 static void print_page(const frag_policy_ops *policy)
 {
-    const frag_policy_rules *rules = rules_of(policy);
     frag_text title = {.bytes = NULL};
     frag_text_add(&title, "%s - %s", policy->name, policy->summary);
     frag_help_print_wrapped(stdout, title.bytes, 0, 0);
@@ -124,8 +117,8 @@ static void print_page(const frag_policy_ops *policy)
     printf("\n");
     print_labelled("source", policy->source);
     print_labelled("bound", policy->bound[0] != '\0' ? policy->bound : "none proved");
-    print_checked(policy, rules);
-    print_rules(rules);
+    print_checked(policy);
+    print_rules(policy->rules);
     bool has_options = policy->options != NULL && policy->options->key != NULL;
     printf("\n%s\n", has_options ? "options" : "no options");
     for (const frag_option *option = policy->options; has_options && option->key != NULL;
@@ -182,7 +175,7 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_text(json, "source", policy->source);
     frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
     frag_json_text(json, "checked", policy->checked);
-    add_rules_json(json, rules_of(policy));
+    add_rules_json(json, policy->rules);
     frag_json_flag(json, "keeps_statistics", policy->stats != NULL);
     frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
     frag_json_array(json, "options");

@@ -191,12 +191,14 @@ static bool is_set(const frag_policy_spec *spec, const char *key)
  */
 static void warn_of_no_limit(const frag_run_state *state, const frag_run_job *task)
 {
-    const char *conf = frag_policy_spec_text(&task->spec, "conf");
+    const frag_policy_ops *ops = task->spec.ops;
+    if (ops->conf_option == NULL || ops->fraction_option == NULL)
+        return;
+    const char *conf = frag_policy_spec_text(&task->spec, ops->conf_option);
     bool collects = is_set(&task->spec, "garbage_collection_threshold") ||
-                    (conf != NULL && strstr(conf, "garbage_collection_threshold") != NULL);
-    if (strcmp(task->spec.ops->name, "pytorch") == 0 && collects &&
-        !is_set(&task->spec, "per_process_memory_fraction") &&
-        (conf == NULL || strstr(conf, "per_process_memory_fraction") == NULL) &&
+                    strstr(conf, "garbage_collection_threshold") != NULL;
+    if (collects && !is_set(&task->spec, ops->fraction_option) &&
+        strstr(conf, ops->fraction_option) == NULL &&
         task->trace->stats.op_counts[FRAG_OP_LIMIT] == 0)
         frag_warn(state->arguments,
                   "%s: %s: garbage_collection_threshold does nothing without a memory limit; add "

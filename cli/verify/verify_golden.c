@@ -206,7 +206,7 @@ static void print_difference(const golden_job *job)
     printf("  fraglab: %s\n", result->policy.bytes);
     printf("%s", job->context.bytes != NULL ? job->context.bytes : "");
     const frag_policy_spec *spec = &job->spec;
-    if (job->conf[0] != '\0' && strcmp(spec->ops->name, "pytorch") == 0 && !spec->wants_recorded)
+    if (job->conf[0] != '\0' && spec->ops->conf_option != NULL && !spec->wants_recorded)
         printf("  likely: the log was made with other settings; try pytorch:recorded\n");
 }
 

@@ -191,11 +191,10 @@ static bool run(const explain_run *state, const frag_recording *recording, const
                                   .is_interrupted = frag_is_interrupted};
     const char *fraction = state->fraction != NULL ? state->fraction : candidate->fraction;
     uint64_t allowed = limit_of(fraction, device.capacity_bytes);
-    if (fraction != NULL && strcmp(candidate->spec.ops->name, "pytorch") != 0)
+    const char *option = candidate->spec.ops->fraction_option;
+    if (fraction != NULL && option == NULL)
         device.capacity_bytes = allowed; /* it knows no fraction */
-    else if (fraction != NULL &&
-             !frag_policy_spec_set(&candidate->spec, "per_process_memory_fraction", fraction,
-                                   error))
+    else if (fraction != NULL && !frag_policy_spec_set(&candidate->spec, option, fraction, error))
         return false;
     if (!frag_run_look(recording, trace, candidate->spec.ops, candidate->spec.values, &device,
                        &replay, look, looker, error))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 
@@ -262,7 +263,7 @@ static void create_pytorch(frag_tune_space *space, bool has_capacity)
 void frag_tune_space_create(const frag_policy_spec *base, bool has_capacity, frag_tune_space *space)
 {
     *space = (frag_tune_space){.base = base};
-    if (strcmp(base->ops->name, "pytorch") == 0) {
+    if (frag_pytorch_is_set_by(base->ops)) {
         create_pytorch(space, has_capacity);
         return;
     }

@@ -271,8 +271,8 @@ uint64_t frag_verify_capacity(const frag_recording *recording, const frag_policy
 {
     const char *hint = frag_recording_get(recording, "torch.version_hint");
     frag_pytorch_settings settings;
-    if (capacity_bytes != FRAG_UNLIMITED || strcmp(spec->ops->name, "pytorch") != 0 ||
-        !frag_pytorch_settings_create(&settings, spec->values, hint != NULL ? hint : "", NULL))
+    if (capacity_bytes != FRAG_UNLIMITED ||
+        !frag_pytorch_settings_of(&settings, spec->ops, spec->values, hint))
         return capacity_bytes;
     return settings.has_fraction ? FRAG_GUESS_CAPACITY : FRAG_UNLIMITED;
 }
@@ -349,8 +349,7 @@ bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
     const char *hint = frag_recording_get(recording, "torch.version_hint");
     frag_guessing search = {.recording = recording, .trace = trace, .spec = spec};
     frag_inferred_create(inferred);
-    if (strcmp(spec->ops->name, "pytorch") != 0 ||
-        !frag_pytorch_settings_create(&search.given, spec->values, hint != NULL ? hint : "", NULL))
+    if (!frag_pytorch_settings_of(&search.given, spec->ops, spec->values, hint))
         return false;
     search.unit = frag_evidence_unit(trace);
     search.limit_ratio = frag_evidence_limit_ratio(trace);

@@ -50,7 +50,7 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                      result->first.room_recorded_bytes == result->first.room_simulated_bytes;
     if (spec->ops->prefer != NULL && are_equal)
         return "of equal free blocks the library takes any; --against golden follows its choice";
-    if (strcmp(spec->ops->name, "pytorch") != 0)
+    if (!frag_pytorch_is_set_by(spec->ops))
         return "the recording was made by another allocator, or by this one with other options";
     if (conf == NULL)
         return "the recording does not say with which settings it was made, and none that were "
@@ -137,8 +137,7 @@ void frag_verify_add_reason(frag_text *out, const frag_recording *recording,
     frag_pytorch_settings settings;
     /* Settings that were recorded and taken need no signs of them. */
     bool is_recorded = spec->wants_recorded || frag_recording_get(recording, "torch.conf") == NULL;
-    if (strcmp(spec->ops->name, "pytorch") == 0 && is_recorded &&
-        frag_pytorch_settings_create(&settings, spec->values, hint != NULL ? hint : "", NULL) &&
+    if (is_recorded && frag_pytorch_settings_of(&settings, spec->ops, spec->values, hint) &&
         (add_switch(out, trace) || add_expandable(out, trace, &settings) ||
          add_rounding(out, trace, &settings) ||
          add_collection(out, trace, &settings, result->first.event)))

@@ -41,6 +41,22 @@ setup() {
     grep -q '"failed_requests":0' "$BATS_TEST_TMPDIR/row"
 }
 
+@test "its page has the rules and options of its own table" {
+    build examples/my_policy.c "$X" -I.
+    ./fraglab policies "$X" >"$BATS_TEST_TMPDIR/page"
+    cat "$BATS_TEST_TMPDIR/page"
+    grep -q '^  takes .*the cached segment of exactly the rounded size that was freed last' "$BATS_TEST_TMPDIR/page"
+    grep -q '^checked not by fraglab itself' "$BATS_TEST_TMPDIR/page"
+    grep -q '^  align=2MiB' "$BATS_TEST_TMPDIR/page"
+    # Without rules there is none of that, also under the name of a policy of ours.
+    sed 's/"my-policy"/"best-fit"/; /\.rules =/d; /^static const frag_policy_rules/,/^};/d' examples/my_policy.c \
+        >"$BATS_TEST_TMPDIR/bare.c"
+    build "$BATS_TEST_TMPDIR/bare.c" "$X" -I.
+    ./fraglab policies "$X" >"$BATS_TEST_TMPDIR/page"
+    run grep '^rules' "$BATS_TEST_TMPDIR/page"
+    [ "$status" -eq 1 ]
+}
+
 @test "the command of the documentation builds it" {
     command=$(sed -n 's/^\(gcc .*examples\/my_policy\.c\)$/\1/p' docs/adding-a-policy.md)
     [ -n "$command" ]

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "allocators/policy_rules.h"
 #include "allocators/pytorch/pytorch_settings.h"
 #include "allocators/registry.h"
 #include "base/bytes.h"
@@ -87,13 +86,12 @@ static void every_policy_says_its_rules(void **state)
 {
     (void)state;
     for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
-        const frag_policy_rules *rules = frag_policy_rules_find(frag_policy_table[i]->name);
+        const frag_policy_rules *rules = frag_policy_table[i]->rules;
         if (rules == NULL)
             fail_msg("%s has no rules", frag_policy_table[i]->name);
         assert_true(rules->rounding != NULL && rules->takes != NULL && rules->cuts != NULL);
         assert_true(rules->joins != NULL && rules->grows != NULL && rules->streams != NULL);
     }
-    assert_null(frag_policy_rules_find("nothing"));
 }
 
 static void keeps_a_literal_pytorch_setting_string_and_shows_what_it_says(void **state)

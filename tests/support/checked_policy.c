@@ -158,7 +158,7 @@ static bool checked_check(const frag_policy *policy, frag_error *error)
     return inner_ops(policy)->check(inner(policy), error);
 }
 
-_Static_assert(FRAG_POLICY_ABI == 8, "each new function of the table must be passed on as well");
+_Static_assert(FRAG_POLICY_ABI == 9, "each new function of the table must be passed on as well");
 
 /* What the policy does not have stays NULL; plans are asked of it directly. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)
