@@ -423,7 +423,7 @@ def main():
     parser.add_argument("--work", default="build/mutants", help="where the copies are (build/mutants)")
     parser.add_argument("--quick", action="store_true", help="of the command-line tests only those of the changed folder")
     options = parser.parse_args()
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     known = equivalents(root)
     order = Order(root, options.quick)
     mutants = draw(root, options.only, options.seed, options.count, options.again)
