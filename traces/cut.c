@@ -65,10 +65,11 @@ static void unhold(cut_state *cutter, uint64_t address, uint64_t bytes, bool is_
         if (range.is_mapped != is_mapped || range_end <= address || range.address >= end)
             continue;
         cutter->held[i] = cutter->held[--cutter->held_count];
-        if (is_mapped && range.address < address)
-            hold(cutter, (held_range){range.address, address - range.address, range.event, true});
-        if (is_mapped && range_end > end)
-            hold(cutter, (held_range){end, range_end - end, range.event, true});
+        if (range.address < address)
+            hold(cutter,
+                 (held_range){range.address, address - range.address, range.event, is_mapped});
+        if (range_end > end)
+            hold(cutter, (held_range){end, range_end - end, range.event, is_mapped});
     }
 }
 

@@ -91,7 +91,6 @@ const char *frag_verdict_name(frag_verdict verdict)
 
 typedef struct value {
     char path[96];
-    bool is_known;
     double number;
 } value;
 
@@ -150,12 +149,12 @@ static void take_field(void *context, const char *path, const frag_json_value *f
         add_fact(&state->device, path + 7, found);
     if (strncmp(path, "policy.options.", 15) == 0)
         add_fact(&state->options, path + 15, found);
-    if ((!is_number && !frag_json_is_null(found)) || strlen(path) >= sizeof into->values->path)
+    if (!is_number || strlen(path) >= sizeof into->values->path)
         return;
     into->values =
         frag_grow(into->values, &into->value_capacity, into->value_count + 1, sizeof *into->values);
     value *item = &into->values[into->value_count++];
-    *item = (value){.is_known = is_number, .number = number};
+    *item = (value){.number = number};
     snprintf(item->path, sizeof item->path, "%s", path);
 }
 
@@ -299,8 +298,8 @@ static frag_verdict judge(const frag_compared_metric *metric)
 static void add_metric(frag_compared_row *into, size_t *capacity, const char *path,
                        const value *base, const value *now, const frag_comparison_options *options)
 {
-    bool has_base = base != NULL && base->is_known;
-    bool has_now = now != NULL && now->is_known;
+    bool has_base = base != NULL;
+    bool has_now = now != NULL;
     if (!has_base && !has_now)
         return;
     into->metrics =

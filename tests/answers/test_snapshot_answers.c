@@ -231,6 +231,20 @@ static void tell_history(frag_text *out, const history *of, uint64_t seed)
     }
 }
 
+/* Drivers reserve ranges from above: what is made later lies below. */
+static frag_device *open_descending(void *context, const frag_trace *trace,
+                                    const frag_sim_device_options *rule, frag_error *error)
+{
+    (void)context;
+    (void)trace;
+    (void)error;
+    frag_sim_device_options options = *rule;
+    options.address_rule = FRAG_ADDRESS_BUMP;
+    options.base_address = (uint64_t)1 << 46;
+    options.is_descending = true;
+    return frag_sim_device_create(&options);
+}
+
 static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
 {
     frag_text text = {0};
@@ -247,7 +261,9 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
         what.policy = frag_copy_text("pytorch:expandable_segments=true");
     }
     history of = {.trace = &recording.traces[0]};
-    frag_device_spec device = {.capacity_bytes = what.capacity_bytes};
+    const frag_device_opener descending = {.open = open_descending};
+    frag_device_spec device = {.capacity_bytes = what.capacity_bytes,
+                               .opener = seed % 4 < 2 ? NULL : &descending};
     frag_replay_options options = {.is_oom_skipped = true,
                                    .stop_after = FRAG_UNLIMITED,
                                    .on_note = take_note,

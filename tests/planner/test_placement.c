@@ -54,6 +54,18 @@ static void every_kind_of_fault_is_named(void **state)
     assert_false(is_right((uint64_t[]){0, UINT64_MAX - 3, 0}, FRAG_UNLIMITED, &error));
 }
 
+static void a_buffer_that_is_nowhere_is_refused(void **state)
+{
+    (void)state;
+    static const frag_buffer wrong[] = {{5, 5, 8, 1}, {6, 5, 8, 1}, {5, 6, 0, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        uint64_t height = 0;
+        frag_error error = {0};
+        assert_false(frag_placement_check(&wrong[i], (uint64_t[]){0}, 1, 99, &height, &error));
+        assert_non_null(strstr(error.sentence, "live at no time or has no bytes"));
+    }
+}
+
 static void its_verdict_is_that_of_every_pair(void **state)
 {
     (void)state;
@@ -88,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_placement_has_its_height),
         cmocka_unit_test(every_kind_of_fault_is_named),
+        cmocka_unit_test(a_buffer_that_is_nowhere_is_refused),
         cmocka_unit_test(its_verdict_is_that_of_every_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,9 +258,12 @@ static void refuses_columns_that_point_beyond_their_tables(void **state)
     sample_recording(&recording);
     frag_trace *trace = &recording.traces[0];
     uint32_t *const columns[] = {trace->sites, trace->pools, trace->notes};
+    const uint32_t counts[] = {recording.site_count, trace->pool_count, recording.strings.count};
     for (size_t i = 0; i < 3; i++) {
         uint32_t kept = columns[i][5];
-        columns[i][5] = 1000;
+        columns[i][5] = counts[i] - 1;
+        assert_true(frag_trace_check(&recording, trace, &error) || i == 1);
+        columns[i][5] = counts[i];
         assert_false(frag_trace_check(&recording, trace, &error));
         assert_int_equal(strncmp(error.sentence, "event 5 of device 0", 19), 0);
         columns[i][5] = kept;

@@ -150,12 +150,30 @@ static void tell_figures(frag_text *out)
         }
 }
 
+/* Requests of the size from which on a size must be wrong, and a little less, in bytes. */
+static void tell_huge(frag_text *out)
+{
+    static const uint64_t bytes[] = {((uint64_t)1 << 50) - 1, (uint64_t)1 << 50,
+                                     ((uint64_t)1 << 50) + 1};
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        frag_text text = {0};
+        frag_text_add(&text,
+                      "RuntimeError: [enforce fail at alloc.cpp] CUDA out of memory. Tried "
+                      "to allocate %" PRIu64 " bytes",
+                      bytes[i]);
+        frag_text_add(out, "%" PRIu64 " bytes: ", bytes[i]);
+        tell_answer(out, text.bytes, text.length, true);
+        frag_text_destroy(&text);
+    }
+}
+
 static void tell_all(frag_text *out)
 {
     static const char *const names[] = {"threads", "more-threads", "programs", "made"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_file(out, names[i]);
     tell_figures(out);
+    tell_huge(out);
 }
 
 static const pinned_lines pinned = {FOLDER "answers.txt.zst", tell_all, "explain-golden"};
