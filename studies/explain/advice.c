@@ -106,12 +106,13 @@ void frag_advise(const frag_messages *messages, const frag_message *message,
 {
     *advice = (frag_advice){.count = 0};
     frag_framework framework = message != NULL ? message->framework : FRAG_FRAMEWORK_UNKNOWN;
+    uint32_t facts = frag_advice_facts(messages, message, diagnosis);
     for (size_t i = 0; i < frag_advice_rule_count && advice->count < FRAG_ADVICE_MAX; i++) {
         const frag_advice_rule *from = &frag_advice_rules[i];
         if ((from->verdicts & (1u << diagnosis->verdict)) == 0 ||
             (from->frameworks & (1u << framework)) == 0 ||
-            (from->setting_id != FRAG_SETTING_NONE && messages->is_on[from->setting_id]) ||
-            (from->applies != NULL && !from->applies(messages, message, diagnosis)))
+            (from->unless_set != FRAG_SETTING_NONE && messages->is_on[from->unless_set]) ||
+            (from->when & ~facts) != 0 || (from->unless & facts) != 0)
             continue;
         add_step(advice, from, message, diagnosis);
     }

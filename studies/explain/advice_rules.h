@@ -24,10 +24,12 @@ typedef enum frag_conf_variable {
 } frag_conf_variable;
 
 typedef struct frag_advice_rule {
-    unsigned verdicts;
-    unsigned frameworks;
-    frag_setting setting_id; /* left out when it is in force */
+    uint32_t verdicts;   /* one bit each, */
+    uint32_t frameworks; /* as of these */
     const char *action;
+    uint32_t when;                   /* facts that must all hold, */
+    uint32_t unless;                 /* and those of which none may */
+    frag_setting unless_set;         /* left out when it is in force */
     const char *setting;             /* what to set, literally, */
     const char *const *conf_setting; /* or by the variable that it is set in; NULL: none */
     /* or with a number from the figures; it may make none */
@@ -35,13 +37,15 @@ typedef struct frag_advice_rule {
     frag_gain_source gain;
     const char *text; /* '@': the setting, '<': what lists processes, '>': what picks devices */
     const char *with_gain; /* goes on after the text; one %s for the bytes */
-    bool (*applies)(const frag_messages *messages, const frag_message *message,
-                    const frag_diagnosis *diagnosis);
 } frag_advice_rule;
 
 /* In the order in which they are worth trying. */
 extern const frag_advice_rule frag_advice_rules[];
 extern const size_t frag_advice_rule_count;
+
+/* What holds in this case, one bit each: what the rules' conditions are made of. */
+uint32_t frag_advice_facts(const frag_messages *messages, const frag_message *message,
+                           const frag_diagnosis *diagnosis);
 
 /* Did the wording tell this release? */
 bool frag_advice_has_release(const frag_message *message, const char *release);
