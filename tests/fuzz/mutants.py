@@ -42,7 +42,8 @@ OTHERS = {
     "^": ["|"], "++": ["--"], "--": ["++"], "!": [""], "true": ["false"], "false": ["true"],
     "continue": ["break"], "break": ["continue"],
 }
-# Command-line tests that have to do with a folder; the rest comes after all unit tests.
+# Command-line tests that have to do with a folder, after those that often name its last part
+# ("sweep"); the rest comes after these.
 BATS_FIRST = {
     "sim": ["trace", "results", "command_line", "device", "statistics", "compare", "golden", "plot"],
     "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
@@ -107,10 +108,14 @@ def equivalents(root):
     known = set()
     for line in open(os.path.join(root, "tests/fuzz/mutants.equivalent")):
         parts = [part.strip() for part in line.rstrip("\n").split(" @@ ")]
-        if len(parts) == 4:
-            known.add(tuple(parts[:3]))
-        elif line.strip() and not line.startswith("#"):
+        if line.startswith("#") or not line.strip():
+            continue
+        if len(parts) != 4:
             sys.exit("tests/fuzz/mutants.equivalent: expected 'FILE @@ LINE @@ CHANGED LINE @@ WHY', found: " + line.strip())
+        if os.path.exists(os.path.join(root, parts[0])) and tuple(parts[:3]) in {mutant.key() for mutant in mutants_of(root, parts[0])}:
+            known.add(tuple(parts[:3]))
+        else:
+            sys.exit("tests/fuzz/mutants.equivalent: no such change can be made: " + line.strip())
     return known
 
 
@@ -280,6 +285,7 @@ class Order:
             return {os.path.splitext(os.path.basename(path))[0]: path for path in paths}
         self.units = sorted(stems("test_*.c"))
         self.bats = sorted(set(stems("*.bats")) - set(BATS_NEVER))
+        self.bats_texts = {name: open(path).read() for name, path in stems("*.bats").items()}
         self.texts = {unit: open(path).read() for unit, path in stems("test_*.c").items()}
 
     def hit(self, path, test):
@@ -303,11 +309,17 @@ class Order:
             weight += 150 if folder in ("allocators", "sim") else -50
         elif kind == "golden":
             weight += 300 if stem.startswith("pytorch") and name != "golden-peers" else 60
-        elif name in BATS_FIRST[folder]:
-            weight += 40 - BATS_FIRST[folder].index(name)
+        elif name in self.bats_first(path):
+            weight += 40 - self.bats_first(path).index(name)
         else:
             weight -= 100
         return weight
+
+    def bats_first(self, path):
+        folders = path.split("/")
+        named = {name: self.bats_texts[name].count(folders[-2]) if len(folders) > 2 else 0 for name in self.bats}
+        often = sorted((name for name in self.bats if named[name] >= 5), key=lambda name: -named[name])
+        return often + [name for name in BATS_FIRST[folders[0]] if name not in often]
 
     def first_tests(self, path):
         every = [("unit", name) for name in self.links[path]]
@@ -317,7 +329,7 @@ class Order:
         return every + [("asan", name) for kind, name in every if kind == "unit"][:ASAN_TESTS]
 
     def command_tests(self, path):
-        return self.sorted(path, [("bats", name) for name in (BATS_FIRST[path.split("/")[0]] if self.is_quick else self.bats)])
+        return self.sorted(path, [("bats", name) for name in (self.bats_first(path) if self.is_quick else self.bats)])
 
     def sorted(self, path, tests):
         with self.lock:
