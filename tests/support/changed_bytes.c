@@ -209,6 +209,10 @@ void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, fra
     for (int i = 0; i < 8; i++) /* neighbours begin alike */
         (void)draw(&at, 2);
     size_t place = draw_place(&at);
+    if (file->count == 0) {
+        frag_text_add(what, "nothing");
+        return;
+    }
     switch (draw(&at, 10)) {
     case 0:
         describe(&at, "ends at", place);

@@ -1,0 +1,222 @@
+/* What the reader of messages makes of every kept message with one thing changed, and what it takes
+ * for an escape among all short texts of the bytes that escapes are made of. What was changed on
+ * purpose is pinned anew:
+ *
+ *   test_message_answers            compares with tests/data/answers/messages.txt.zst
+ *   test_message_answers --write    prints what that file should hold (make answers-golden)
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/lines.h"
+#include "studies/explain/advice.h"
+#include "studies/explain/message/message_escape.h"
+#include "studies/explain/message/message_size.h"
+#include "tests/support/changed_bytes.h"
+#include "tests/support/pinned_lines.h"
+
+#define FOLDER "tests/data/oom-messages/"
+
+enum { CHANGES = 10, ESCAPE_MAX = 6 };
+
+/* ---- messages */
+
+static void add_amount(uint64_t *sum, const frag_amount *amount)
+{
+    pinned_add(sum, amount->is_known);
+    if (amount->is_known) {
+        pinned_add(sum, amount->bytes);
+        pinned_add(sum, amount->slack_bytes);
+    }
+}
+
+static uint32_t sum_of(const frag_messages *messages, const frag_diagnosis *diagnosis,
+                       const frag_advice *advice)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < messages->count; i++) {
+        const frag_message *message = &messages->items[i];
+        pinned_add(&sum, message->kind);
+        pinned_add(&sum, message->line);
+        pinned_add(&sum, message->says);
+        for (size_t j = 0; j < message->size_count; j++)
+            add_amount(&sum, &message->sizes[j].amount);
+    }
+    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++)
+        add_amount(&sum, &diagnosis->figures[i]);
+    for (size_t i = 0; i < advice->count; i++)
+        pinned_add_text(&sum, advice->steps[i].action);
+    return (uint32_t)(sum >> 32);
+}
+
+static void tell_text(frag_text *out, const char *text, size_t length)
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_advice advice;
+    frag_messages_read(&messages, text, length);
+    frag_diagnose_text(&messages, &diagnosis);
+    frag_advise(&messages, frag_messages_best(&messages), &diagnosis, &advice);
+    frag_text_add(out, "%zu, %s, %08" PRIx32 "\n", messages.count,
+                  frag_oom_verdict_name(diagnosis.verdict), sum_of(&messages, &diagnosis, &advice));
+    frag_advice_destroy(&advice);
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+}
+
+typedef struct told_file {
+    frag_text *out;
+    const char *name;
+    unsigned row;
+} told_file;
+
+static bool tell_row(void *context, const char *line, size_t length, frag_error *error)
+{
+    (void)error;
+    told_file *at = context;
+    json_error_t reason;
+    json_t *row = json_loadb(line, length, 0, &reason);
+    const char *text = json_string_value(json_object_get(row, "message"));
+    assert_non_null(text);
+    changed_file file = {(const unsigned char *)text, strlen(text), false};
+    at->row++;
+    for (uint64_t i = 0; i < CHANGES; i++) {
+        frag_text changed = {0};
+        frag_text_add(at->out, "%s %u, ", at->name, at->row);
+        changed_bytes(&file, 1000 * at->row + i, &changed, at->out);
+        frag_text_add(at->out, ": ");
+        tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length);
+        frag_text_destroy(&changed);
+    }
+    json_decref(row);
+    return true;
+}
+
+static void tell_messages(frag_text *out, const char *name)
+{
+    told_file at = {.out = out, .name = name};
+    frag_text path = {0};
+    frag_error error = {0};
+    frag_text_add(&path, FOLDER "%s.jsonl.zst", name);
+    frag_input *input = frag_input_open(path.bytes, &error);
+    assert_non_null(input);
+    assert_true(frag_each_line(input, tell_row, &at, &error));
+    frag_input_close(input);
+    frag_text_destroy(&path);
+}
+
+/* ---- escapes */
+
+typedef size_t escape_reader(const unsigned char *bytes, size_t length, char *plain);
+
+static size_t read_terminal(const unsigned char *bytes, size_t length, char *plain)
+{
+    *plain = 0;
+    return frag_escape_terminal(bytes, length);
+}
+
+static size_t add_read(char *plain, size_t taken, const frag_amount *amount)
+{
+    uint64_t sum = 0;
+    if (taken > 0)
+        add_amount(&sum, amount);
+    *plain = (char)(sum >> 32);
+    return taken;
+}
+
+static size_t read_size(const unsigned char *bytes, size_t length, char *plain)
+{
+    frag_amount amount = {0};
+    (void)length;
+    return add_read(plain, frag_message_size((const char *)bytes, &amount), &amount);
+}
+
+static size_t read_number(const unsigned char *bytes, size_t length, char *plain)
+{
+    frag_amount amount = {0};
+    (void)length;
+    return add_read(plain, frag_message_number((const char *)bytes, &amount), &amount);
+}
+
+static size_t read_shape(const unsigned char *bytes, size_t length, char *plain)
+{
+    frag_amount amount = {0};
+    (void)length;
+    return add_read(plain, frag_message_shape((const char *)bytes, &amount), &amount);
+}
+
+/* All texts of these letters behind a beginning, which are counted by what is made of them. */
+static void tell_escapes(frag_text *out, escape_reader *read, const char *begin,
+                         const char *letters)
+{
+    size_t start = strlen(begin);
+    uint64_t letter_count = strlen(letters);
+    uint64_t sum = 0;
+    uint64_t count = 1;
+    unsigned char text[32];
+    memcpy(text, begin, start);
+    for (size_t length = 0; length <= ESCAPE_MAX; length++, count *= letter_count)
+        for (uint64_t number = 0; number < count && count < 300000; number++) {
+            uint64_t rest = number;
+            for (size_t i = 0; i < length; i++, rest /= letter_count)
+                text[start + i] = (unsigned char)letters[rest % letter_count];
+            text[start + length] = '\0';
+            char plain = 0;
+            pinned_add(&sum, read(text, start + length, &plain));
+            pinned_add(&sum, (unsigned char)plain);
+        }
+    frag_text_add(out, "%" PRIu64 " letters behind %zu: %016" PRIx64 "\n", letter_count, start,
+                  sum);
+}
+
+static void tell_all(frag_text *out)
+{
+    static const char *const names[] = {"threads",        "more-threads", "programs",
+                                        "later-programs", "made",         "ordinary"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        tell_messages(out, names[i]);
+    tell_escapes(out, read_terminal, "\x1b", "[]3m@~\x07\x1f\x7f x");
+    tell_escapes(out, read_terminal, "",
+                 "^[3\x1b"
+                 "A");
+    tell_escapes(out, read_terminal, "\\", "u001bxB[");
+    tell_escapes(out, frag_escape_backslash, "\\", "u079aFn\"\\/r");
+    tell_escapes(out, frag_escape_backslash, "\\u00", "0178afgG/:@`\x1f");
+    tell_escapes(out, frag_escape_html, "&", "#x39a;gF");
+    tell_escapes(out, frag_escape_html, "&#", "0127xX8;f:/");
+    tell_escapes(out, frag_escape_html, "&#x", "0127fFgG;:/@`");
+    tell_escapes(out, frag_escape_html, "<", "b/r >a\n<z{`");
+    tell_escapes(out, frag_escape_html, "</", "bri >/\n");
+    tell_escapes(out, read_size, "1", "05.,gib\n ");
+    tell_escapes(out, read_size, "16777216", "05.,bk");
+    tell_escapes(out, read_size, "1.5", "09gmkbti");
+    tell_escapes(out, read_number, "", "019.,\n ");
+    tell_escapes(out, read_number, "18446744073709551", "0156,");
+    tell_escapes(out, read_shape, "[12,3]andtypefloat", "163248,x");
+    tell_escapes(out, read_shape, "[12,3]andtype", "floatin");
+}
+
+static const pinned_lines pinned = {"tests/data/answers/messages.txt.zst", tell_all,
+                                    "answers-golden"};
+
+static void every_answer_is_as_before(void **state)
+{
+    (void)state;
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (pinned_lines_write(&pinned, argc, argv))
+        return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_answer_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
