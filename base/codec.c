@@ -6,6 +6,7 @@
 #include <zstd_errors.h>
 
 #include "base/memory.h"
+#include "base/scope.h"
 
 struct frag_decoder {
     frag_codec codec;
@@ -33,9 +34,38 @@ size_t frag_compress_bound(size_t bytes)
     return ZSTD_compressBound(bytes);
 }
 
+static void release_zstd(void *zstd, size_t bytes)
+{
+    (void)bytes;
+    ZSTD_freeDCtx(zstd);
+}
+
+static ZSTD_DCtx *create_zstd(void)
+{
+    ZSTD_DCtx *zstd = ZSTD_createDCtx();
+    if (zstd == NULL)
+        frag_scope_fail(1, 1);
+    frag_scope_own(zstd, 0, release_zstd);
+    return zstd;
+}
+
+static void destroy_zstd(ZSTD_DCtx *zstd)
+{
+    frag_scope_disown(zstd);
+    ZSTD_freeDCtx(zstd);
+}
+
+/* The library ran out of memory in the middle; anything else is for the caller to judge. */
+static void check_memory(size_t result)
+{
+    if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+        frag_scope_fail(1, 1);
+}
+
 size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t count)
 {
     size_t result = ZSTD_compress(out, out_capacity, in, count, 3);
+    check_memory(result);
     FRAG_ASSERT(!ZSTD_isError(result));
     return result;
 }
@@ -43,8 +73,7 @@ size_t frag_compress(void *out, size_t out_capacity, const void *in, size_t coun
 frag_unpacker *frag_unpacker_create(void)
 {
     frag_unpacker *unpacker = frag_alloc(1, sizeof *unpacker);
-    unpacker->zstd = ZSTD_createDCtx();
-    FRAG_ASSERT(unpacker->zstd != NULL);
+    unpacker->zstd = create_zstd();
     return unpacker;
 }
 
@@ -52,7 +81,7 @@ void frag_unpacker_destroy(frag_unpacker *unpacker)
 {
     if (unpacker == NULL)
         return;
-    ZSTD_freeDCtx(unpacker->zstd);
+    destroy_zstd(unpacker->zstd);
     frag_free(unpacker);
 }
 
@@ -60,6 +89,7 @@ bool frag_decompress(frag_unpacker *unpacker, void *out, size_t out_count, const
                      size_t count, frag_error *error)
 {
     size_t result = ZSTD_decompressDCtx(unpacker->zstd, out, out_count, in, count);
+    check_memory(result);
     if (ZSTD_isError(result))
         return frag_fail(error, FRAG_E_INPUT,
                          "the compressed data is broken (zstd: %s); the file is damaged",
@@ -76,29 +106,46 @@ static uInt piece_of(size_t count)
     return count < INT32_MAX ? (uInt)count : INT32_MAX;
 }
 
+static void release_deflate(void *gzip, size_t bytes)
+{
+    (void)bytes;
+    deflateEnd(gzip);
+}
+
+static void release_inflate(void *gzip, size_t bytes)
+{
+    (void)bytes;
+    inflateEnd(gzip);
+}
+
 static void *pack_gzip(const void *in, size_t count, size_t *out_count)
 {
-    z_stream gzip = {0};
+    z_stream *gzip = frag_alloc(1, sizeof *gzip);
     size_t capacity = 0;
     unsigned char *out = NULL;
     const unsigned char *next = in;
-    int code = deflateInit2(&gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    int code = deflateInit2(gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    if (code == Z_MEM_ERROR)
+        frag_scope_fail(1, sizeof *gzip);
+    frag_scope_own(gzip, 0, release_deflate);
     *out_count = 0;
     while (code == Z_OK) {
         out = frag_grow(out, &capacity, *out_count + 65536, 1);
         uInt room = piece_of(capacity - *out_count);
         uInt offered = piece_of(count);
-        gzip.next_in = (z_const Bytef *)(uintptr_t)next;
-        gzip.avail_in = offered;
-        gzip.next_out = out + *out_count;
-        gzip.avail_out = room;
-        code = deflate(&gzip, offered == count ? Z_FINISH : Z_NO_FLUSH);
-        next += offered - gzip.avail_in;
-        count -= offered - gzip.avail_in;
-        *out_count += room - gzip.avail_out;
+        gzip->next_in = (z_const Bytef *)(uintptr_t)next;
+        gzip->avail_in = offered;
+        gzip->next_out = out + *out_count;
+        gzip->avail_out = room;
+        code = deflate(gzip, offered == count ? Z_FINISH : Z_NO_FLUSH);
+        next += offered - gzip->avail_in;
+        count -= offered - gzip->avail_in;
+        *out_count += room - gzip->avail_out;
     }
     FRAG_ASSERT(code == Z_STREAM_END);
-    deflateEnd(&gzip);
+    frag_scope_disown(gzip);
+    deflateEnd(gzip);
+    frag_free(gzip);
     return out;
 }
 
@@ -118,14 +165,17 @@ frag_decoder *frag_decoder_create(frag_codec codec)
     decoder->codec = codec;
     decoder->is_between_frames = true;
     if (codec == FRAG_CODEC_ZSTD) {
-        decoder->zstd = ZSTD_createDCtx();
-        FRAG_ASSERT(decoder->zstd != NULL);
+        decoder->zstd = create_zstd();
         /* A frame may ask for a window of gigabytes; 128 MiB covers every level but --ultra --long.
          */
         ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
     } else if (codec == FRAG_CODEC_GZIP) {
-        decoder->is_gzip_open = inflateInit2(&decoder->gzip, 15 + 16) == Z_OK;
+        int code = inflateInit2(&decoder->gzip, 15 + 16);
+        if (code == Z_MEM_ERROR)
+            frag_scope_fail(1, sizeof decoder->gzip);
+        decoder->is_gzip_open = code == Z_OK;
         FRAG_ASSERT(decoder->is_gzip_open);
+        frag_scope_own(&decoder->gzip, 0, release_inflate);
     }
     return decoder;
 }
@@ -137,6 +187,7 @@ static bool zstd_step(frag_decoder *decoder, const unsigned char *in, size_t in_
     ZSTD_inBuffer input = {in, in_count, 0};
     ZSTD_outBuffer output = {out, out_count, 0};
     size_t left = ZSTD_decompressStream(decoder->zstd, &output, &input);
+    check_memory(left);
     if (ZSTD_isError(left))
         return frag_fail(error, FRAG_E_INPUT,
                          "the compressed data is broken (zstd: %s); the file is damaged",
@@ -164,6 +215,8 @@ static bool gzip_step(frag_decoder *decoder, const unsigned char *in, size_t in_
     decoder->gzip.next_out = out;
     decoder->gzip.avail_out = (uInt)out_part;
     int result = inflate(&decoder->gzip, Z_NO_FLUSH);
+    if (result == Z_MEM_ERROR)
+        frag_scope_fail(1, 1);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
         return frag_fail(error, FRAG_E_INPUT,
                          "the compressed data is broken (gzip: %s); the file is damaged",
@@ -198,6 +251,7 @@ bool frag_decoder_frame(frag_decoder *decoder, const unsigned char *in, size_t i
 {
     *in_used = ZSTD_findFrameCompressedSize(in, in_count);
     *out_used = ZSTD_decompressDCtx(decoder->zstd, out, out_capacity, in, *in_used);
+    check_memory(*out_used);
     if (!ZSTD_isError(*out_used))
         return true;
     ZSTD_DCtx_reset(decoder->zstd, ZSTD_reset_session_only);
@@ -210,9 +264,12 @@ void frag_decoder_destroy(frag_decoder *decoder)
 {
     if (decoder == NULL)
         return;
-    ZSTD_freeDCtx(decoder->zstd);
-    if (decoder->is_gzip_open)
+    if (decoder->zstd != NULL)
+        destroy_zstd(decoder->zstd);
+    if (decoder->is_gzip_open) {
+        frag_scope_disown(&decoder->gzip);
         inflateEnd(&decoder->gzip);
+    }
     frag_free(decoder);
 }
 

@@ -3,12 +3,20 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "base/error.h"
+#include "base/scope.h"
+
+static void release_state(void *state, size_t bytes)
+{
+    (void)bytes;
+    XXH3_freeState(state);
+}
 
 frag_digest *frag_digest_create(void)
 {
     XXH3_state_t *state = XXH3_createState();
-    FRAG_ASSERT(state != NULL);
+    if (state == NULL)
+        frag_scope_fail(1, 1);
+    frag_scope_own(state, 0, release_state);
     XXH3_128bits_reset(state);
     /* The library's state is the object; the struct name only hides it from callers. */
     return (frag_digest *)(void *)state;
@@ -25,6 +33,7 @@ void frag_digest_finish(frag_digest *digest, char text[FRAG_DIGEST_TEXT_BYTES])
     XXH128_hash_t hash = XXH3_128bits_digest(state);
     snprintf(text, FRAG_DIGEST_TEXT_BYTES, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
+    frag_scope_disown(state);
     XXH3_freeState(state);
 }
 

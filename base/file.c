@@ -12,6 +12,7 @@
 
 #include "base/codec.h"
 #include "base/memory.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 #define RAW_BYTES ((size_t)1 << 18)
@@ -140,6 +141,13 @@ static frag_input *start(frag_input *input, frag_error *error)
     return input;
 }
 
+static void release_descriptor(void *thing, size_t bytes)
+{
+    const frag_input *input = thing;
+    (void)bytes;
+    close(input->descriptor);
+}
+
 frag_input *frag_input_open(const char *path, frag_error *error)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -148,6 +156,8 @@ frag_input *frag_input_open(const char *path, frag_error *error)
                   "the name of an input is empty; name a file, or - for stdin");
         return NULL;
     }
+    frag_input *input = frag_alloc(1, sizeof *input);
+    input->name = frag_copy_text(is_stdin ? "stdin" : path);
     int descriptor = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     const char *problem = NULL;
@@ -160,12 +170,14 @@ frag_input *frag_input_open(const char *path, frag_error *error)
             close(descriptor);
         frag_fail(error, FRAG_E_INPUT, "cannot be opened (%s); expected a readable file", problem);
         frag_error_in(error, path);
+        frag_free(input->name);
+        frag_free(input);
         return NULL;
     }
-    frag_input *input = frag_alloc(1, sizeof *input);
-    input->name = frag_copy_text(is_stdin ? "stdin" : path);
     input->descriptor = descriptor;
     input->owns_descriptor = !is_stdin;
+    if (input->owns_descriptor)
+        frag_scope_own(input, 0, release_descriptor);
     input->raw_bytes = S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
     return start(input, error);
 }
@@ -186,8 +198,10 @@ void frag_input_close(frag_input *input)
 {
     if (input == NULL)
         return;
-    if (input->owns_descriptor)
+    if (input->owns_descriptor) {
+        frag_scope_disown(input);
         close(input->descriptor);
+    }
     frag_decoder_destroy(input->decoder);
     frag_free(input->raw);
     frag_free(input->window);
@@ -400,6 +414,17 @@ static bool name_unnamed(frag_output *output)
     return false;
 }
 
+/* Leaves the destination as it was. */
+static void close_output(void *thing, size_t bytes)
+{
+    const frag_output *output = thing;
+    (void)bytes;
+    if (output->stream != NULL && output->stream != stdout)
+        fclose(output->stream);
+    if (output->temporary != NULL)
+        unlink(output->temporary);
+}
+
 frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *error)
 {
     frag_output *output = frag_alloc(1, sizeof *output);
@@ -424,6 +449,7 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
     struct stat link;
     if (exists && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
         output->path = realpath(path, NULL);
+    frag_scope_add(output->path);
     if (output->path == NULL)
         output->path = frag_copy_text(path);
     if (exists && !S_ISREG(status.st_mode)) {
@@ -437,6 +463,7 @@ frag_output *frag_output_open(const char *path, bool may_overwrite, frag_error *
         if (descriptor >= 0)
             output->stream = fdopen(descriptor, "wb");
     }
+    frag_scope_own(output, 0, close_output);
     if (output->stream == NULL) {
         frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s); choose a writable place",
                   strerror(errno));
@@ -465,6 +492,7 @@ bool frag_output_finish(frag_output *output, frag_error *error)
     bool ok = fflush(output->stream) == 0 && ferror(output->stream) == 0 &&
               (!output->is_unnamed || name_unnamed(output));
     int problem = errno;
+    frag_scope_disown(output);
     if (!is_stdout && fclose(output->stream) != 0 && ok) {
         ok = false;
         problem = errno;
@@ -488,9 +516,7 @@ void frag_output_abandon(frag_output *output)
 {
     if (output == NULL)
         return;
-    if (output->stream != NULL && output->stream != stdout)
-        fclose(output->stream);
-    if (output->temporary != NULL)
-        unlink(output->temporary);
+    frag_scope_disown(output);
+    close_output(output, 0);
     destroy_output(output);
 }

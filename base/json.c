@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 /* The library's object is ours; only the name is hidden from callers. */
@@ -14,10 +15,30 @@ static json_t *root_of(frag_json *json)
     return (json_t *)(void *)json;
 }
 
+static void release_root(void *root, size_t bytes)
+{
+    (void)bytes;
+    json_decref(root);
+}
+
+/* What the library makes or takes in, when it had the memory for it. */
+static json_t *have(json_t *value)
+{
+    if (value == NULL)
+        frag_scope_fail(1, sizeof *value);
+    return value;
+}
+
+static void done(int result)
+{
+    if (result != 0)
+        frag_scope_fail(1, sizeof(json_t));
+}
+
 frag_json *frag_json_create(void)
 {
-    json_t *root = json_object();
-    FRAG_ASSERT(root != NULL);
+    json_t *root = have(json_object());
+    frag_scope_own(root, 0, release_root);
     return (frag_json *)(void *)root;
 }
 
@@ -33,8 +54,8 @@ static json_t *parent_of(frag_json *json, const char *path, const char **name)
         key[length] = '\0';
         json_t *child = json_object_get(at, key);
         if (child == NULL) {
-            child = json_object();
-            json_object_set_new(at, key, child);
+            child = have(json_object());
+            done(json_object_set_new(at, key, child));
         }
         at = child;
         path = dot + 1;
@@ -46,16 +67,15 @@ static json_t *parent_of(frag_json *json, const char *path, const char **name)
 static void set(frag_json *json, const char *path, json_t *value)
 {
     const char *name = NULL;
+    frag_scope_own(have(value), 0, release_root);
     json_t *parent = parent_of(json, path, &name);
-    FRAG_ASSERT(value != NULL && json_object_set_new(parent, name, value) == 0);
+    frag_scope_disown(value);
+    done(json_object_set_new(parent, name, value));
 }
 
-void frag_json_text(frag_json *json, const char *path, const char *value)
+/* What is not UTF-8 becomes U+FFFD. */
+static json_t *text_of(const char *value)
 {
-    if (value == NULL) {
-        frag_json_null(json, path);
-        return;
-    }
     frag_text clean = {0};
     frag_text_add_bytes(&clean, "", 0);
     const char *end = value + strlen(value);
@@ -67,8 +87,17 @@ void frag_json_text(frag_json *json, const char *path, const char *value)
             frag_text_add_bytes(&clean, at, length);
         at += length == 0 ? 1 : length;
     }
-    set(json, path, json_stringn_nocheck(clean.bytes, clean.length));
+    json_t *text = json_stringn_nocheck(clean.bytes, clean.length);
     frag_text_destroy(&clean);
+    return have(text);
+}
+
+void frag_json_text(frag_json *json, const char *path, const char *value)
+{
+    if (value == NULL)
+        frag_json_null(json, path);
+    else
+        set(json, path, text_of(value));
 }
 
 void frag_json_number(frag_json *json, const char *path, uint64_t value)
@@ -92,7 +121,7 @@ void frag_json_entry(frag_json *json, const char *path, const char *name, int64_
     const char *last = NULL;
     json_t *parent = parent_of(json, path, &last);
     json_t *group = json_object_get(parent, last);
-    FRAG_ASSERT(json_object_set_new(group, name, json_integer(value)) == 0);
+    done(json_object_set_new(group, name, have(json_integer(value))));
 }
 
 void frag_json_null(frag_json *json, const char *path)
@@ -105,7 +134,7 @@ void frag_json_object(frag_json *json, const char *path)
     const char *name = NULL;
     json_t *parent = parent_of(json, path, &name);
     if (json_object_get(parent, name) == NULL)
-        json_object_set_new(parent, name, json_object());
+        done(json_object_set_new(parent, name, have(json_object())));
 }
 
 void frag_json_array(frag_json *json, const char *path)
@@ -119,32 +148,38 @@ static json_t *array_at(frag_json *json, const char *path)
     json_t *parent = parent_of(json, path, &name);
     json_t *array = json_object_get(parent, name);
     if (array == NULL) {
-        array = json_array();
-        json_object_set_new(parent, name, array);
+        array = have(json_array());
+        done(json_object_set_new(parent, name, array));
     }
     return array;
 }
 
 void frag_json_append(frag_json *json, const char *path, frag_json *item)
 {
-    json_array_append_new(array_at(json, path), root_of(item));
+    json_t *array = array_at(json, path);
+    frag_scope_disown(item);
+    done(json_array_append_new(array, root_of(item)));
 }
 
 void frag_json_append_text(frag_json *json, const char *path, const char *value)
 {
-    json_array_append_new(array_at(json, path), json_string(value));
+    json_t *array = array_at(json, path);
+    done(json_array_append_new(array, text_of(value)));
 }
 
 void frag_json_write(frag_json *json, FILE *stream, bool is_indented)
 {
     size_t layout = is_indented ? (size_t)JSON_INDENT(2) : (size_t)JSON_COMPACT;
-    json_dumpf(root_of(json), stream, layout | JSON_REAL_PRECISION(12));
+    /* A stream that cannot be written to is for its owner to find. */
+    if (json_dumpf(root_of(json), stream, layout | JSON_REAL_PRECISION(12)) != 0 && !ferror(stream))
+        frag_scope_fail(1, sizeof(json_t));
     fputc('\n', stream);
     frag_json_destroy(json);
 }
 
 void frag_json_destroy(frag_json *json)
 {
+    frag_scope_disown(json);
     json_decref(root_of(json));
 }
 
@@ -152,8 +187,12 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
 {
     json_error_t found;
     json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
-    if (root != NULL && json_is_object(root))
+    if (root != NULL && json_is_object(root)) {
+        frag_scope_own(root, 0, release_root);
         return (frag_json *)(void *)root;
+    }
+    if (root == NULL && json_error_code(&found) == json_error_out_of_memory)
+        frag_scope_fail(1, length);
     if (root != NULL)
         frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");
     else

@@ -11,6 +11,7 @@
 #endif
 
 #include "base/bits.h"
+#include "base/scope.h"
 
 /* Spare memory beyond this goes back to the system. */
 #define SPARE_BYTES_MAX ((size_t)64 << 20)
@@ -38,6 +39,17 @@ struct frag_arena_spare {
     size_t run_capacity;
 };
 
+static void unmap(void *base, size_t bytes)
+{
+    munmap(base, bytes);
+}
+
+static void unmap_owned(void *base, size_t bytes)
+{
+    frag_scope_disown(base);
+    unmap(base, bytes);
+}
+
 bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -50,6 +62,7 @@ bool frag_arena_create(frag_arena *arena, size_t bytes, frag_error *error)
                          "replay a shorter trace",
                          whole);
     *arena = (frag_arena){.base = base, .used_bytes = 0, .reserved_bytes = whole};
+    frag_scope_own(base, whole, unmap);
     return true;
 }
 
@@ -91,7 +104,7 @@ static void add_run(void *context, unsigned char *start, size_t bytes)
 static void drop(frag_arena_spare *spare)
 {
     if (spare->base != NULL)
-        munmap(spare->base, spare->reserved_bytes);
+        unmap_owned(spare->base, spare->reserved_bytes);
     spare->base = NULL;
     spare->run_count = 0;
 }
@@ -124,7 +137,7 @@ void frag_arena_destroy(frag_arena *arena)
         if (!visit_touched(arena, add_run, spare) || !empty_rest(spare))
             drop(spare);
     } else if (arena->base != NULL) {
-        munmap(arena->base, arena->reserved_bytes);
+        unmap_owned(arena->base, arena->reserved_bytes);
     }
     *arena = (frag_arena){0};
 }
@@ -182,20 +195,12 @@ size_t frag_arena_touched_bytes(const frag_arena *arena)
     return visit_touched(arena, add_bytes, &touched) ? touched : arena->used_bytes;
 }
 
-static _Noreturn void out_of_host_memory(size_t count, size_t item_bytes)
-{
-    fprintf(stderr,
-            "fraglab: out of host memory for %zu items of %zu bytes; free some or use a smaller "
-            "input\n",
-            count, item_bytes);
-    exit(FRAG_E_SYSTEM);
-}
-
 void *frag_alloc(size_t count, size_t item_bytes)
 {
     void *memory = calloc(count == 0 ? 1 : count, item_bytes == 0 ? 1 : item_bytes);
     if (memory == NULL)
-        out_of_host_memory(count, item_bytes);
+        frag_scope_fail(count, item_bytes);
+    frag_scope_add(memory);
     return memory;
 }
 
@@ -203,10 +208,12 @@ void *frag_realloc(void *memory, size_t count, size_t item_bytes)
 {
     uint64_t bytes = 0;
     if (!frag_multiply(count, item_bytes, &bytes))
-        out_of_host_memory(count, item_bytes);
+        frag_scope_fail(count, item_bytes);
+    uintptr_t from = (uintptr_t)memory;
     void *moved = realloc(memory, bytes == 0 ? 1 : (size_t)bytes);
     if (moved == NULL)
-        out_of_host_memory(count, item_bytes);
+        frag_scope_fail(count, item_bytes);
+    frag_scope_moved(from, moved);
     return moved;
 }
 
@@ -220,6 +227,7 @@ char *frag_copy_text(const char *text)
 
 void frag_free(void *memory)
 {
+    frag_scope_remove(memory);
     free(memory);
 }
 

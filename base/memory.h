@@ -45,9 +45,10 @@ void *frag_arena_take(frag_arena *arena, size_t count, size_t item_bytes);
  * an arena that began with spare memory they include what was touched before it. */
 size_t frag_arena_touched_bytes(const frag_arena *arena);
 
-/* malloc/realloc that never return NULL: out of host memory ends the program with exit code 4 and
- * one sentence. For bookkeeping outside runs; sizes taken from input are bounded before they get
- * here. What they return, and what the C library returns to be freed, is given back by frag_free.
+/* malloc/realloc that never return NULL: out of host memory ends the call of the library that the
+ * thread is in (base/scope.h), else the program, with exit code 4 and one sentence. For bookkeeping
+ * outside runs; sizes taken from input are bounded before they get here. What they return, and what
+ * the C library returns to be freed, is given back by frag_free.
  */
 void *frag_alloc(size_t count, size_t item_bytes); /* zeroed */
 void *frag_realloc(void *memory, size_t count, size_t item_bytes);

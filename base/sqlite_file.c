@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 /* No value or statement of an exported report comes near. */
@@ -45,8 +46,7 @@ static bool fail_database(frag_sqlite *database, frag_error *error)
                          "need; it is damaged, export it again",
                          database->bytes_count);
     if (code == SQLITE_NOMEM)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "the database needs more memory than there is; export it again");
+        frag_scope_fail(1, 1);
     if (database->row > 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the table %s cannot be read behind row %" PRIu64
@@ -146,9 +146,18 @@ static void restrain(frag_sqlite *database)
     sqlite3_progress_handler(connection, STEPS_BETWEEN_LOOKS, count_steps, database);
 }
 
+static void release(void *thing, size_t bytes)
+{
+    frag_sqlite *database = thing;
+    (void)bytes;
+    sqlite3_finalize(database->statement);
+    sqlite3_close(database->connection);
+}
+
 frag_sqlite *frag_sqlite_open(frag_input *input, frag_error *error)
 {
     frag_sqlite *database = frag_alloc(1, sizeof *database);
+    frag_scope_own(database, 0, release);
     const char *path = frag_input_plain_path(input);
     bool ok = path != NULL || read_all(database, input, error);
     if (ok && path != NULL)
@@ -169,8 +178,8 @@ void frag_sqlite_close(frag_sqlite *database)
 {
     if (database == NULL)
         return;
-    sqlite3_finalize(database->statement);
-    sqlite3_close(database->connection);
+    frag_scope_disown(database);
+    release(database, 0);
     frag_free(database->bytes);
     frag_free(database);
 }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 #define DOCUMENT_BYTES_MAX ((size_t)1 << 20)
@@ -31,10 +32,39 @@ static bool fail_mark(frag_error *error, const yaml_mark_t *mark, const char *se
     return frag_fail_line(error, mark->line + 1, mark->column + 1, "%s", sentence);
 }
 
+/* Events and the parser lie in memory that outlasts the stack where host memory fails. */
+static void release_event(void *event, size_t bytes)
+{
+    (void)bytes;
+    yaml_event_delete(event);
+}
+
+static yaml_event_t *create_event(void)
+{
+    yaml_event_t *event = frag_alloc(1, sizeof *event);
+    frag_scope_own(event, 0, release_event);
+    return event;
+}
+
+static void destroy_event(yaml_event_t *event)
+{
+    frag_scope_disown(event);
+    yaml_event_delete(event);
+    frag_free(event);
+}
+
+static void release_parser(void *parser, size_t bytes)
+{
+    (void)bytes;
+    yaml_parser_delete(parser);
+}
+
 static bool next_event(yaml_parser_t *parser, yaml_event_t *event, frag_error *error)
 {
     if (yaml_parser_parse(parser, event) != 0)
         return true;
+    if (parser->error == YAML_MEMORY_ERROR)
+        frag_scope_fail(1, sizeof *event);
     const char *problem = parser->problem != NULL ? parser->problem : "it cannot be read";
     if (parser->error == YAML_READER_ERROR)
         return frag_fail_at(error, parser->problem_offset, "not YAML: %s; expected UTF-8 text",
@@ -125,17 +155,16 @@ static bool read_items(yaml_parser_t *parser, int depth, frag_yaml_node *node, f
     bool is_at_end = false;
     bool ok = true;
     while (ok && !is_at_end) {
-        yaml_event_t event = {.type = YAML_NO_EVENT};
-        ok = next_event(parser, &event, error);
-        is_at_end = ok && event.type == end;
+        yaml_event_t *event = create_event();
+        ok = next_event(parser, event, error);
+        is_at_end = ok && event->type == end;
         if (ok && !is_at_end) {
             frag_yaml_node *item = frag_alloc(1, sizeof *item);
             append(node, &last, item);
-            ok =
-                (node->kind != FRAG_YAML_MAPPING || read_key(parser, &event, &keys, item, error)) &&
-                read_node(parser, &event, depth + 1, item, error);
+            ok = (node->kind != FRAG_YAML_MAPPING || read_key(parser, event, &keys, item, error)) &&
+                 read_node(parser, event, depth + 1, item, error);
         }
-        yaml_event_delete(&event);
+        destroy_event(event);
     }
     frag_strings_destroy(&keys);
     return ok;
@@ -164,10 +193,10 @@ static bool read_node(yaml_parser_t *parser, const yaml_event_t *event, int dept
 static bool pass_event(yaml_parser_t *parser, yaml_event_type_t type, const char *sentence,
                        frag_error *error)
 {
-    yaml_event_t event = {.type = YAML_NO_EVENT};
-    bool ok = next_event(parser, &event, error) &&
-              (event.type == type || fail_mark(error, &event.start_mark, sentence));
-    yaml_event_delete(&event);
+    yaml_event_t *event = create_event();
+    bool ok = next_event(parser, event, error) &&
+              (event->type == type || fail_mark(error, &event->start_mark, sentence));
+    destroy_event(event);
     return ok;
 }
 
@@ -177,9 +206,9 @@ static bool read_document(yaml_parser_t *parser, frag_yaml_node *root, frag_erro
         !pass_event(parser, YAML_DOCUMENT_START_EVENT,
                     "the document is empty; expected 'key: value' lines", error))
         return false;
-    yaml_event_t event = {.type = YAML_NO_EVENT};
-    bool ok = next_event(parser, &event, error) && read_node(parser, &event, 1, root, error);
-    yaml_event_delete(&event);
+    yaml_event_t *event = create_event();
+    bool ok = next_event(parser, event, error) && read_node(parser, event, 1, root, error);
+    destroy_event(event);
     return ok && pass_event(parser, YAML_DOCUMENT_END_EVENT, "not YAML", error) &&
            pass_event(parser, YAML_STREAM_END_EVENT,
                       "a second document begins here; expected one only", error);
@@ -187,15 +216,16 @@ static bool read_document(yaml_parser_t *parser, frag_yaml_node *root, frag_erro
 
 frag_yaml_node *frag_yaml_parse(const void *bytes, size_t count, frag_error *error)
 {
-    yaml_parser_t parser;
-    if (yaml_parser_initialize(&parser) == 0) {
-        frag_fail(error, FRAG_E_SYSTEM, "libyaml could not be started; free some memory");
-        return NULL;
-    }
-    yaml_parser_set_input_string(&parser, bytes, count);
+    yaml_parser_t *parser = frag_alloc(1, sizeof *parser);
+    if (yaml_parser_initialize(parser) == 0)
+        frag_scope_fail(1, sizeof *parser);
+    frag_scope_own(parser, 0, release_parser);
+    yaml_parser_set_input_string(parser, bytes, count);
     frag_yaml_node *root = frag_alloc(1, sizeof *root);
-    bool ok = read_document(&parser, root, error);
-    yaml_parser_delete(&parser);
+    bool ok = read_document(parser, root, error);
+    frag_scope_disown(parser);
+    yaml_parser_delete(parser);
+    frag_free(parser);
     if (ok)
         return root;
     frag_yaml_destroy(root);
