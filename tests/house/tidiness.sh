@@ -126,9 +126,9 @@ if rule no-surroundings; then
         say no-surroundings
 fi
 
-# What a call of the library has acquired is known to base/memory.c, which therefore sees every release.
+# What a call of the library has acquired is known to base/scope.c by base/memory.c, which therefore sees every release.
 if rule frees-known; then
-    printf '%s\n' "${code[@]}" | grep -E '^(base|sim|planner|allocators|traces|workload|studies|plots|report|api|cli)/' | grep -v '^base/memory\.c$' |
+    printf '%s\n' "${code[@]}" | grep -E '^(base|sim|planner|allocators|traces|workload|studies|plots|report|api|cli)/' | grep -vE '^base/(memory|scope)\.c$' |
         xargs -r grep -nHE '^[[:space:]]*((if|for|while) .*\)[[:space:]]*)?free\(' | sed 's/$/ (expected frag_free)/' | say frees-known
 fi
 
