@@ -103,10 +103,8 @@ static bool parse_value(const frag_option *option, const char *text, frag_option
     case FRAG_OPTION_BYTES:
         ok = frag_bytes_parse(text, &parsed.number, error);
         if (ok && (parsed.number < option->min || parsed.number > option->max)) {
-            char low[FRAG_BYTES_TEXT_MAX];
-            char high[FRAG_BYTES_TEXT_MAX];
             ok = frag_fail(error, FRAG_E_USAGE, "%s is out of range; expected %s to %s", text,
-                           frag_bytes_text(option->min, low), frag_bytes_text(option->max, high));
+                           FRAG_BYTES(option->min), FRAG_BYTES(option->max));
         }
         break;
     case FRAG_OPTION_COUNT:

@@ -31,4 +31,8 @@ const char *frag_bytes_text(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX]);
 /* 61214 as "61,214". Returns text. */
 const char *frag_count_text(uint64_t count, char text[FRAG_BYTES_TEXT_MAX]);
 
+/* The same for one expression: the text lasts until the block around it ends. */
+#define FRAG_BYTES(bytes) frag_bytes_text((bytes), (char[FRAG_BYTES_TEXT_MAX]){0})
+#define FRAG_COUNT(count) frag_count_text((count), (char[FRAG_BYTES_TEXT_MAX]){0})
+
 #endif

@@ -34,13 +34,11 @@ static uint64_t now_ns(void)
 
 static void draw(frag_progress *progress, uint64_t now)
 {
-    char done[FRAG_BYTES_TEXT_MAX];
-    char total[FRAG_BYTES_TEXT_MAX];
     double seconds = (double)(now - progress->start_ns) / 1e9;
     double rate = seconds > 0 ? (double)(progress->done - progress->skipped) / seconds : 0;
-    fprintf(stderr, "\r\x1b[K%s  %s", progress->what, frag_count_text(progress->done, done));
+    fprintf(stderr, "\r\x1b[K%s  %s", progress->what, FRAG_COUNT(progress->done));
     if (progress->total > 0)
-        fprintf(stderr, " of %s", frag_count_text(progress->total, total));
+        fprintf(stderr, " of %s", FRAG_COUNT(progress->total));
     fprintf(stderr, " %s", progress->unit);
     if (rate > 0)
         fprintf(stderr, ", %.3g a second", rate);

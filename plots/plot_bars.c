@@ -294,7 +294,6 @@ static void define_bounds(bars_figure *state)
     frag_text names[BOUNDS] = {{0}};
     const char *texts[BOUNDS];
     for (size_t j = 0; j < BOUNDS; j++) {
-        char bytes[FRAG_BYTES_TEXT_MAX];
         uint64_t first = state->bars[0].bounds[j];
         bool has_any = false;
         bool is_same = true;
@@ -304,7 +303,7 @@ static void define_bounds(bars_figure *state)
         }
         frag_text_add(&names[j], "%s", has_any ? bound_titles[j] : "");
         if (has_any && is_same)
-            frag_text_add(&names[j], ", %s", frag_bytes_text(first, bytes));
+            frag_text_add(&names[j], ", %s", FRAG_BYTES(first));
         texts[j] = names[j].bytes;
     }
     frag_plot_define_texts(&state->plot, "bounds", texts, BOUNDS);
@@ -375,7 +374,6 @@ static void define(bars_figure *state)
 static void print_bounds(FILE *stream, const bar *of, uint64_t most, size_t label_width,
                          uint64_t room)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     for (size_t j = 0; j < BOUNDS; j++) {
         if (of->bounds[j] == FRAG_UNLIMITED)
             continue;
@@ -383,7 +381,7 @@ static void print_bounds(FILE *stream, const bar *of, uint64_t most, size_t labe
         fprintf(stream, "%-*s ", (int)label_width, bound_titles[j]);
         for (uint64_t column = 1; column < end; column++)
             fputs("·", stream);
-        fprintf(stream, "│ %s\n", frag_bytes_text(of->bounds[j], text));
+        fprintf(stream, "│ %s\n", FRAG_BYTES(of->bounds[j]));
     }
 }
 
@@ -392,7 +390,6 @@ static void print_characters(bars_figure *state)
 {
     static const char *const marks[PARTS] = {"█", "r", "u", "░", "c", "w", "p"};
     FILE *stream = frag_output_stream(state->plot.output);
-    char text[FRAG_BYTES_TEXT_MAX];
     size_t label_width = 0;
     uint64_t most = 1;
     for (size_t i = 0; i < state->count; i++) {
@@ -421,8 +418,7 @@ static void print_characters(bars_figure *state)
             for (; column < end; column++)
                 fputs(marks[j], stream);
         }
-        fprintf(stream, " %s%s\n", frag_bytes_text(at->reserved_bytes, text),
-                at->has_oom ? " OOM" : "");
+        fprintf(stream, " %s%s\n", FRAG_BYTES(at->reserved_bytes), at->has_oom ? " OOM" : "");
         if (i + 1 == state->count || !is_same_trace(at, &state->bars[i + 1]))
             print_bounds(stream, at, most, label_width, room);
     }

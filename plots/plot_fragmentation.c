@@ -293,10 +293,9 @@ static void define(holes_figure *state)
     frag_plot_define_number(plot, "log_max", state->holes.log_max);
     frag_plot_define_number(plot, "max_bytes", (double)state->max_bytes);
     frag_plot_define_unit(plot, state->max_bytes);
-    char asked[FRAG_BYTES_TEXT_MAX];
     frag_text oom = {0};
     frag_text title = {0};
-    frag_text_add(&oom, "%s asked", frag_bytes_text(state->oom.requested_bytes, asked));
+    frag_text_add(&oom, "%s asked", FRAG_BYTES(state->oom.requested_bytes));
     frag_text_add(&title, "%s, %s%s", state->recording.name, state->policies.specs[0].text,
                   state->oom.has_happened ? ", up to its OOM" : "");
     frag_plot_define_number(plot, "has_oom", state->oom.has_happened ? 1 : 0);

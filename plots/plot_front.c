@@ -321,10 +321,9 @@ static void define_kinds(front_figure *state)
 static void define(front_figure *state, const axis_ends *ends)
 {
     frag_plot *plot = &state->plot;
-    char bound[FRAG_BYTES_TEXT_MAX];
     frag_text title = {0};
     frag_text_add(&title, "%s · bound: %s requested at the peak", state->recording.name,
-                  frag_bytes_text(bound_of(state), bound));
+                  FRAG_BYTES(bound_of(state)));
     frag_plot_define_title(plot, title.bytes);
     frag_text_destroy(&title);
     frag_plot_define_number(plot, "is_by_time", state->is_by_time ? 1 : 0);
@@ -358,8 +357,7 @@ static int compare_points(const void *left, const void *right)
 static void print_bound(FILE *stream, size_t width, const char *name, uint64_t bytes,
                         uint64_t bound)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
-    fprintf(stream, "  %-*s  %13s  %+9.1f%%\n", (int)width, name, frag_bytes_text(bytes, text),
+    fprintf(stream, "  %-*s  %13s  %+9.1f%%\n", (int)width, name, FRAG_BYTES(bytes),
             ((double)bytes / (double)bound - 1) * 100);
 }
 
@@ -370,8 +368,6 @@ static void print_characters(front_figure *state)
     size_t count = state->policies.count;
     static const char packing[] = "bound: offline packing";
     size_t width = state->packing.bytes > 0 ? strlen(packing) : 6;
-    char reserved[FRAG_BYTES_TEXT_MAX];
-    char calls[FRAG_BYTES_TEXT_MAX];
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(state->points[i].policy);
         width = length > width ? length : width;
@@ -387,9 +383,9 @@ static void print_characters(front_figure *state)
             fputs("out of memory\n", stream);
             continue;
         }
-        fprintf(stream, "%13s  %+9.1f%%  %12s", frag_bytes_text(at->reserved_bytes, reserved),
+        fprintf(stream, "%13s  %+9.1f%%  %12s", FRAG_BYTES(at->reserved_bytes),
                 ((double)at->reserved_bytes / (double)bound_of(state) - 1) * 100,
-                frag_count_text(at->calls, calls));
+                FRAG_COUNT(at->calls));
         if (state->is_by_time)
             fprintf(stream, "  %10.3f ms", at->time_ns / 1e6);
         fputc('\n', stream);

@@ -290,7 +290,6 @@ static void print_characters(map_figure *state)
 {
     frag_plot *plot = &state->plot;
     FILE *stream = frag_output_stream(plot->output);
-    char text[FRAG_BYTES_TEXT_MAX];
     state->columns = plot->width - 12;
     state->rows = plot->height - 4;
     paint(state);
@@ -299,7 +298,7 @@ static void print_characters(map_figure *state)
         bool has_mark = row + 1 == state->rows || row == 0 || row == state->rows / 2;
         double top = (double)state->layout.offset_end * (double)(row == 0 ? 0 : row + 1) /
                      (double)state->rows;
-        fprintf(stream, "%10s ", has_mark ? frag_bytes_text((uint64_t)top, text) : "");
+        fprintf(stream, "%10s ", has_mark ? FRAG_BYTES((uint64_t)top) : "");
         for (size_t column = 0; column < state->columns; column++) {
             frag_shares shares = frag_raster_at(state->raster, column, row);
             float used = shares.ground > 0 ? shares.paint / shares.ground : 0;

@@ -306,7 +306,6 @@ static const char *what(const sites_figure *state)
 static void define(sites_figure *state)
 {
     frag_plot *plot = &state->plot;
-    char bytes[FRAG_BYTES_TEXT_MAX];
     frag_text names[LAYERS_MAX] = {{0}};
     const char *texts[LAYERS_MAX];
     size_t shown = state->layer_count + 1;
@@ -324,7 +323,7 @@ static void define(sites_figure *state)
     frag_plot_define_number(plot, "x_max",
                             frag_plot_x(state->times_ns, state->trace->event_count - 1));
     frag_plot_define_number(plot, "x_peak", frag_plot_x(state->times_ns, state->peak_event));
-    frag_plot_define_text(plot, "peak_text", frag_bytes_text(state->peak_bytes, bytes));
+    frag_plot_define_text(plot, "peak_text", FRAG_BYTES(state->peak_bytes));
     frag_plot_define_unit(plot, state->peak_bytes);
     frag_text title = {0};
     frag_text_add(&title, "%s, requested memory by %s", state->recording.name, what(state));
@@ -370,7 +369,6 @@ static void print_characters(const sites_figure *state)
     double first = frag_plot_x(state->times_ns, state->start);
     double end = frag_plot_x(state->times_ns, state->trace->event_count - 1);
     double width = (end - first) / (double)columns;
-    char text[FRAG_BYTES_TEXT_MAX];
     for (size_t i = 0; i < columns; i++) {
         double from = first + width * (double)i;
         at[i] = row_of(state, from, i + 1 < columns ? from + width : HUGE_VAL);
@@ -381,7 +379,7 @@ static void print_characters(const sites_figure *state)
         double height = (double)state->peak_bytes / (double)rows;
         bool has_mark = line + 1 == rows || line == 0 || line == rows / 2;
         uint64_t top = (uint64_t)(height * (double)(line == 0 ? 0 : line + 1));
-        fprintf(stream, "%10s ", has_mark ? frag_bytes_text(top, text) : "");
+        fprintf(stream, "%10s ", has_mark ? FRAG_BYTES(top) : "");
         for (size_t i = 0; i < columns; i++) {
             size_t found =
                 at[i] != NULL ? layer_at(state, at[i], height * ((double)line + 0.5)) : shown;
@@ -396,18 +394,17 @@ static void print_characters(const sites_figure *state)
         fprintf(stream, "%11s%.3f to %.3f s\n", "", first, end);
     else
         fprintf(stream, "%11sevents %.0f to %.0f\n", "", first, end);
-    fprintf(stream, "\nat the peak, %s:\n", frag_bytes_text(state->peak_bytes, text));
+    fprintf(stream, "\nat the peak, %s:\n", FRAG_BYTES(state->peak_bytes));
     for (size_t i = 0; i < shown; i++) {
         uint64_t held = i < state->layer_count ? state->layers[i].peak_bytes : rest_at_peak(state);
         if (i < state->layer_count || state->has_rest)
             fprintf(stream, "  %c %5.1f%% %12s  %s\n",
                     i < state->layer_count ? (char)('a' + i) : '.',
-                    100.0 * (double)held / (double)state->peak_bytes, frag_bytes_text(held, text),
+                    100.0 * (double)held / (double)state->peak_bytes, FRAG_BYTES(held),
                     state->names[i]);
     }
     if (state->packing.bytes > 0)
-        fprintf(stream, "%s: %s\n", FRAG_PLOT_PACKING_NAME,
-                frag_bytes_text(state->packing.bytes, text));
+        fprintf(stream, "%s: %s\n", FRAG_PLOT_PACKING_NAME, FRAG_BYTES(state->packing.bytes));
     frag_free(at);
 }
 

@@ -188,11 +188,10 @@ static void define(survival_figure *state, uint64_t max_bytes)
     size_t count = state->policies.count;
     frag_text *names = frag_alloc(count, sizeof *names);
     const char **texts = frag_alloc(count, sizeof *texts);
-    char bytes[FRAG_BYTES_TEXT_MAX];
     for (size_t i = 0; i < count; i++) {
         const frag_capacity_result *least = &state->curves[i].least;
         frag_text_add(&names[i], "%s: %s", state->policies.specs[i].text,
-                      least->is_found ? frag_bytes_text(least->capacity_bytes, bytes) : "never");
+                      least->is_found ? FRAG_BYTES(least->capacity_bytes) : "never");
         texts[i] = names[i].bytes;
     }
     frag_plot_define_texts(plot, "policies", texts, count);
@@ -208,7 +207,7 @@ static void define(survival_figure *state, uint64_t max_bytes)
     frag_plot_define_number(plot, "max_bytes", (double)max_bytes);
     frag_plot_define_unit(plot, max_bytes);
     frag_text bound = {0};
-    frag_text_add(&bound, ": %s", frag_bytes_text(frag_trace_bound_bytes(state->trace), bytes));
+    frag_text_add(&bound, ": %s", FRAG_BYTES(frag_trace_bound_bytes(state->trace)));
     frag_plot_define_text(plot, "bound_text", bound.bytes);
     frag_text_destroy(&bound);
     frag_plot_define_title(plot, state->recording.name);

@@ -153,11 +153,10 @@ static void write_samples(timeline_figure *state, size_t series, const char *lab
 
 static void write_oom(timeline_figure *state, size_t series, const char *label, const frag_oom *oom)
 {
-    char asked[FRAG_BYTES_TEXT_MAX];
     write_head(state, "oom", series, label, oom->event);
     fprintf(state->plot.data, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",OOM: %s asked\n",
             oom->level.requested_bytes, oom->level.allocated_bytes, oom->level.active_bytes,
-            oom->level.reserved_bytes, frag_bytes_text(oom->requested_bytes, asked));
+            oom->level.reserved_bytes, FRAG_BYTES(oom->requested_bytes));
 }
 
 /* For the whole run, said once. */
@@ -305,9 +304,8 @@ static void define(timeline_figure *state)
     if (is_capacity_drawn)
         note_max(state, state->device.capacity_bytes);
     define_label_drops(state);
-    char text[FRAG_BYTES_TEXT_MAX];
     frag_plot_define_text(plot, "capacity_text",
-                          is_limited ? frag_bytes_text(state->device.capacity_bytes, text) : "");
+                          is_limited ? FRAG_BYTES(state->device.capacity_bytes) : "");
     frag_plot_define_number(plot, "capacity_bytes",
                             is_capacity_drawn ? (double)state->device.capacity_bytes : 0);
     frag_plot_define_places(plot, state->peaks, state->policies.count);

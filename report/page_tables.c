@@ -38,25 +38,23 @@ static void write_fact(FILE *stream, const char *name, const char *value)
 
 static void write_byte_fact(FILE *stream, const char *name, uint64_t bytes)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     fprintf(stream, "<div><dt>%s</dt><dd title=\"%" PRIu64 " bytes\">%s</dd></div>\n", name, bytes,
-            frag_bytes_text(bytes, text));
+            FRAG_BYTES(bytes));
 }
 
 static void write_facts(const frag_page_trace *page, FILE *stream)
 {
     const frag_row *row = &page->runs[0].row;
     const frag_trace *trace = row->trace;
-    char text[FRAG_BYTES_TEXT_MAX];
     fputs("<dl class=\"facts\">\n", stream);
     if (page->explanation != NULL)
         frag_page_write_oom_facts(page->explanation, stream);
     if (row->recorded_by != NULL)
         write_fact(stream, "recorded by", row->recorded_by);
     if (trace->device > 0)
-        write_fact(stream, "device of the recording", frag_count_text(trace->device, text));
-    write_fact(stream, "events", frag_count_text(trace->event_count, text));
-    write_fact(stream, "requests", frag_count_text(trace->stats.request_count, text));
+        write_fact(stream, "device of the recording", FRAG_COUNT(trace->device));
+    write_fact(stream, "events", FRAG_COUNT(trace->event_count));
+    write_fact(stream, "requests", FRAG_COUNT(trace->stats.request_count));
     write_byte_fact(stream, "peak requested", trace->stats.peak_requested_bytes);
     if (frag_trace_bound_bytes(trace) > trace->stats.peak_requested_bytes)
         write_byte_fact(stream, "with the request that failed", frag_trace_bound_bytes(trace));
@@ -72,7 +70,7 @@ static void write_facts(const frag_page_trace *page, FILE *stream)
                    row->device->gpu->origin == FRAG_ORIGIN_NOMINAL ? "card, nominal memory"
                                                                    : "card",
                    row->device->gpu->name);
-    write_fact(stream, "replayed on", frag_bytes_text(row->device->capacity_bytes, text));
+    write_fact(stream, "replayed on", FRAG_BYTES(row->device->capacity_bytes));
     if (row->device->used_by_others_bytes > 0)
         write_byte_fact(stream, "used by others", row->device->used_by_others_bytes);
     fputs("<div class=\"digest\"><dt>digest</dt><dd>", stream);
@@ -84,17 +82,15 @@ static void write_facts(const frag_page_trace *page, FILE *stream)
 
 static void write_bytes_cell(FILE *stream, const char *name, uint64_t bytes)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     fprintf(stream,
             "<td class=\"%s\" data-value=\"%" PRIu64 "\" title=\"%" PRIu64 " bytes\">%s</td>", name,
-            bytes, bytes, frag_bytes_text(bytes, text));
+            bytes, bytes, FRAG_BYTES(bytes));
 }
 
 static void write_count_cell(FILE *stream, const char *name, uint64_t count)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     fprintf(stream, "<td class=\"%s\" data-value=\"%" PRIu64 "\">%s</td>", name, count,
-            frag_count_text(count, text));
+            FRAG_COUNT(count));
 }
 
 static void write_percent_cell(FILE *stream, const char *name, const char *form, bool has,
@@ -112,9 +108,6 @@ static void write_percent_cell(FILE *stream, const char *name, const char *form,
 
 static void write_oom_cell(FILE *stream, const frag_oom *oom)
 {
-    char event[FRAG_BYTES_TEXT_MAX];
-    char needs[FRAG_BYTES_TEXT_MAX];
-    char hole[FRAG_BYTES_TEXT_MAX];
     if (!oom->has_happened) {
         fputs("<td class=\"oom none\">–</td>", stream);
         return;
@@ -122,9 +115,8 @@ static void write_oom_cell(FILE *stream, const frag_oom *oom)
     fprintf(stream,
             "<td class=\"oom\" data-value=\"%" PRIu64 "\">event %s (needs %s, largest hole %s)"
             "</td>",
-            oom->event, frag_count_text(oom->event, event),
-            frag_bytes_text(oom->requested_bytes, needs),
-            frag_bytes_text(oom->largest_hole_bytes, hole));
+            oom->event, FRAG_COUNT(oom->event), FRAG_BYTES(oom->requested_bytes),
+            FRAG_BYTES(oom->largest_hole_bytes));
 }
 
 static bool has_times(const frag_page_trace *page)

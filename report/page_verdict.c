@@ -17,9 +17,7 @@ static const char *text_at(const frag_json *json, const char *path, const char *
 
 static void write_bytes(FILE *stream, uint64_t bytes)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
-    fprintf(stream, "<span title=\"%" PRIu64 " bytes\">%s</span>", bytes,
-            frag_bytes_text(bytes, text));
+    fprintf(stream, "<span title=\"%" PRIu64 " bytes\">%s</span>", bytes, FRAG_BYTES(bytes));
 }
 
 static void write_figure(FILE *stream, const frag_json *json, const char *path, const char *name)
@@ -34,11 +32,10 @@ static void write_figure(FILE *stream, const frag_json *json, const char *path, 
 
 static void write_figures(FILE *stream, const frag_json *json)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     uint64_t event = 0;
     fputs("<dl class=\"facts\">\n", stream);
     if (frag_json_find_number(json, "oom.event", &event))
-        fprintf(stream, "<div><dt>at event</dt><dd>%s</dd></div>\n", frag_count_text(event, text));
+        fprintf(stream, "<div><dt>at event</dt><dd>%s</dd></div>\n", FRAG_COUNT(event));
     write_figure(stream, json, "figures.requested_bytes", "asked");
     write_figure(stream, json, "figures.total_bytes", "device");
     write_figure(stream, json, "figures.allocated_bytes", "in use by live blocks");
@@ -108,7 +105,6 @@ static bool read_candidate(void *context, const char *key, const frag_json_value
 
 static void write_candidate(FILE *stream, const frag_json_value *value)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     candidate found = {.label = ""};
     frag_json_each_in(value, read_candidate, &found);
     bool helps = found.has_fits ? found.fits : found.gets_past;
@@ -118,11 +114,11 @@ static void write_candidate(FILE *stream, const frag_json_value *value)
     if (found.has_fits && found.fits)
         fputs("fits", stream);
     else if (found.gets_past && found.has_oom)
-        fprintf(stream, "gets past, fails at event %s", frag_count_text(found.oom_event, text));
+        fprintf(stream, "gets past, fails at event %s", FRAG_COUNT(found.oom_event));
     else if (found.gets_past)
         fputs("gets past this request", stream);
     else if (found.has_oom)
-        fprintf(stream, "fails at event %s", frag_count_text(found.oom_event, text));
+        fprintf(stream, "fails at event %s", FRAG_COUNT(found.oom_event));
     else
         fputs("fails", stream);
     fputs("</td><td>", stream);
@@ -165,7 +161,6 @@ static void write_one(FILE *stream, const frag_json *json)
 /* Where memory ran out, and what the device had: the first figures of the trace. */
 static void write_oom_facts(FILE *stream, const frag_json *json)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     uint64_t event = 0;
     uint64_t asked = 0;
     uint64_t capacity = 0;
@@ -176,7 +171,7 @@ static void write_oom_facts(FILE *stream, const frag_json *json)
     if (frag_json_find_number(json, "oom.event", &event) &&
         frag_json_find_number(json, "oom.requested_bytes", &asked)) {
         fprintf(stream, "<div class=\"oom\"><dt>out of memory%s</dt><dd>event %s, asked ",
-                is_recorded ? " when recorded" : "", frag_count_text(event, text));
+                is_recorded ? " when recorded" : "", FRAG_COUNT(event));
         write_bytes(stream, asked);
         fputs("</dd></div>\n", stream);
     }

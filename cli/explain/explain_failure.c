@@ -36,7 +36,6 @@ static bool diagnose_line(const frag_recording *recording, const failure *found,
                           frag_diagnosis *diagnosis, frag_advice *advice)
 {
     const char *line = frag_recording_get(recording, "rmm.failure");
-    char live[FRAG_BYTES_TEXT_MAX];
     frag_messages messages;
     if (line == NULL)
         return false;
@@ -46,7 +45,7 @@ static bool diagnose_line(const frag_recording *recording, const failure *found,
         frag_diagnose_text(&messages, diagnosis);
         frag_advise(&messages, best, diagnosis, advice);
         frag_text_add(&diagnosis->because, " The requests of the log held %s then.",
-                      frag_bytes_text(found->live_bytes, live));
+                      FRAG_BYTES(found->live_bytes));
     }
     frag_messages_destroy(&messages);
     return best != NULL;
@@ -54,17 +53,13 @@ static bool diagnose_line(const frag_recording *recording, const failure *found,
 
 static void diagnose(const failure *found, frag_diagnosis *diagnosis)
 {
-    char asked[FRAG_BYTES_TEXT_MAX];
-    char live[FRAG_BYTES_TEXT_MAX];
-    char peak[FRAG_BYTES_TEXT_MAX];
     *diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NO_FIGURES,
                                   .confidence = FRAG_CONFIDENCE_HIGH};
     frag_text_add(&diagnosis->because,
                   "%s were asked for while %s were live; at most %s had been live before. The "
                   "recording does not say how much the device or the pool could hold.",
-                  frag_bytes_text(found->asked_bytes, asked),
-                  frag_bytes_text(found->live_bytes, live),
-                  frag_bytes_text(found->peak_bytes, peak));
+                  FRAG_BYTES(found->asked_bytes), FRAG_BYTES(found->live_bytes),
+                  FRAG_BYTES(found->peak_bytes));
 }
 
 static void advise_capacity(frag_advice *advice)
@@ -102,7 +97,6 @@ static void print_json(FILE *stream, const frag_recording *recording, const frag
 void frag_explain_failure(const frag_recording *recording, const frag_trace *trace, uint64_t failed,
                           FILE *stream, bool is_json)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     failure found = look(trace, failed);
     frag_diagnosis diagnosis;
     frag_advice advice = {.count = 0};
@@ -114,10 +108,9 @@ void frag_explain_failure(const frag_recording *recording, const frag_trace *tra
     } else {
         frag_explain_print_verdict(stream, &diagnosis);
         fprintf(stream, "asked      %10s  in one request, at event %s\n",
-                frag_bytes_text(found.asked_bytes, text),
+                FRAG_BYTES(found.asked_bytes),
                 frag_count_text(failed, (char[FRAG_BYTES_TEXT_MAX]){0}));
-        fprintf(stream, "in use     %10s  by live requests\n",
-                frag_bytes_text(found.live_bytes, text));
+        fprintf(stream, "in use     %10s  by live requests\n", FRAG_BYTES(found.live_bytes));
         frag_explain_print_steps(stream, &advice);
         fprintf(stream, "\nrecording  %s, device %u\n", recording->name, trace->device);
     }

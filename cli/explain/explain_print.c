@@ -88,11 +88,10 @@ static void print_source(FILE *stream, const frag_explained *explained)
 
 static void print_figure(FILE *stream, const char *label, frag_amount amount, const char *rest)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     if (!amount.is_known)
         return;
     print_label(stream, label);
-    fprintf(stream, "%10s  %s\n", frag_bytes_text(amount.bytes, text), rest);
+    fprintf(stream, "%10s  %s\n", FRAG_BYTES(amount.bytes), rest);
 }
 
 static void print_figures(FILE *stream, const frag_explained *explained)
@@ -136,7 +135,6 @@ static void print_found(FILE *stream, const frag_explained *explained)
     for (size_t i = 0; i < messages->count && shown < FOUND_LINES; i++) {
         const frag_message *message = &messages->items[i];
         const frag_amount *asked = &message->figures[FRAG_FIGURE_REQUESTED];
-        char bytes[FRAG_BYTES_TEXT_MAX];
         frag_diagnosis diagnosis;
         if (message->kind != FRAG_MESSAGE_OOM)
             continue;
@@ -144,7 +142,7 @@ static void print_found(FILE *stream, const frag_explained *explained)
         shown++;
         fprintf(stream, "  line %-7" PRIu64 " %-17s %10s  ", message->line,
                 frag_oom_verdict_name(diagnosis.verdict),
-                asked->is_known ? frag_bytes_text(asked->bytes, bytes) : "");
+                asked->is_known ? FRAG_BYTES(asked->bytes) : "");
         if (message->has_device)
             fprintf(stream, "GPU %" PRIu64 ", ", message->device);
         fprintf(stream, "%s%s\n", frag_framework_title(message->framework),

@@ -8,11 +8,6 @@
 #include "studies/explain/explain_purpose.h"
 #include "studies/explain/explain_trace.h"
 
-static const char *bytes_text(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
-{
-    return frag_bytes_text(bytes, text);
-}
-
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -38,12 +33,10 @@ static void name_candidate(const frag_trace_explanation *explanation, size_t ind
 
 static void print_state(FILE *stream, const frag_trace_explanation *explanation)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     const frag_amount *figures = explanation->message.figures;
     const frag_decomposition *layout = &explanation->layout;
     const frag_sites *sites = &explanation->sites;
-    fprintf(stream, "when       event %s%s\n", frag_count_text(explanation->oom.event, a),
+    fprintf(stream, "when       event %s%s\n", FRAG_COUNT(explanation->oom.event),
             explanation->is_reproduced && explanation->is_recorded
                 ? ", where the recorded run failed too"
                 : "");
@@ -52,17 +45,17 @@ static void print_state(FILE *stream, const frag_trace_explanation *explanation)
                 "limit      as if set_per_process_memory_fraction(%s) had been called: the least "
                 "usual one that explains it\n",
                 explanation->fraction);
-    fprintf(stream, "device     %10s  %s\n", bytes_text(explanation->capacity_bytes, a),
+    fprintf(stream, "device     %10s  %s\n", FRAG_BYTES(explanation->capacity_bytes),
             explanation->is_capacity_given ? "in all" : "that this program could have");
     fprintf(stream, "in use     %10s  by live blocks\n",
-            bytes_text(figures[FRAG_FIGURE_ALLOCATED].bytes, a));
+            FRAG_BYTES(figures[FRAG_FIGURE_ALLOCATED].bytes));
     fprintf(stream, "idle       %10s  in %" PRIu64 " hole%s of %" PRIu64 " segment%s in use",
-            bytes_text(layout->holes_bytes + layout->cached_bytes, a), sites->hole_count,
+            FRAG_BYTES(layout->holes_bytes + layout->cached_bytes), sites->hole_count,
             plural(sites->hole_count), sites->pinned_segments, plural(sites->pinned_segments));
     fprintf(stream, "%s%s\n", sites->hole_count > 0 ? ", the largest " : "",
-            sites->hole_count > 0 ? bytes_text(sites->largest_hole_bytes, b) : "");
+            sites->hole_count > 0 ? FRAG_BYTES(sites->largest_hole_bytes) : "");
     fprintf(stream, "free       %10s  on the device\n",
-            bytes_text(figures[FRAG_FIGURE_FREE].bytes, a));
+            FRAG_BYTES(figures[FRAG_FIGURE_FREE].bytes));
 }
 
 static void print_sites(FILE *stream, const frag_trace_explanation *explanation, bool is_pinning)
@@ -70,8 +63,6 @@ static void print_sites(FILE *stream, const frag_trace_explanation *explanation,
     const frag_sites *sites = &explanation->sites;
     const frag_live_site *items = is_pinning ? sites->pinning : sites->biggest;
     size_t count = is_pinning ? sites->pinning_count : sites->biggest_count;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (count == 0)
         return;
     fprintf(stream, "\n%s\n",
@@ -82,13 +73,11 @@ static void print_sites(FILE *stream, const frag_trace_explanation *explanation,
         frag_site_text(explanation->recording, sites, items[i].key, &name);
         frag_text_make_plain(name.bytes);
         if (is_pinning)
-            fprintf(stream, "  %10s held open by %10s  %s\n",
-                    bytes_text(items[i].held_open_bytes, a), bytes_text(items[i].live_bytes, b),
-                    name.bytes);
+            fprintf(stream, "  %10s held open by %10s  %s\n", FRAG_BYTES(items[i].held_open_bytes),
+                    FRAG_BYTES(items[i].live_bytes), name.bytes);
         else
-            fprintf(stream, "  %10s in %6s block%s  %s\n", bytes_text(items[i].live_bytes, a),
-                    frag_count_text(items[i].live_count, b), plural(items[i].live_count),
-                    name.bytes);
+            fprintf(stream, "  %10s in %6s block%s  %s\n", FRAG_BYTES(items[i].live_bytes),
+                    FRAG_COUNT(items[i].live_count), plural(items[i].live_count), name.bytes);
         frag_text_destroy(&name);
     }
 }
@@ -96,16 +85,13 @@ static void print_sites(FILE *stream, const frag_trace_explanation *explanation,
 static void print_outcome(FILE *stream, const frag_trace_explanation *explanation,
                           const frag_candidate *candidate)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (explanation->rest != FRAG_REST_UNKNOWN && candidate->fits)
-        fprintf(stream, "fits, %s to spare\n", bytes_text(candidate->spare_bytes, a));
+        fprintf(stream, "fits, %s to spare\n", FRAG_BYTES(candidate->spare_bytes));
     else if (explanation->rest == FRAG_REST_UNKNOWN && candidate->gets_past)
-        fprintf(stream, "gets past it, %s to spare\n", bytes_text(candidate->spare_bytes, a));
+        fprintf(stream, "gets past it, %s to spare\n", FRAG_BYTES(candidate->spare_bytes));
     else
         fprintf(stream, "fails%s at event %s (needs %s)\n", candidate->gets_past ? " later," : "",
-                frag_count_text(candidate->oom.event, a),
-                bytes_text(candidate->oom.requested_bytes, b));
+                FRAG_COUNT(candidate->oom.event), FRAG_BYTES(candidate->oom.requested_bytes));
 }
 
 static const char *candidates_head(frag_rest rest)
@@ -148,50 +134,45 @@ static void print_ideals(FILE *stream, const frag_trace_explanation *explanation
 {
     const frag_ideals *ideals = &explanation->ideals;
     uint64_t capacity = ideals->capacity_bytes;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (ideals->live_bytes == 0)
         return;
     fprintf(stream, "\nwhat an ideal allocator would need (for comparison: no setting makes "
                     "PyTorch do this)\n");
     fprintf(stream, "  %10s  the live data at its peak: no allocator does with less\n",
-            bytes_text(ideals->live_bytes, a));
+            FRAG_BYTES(ideals->live_bytes));
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
         const frag_ideal *ideal = &ideals->items[i];
         uint64_t needs = ideal->needs_bytes;
         if (ideal->is_known)
-            fprintf(stream, "  %10s  %s, which %s: %s %s\n", bytes_text(needs, a), ideal->policy,
+            fprintf(stream, "  %10s  %s, which %s: %s %s\n", FRAG_BYTES(needs), ideal->policy,
                     ideal->means,
-                    bytes_text(needs > capacity ? needs - capacity : capacity - needs, b),
+                    FRAG_BYTES(needs > capacity ? needs - capacity : capacity - needs),
                     needs > capacity ? "more than there is" : "to spare");
     }
 }
 
 static void print_least(FILE *stream, const frag_trace_explanation *explanation)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     const frag_capacity_result *least = &explanation->least;
     if (least->is_found && explanation->fraction == NULL)
         fprintf(stream,
                 "  a device of %s is the least on which the recorded settings %s: %s more\n",
-                bytes_text(least->capacity_bytes, a),
+                FRAG_BYTES(least->capacity_bytes),
                 explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "fit",
-                bytes_text(least->capacity_bytes > explanation->capacity_bytes
+                FRAG_BYTES(least->capacity_bytes > explanation->capacity_bytes
                                ? least->capacity_bytes - explanation->capacity_bytes
-                               : 0,
-                           b));
+                               : 0));
     if (!explanation->has_halved)
         return;
     uint64_t count = explanation->sites.biggest_count;
     fprintf(stream, "  if the %" PRIu64 " biggest %s%s above asked for half: ", count,
             explanation->sites.is_by_size ? "size" : "call site", plural(count));
     if (!explanation->halved.gets_past)
-        fprintf(stream, "fails at event %s\n", frag_count_text(explanation->halved.oom.event, a));
+        fprintf(stream, "fails at event %s\n", FRAG_COUNT(explanation->halved.oom.event));
     else
         fprintf(stream, "%s, %s to spare\n",
                 explanation->rest == FRAG_REST_HERE ? "fits" : "gets past it",
-                bytes_text(explanation->halved.spare_bytes, a));
+                FRAG_BYTES(explanation->halved.spare_bytes));
 }
 
 /* How much more the recorded settings would have needed; 0: that is not known. */
@@ -206,12 +187,11 @@ static uint64_t missing_bytes(const frag_trace_explanation *explanation)
 /* Which line asked, and for what. */
 static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     const frag_trace *trace = explanation->trace;
     uint64_t event = explanation->oom.event;
     uint64_t missing = missing_bytes(explanation);
     fprintf(stream, "asked      %10s  in one request",
-            bytes_text(explanation->message.figures[FRAG_FIGURE_REQUESTED].bytes, a));
+            FRAG_BYTES(explanation->message.figures[FRAG_FIGURE_REQUESTED].bytes));
     if (!explanation->sites.is_by_size && event < trace->event_count && trace->sites[event] != 0) {
         frag_text name = {0};
         frag_purpose purpose = frag_purpose_of_site(explanation->recording, trace->sites[event]);
@@ -224,26 +204,21 @@ static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
     }
     fprintf(stream, "\n");
     if (missing > 0)
-        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
-                bytes_text(missing, a),
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n", FRAG_BYTES(missing),
                 explanation->rest == FRAG_REST_UNKNOWN ? "get past it" : "run to the end");
 }
 
 /* How much the recording begins with, and what is missing for that and for all of it. */
 static void print_start(FILE *stream, const frag_trace_explanation *explanation)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     const frag_explain_start *start = &explanation->start;
     uint64_t missing = missing_bytes(explanation);
     fprintf(stream, "held       %10s  when the recording begins, %s in use\n",
-            bytes_text(start->held_bytes, a), bytes_text(start->live_bytes, b));
+            FRAG_BYTES(start->held_bytes), FRAG_BYTES(start->live_bytes));
     if (start->missing_bytes > 0)
-        fprintf(stream, "missing    %10s  for the start alone\n",
-                bytes_text(start->missing_bytes, a));
+        fprintf(stream, "missing    %10s  for the start alone\n", FRAG_BYTES(start->missing_bytes));
     if (missing > 0)
-        fprintf(stream, "missing    %10s  to %s with the recorded settings\n",
-                bytes_text(missing, a),
+        fprintf(stream, "missing    %10s  to %s with the recorded settings\n", FRAG_BYTES(missing),
                 explanation->rest == FRAG_REST_UNKNOWN ? "get past the failed request"
                                                        : "run to the end");
 }
@@ -252,7 +227,6 @@ static void print_start(FILE *stream, const frag_trace_explanation *explanation)
 static void print_purposes(FILE *stream, const frag_trace_explanation *explanation)
 {
     uint64_t bytes[FRAG_PURPOSE_COUNT];
-    char a[FRAG_BYTES_TEXT_MAX];
     memcpy(bytes, explanation->sites.purposes, sizeof bytes);
     for (;;) {
         size_t most = 0;
@@ -261,7 +235,7 @@ static void print_purposes(FILE *stream, const frag_trace_explanation *explanati
                 most = i;
         if (bytes[most] == 0)
             return;
-        fprintf(stream, "held for   %10s  %s\n", bytes_text(bytes[most], a),
+        fprintf(stream, "held for   %10s  %s\n", FRAG_BYTES(bytes[most]),
                 frag_purpose_title((frag_purpose)most));
         bytes[most] = 0;
     }
@@ -299,10 +273,8 @@ void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explana
     fprintf(stream, "\n");
     print_recording(stream, explanation);
     if (is_start) {
-        char capacity[FRAG_BYTES_TEXT_MAX];
         fprintf(stream, "when       at the start, before any recorded request\n");
-        fprintf(stream, "device     %10s  in all\n",
-                bytes_text(explanation->capacity_bytes, capacity));
+        fprintf(stream, "device     %10s  in all\n", FRAG_BYTES(explanation->capacity_bytes));
     } else {
         print_state(stream, explanation);
         print_sites(stream, explanation, false);

@@ -80,8 +80,6 @@ static void print_cards(const char *cudart)
     for (;; choice.ordinal++) {
         char name[16];
         char text[1024];
-        char total[FRAG_BYTES_TEXT_MAX];
-        char unused[FRAG_BYTES_TEXT_MAX];
         frag_gpu_facts facts;
         frag_error error = {0};
         bool is_there = frag_gpu_look(&choice, &facts, &error);
@@ -95,8 +93,7 @@ static void print_cards(const char *cudart)
         snprintf(text, sizeof text,
                  "%s, %s, %s free, compute %d.%d, PCI %s, driver %d.%d, runtime %d.%d (%s)",
                  facts.name[0] != '\0' ? facts.name : "a card without a name",
-                 frag_bytes_text(facts.total_bytes, total),
-                 frag_bytes_text(facts.free_bytes, unused), facts.capability / 10,
+                 FRAG_BYTES(facts.total_bytes), FRAG_BYTES(facts.free_bytes), facts.capability / 10,
                  facts.capability % 10, facts.pci, facts.driver_version / 1000,
                  facts.driver_version / 10 % 100, facts.runtime_version / 1000,
                  facts.runtime_version / 10 % 100, facts.runtime_path);
@@ -107,7 +104,6 @@ static void print_cards(const char *cudart)
 static void print_machine(void)
 {
     char text[256];
-    char memory[FRAG_BYTES_TEXT_MAX];
     struct utsname host;
     if (uname(&host) == 0) {
         snprintf(text, sizeof text, "%.60s %.60s %.60s", host.sysname, host.release, host.machine);
@@ -116,7 +112,7 @@ static void print_machine(void)
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_bytes = sysconf(_SC_PAGESIZE);
     uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
-    snprintf(text, sizeof text, "%u cores, %s", frag_core_count(), frag_bytes_text(bytes, memory));
+    snprintf(text, sizeof text, "%u cores, %s", frag_core_count(), FRAG_BYTES(bytes));
     print_fact("machine", text);
 }
 

@@ -11,10 +11,7 @@
 
 #define NAME_WIDTH 12
 
-static const char *bytes_or(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
-{
-    return bytes == FRAG_UNLIMITED ? "unknown" : frag_bytes_text(bytes, text);
-}
+#define BYTES_OR(bytes) ((bytes) == FRAG_UNLIMITED ? "unknown" : FRAG_BYTES(bytes))
 
 /* "gpu 0", "gpu 0 mig 2" */
 static const char *view_name(const frag_gpu_view *view, char name[40])
@@ -30,25 +27,23 @@ static const char *view_name(const frag_gpu_view *view, char name[40])
 
 static void print_memory(const frag_gpu_view *view)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     if (view->total_bytes == FRAG_UNLIMITED) {
         printf("memory not reported%s\n", view->has_mig ? "; see its instances" : "");
         return;
     }
-    printf("%s, ", bytes_or(view->total_bytes, a));
-    printf("%s used, ", bytes_or(view->used_bytes, a));
+    printf("%s, ", BYTES_OR(view->total_bytes));
+    printf("%s used, ", BYTES_OR(view->used_bytes));
     if (view->reserved_bytes != FRAG_UNLIMITED)
-        printf("%s reserved by the driver, ", bytes_or(view->reserved_bytes, a));
-    printf("%s free%s\n", bytes_or(view->free_bytes, a),
+        printf("%s reserved by the driver, ", BYTES_OR(view->reserved_bytes));
+    printf("%s free%s\n", BYTES_OR(view->free_bytes),
            view->reserved_bytes == FRAG_UNLIMITED ? " (used holds what the driver reserves)" : "");
 }
 
 static void print_process(const frag_gpu_process *process)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     char pid[16];
     snprintf(pid, sizeof pid, "  %u", (unsigned)process->pid);
-    printf("%-*s %s  ", NAME_WIDTH, pid, bytes_or(process->bytes, bytes));
+    printf("%-*s %s  ", NAME_WIDTH, pid, BYTES_OR(process->bytes));
     if (process->name[0] == '\0')
         printf("not seen from here (another container, or it has ended)\n");
     else
@@ -58,14 +53,12 @@ static void print_process(const frag_gpu_process *process)
 
 static void print_sums(const frag_gpu_view *view)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     uint64_t unlisted = frag_gpu_unlisted_bytes(view);
-    printf("%-*s %s with PyTorch, ", NAME_WIDTH, "  in all",
-           frag_bytes_text(view->pytorch_bytes, a));
-    printf("%s in other programs, ", frag_bytes_text(view->other_bytes, a));
-    printf("%s not yours", frag_bytes_text(view->not_mine_bytes, a));
+    printf("%-*s %s with PyTorch, ", NAME_WIDTH, "  in all", FRAG_BYTES(view->pytorch_bytes));
+    printf("%s in other programs, ", FRAG_BYTES(view->other_bytes));
+    printf("%s not yours", FRAG_BYTES(view->not_mine_bytes));
     if (unlisted != FRAG_UNLIMITED)
-        printf("; %s used by no process listed", frag_bytes_text(unlisted, a));
+        printf("; %s used by no process listed", FRAG_BYTES(unlisted));
     putchar('\n');
 }
 
@@ -154,15 +147,14 @@ static void print_object(const frag_nvml *nvml, const frag_gpu_view *view, const
 
 static void print_row(const frag_gpu_view *view, const char *now)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     char name[40];
-    printf("%s  %s  used %s", now, view_name(view, name), bytes_or(view->used_bytes, a));
-    printf("  free %s", bytes_or(view->free_bytes, a));
+    printf("%s  %s  used %s", now, view_name(view, name), BYTES_OR(view->used_bytes));
+    printf("  free %s", BYTES_OR(view->free_bytes));
     if (view->has_processes) {
-        printf("  PyTorch %s", frag_bytes_text(view->pytorch_bytes, a));
-        printf("  others %s", frag_bytes_text(view->other_bytes, a));
-        printf("  not listed %s", bytes_or(frag_gpu_unlisted_bytes(view), a));
-        printf("  not yours %s", frag_bytes_text(view->not_mine_bytes, a));
+        printf("  PyTorch %s", FRAG_BYTES(view->pytorch_bytes));
+        printf("  others %s", FRAG_BYTES(view->other_bytes));
+        printf("  not listed %s", BYTES_OR(frag_gpu_unlisted_bytes(view)));
+        printf("  not yours %s", FRAG_BYTES(view->not_mine_bytes));
     }
     putchar('\n');
 }

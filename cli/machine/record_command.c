@@ -159,14 +159,11 @@ static void tell_recording(const recording_run *run, const left_log *log,
         oom_count += stats->op_counts[FRAG_OP_OOM];
         peak += stats->peak_requested_bytes > reserved ? stats->peak_requested_bytes : reserved;
     }
-    char calls[FRAG_BYTES_TEXT_MAX];
-    char bytes[FRAG_BYTES_TEXT_MAX];
     tell(run,
          "recorded process %" PRIu32 " (%s): %s calls, %" PRIu32 " %s, peak %s, %" PRIu64
          " out of memory -> %s",
-         log->header.pid, log->command, frag_count_text(log->header.begun_count, calls),
-         recording->trace_count, recording->trace_count == 1 ? "device" : "devices",
-         frag_bytes_text(peak, bytes), oom_count, path);
+         log->header.pid, log->command, FRAG_COUNT(log->header.begun_count), recording->trace_count,
+         recording->trace_count == 1 ? "device" : "devices", FRAG_BYTES(peak), oom_count, path);
     for (uint32_t i = 0; i < findings->count; i++)
         tell(run, "  %s, %" PRIu64 " times: %s", findings->items[i].kind, findings->items[i].count,
              findings->items[i].meaning);

@@ -19,11 +19,10 @@ static const char *const type_names[] = {
 /* One end of the range of sizes or counts. */
 static void add_limit(frag_text *text, const frag_option *option, uint64_t limit)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     if (limit == FRAG_UNLIMITED)
         frag_text_add(text, "unlimited");
     else if (option->type == FRAG_OPTION_BYTES)
-        frag_text_add(text, "%s", frag_bytes_text(limit, bytes));
+        frag_text_add(text, "%s", FRAG_BYTES(limit));
     else
         frag_text_add(text, "%" PRIu64, limit);
 }

@@ -83,7 +83,6 @@ int frag_run_report_problems(const frag_run_state *state, size_t source_count, s
 /* The card's free memory before and after, all of ours given back: what differs is others'. */
 static void warn_of_others(const frag_run_state *state, const frag_row *row)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     uint64_t before = row->gpu->report.free_before_bytes;
     uint64_t after = row->gpu->report.free_after_bytes;
     uint64_t by = before > after ? before - after : after - before;
@@ -93,7 +92,7 @@ static void warn_of_others(const frag_run_state *state, const frag_row *row)
                   "to that",
                   row->trace_name, row->label,
                   before > after ? "other programs took" : "other programs gave back",
-                  frag_bytes_text(by, a));
+                  FRAG_BYTES(by));
 }
 
 /* The rows of one trace: a table for each device, then how they differ. */

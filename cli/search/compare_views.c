@@ -22,15 +22,14 @@ static bool ends_with(const char *text, const char *end)
 /* In the unit that the metric's name says. */
 static void add_value(frag_text *text, const frag_compared_metric *metric, bool has, double value)
 {
-    char words[FRAG_BYTES_TEXT_MAX];
     if (!has)
         frag_text_add(text, "%s", strcmp(metric->path, "oom.event") == 0 ? "none" : "–");
     else if (ends_with(metric->path, "_bytes") && value >= 0 && value < 0x1p53)
-        frag_text_add(text, "%s", frag_bytes_text((uint64_t)value, words));
+        frag_text_add(text, "%s", FRAG_BYTES((uint64_t)value));
     else if (ends_with(metric->path, "_ratio") || ends_with(metric->path, "_ratio_max"))
         frag_text_add(text, "%.4f", value);
     else if (value >= 0 && value < 0x1p53 && value == floor(value))
-        frag_text_add(text, "%s", frag_count_text((uint64_t)value, words));
+        frag_text_add(text, "%s", FRAG_COUNT((uint64_t)value));
     else
         frag_text_add(text, "%.9g", value);
 }
@@ -54,27 +53,23 @@ static const char *verdict_words(frag_verdict verdict)
 
 static void add_summary(frag_text *text, const frag_comparison *comparison)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     uint64_t metrics = 0;
     for (size_t v = 0; v < FRAG_VERDICT_COUNT; v++)
         metrics += comparison->verdicts[v];
     frag_text_add(text, "%s of %s metrics worse, %s better",
-                  frag_count_text(comparison->verdicts[FRAG_VERDICT_WORSE], a),
-                  frag_count_text(metrics, b),
-                  frag_count_text(comparison->verdicts[FRAG_VERDICT_BETTER], c));
+                  FRAG_COUNT(comparison->verdicts[FRAG_VERDICT_WORSE]), FRAG_COUNT(metrics),
+                  FRAG_COUNT(comparison->verdicts[FRAG_VERDICT_BETTER]));
     if (comparison->verdicts[FRAG_VERDICT_WITHIN] > 0)
         frag_text_add(text, ", %s within their thresholds",
-                      frag_count_text(comparison->verdicts[FRAG_VERDICT_WITHIN], a));
+                      FRAG_COUNT(comparison->verdicts[FRAG_VERDICT_WITHIN]));
     if (comparison->verdicts[FRAG_VERDICT_UNKNOWN] > 0)
         frag_text_add(text, ", %s that only one side has",
-                      frag_count_text(comparison->verdicts[FRAG_VERDICT_UNKNOWN], a));
-    frag_text_add(text, "; %s rows compared", frag_count_text(comparison->compared, a));
+                      FRAG_COUNT(comparison->verdicts[FRAG_VERDICT_UNKNOWN]));
+    frag_text_add(text, "; %s rows compared", FRAG_COUNT(comparison->compared));
     if (comparison->problems > 0)
-        frag_text_add(text, ", %s could not be", frag_count_text(comparison->problems, a));
+        frag_text_add(text, ", %s could not be", FRAG_COUNT(comparison->problems));
     if (comparison->fresh > 0)
-        frag_text_add(text, ", %s new", frag_count_text(comparison->fresh, a));
+        frag_text_add(text, ", %s new", FRAG_COUNT(comparison->fresh));
 }
 
 static const frag_verdict shown_order[] = {FRAG_VERDICT_WORSE, FRAG_VERDICT_UNKNOWN,

@@ -90,11 +90,9 @@ static void add_line(frag_text_table *table, const capacity_run *state, const jo
 {
     const frag_capacity_result *result = &task->result;
     uint64_t least = frag_trace_bound_bytes(task->trace) + state->device.used_by_others_bytes;
-    char text[FRAG_BYTES_TEXT_MAX];
     frag_text_add(frag_text_table_cell(table), "%s", task->spec->text);
     if (result->is_found)
-        frag_text_add(frag_text_table_cell(table), "%s",
-                      frag_bytes_text(result->capacity_bytes, text));
+        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(result->capacity_bytes));
     else
         frag_text_add(frag_text_table_cell(table), "none is enough");
     if (result->is_found && least > 0)
@@ -107,8 +105,7 @@ static void add_line(frag_text_table *table, const capacity_run *state, const jo
     else
         frag_text_add(frag_text_table_cell(table), "–");
     if (has_failing && result->is_found && !result->is_monotone)
-        frag_text_add(frag_text_table_cell(table), "%s",
-                      frag_bytes_text(result->failing_above_bytes, text));
+        frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(result->failing_above_bytes));
     else if (has_failing)
         frag_text_add(frag_text_table_cell(table), "–");
     if (result->is_found && result->has_below)

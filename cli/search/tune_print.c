@@ -30,14 +30,12 @@ static const char *change_text(double before, double after, char text[FRAG_BYTES
 static const char *outcome_text(const frag_tuned *tuned, const frag_tune_outcome *outcome,
                                 char text[FRAG_BYTES_TEXT_MAX])
 {
-    char count[FRAG_BYTES_TEXT_MAX];
     if (!outcome->is_done || outcome->is_refused)
         snprintf(text, FRAG_BYTES_TEXT_MAX, "refused");
     else if (outcome->is_oom && tuned->goal == FRAG_TUNE_MIN_CAPACITY)
         snprintf(text, FRAG_BYTES_TEXT_MAX, "none is enough");
     else if (outcome->is_oom)
-        snprintf(text, FRAG_BYTES_TEXT_MAX, "OOM at %s",
-                 frag_count_text(outcome->oom_event, count));
+        snprintf(text, FRAG_BYTES_TEXT_MAX, "OOM at %s", FRAG_COUNT(outcome->oom_event));
     else
         frag_bytes_text(outcome->bytes, text);
     return text;
@@ -237,7 +235,6 @@ static void add_advised(frag_text *remarks, const frag_tune_subject *subject, co
 {
     const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
     const frag_tune_outcome *after = &subject->outcomes[FRAG_TUNE_ADVISED];
-    char text[FRAG_BYTES_TEXT_MAX];
     if (has_bytes(before) && after->is_oom)
         frag_text_add(remarks,
                       "max_split_size_mb:128, which guides advise, makes it worse: out of memory, "
@@ -247,8 +244,7 @@ static void add_advised(frag_text *remarks, const frag_tune_subject *subject, co
         frag_text_add(remarks,
                       "max_split_size_mb:128, which guides advise, makes it worse: %s, %.2f times "
                       "the default (%s)\n",
-                      frag_bytes_text(after->bytes, text),
-                      (double)after->bytes / (double)before->bytes, name);
+                      FRAG_BYTES(after->bytes), (double)after->bytes / (double)before->bytes, name);
 }
 
 static bool is_worse(const frag_tune_outcome *before, const frag_tune_outcome *after)
@@ -312,19 +308,16 @@ static void print_setting(FILE *stream, const frag_tuned *tuned)
 void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
 {
     const frag_tune_point *best = &tuned->found->points[tuned->found->best];
-    char count[FRAG_BYTES_TEXT_MAX];
-    char capacity[FRAG_BYTES_TEXT_MAX];
     size_t searched = 0;
     for (size_t i = 0; i < tuned->subject_count; i++)
         searched += tuned->subjects[i].is_held_out ? 0 : 1;
     fprintf(stream, "%s for the least %s", tuned->space->base->text,
             tuned->goal == FRAG_TUNE_PEAK ? "peak reserved" : "capacity");
     if (tuned->goal == FRAG_TUNE_PEAK && tuned->capacity_bytes != FRAG_UNLIMITED)
-        fprintf(stream, " on %s", frag_bytes_text(tuned->capacity_bytes, capacity));
+        fprintf(stream, " on %s", FRAG_BYTES(tuned->capacity_bytes));
     fprintf(stream, ": %s setting%s tried on %zu trace%s, seed %" PRIu64 "%s\n\n",
-            frag_count_text(tuned->found->count, count), tuned->found->count == 1 ? "" : "s",
-            searched, searched == 1 ? "" : "s", tuned->seed,
-            tuned->is_timed ? ", ended by --seconds" : "");
+            FRAG_COUNT(tuned->found->count), tuned->found->count == 1 ? "" : "s", searched,
+            searched == 1 ? "" : "s", tuned->seed, tuned->is_timed ? ", ended by --seconds" : "");
     print_setting(stream, tuned);
     fputc('\n', stream);
     print_traces(stream, tuned);

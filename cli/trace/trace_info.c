@@ -224,26 +224,9 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
 }
 
 /* ---- a page for each trace */
-typedef struct byte_text {
-    char text[FRAG_BYTES_TEXT_MAX];
-} byte_text;
-
-static const char *bytes_of(uint64_t bytes, byte_text *text)
-{
-    return frag_bytes_text(bytes, text->text);
-}
-
-static const char *count_of(uint64_t count, byte_text *text)
-{
-    return frag_count_text(count, text->text);
-}
-
 static void print_share(const char *name, const request_share *share)
 {
-    byte_text count;
-    byte_text bytes;
-    printf("  %-24s %14s  %14s\n", name, count_of(share->count, &count),
-           bytes_of(share->bytes, &bytes));
+    printf("  %-24s %14s  %14s\n", name, FRAG_COUNT(share->count), FRAG_BYTES(share->bytes));
 }
 
 static void print_text(const char *text)
@@ -259,7 +242,6 @@ static void print_inferred(const frag_trace *trace)
 {
     uint64_t events = 0;
     uint64_t sizes = 0;
-    byte_text count;
     for (uint64_t i = 0; i < trace->event_count; i++)
         if ((trace->events[i].flags & FRAG_EVENT_INFERRED) == 0)
             continue;
@@ -268,35 +250,33 @@ static void print_inferred(const frag_trace *trace)
         else
             events++;
     if (events > 0)
-        printf("  concluded, not recorded  %s of the events\n", count_of(events, &count));
+        printf("  concluded, not recorded  %s of the events\n", FRAG_COUNT(events));
     if (sizes > 0)
         printf("  guessed                  the size of %s block%s live at the start\n",
-               count_of(sizes, &count), sizes == 1 ? "" : "s");
+               FRAG_COUNT(sizes), sizes == 1 ? "" : "s");
 }
 
 static void print_stats(const frag_trace *trace)
 {
     const frag_trace_stats *stats = &trace->stats;
-    byte_text a;
-    byte_text b;
     printf("device %" PRIu32 "\n", trace->device);
     printf("  digest                   %s\n", trace->digest);
-    printf("  events                   %s\n", count_of(trace->event_count, &a));
-    printf("  requests                 %s, %s in all\n", count_of(stats->request_count, &a),
-           bytes_of(stats->requested_bytes_total, &b));
+    printf("  events                   %s\n", FRAG_COUNT(trace->event_count));
+    printf("  requests                 %s, %s in all\n", FRAG_COUNT(stats->request_count),
+           FRAG_BYTES(stats->requested_bytes_total));
     if (stats->failed_count > 0)
-        printf("  failed when recorded     %s\n", count_of(stats->failed_count, &a));
+        printf("  failed when recorded     %s\n", FRAG_COUNT(stats->failed_count));
     if (stats->initial_count > 0)
-        printf("  live at the start        %s blocks, %s\n", count_of(stats->initial_count, &a),
-               bytes_of(stats->initial_bytes, &b));
-    printf("  peak requested           %s at event %s\n", bytes_of(stats->peak_requested_bytes, &a),
-           count_of(stats->peak_requested_event, &b));
-    printf("  live at the end          %s\n", bytes_of(stats->end_requested_bytes, &a));
-    printf("  blocks live at most      %s\n", count_of(stats->live_count_max, &a));
+        printf("  live at the start        %s blocks, %s\n", FRAG_COUNT(stats->initial_count),
+               FRAG_BYTES(stats->initial_bytes));
+    printf("  peak requested           %s at event %s\n", FRAG_BYTES(stats->peak_requested_bytes),
+           FRAG_COUNT(stats->peak_requested_event));
+    printf("  live at the end          %s\n", FRAG_BYTES(stats->end_requested_bytes));
+    printf("  blocks live at most      %s\n", FRAG_COUNT(stats->live_count_max));
     if (stats->observed_reserved_peak_bytes > 0)
         printf("  recorded peak reserved   %s, %s at the end\n",
-               bytes_of(stats->observed_reserved_peak_bytes, &a),
-               bytes_of(stats->observed_reserved_end_bytes, &b));
+               FRAG_BYTES(stats->observed_reserved_peak_bytes),
+               FRAG_BYTES(stats->observed_reserved_end_bytes));
     if (stats->time_last_ns > stats->time_first_ns)
         printf("  recorded time            %.3f s, from %" PRIu64 " to %" PRIu64 " ns\n",
                (double)(stats->time_last_ns - stats->time_first_ns) / 1e9, stats->time_first_ns,
@@ -306,28 +286,25 @@ static void print_stats(const frag_trace *trace)
         printf("\n  what happened                     events\n");
     for (uint32_t op = 0; op < FRAG_OP_COUNT; op++)
         if (stats->op_counts[op] > 0)
-            printf("  %-24s %14s\n", frag_op_name((frag_op)op), count_of(stats->op_counts[op], &a));
+            printf("  %-24s %14s\n", frag_op_name((frag_op)op), FRAG_COUNT(stats->op_counts[op]));
 }
 
 static void print_facts(const frag_trace *trace, const trace_facts *facts)
 {
-    byte_text texts[5];
     if (trace->stats.op_counts[FRAG_OP_ALLOC] == 0)
         return;
     printf("\n  lifetime in events       ");
     if (facts->lifetime_count > 0)
         printf("median %s, 90%% %s, 99%% %s, longest %s; %s never freed\n",
-               count_of(lifetime_at(facts, 50), &texts[0]),
-               count_of(lifetime_at(facts, 90), &texts[1]),
-               count_of(lifetime_at(facts, 99), &texts[2]),
-               count_of(lifetime_at(facts, 100), &texts[3]),
-               count_of(facts->unfreed_count, &texts[4]));
+               FRAG_COUNT(lifetime_at(facts, 50)), FRAG_COUNT(lifetime_at(facts, 90)),
+               FRAG_COUNT(lifetime_at(facts, 99)), FRAG_COUNT(lifetime_at(facts, 100)),
+               FRAG_COUNT(facts->unfreed_count));
     else
         printf("none of these requests is freed\n");
     printf("\n  size from                      requests           bytes\n");
     for (uint32_t i = 0; i < SIZE_CLASSES; i++)
         if (facts->sizes[i].count > 0)
-            print_share(bytes_of((uint64_t)1 << i, &texts[0]), &facts->sizes[i]);
+            print_share(FRAG_BYTES((uint64_t)1 << i), &facts->sizes[i]);
     printf("\n  stream                         requests           bytes\n");
     for (uint32_t i = 0; i < trace->stream_count && i < TABLE_ROWS_MAX; i++) {
         char handle[32];
@@ -351,15 +328,12 @@ static void print_facts(const frag_trace *trace, const trace_facts *facts)
 
 static void print_marks(const frag_recording *recording, const trace_facts *facts)
 {
-    byte_text count;
-    byte_text first;
     if (facts->mark_count == 0)
         return;
     printf("\n  marks                 first at event  name\n");
     for (uint32_t i = 0; i < facts->mark_count && i < TABLE_ROWS_MAX; i++) {
         const mark_share *mark = &facts->marks[i];
-        printf("  %-24s %11s  ", count_of(mark->count, &count),
-               count_of(mark->first_event, &first));
+        printf("  %-24s %11s  ", FRAG_COUNT(mark->count), FRAG_COUNT(mark->first_event));
         print_text(frag_strings_get(&recording->strings, mark->name));
         printf("\n");
     }

@@ -80,20 +80,18 @@ typedef struct verify_run {
 
 static void add_call(frag_text *out, const frag_oracle_call *call)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
-    frag_text_add(out, "%s of %s", frag_op_name(call->op), frag_bytes_text(call->bytes, bytes));
+    frag_text_add(out, "%s of %s", frag_op_name(call->op), FRAG_BYTES(call->bytes));
     if (call->op != FRAG_OP_OOM && call->address != 0)
         frag_text_add(out, " at 0x%" PRIx64, call->address);
 }
 
 static void add_event(frag_text *out, const frag_trace *trace, uint64_t index, bool is_marked)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     const frag_event *event = &trace->events[index];
     frag_text_add(out, "%c %10" PRIu64 "  %s", is_marked ? '>' : ' ', index,
                   frag_op_name((frag_op)event->op));
     if (event->op == FRAG_OP_ALLOC || frag_op_is_observed(event->op))
-        frag_text_add(out, " %s (%" PRIu64 ")", frag_bytes_text(event->bytes, bytes), event->bytes);
+        frag_text_add(out, " %s (%" PRIu64 ")", FRAG_BYTES(event->bytes), event->bytes);
     if (event->slot != FRAG_SLOT_NONE && (event->op == FRAG_OP_ALLOC || event->op == FRAG_OP_FREE))
         frag_text_add(out, " slot %" PRIu32, event->slot);
     if (trace->addresses != NULL && trace->addresses[index] != 0 && event->op != FRAG_OP_OOM)
@@ -105,34 +103,27 @@ static void add_event(frag_text *out, const frag_trace *trace, uint64_t index, b
 
 static void add_side(frag_text *out, const char *name, const frag_side *side)
 {
-    char reserved[FRAG_BYTES_TEXT_MAX];
-    char requested[FRAG_BYTES_TEXT_MAX];
-    char count[FRAG_BYTES_TEXT_MAX];
-    frag_text_add(out, "  %-12s %12s %13s %10s", name,
-                  frag_bytes_text(side->reserved_bytes, reserved),
-                  frag_bytes_text(side->requested_bytes, requested),
-                  frag_count_text(side->live_count, count));
+    frag_text_add(out, "  %-12s %12s %13s %10s", name, FRAG_BYTES(side->reserved_bytes),
+                  FRAG_BYTES(side->requested_bytes), FRAG_COUNT(side->live_count));
 }
 
 static void add_sides(frag_text *out, const frag_difference *found)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     frag_text_add(out,
                   "  after it         reserved     requested   requests   largest free block\n");
     add_side(out, "  recorded", &found->side_recorded);
     frag_text_add(out, "\n");
     add_side(out, "  policy", &found->side_simulated);
     if (found->hole_bytes > 0)
-        frag_text_add(out, "   %s at 0x%" PRIx64, frag_bytes_text(found->hole_bytes, bytes),
+        frag_text_add(out, "   %s at 0x%" PRIx64, FRAG_BYTES(found->hole_bytes),
                       found->hole_address);
     frag_text_add(out, "\n");
-    char other[FRAG_BYTES_TEXT_MAX];
     if (found->room_recorded_bytes > 0 && found->room_simulated_bytes > 0)
         frag_text_add(out,
                       "  the policy took a free block of %s, and left one of %s at the recorded "
                       "address\n",
-                      frag_bytes_text(found->room_simulated_bytes, bytes),
-                      frag_bytes_text(found->room_recorded_bytes, other));
+                      FRAG_BYTES(found->room_simulated_bytes),
+                      FRAG_BYTES(found->room_recorded_bytes));
 }
 
 static void add_difference(frag_text *out, const frag_trace *trace, const frag_difference *found)
@@ -182,15 +173,14 @@ static void add_difference(frag_text *out, const frag_trace *trace, const frag_d
 /* "; max_split_size_mb may be 101 to 131" */
 static void add_interval_mib(frag_text *out, const char *key, const frag_pytorch_interval *all)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     if (all->least == FRAG_UNLIMITED)
         return;
     uint64_t least = (all->least + FRAG_MIB - 1) / FRAG_MIB;
-    frag_text_add(out, "; %s may be %s", key, frag_count_text(least, text));
+    frag_text_add(out, "; %s may be %s", key, FRAG_COUNT(least));
     if (all->most == FRAG_UNLIMITED)
         frag_text_add(out, " or more");
     else if (all->most / FRAG_MIB > least)
-        frag_text_add(out, " to %s", frag_count_text(all->most / FRAG_MIB, text));
+        frag_text_add(out, " to %s", FRAG_COUNT(all->most / FRAG_MIB));
 }
 
 /* "; the memory limit may be 9.67 GiB to 9.87 GiB" */
@@ -209,7 +199,6 @@ static void add_interval(frag_text *out, const char *what, const frag_pytorch_in
 
 static void add_inferred(frag_text *out, const frag_inferred *inferred)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     bool has_settings = inferred->settings[0] != '\0';
     bool has_limit = inferred->limit_bytes != FRAG_UNLIMITED;
     bool has_capacity = !has_limit && inferred->capacity_bytes != FRAG_UNLIMITED;
@@ -217,10 +206,9 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
         return;
     frag_text_add(out, " (with %s", inferred->settings);
     if (has_limit || has_capacity)
-        frag_text_add(
-            out, "%sa %s of %s", has_settings ? " and " : "",
-            has_limit ? "memory limit" : "capacity",
-            frag_bytes_text(has_limit ? inferred->limit_bytes : inferred->capacity_bytes, bytes));
+        frag_text_add(out, "%sa %s of %s", has_settings ? " and " : "",
+                      has_limit ? "memory limit" : "capacity",
+                      FRAG_BYTES(has_limit ? inferred->limit_bytes : inferred->capacity_bytes));
     frag_text_add(out, ", concluded from the recording");
     add_interval_mib(out, "max_split_size_mb", &inferred->split);
     add_interval_mib(out, "max_non_split_rounding_mb", &inferred->slack);
@@ -228,7 +216,7 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
     add_interval(out, "collection may begin at", &inferred->mark);
     if (inferred->left_out_calls > 0)
         frag_text_add(out, "; %s supposed calls of empty_cache were none",
-                      frag_count_text(inferred->left_out_calls, bytes));
+                      FRAG_COUNT(inferred->left_out_calls));
     if (inferred->divisions[0] != '\0')
         frag_text_add(out, "; divisions of %s do the same", inferred->divisions);
     frag_text_add(out, ")");
@@ -237,15 +225,13 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
 /* What was looked for in vain. */
 static void add_tried(frag_text *out, const frag_inferred *inferred)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (inferred->replays == 0)
         return;
     frag_text_add(out, "  tried: %s, in %s replays", inferred->tried,
-                  frag_count_text(inferred->replays, a));
+                  FRAG_COUNT(inferred->replays));
     if (inferred->settings[0] != '\0')
         frag_text_add(out, "; nearest: %s, up to event %s", inferred->settings,
-                      frag_count_text(inferred->event, b));
+                      FRAG_COUNT(inferred->event));
     frag_text_add(out, "\n");
 }
 
@@ -253,8 +239,6 @@ static void print_text(const verify_run *state, job *task, const frag_recording 
                        const frag_trace *trace, const frag_policy_spec *spec,
                        const frag_verify_result *result, const frag_inferred *inferred)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     frag_text_add(&task->out, "%s", recording->name);
     if (recording->trace_count > 1)
         frag_text_add(&task->out, " device %" PRIu32, trace->device);
@@ -267,21 +251,19 @@ static void print_text(const verify_run *state, job *task, const frag_recording 
     }
     if (result->is_identical) {
         frag_text_add(&task->out, "identical: %s request%s, %s device event%s",
-                      frag_count_text(result->requests, a), result->requests == 1 ? "" : "s",
-                      frag_count_text(result->device_events, b),
-                      result->device_events == 1 ? "" : "s");
+                      FRAG_COUNT(result->requests), result->requests == 1 ? "" : "s",
+                      FRAG_COUNT(result->device_events), result->device_events == 1 ? "" : "s");
         if (result->ooms > 0)
-            frag_text_add(&task->out, ", %s OOM", frag_count_text(result->ooms, a));
+            frag_text_add(&task->out, ", %s OOM", FRAG_COUNT(result->ooms));
         add_inferred(&task->out, inferred);
         frag_text_add(&task->out, "\n");
         return;
     }
     frag_text_add(&task->out, "different at event %s, after %s identical requests",
-                  frag_count_text(result->first.event, a),
-                  frag_count_text(result->requests > 0 ? result->requests - 1 : 0, b));
+                  FRAG_COUNT(result->first.event),
+                  FRAG_COUNT(result->requests > 0 ? result->requests - 1 : 0));
     if (state->goes_on)
-        frag_text_add(&task->out, "; %s events differ",
-                      frag_count_text(result->difference_count, a));
+        frag_text_add(&task->out, "; %s events differ", FRAG_COUNT(result->difference_count));
     frag_text_add(&task->out, ": ");
     add_difference(&task->out, trace, &result->first);
     frag_text_add(&task->out, "  likely: ");
@@ -485,16 +467,15 @@ static void print_summary(const uint64_t counts[OUTCOMES])
         [DIFFERENT] = "different",
         [NOTHING_COMPARED] = "with nothing to compare",
     };
-    char text[FRAG_BYTES_TEXT_MAX];
     uint64_t sum = counts[IDENTICAL] + counts[DIFFERENT] + counts[NOTHING_COMPARED];
     if (sum < 2)
         return;
-    printf("%s comparisons:", frag_count_text(sum, text));
+    printf("%s comparisons:", FRAG_COUNT(sum));
     const char *separator = " ";
     for (size_t i = 0; i < OUTCOMES; i++) {
         if (counts[i] == 0)
             continue;
-        printf("%s%s %s", separator, frag_count_text(counts[i], text), words[i]);
+        printf("%s%s %s", separator, FRAG_COUNT(counts[i]), words[i]);
         separator = ", ";
     }
     printf("\n");

@@ -177,31 +177,29 @@ static void verify_log(void *context, uint64_t index)
 
 static void print_counts(const frag_golden_result *result)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
-    printf("%s requests", frag_count_text(result->requests, text));
-    printf(", %s device events", frag_count_text(result->device_events, text));
+    printf("%s requests", FRAG_COUNT(result->requests));
+    printf(", %s device events", FRAG_COUNT(result->device_events));
     if (result->trace_events > 0)
-        printf(", %s trace events", frag_count_text(result->trace_events, text));
+        printf(", %s trace events", FRAG_COUNT(result->trace_events));
     if (result->ooms > 0)
-        printf(", %s OOM", frag_count_text(result->ooms, text));
+        printf(", %s OOM", FRAG_COUNT(result->ooms));
     if (result->stat_lines > 0)
-        printf(", %s lines of statistics", frag_count_text(result->stat_lines, text));
+        printf(", %s lines of statistics", FRAG_COUNT(result->stat_lines));
     if (result->segments > 0)
-        printf(", %s segments", frag_count_text(result->segments, text));
+        printf(", %s segments", FRAG_COUNT(result->segments));
     if (result->has_failed)
         printf(" (the log ends where the library failed)");
 }
 
 static void print_difference(const golden_job *job)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
     const frag_golden_result *result = &job->result;
     char kind[32];
     snprintf(kind, sizeof kind, "%s", result->kind);
     for (char *at = kind; *at != '\0'; at++)
         *at = *at == '_' ? ' ' : *at;
     printf("%s:%" PRIu64 ": different in %s, after %s identical requests\n", job->name,
-           result->line, kind, frag_count_text(result->requests, text));
+           result->line, kind, FRAG_COUNT(result->requests));
     printf("  library: %s\n", result->library.bytes);
     printf("  fraglab: %s\n", result->policy.bytes);
     printf("%s", job->context.bytes != NULL ? job->context.bytes : "");

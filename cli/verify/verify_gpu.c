@@ -141,14 +141,13 @@ static const char *const result_words[] = {
 
 static void print_answer(const frag_device_answer *answer)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     const char *what = answer->kind == FRAG_ANSWER_GRANT ? "grant"
                        : answer->kind == FRAG_ANSWER_ADOPT
                            ? "adopt"
                            : frag_device_call_name((frag_device_call)answer->call);
     printf("%s", what);
     if (answer->bytes > 0)
-        printf(" of %s", frag_bytes_text(answer->bytes, bytes));
+        printf(" of %s", FRAG_BYTES(answer->bytes));
     if (answer->address != 0)
         printf(" at 0x%" PRIx64, answer->address);
     printf(": %s\n", result_words[answer->result]);
@@ -156,8 +155,7 @@ static void print_answer(const frag_device_answer *answer)
 
 static void print_difference(const answer_comparison *state)
 {
-    char count[FRAG_BYTES_TEXT_MAX];
-    printf("different at event %s\n", frag_count_text(state->event, count));
+    printf("different at event %s\n", FRAG_COUNT(state->event));
     size_t first = state->next > CONTEXT_ANSWERS ? state->next - CONTEXT_ANSWERS : 0;
     for (size_t i = first; i < state->next; i++) {
         fputs("  both       ", stdout);
@@ -187,8 +185,6 @@ static void print_text(const frag_recording *recording, const frag_trace *trace,
                        const frag_policy_spec *policy, const answer_comparison *state,
                        const frag_run_result *result)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     const frag_oom *oom = &result->replay.oom;
     printf("%s", recording->name);
     if (recording->trace_count > 1)
@@ -198,10 +194,10 @@ static void print_text(const frag_recording *recording, const frag_trace *trace,
         print_difference(state);
         return;
     }
-    printf("identical: %s requests, %s device calls", frag_count_text(result->replay.requests, a),
-           frag_count_text(count_calls(state), b));
+    printf("identical: %s requests, %s device calls", FRAG_COUNT(result->replay.requests),
+           FRAG_COUNT(count_calls(state)));
     if (oom->has_happened)
-        printf(", OOM at event %s", frag_count_text(oom->event, a));
+        printf(", OOM at event %s", FRAG_COUNT(oom->event));
     fputs(state->gpu->address_rule == FRAG_ADDRESS_GIVEN
               ? "\n"
               : " (addresses by rule: the trace begins with memory held at recorded ones)\n",

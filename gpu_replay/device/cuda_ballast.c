@@ -102,11 +102,9 @@ bool frag_cuda_ballast_fill(frag_cuda_ballast *ballast, frag_gpu *gpu, uint64_t 
     if (!frag_cuda_free_bytes(gpu, &free_bytes, error))
         return false;
     if (free_bytes < wanted) {
-        char has[FRAG_BYTES_TEXT_MAX];
-        char asked[FRAG_BYTES_TEXT_MAX];
         return frag_fail(error, FRAG_E_SYSTEM,
                          "the card has %s free, and %s are to be left of it; ask for less",
-                         frag_bytes_text(free_bytes, has), frag_bytes_text(wanted, asked));
+                         FRAG_BYTES(free_bytes), FRAG_BYTES(wanted));
     }
     while (free_bytes - wanted >= page_bytes) {
         uint64_t excess = (free_bytes - wanted) / page_bytes * page_bytes;

@@ -83,10 +83,9 @@ static bool take(frag_cuda_probing *probing, uint64_t bytes, uint64_t *address)
     if (!frag_cuda_probing_take(probing, bytes, &block, &is_served))
         return false;
     if (!is_served) {
-        char text[FRAG_BYTES_TEXT_MAX];
         return frag_fail(probing->error, FRAG_E_SYSTEM,
                          "the card has no %s left, which the probe needs; end other programs on it",
-                         frag_bytes_text(bytes, text));
+                         FRAG_BYTES(bytes));
     }
     *address = (uint64_t)(uintptr_t)probing->blocks[block];
     return true;
@@ -130,11 +129,10 @@ static bool find_page(frag_cuda_probing *probing, uint64_t *page)
     }
     if (is_page(*page))
         return true;
-    char text[FRAG_BYTES_TEXT_MAX];
     return frag_fail(probing->error, FRAG_E_SYSTEM,
                      "a byte more than 64 MiB took %s more; expected a power of two up to 2 MiB. "
                      "Does another program use the card just now?",
-                     frag_bytes_text(*page, text));
+                     FRAG_BYTES(*page));
 }
 
 /* A class of sizes; one that takes as much as the class below it makes that one wider. */
@@ -530,13 +528,10 @@ static bool find_memory(frag_cuda_probing *probing, const frag_gpu_probe_options
         description->context_bytes = used_bytes;
     if (free_bytes >= FRAG_GPU_PROBE_BYTES)
         return true;
-    char least[FRAG_BYTES_TEXT_MAX];
-    char found[FRAG_BYTES_TEXT_MAX];
     return frag_fail(probing->error, FRAG_E_SYSTEM,
                      "the probe needs %s of free memory and the card has %s; end other programs on "
                      "it",
-                     frag_bytes_text(FRAG_GPU_PROBE_BYTES, least),
-                     frag_bytes_text(free_bytes, found));
+                     FRAG_BYTES(FRAG_GPU_PROBE_BYTES), FRAG_BYTES(free_bytes));
 }
 
 static void name_card(const frag_gpu *gpu, const frag_gpu_facts *facts,

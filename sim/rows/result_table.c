@@ -17,8 +17,7 @@ static void add_dash(frag_text_table *table)
 
 static void add_bytes(frag_text_table *table, uint64_t bytes)
 {
-    char text[FRAG_BYTES_TEXT_MAX];
-    frag_text_add(frag_text_table_cell(table), "%s", frag_bytes_text(bytes, text));
+    frag_text_add(frag_text_table_cell(table), "%s", FRAG_BYTES(bytes));
 }
 
 static void add_over(frag_text_table *table, uint64_t bytes, uint64_t bound)
@@ -51,12 +50,8 @@ const char *frag_result_bound_name(const frag_trace *trace)
 
 void frag_result_oom_text(frag_text *text, const frag_oom *oom)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
-    frag_text_add(text, "event %s (needs %s, largest hole %s)", frag_count_text(oom->event, a),
-                  frag_bytes_text(oom->requested_bytes, b),
-                  frag_bytes_text(oom->largest_hole_bytes, c));
+    frag_text_add(text, "event %s (needs %s, largest hole %s)", FRAG_COUNT(oom->event),
+                  FRAG_BYTES(oom->requested_bytes), FRAG_BYTES(oom->largest_hole_bytes));
 }
 
 void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint64_t beside_bytes)
@@ -81,8 +76,6 @@ void frag_result_table_bounds(frag_text_table *table, const frag_row *row, uint6
 void frag_result_table_head(frag_result_format format, FILE *stream, const frag_row *row,
                             const char *capacity)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     const char *dot = " · ";
     fprintf(stream, "%s%s", format == FRAG_RESULT_TABLE ? "trace    " : "**", row->trace_name);
     if (row->trace->device > 0)
@@ -90,12 +83,12 @@ void frag_result_table_head(frag_result_format format, FILE *stream, const frag_
     if (row->recorded_by != NULL)
         fprintf(stream, "%s%s", dot, row->recorded_by);
     fprintf(stream, "%s%s request%s%speak requested %s", dot,
-            frag_count_text(row->trace->stats.request_count, a),
+            FRAG_COUNT(row->trace->stats.request_count),
             row->trace->stats.request_count == 1 ? "" : "s", dot,
-            frag_bytes_text(row->trace->stats.peak_requested_bytes, b));
+            FRAG_BYTES(row->trace->stats.peak_requested_bytes));
     if (row->trace->stats.observed_reserved_peak_bytes > 0)
         fprintf(stream, "%srecorded peak reserved %s", dot,
-                frag_bytes_text(row->trace->stats.observed_reserved_peak_bytes, a));
+                FRAG_BYTES(row->trace->stats.observed_reserved_peak_bytes));
     fprintf(stream, "%s", format == FRAG_RESULT_TABLE ? "\ndevice   " : "** on ");
     if (row->gpu != NULL)
         fprintf(stream, "cuda:%" PRIu32 "%s%s%s%s by %s", row->gpu->ordinal, dot,
@@ -106,8 +99,7 @@ void frag_result_table_head(frag_result_format format, FILE *stream, const frag_
                 row->device->gpu != NULL ? frag_device_description_mark(row->device->gpu) : "",
                 row->device->gpu != NULL ? dot : "", capacity);
     if (row->device->used_by_others_bytes > 0)
-        fprintf(stream, "%s%s used by others", dot,
-                frag_bytes_text(row->device->used_by_others_bytes, a));
+        fprintf(stream, "%s%s used by others", dot, FRAG_BYTES(row->device->used_by_others_bytes));
     fputs("\n\n", stream);
 }
 
@@ -126,13 +118,12 @@ static void add_headers(frag_text_table *table, bool has_time)
 static void add_line(frag_text_table *table, const frag_row *row, bool has_time)
 {
     const frag_replay_result *replay = &row->result->replay;
-    char count[FRAG_BYTES_TEXT_MAX];
     frag_text_add(frag_text_table_cell(table), "%s", row->label);
     add_bytes(table, replay->peak.reserved_bytes);
     add_figure(table, row, "%+.1f%%", frag_row_over_bound);
     add_figure(table, row, "%.1f%%", frag_row_utilisation);
     frag_text_add(frag_text_table_cell(table), "%s",
-                  frag_count_text(frag_run_memory_calls(row->result), count));
+                  FRAG_COUNT(frag_run_memory_calls(row->result)));
     if (has_time)
         frag_text_add(frag_text_table_cell(table), "%.3f ms", row->result->modelled_time_ns / 1e6);
     if (replay->oom.has_happened)
@@ -146,7 +137,6 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
     /* All rows of a table are of one device. */
     bool has_time = rows[0].result->is_time_modelled;
     frag_text_table table = {.columns = has_time ? 7 : 6, .is_last_text = true};
-    char capacity[FRAG_BYTES_TEXT_MAX];
     add_headers(&table, has_time);
     for (size_t i = 0; i < count; i++)
         add_line(&table, &rows[i], has_time);
@@ -155,8 +145,7 @@ static void print_table(frag_result_format format, FILE *stream, const frag_row 
     while (bounded + 1 < rows + count && bounded->packing == NULL)
         bounded++;
     frag_result_table_bounds(&table, bounded, 0);
-    frag_result_table_head(format, stream, &rows[0],
-                           frag_bytes_text(rows[0].device->capacity_bytes, capacity));
+    frag_result_table_head(format, stream, &rows[0], FRAG_BYTES(rows[0].device->capacity_bytes));
     frag_text_table_print(&table, format == FRAG_RESULT_MARKDOWN, stream);
 }
 
@@ -165,7 +154,6 @@ static void print_stats(frag_result_format format, FILE *stream, const frag_row 
 {
     const frag_row_stats *stats = row->stats;
     bool is_markdown = format == FRAG_RESULT_MARKDOWN;
-    char count[FRAG_BYTES_TEXT_MAX];
     fprintf(stream, is_markdown ? "\n**%s**" : "\n%s", row->label);
     if (stats->problem[0] != '\0') {
         fprintf(stream, ": no statistics: %s\n", stats->problem);
@@ -174,8 +162,7 @@ static void print_stats(frag_result_format format, FILE *stream, const frag_row 
                                       : ": no statistics: the trace has no events\n",
               stream);
     } else {
-        fprintf(stream, " after event %s (%s)\n", frag_count_text(stats->event, count),
-                stats->point);
+        fprintf(stream, " after event %s (%s)\n", FRAG_COUNT(stats->event), stats->point);
         fputs(is_markdown ? "\n```\n" : "", stream);
         frag_stats_summary(&stats->values, row->trace->device, stream);
         fputs(is_markdown ? "```\n" : "", stream);
@@ -203,27 +190,24 @@ void frag_result_table(frag_result_format format, FILE *stream, const frag_row *
 
 static void add_difference(frag_text *text, uint64_t sim, uint64_t gpu, bool is_bytes)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
     uint64_t by = gpu > sim ? gpu - sim : sim - gpu;
     if (by == 0)
         frag_text_add(text, "same");
     else
         frag_text_add(text, "%s%s", gpu > sim ? "+" : "-",
-                      is_bytes ? frag_bytes_text(by, a) : frag_count_text(by, a));
+                      is_bytes ? FRAG_BYTES(by) : FRAG_COUNT(by));
 }
 
 static void add_ooms(frag_text *text, const frag_oom *sim, const frag_oom *gpu)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (!sim->has_happened && !gpu->has_happened)
         frag_text_add(text, "–");
     else if (sim->has_happened && gpu->has_happened && sim->event == gpu->event)
-        frag_text_add(text, "same, event %s", frag_count_text(sim->event, a));
+        frag_text_add(text, "same, event %s", FRAG_COUNT(sim->event));
     else
         frag_text_add(text, "event %s on sim, %s on cuda",
-                      sim->has_happened ? frag_count_text(sim->event, a) : "none",
-                      gpu->has_happened ? frag_count_text(gpu->event, b) : "none");
+                      sim->has_happened ? FRAG_COUNT(sim->event) : "none",
+                      gpu->has_happened ? FRAG_COUNT(gpu->event) : "none");
 }
 
 void frag_result_compare_table(frag_result_format format, FILE *stream, const frag_row *sim,

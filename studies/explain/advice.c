@@ -77,7 +77,6 @@ static void add_marked(frag_text *text, const char *from, const char *setting, t
 static void add_step(frag_advice *advice, const frag_advice_rule *from, const frag_message *message,
                      const frag_diagnosis *diagnosis)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     frag_text made = {0};
     const char *setting =
         from->conf_setting != NULL ? from->conf_setting[variable_of(message)] : from->setting;
@@ -94,7 +93,7 @@ static void add_step(frag_advice *advice, const frag_advice_rule *from, const fr
     if (from->with_gain != NULL && gain.is_known && gain.bytes > 0) {
         const char *rest = strstr(from->with_gain, "%s");
         frag_text_add(&step->text, "%.*s%s%s", (int)(rest - from->with_gain), from->with_gain,
-                      frag_bytes_text(gain.bytes, bytes), rest + 2);
+                      FRAG_BYTES(gain.bytes), rest + 2);
         if (from->gain != FRAG_GAIN_MISSING)
             step->gain = gain;
     }

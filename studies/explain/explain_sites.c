@@ -220,9 +220,8 @@ void frag_sites_destroy(frag_sites *sites)
 void frag_site_text(const frag_recording *recording, const frag_sites *sites, uint64_t key,
                     frag_text *text)
 {
-    char bytes[FRAG_BYTES_TEXT_MAX];
     if (sites->is_by_size) {
-        frag_text_add(text, "blocks of %s", frag_bytes_text(key, bytes));
+        frag_text_add(text, "blocks of %s", FRAG_BYTES(key));
         return;
     }
     if (key == 0)

@@ -29,10 +29,6 @@ void frag_explain_start_find(const frag_trace *trace, uint64_t failed, uint64_t 
 void frag_explain_start_diagnose(const frag_explain_start *start, uint64_t allowed_bytes,
                                  frag_diagnosis *diagnosis)
 {
-    char held[FRAG_BYTES_TEXT_MAX];
-    char live[FRAG_BYTES_TEXT_MAX];
-    char allowed[FRAG_BYTES_TEXT_MAX];
-    char missing[FRAG_BYTES_TEXT_MAX];
     bool is_live_too_large = start->live_bytes > allowed_bytes;
     *diagnosis = (frag_diagnosis){
         .verdict = FRAG_OOM_VERDICT_SHORTAGE,
@@ -42,12 +38,10 @@ void frag_explain_start_diagnose(const frag_explain_start *start, uint64_t allow
     frag_text_add(&diagnosis->because,
                   "The start of the recording alone does not fit: when it begins, %s are held, %s "
                   "of them in use, and the device has %s",
-                  frag_bytes_text(start->held_bytes, held),
-                  frag_bytes_text(start->live_bytes, live),
-                  frag_bytes_text(allowed_bytes, allowed));
+                  FRAG_BYTES(start->held_bytes), FRAG_BYTES(start->live_bytes),
+                  FRAG_BYTES(allowed_bytes));
     if (start->missing_bytes > 0)
-        frag_text_add(&diagnosis->because, ": %s short.",
-                      frag_bytes_text(start->missing_bytes, missing));
+        frag_text_add(&diagnosis->because, ": %s short.", FRAG_BYTES(start->missing_bytes));
     else
         frag_text_add(&diagnosis->because, ", which is too little for it laid out anew.");
     if (!is_live_too_large)
@@ -56,7 +50,6 @@ void frag_explain_start_diagnose(const frag_explain_start *start, uint64_t allow
 
 void frag_explain_start_advise(const frag_explain_start *start, frag_advice *advice)
 {
-    char missing[FRAG_BYTES_TEXT_MAX];
     *advice = (frag_advice){.count = 2};
     frag_advice_step *step = &advice->steps[0];
     step->action = "smaller-start";
@@ -64,8 +57,7 @@ void frag_explain_start_advise(const frag_explain_start *start, frag_advice *adv
                                "form, an optimizer with smaller state, nothing kept from "
                                "earlier steps");
     if (start->missing_bytes > 0)
-        frag_text_add(&step->text, "; at least %s must go",
-                      frag_bytes_text(start->missing_bytes, missing));
+        frag_text_add(&step->text, "; at least %s must go", FRAG_BYTES(start->missing_bytes));
     frag_text_add(&step->text, ".");
     advice->steps[1].action = "record-from-the-start";
     frag_text_add(&advice->steps[1].text,

@@ -472,10 +472,9 @@ static bool helps(const frag_trace_explanation *explanation, const frag_candidat
 static void say_by_simulation(const frag_trace_explanation *explanation,
                               const frag_candidate *candidate, frag_text *text)
 {
-    char spare[FRAG_BYTES_TEXT_MAX];
     frag_text_add(text, " By simulation it %s, with %s to spare.",
                   explanation->rest == FRAG_REST_UNKNOWN ? "gets past this point" : "fits",
-                  frag_bytes_text(candidate->spare_bytes, spare));
+                  FRAG_BYTES(candidate->spare_bytes));
 }
 
 /* The candidate that stands for a setting of the advice, or NULL. */
@@ -538,16 +537,14 @@ static void weigh_advice(frag_trace_explanation *explanation)
 
 static void say_nothing_failed(frag_trace_explanation *explanation)
 {
-    char capacity[FRAG_BYTES_TEXT_MAX];
-    char peak[FRAG_BYTES_TEXT_MAX];
     explanation->diagnosis = (frag_diagnosis){.verdict = FRAG_OOM_VERDICT_NOT_AN_OOM,
                                               .confidence = FRAG_CONFIDENCE_HIGH};
     frag_text_add(&explanation->diagnosis.because,
                   "On a device of %s %s with these settings; at most %s are reserved.",
-                  frag_bytes_text(explanation->capacity_bytes, capacity),
+                  FRAG_BYTES(explanation->capacity_bytes),
                   explanation->is_recorded ? "the request that failed when recorded is served"
                                            : "nothing fails",
-                  frag_bytes_text(explanation->candidates[0].peak_reserved_bytes, peak));
+                  FRAG_BYTES(explanation->candidates[0].peak_reserved_bytes));
 }
 
 static bool explain_trace(explain_run *state, frag_error *error)

@@ -143,11 +143,6 @@ typedef struct case_file {
     uint64_t outside;
 } case_file;
 
-static const char *text_of(uint64_t bytes, char text[FRAG_BYTES_TEXT_MAX])
-{
-    return frag_bytes_text(bytes, text);
-}
-
 static bool knows(const case_file *file, frag_figure figure)
 {
     return file->figures[figure].is_known;
@@ -164,9 +159,6 @@ static bool decide_by_words(const case_file *file)
 {
     uint32_t says = file->message->says;
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     if ((says & FRAG_SAYS_HUGE) != 0 || file->requested >= CORRUPT_BYTES) {
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because,
@@ -177,8 +169,8 @@ static bool decide_by_words(const case_file *file)
         frag_text_add(because,
                       "One program needs more of the memory inside the chip than that has");
         if (knows(file, FRAG_FIGURE_REQUESTED) && knows(file, FRAG_FIGURE_LIMIT))
-            frag_text_add(because, ": %s of %s, as printed", text_of(file->requested, a),
-                          text_of(file->figures[FRAG_FIGURE_LIMIT].bytes, b));
+            frag_text_add(because, ": %s of %s, as printed", FRAG_BYTES(file->requested),
+                          FRAG_BYTES(file->figures[FRAG_FIGURE_LIMIT].bytes));
         frag_text_add(because, ". It is not the device's own memory (HBM) that ran out.");
         file->diagnosis->missing = file->figures[FRAG_FIGURE_EXCESS];
     } else if ((says & FRAG_SAYS_BLOCK_MAX) != 0) {
@@ -189,8 +181,8 @@ static bool decide_by_words(const case_file *file)
         decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
         if (knows(file, FRAG_FIGURE_FREE) && knows(file, FRAG_FIGURE_REQUESTED)) {
             frag_text_add(because, "%s are needed, the pool may hold %s more: %s short.",
-                          text_of(file->requested, a), text_of(file->free, b),
-                          text_of(less(file->requested, file->free), c));
+                          FRAG_BYTES(file->requested), FRAG_BYTES(file->free),
+                          FRAG_BYTES(less(file->requested, file->free)));
             return true;
         }
         frag_text_add(because, "The message says that a pool has reached the most it may hold%s.",
@@ -201,7 +193,7 @@ static bool decide_by_words(const case_file *file)
             frag_text_add(because,
                           "Before the program took anything, %s were free, less than the %s that "
                           "it is to take.",
-                          text_of(file->free, a), text_of(file->requested, b));
+                          FRAG_BYTES(file->free), FRAG_BYTES(file->requested));
         else
             frag_text_add(because, "Before the program took anything, less was free than the "
                                    "share of the device that it is to take.");
@@ -209,8 +201,8 @@ static bool decide_by_words(const case_file *file)
                knows(file, FRAG_FIGURE_ALLOCATED)) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "The compiled program needs %s, the device has %s.",
-                      text_of(file->figures[FRAG_FIGURE_ALLOCATED].bytes, a),
-                      text_of(file->total, b));
+                      FRAG_BYTES(file->figures[FRAG_FIGURE_ALLOCATED].bytes),
+                      FRAG_BYTES(file->total));
         if (knows(file, FRAG_FIGURE_EXCESS))
             file->diagnosis->missing = file->figures[FRAG_FIGURE_EXCESS];
     } else {
@@ -223,8 +215,6 @@ static bool decide_by_words(const case_file *file)
 static void decide_without_request(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (!knows(file, FRAG_FIGURE_TOTAL) || !knows(file, FRAG_FIGURE_ALLOCATED) ||
         file->total == 0) {
         decide(file, FRAG_OOM_VERDICT_NO_FIGURES, FRAG_CONFIDENCE_HIGH);
@@ -242,7 +232,7 @@ static void decide_without_request(const case_file *file)
     else
         decide(file, FRAG_OOM_VERDICT_NO_FIGURES, FRAG_CONFIDENCE_MEDIUM);
     frag_text_add(because, "The size of the request is cut off; %s of %s are in use.",
-                  text_of(allocated, a), text_of(file->total, b));
+                  FRAG_BYTES(allocated), FRAG_BYTES(file->total));
 }
 
 static void decide_mps(const case_file *file)
@@ -250,10 +240,6 @@ static void decide_mps(const case_file *file)
     frag_text *because = &file->diagnosis->because;
     uint64_t allocated = file->figures[FRAG_FIGURE_ALLOCATED].bytes;
     uint64_t others = file->figures[FRAG_FIGURE_OTHERS].bytes;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
-    char d[FRAG_BYTES_TEXT_MAX];
     const frag_amount *free = &file->figures[FRAG_FIGURE_FREE];
     bool fits = free->bytes >= more(file->requested, free->slack_bytes);
     uint64_t limit = file->figures[FRAG_FIGURE_LIMIT].bytes;
@@ -270,8 +256,8 @@ static void decide_mps(const case_file *file)
     frag_text_add(because,
                   "PyTorch's allocator holds %s, what else uses Metal here %s, and %s more is over "
                   "the %s that MPS allows.",
-                  text_of(allocated, a), text_of(others, b), text_of(file->requested, c),
-                  text_of(limit, d));
+                  FRAG_BYTES(allocated), FRAG_BYTES(others), FRAG_BYTES(file->requested),
+                  FRAG_BYTES(limit));
 }
 
 /* A limit that the program set itself, below what the device has. Returns whether it was that. */
@@ -291,18 +277,15 @@ static bool decide_limit(const case_file *file)
                         : !knows(file, FRAG_FIGURE_TOTAL) || file->requested > limit;
     if (!(binds || is_near) || !(has_room || file->requested > limit))
         return false;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     decide(file, FRAG_OOM_VERDICT_LIMIT,
            is_near || file->idle >= file->requested ? FRAG_CONFIDENCE_MEDIUM
                                                     : FRAG_CONFIDENCE_HIGH);
     frag_text_add(&file->diagnosis->because, "%s held + %s asked is %s the %s allowed",
-                  text_of(file->held, a), text_of(file->requested, b),
-                  is_near ? "as good as" : "over", text_of(limit, c));
+                  FRAG_BYTES(file->held), FRAG_BYTES(file->requested),
+                  is_near ? "as good as" : "over", FRAG_BYTES(limit));
     if (knows(file, FRAG_FIGURE_FREE))
         frag_text_add(&file->diagnosis->because, ", while the device has %s free",
-                      text_of(file->free, a));
+                      FRAG_BYTES(file->free));
     frag_text_add(&file->diagnosis->because, ".");
     file->diagnosis->missing = known(less(more(file->held, file->requested), limit), 0);
     return true;
@@ -325,21 +308,19 @@ static bool is_crumbs(const case_file *file)
 
 static void decide_full(const case_file *file)
 {
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     frag_text *because = &file->diagnosis->because;
     frag_text_add(because,
                   "%s were still free for %s asked, but the device is full to the last few "
                   "percent, of which the driver keeps some",
-                  text_of(file->free, a), text_of(file->requested, b));
+                  FRAG_BYTES(file->free), FRAG_BYTES(file->requested));
     if (file->outside >= file->total / 10 * 3) {
         decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY, FRAG_CONFIDENCE_MEDIUM);
         frag_text_add(because, "; %s of it are neither free nor held by this program's allocator.",
-                      text_of(file->outside, a));
+                      FRAG_BYTES(file->outside));
     } else if (file->idle >= file->requested && !is_crumbs(file)) {
         decide(file, FRAG_OOM_VERDICT_FRAGMENTATION, FRAG_CONFIDENCE_LOW);
         frag_text_add(because, "; %s lie idle in the allocator's cache, in pieces.",
-                      text_of(file->idle, a));
+                      FRAG_BYTES(file->idle));
     } else {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_LOW);
         frag_text_add(because, ".");
@@ -350,22 +331,20 @@ static void decide_full(const case_file *file)
 static bool decide_impossible(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     uint64_t allocated = file->figures[FRAG_FIGURE_ALLOCATED].bytes;
     bool knows_total = knows(file, FRAG_FIGURE_TOTAL);
     bool knows_free = knows(file, FRAG_FIGURE_FREE);
     if (knows_total && knows_free && file->free > file->total + file->total / 50) {
         decide(file, FRAG_OOM_VERDICT_PLATFORM, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "The driver says that %s of %s are free, which cannot be.",
-                      text_of(file->free, a), text_of(file->total, b));
+                      FRAG_BYTES(file->free), FRAG_BYTES(file->total));
     } else if (knows_total && knows(file, FRAG_FIGURE_ALLOCATED) &&
                allocated > file->total + file->total / 50) {
         decide(file, FRAG_OOM_VERDICT_SHORTAGE, FRAG_CONFIDENCE_MEDIUM);
         frag_text_add(because,
                       "%s are in use on a device of %s: the driver (of Windows, as a rule) has "
                       "moved memory to the host, and even that was not enough.",
-                      text_of(allocated, a), text_of(file->total, b));
+                      FRAG_BYTES(allocated), FRAG_BYTES(file->total));
     } else if (is_full(file) && !knows(file, FRAG_FIGURE_LIMIT)) {
         decide_full(file);
     } else if (knows_free && file->free >= file->segment) {
@@ -374,14 +353,14 @@ static bool decide_impossible(const case_file *file)
         frag_text_add(because,
                       "%s were free, more than the %s asked: the driver should have "
                       "given it.",
-                      text_of(file->free, a), text_of(file->requested, b));
+                      FRAG_BYTES(file->free), FRAG_BYTES(file->requested));
     } else if (!knows_free && knows_total && knows(file, FRAG_FIGURE_RESERVED) &&
                file->idle < file->requested && more(file->held, file->requested) <= file->total) {
         decide(file, FRAG_OOM_VERDICT_PLATFORM, FRAG_CONFIDENCE_LOW);
         frag_text_add(because,
                       "%s held + %s asked would fit on a device of which the rest is not "
                       "explained.",
-                      text_of(file->held, a), text_of(file->requested, b));
+                      FRAG_BYTES(file->held), FRAG_BYTES(file->requested));
     } else {
         return false;
     }
@@ -392,9 +371,6 @@ static bool decide_impossible(const case_file *file)
 static bool decide_fragmentation(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     uint64_t reach = more(file->idle, file->free);
     uint64_t slack = file->figures[FRAG_FIGURE_IDLE].slack_bytes;
     if (!knows(file, FRAG_FIGURE_IDLE) || reach < file->requested)
@@ -409,8 +385,8 @@ static bool decide_fragmentation(const case_file *file)
         frag_text_add(because,
                       "The device is full: %s of %s are in use. The %s that lie idle in the "
                       "cache would hold the request, but in crumbs.",
-                      text_of(file->figures[FRAG_FIGURE_ALLOCATED].bytes, a),
-                      text_of(file->total, b), text_of(file->idle, c));
+                      FRAG_BYTES(file->figures[FRAG_FIGURE_ALLOCATED].bytes),
+                      FRAG_BYTES(file->total), FRAG_BYTES(file->idle));
         return true;
     }
     decide(file, FRAG_OOM_VERDICT_FRAGMENTATION,
@@ -419,12 +395,12 @@ static bool decide_fragmentation(const case_file *file)
         frag_text_add(because,
                       "%s lie idle in the allocator's cache, more than the %s asked, but in "
                       "pieces between blocks in use.",
-                      text_of(file->idle, a), text_of(file->requested, b));
+                      FRAG_BYTES(file->idle), FRAG_BYTES(file->requested));
     } else {
         frag_text_add(because,
                       "%s idle in the cache and %s free on the device are together more than "
                       "the %s asked, but neither is alone.",
-                      text_of(file->idle, a), text_of(file->free, b), text_of(file->requested, c));
+                      FRAG_BYTES(file->idle), FRAG_BYTES(file->free), FRAG_BYTES(file->requested));
         decide(file, FRAG_OOM_VERDICT_FRAGMENTATION, FRAG_CONFIDENCE_MEDIUM);
     }
     return true;
@@ -435,9 +411,6 @@ static bool decide_others(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
     const frag_diagnosis *diagnosis = file->diagnosis;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     uint64_t reach = more(file->idle, file->free);
     uint64_t others = file->figures[FRAG_FIGURE_OTHERS].bytes;
     bool is_async = file->message->framework == FRAG_FRAMEWORK_PYTORCH_ASYNC;
@@ -454,18 +427,18 @@ static bool decide_others(const case_file *file)
     decide(file, FRAG_OOM_VERDICT_OTHER_MEMORY,
            is_most ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
     if (is_named)
-        frag_text_add(because, "Other programs hold %s of %s.", text_of(others, a),
-                      text_of(file->total, b));
+        frag_text_add(because, "Other programs hold %s of %s.", FRAG_BYTES(others),
+                      FRAG_BYTES(file->total));
     else if (diagnosis->context.is_known && diagnosis->context.bytes >= file->outside / 2)
         frag_text_add(because,
                       "This process holds %s beside the %s of its allocator: another library "
                       "in it, or another copy of the framework.",
-                      text_of(diagnosis->context.bytes, a), text_of(file->held, b));
+                      FRAG_BYTES(diagnosis->context.bytes), FRAG_BYTES(file->held));
     else
         frag_text_add(because,
                       "Of %s, %s are neither free nor held by this program's allocator (%s): "
                       "other programs%s hold them.",
-                      text_of(file->total, a), text_of(file->outside, b), text_of(file->held, c),
+                      FRAG_BYTES(file->total), FRAG_BYTES(file->outside), FRAG_BYTES(file->held),
                       is_async ? ", or the driver's own pool," : "");
     return true;
 }
@@ -473,9 +446,6 @@ static bool decide_others(const case_file *file)
 static void decide_shortage(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
-    char c[FRAG_BYTES_TEXT_MAX];
     uint64_t reach = more(file->idle, file->free);
     uint64_t private = file->figures[FRAG_FIGURE_PRIVATE].bytes;
     file->diagnosis->missing = known(less(file->requested, reach), 0);
@@ -484,7 +454,7 @@ static void decide_shortage(const case_file *file)
         frag_text_add(because,
                       "%s lie free in the private pools of CUDA graphs, where other requests "
                       "may not use them; with them the %s asked would fit.",
-                      text_of(private, a), text_of(file->requested, b));
+                      FRAG_BYTES(private), FRAG_BYTES(file->requested));
         return;
     }
     uint64_t short_by = less(file->requested, reach);
@@ -493,18 +463,16 @@ static void decide_shortage(const case_file *file)
            is_near ? FRAG_CONFIDENCE_MEDIUM : FRAG_CONFIDENCE_HIGH);
     if (knows(file, FRAG_FIGURE_IDLE))
         frag_text_add(because, "%s free + %s idle in the cache is less than the %s asked",
-                      text_of(file->free, a), text_of(file->idle, b), text_of(file->requested, c));
+                      FRAG_BYTES(file->free), FRAG_BYTES(file->idle), FRAG_BYTES(file->requested));
     else
-        frag_text_add(because, "%s free is less than the %s asked", text_of(file->free, a),
-                      text_of(file->requested, c));
-    frag_text_add(because, ": %s short.", text_of(short_by, a));
+        frag_text_add(because, "%s free is less than the %s asked", FRAG_BYTES(file->free),
+                      FRAG_BYTES(file->requested));
+    frag_text_add(because, ": %s short.", FRAG_BYTES(short_by));
 }
 
 static void decide_by_figures(const case_file *file)
 {
     frag_text *because = &file->diagnosis->because;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     bool knows_rest = knows(file, FRAG_FIGURE_FREE) ||
                       (knows(file, FRAG_FIGURE_TOTAL) && knows(file, FRAG_FIGURE_ALLOCATED)) ||
                       (knows(file, FRAG_FIGURE_LIMIT) &&
@@ -514,26 +482,26 @@ static void decide_by_figures(const case_file *file)
     } else if (knows(file, FRAG_FIGURE_TOTAL) && file->requested > file->total) {
         decide(file, FRAG_OOM_VERDICT_OVERSIZED, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "%s were asked for in one piece, of a device that has %s in all.",
-                      text_of(file->requested, a), text_of(file->total, b));
+                      FRAG_BYTES(file->requested), FRAG_BYTES(file->total));
     } else if (!knows_rest && knows(file, FRAG_FIGURE_LIMIT) &&
                file->requested > file->figures[FRAG_FIGURE_LIMIT].bytes) {
         decide(file, FRAG_OOM_VERDICT_LIMIT, FRAG_CONFIDENCE_HIGH);
         frag_text_add(because, "%s were asked for in one piece, and no more than %s is allowed.",
-                      text_of(file->requested, a),
-                      text_of(file->figures[FRAG_FIGURE_LIMIT].bytes, b));
+                      FRAG_BYTES(file->requested),
+                      FRAG_BYTES(file->figures[FRAG_FIGURE_LIMIT].bytes));
     } else if (!knows_rest) {
         decide(file, FRAG_OOM_VERDICT_NO_FIGURES, FRAG_CONFIDENCE_HIGH);
-        frag_text_add(because, "%s were asked for; ", text_of(file->requested, a));
+        frag_text_add(because, "%s were asked for; ", FRAG_BYTES(file->requested));
         if (knows(file, FRAG_FIGURE_ALLOCATED) || knows(file, FRAG_FIGURE_RESERVED))
             frag_text_add(because,
                           "%s were held already, but how much the device has, it does "
                           "not say.",
-                          text_of(file->held, b));
+                          FRAG_BYTES(file->held));
         else if (knows(file, FRAG_FIGURE_TOTAL))
             frag_text_add(because,
                           "the device has %s, but how much of it was free or in use, it "
                           "does not say.",
-                          text_of(file->total, b));
+                          FRAG_BYTES(file->total));
         else
             frag_text_add(because, "what was free or in use, it does not say.");
     } else if (file->message->framework == FRAG_FRAMEWORK_PYTORCH_MPS) {
@@ -547,7 +515,7 @@ static void decide_by_figures(const case_file *file)
             frag_text_add(because,
                           "%s were asked for below a limit that was not reached; what "
                           "the device had free, it does not say.",
-                          text_of(file->requested, a));
+                          FRAG_BYTES(file->requested));
         }
     }
 }

@@ -81,13 +81,12 @@ static bool add_switch(frag_text *out, const frag_trace *trace)
 {
     bool is_on = false;
     uint64_t event = frag_evidence_switch(trace, &is_on);
-    char text[FRAG_BYTES_TEXT_MAX];
     if (event == 0 || trace->stats.op_counts[FRAG_OP_CONFIG] > 0)
         return false;
     frag_text_add(out,
                   "expandable_segments was switched %s while the program ran, at event %s or "
                   "before, which a recording does not say",
-                  is_on ? "on" : "off", frag_count_text(event, text));
+                  is_on ? "on" : "off", FRAG_COUNT(event));
     return true;
 }
 
@@ -117,15 +116,12 @@ static bool add_collection(frag_text *out, const frag_trace *trace,
                            const frag_pytorch_settings *settings, uint64_t event)
 {
     uint64_t held = 0;
-    char a[FRAG_BYTES_TEXT_MAX];
-    char b[FRAG_BYTES_TEXT_MAX];
     if (settings->gc_threshold > 0 || !frag_evidence_collects(trace, event, &held))
         return false;
     frag_text_add(out,
                   "large segments were given back for a request while %s was held, less than the "
                   "%s held at other times, as garbage_collection_threshold does it",
-                  frag_bytes_text(held, a),
-                  frag_bytes_text(trace->stats.observed_reserved_peak_bytes, b));
+                  FRAG_BYTES(held), FRAG_BYTES(trace->stats.observed_reserved_peak_bytes));
     return true;
 }
 

@@ -97,9 +97,8 @@ void frag_chrome_writer_begin(frag_chrome_writer *writer, const frag_trace *trac
 static void write_slice(frag_chrome_writer *writer, bool is_begin, const char *category,
                         uint64_t id, const frag_note *note)
 {
-    char name[FRAG_BYTES_TEXT_MAX];
     frag_json *json =
-        begin_event(writer, is_begin ? "b" : "e", frag_bytes_text(note->bytes, name), note->event);
+        begin_event(writer, is_begin ? "b" : "e", FRAG_BYTES(note->bytes), note->event);
     frag_json_text(json, "cat", category);
     write_hexadecimal(json, "id2.local", id);
     if (is_begin) {
