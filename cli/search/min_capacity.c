@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "cli/inputs.h"
 #include "sim/rows/result.h"
-#include "sim/rows/result_schema.h"
+#include "sim/rows/row_fields.h"
 #include "sim/version.h"
 #include "studies/capacity/bounds.h"
 
@@ -191,7 +191,7 @@ static void print_json_row(FILE *stream, const capacity_run *state, const job *t
     } else {
         frag_json_null(json, "below");
     }
-    frag_json_write(json, stream, false);
+    frag_row_write(json, stream);
 }
 
 /* The exit code of the first failure, else 0. */

@@ -1,5 +1,5 @@
-/* Result rows: everything needed to cite and to repeat one run. docs/result-format.md lists the
- * fields.
+/* Result rows: everything needed to cite and to repeat one run. sim/rows/row_fields.c has the table
+ * of their fields.
  *
  * A row is a list of fields named by paths ("peak.reserved_bytes"). JSON Lines is the contract;
  * CSV, Markdown and the table are views of the same fields. */
@@ -63,6 +63,9 @@ typedef struct frag_row {
     bool has_timing; /* false: wall time is left out, so that equal commands print equal bytes */
     const frag_row_packing *packing; /* NULL: not asked for */
     const frag_row_stats *stats;     /* NULL: not asked for; the row has no fields for them */
+    /* Of a row that was read from a file; NULL: of a fresh one. */
+    const frag_json *stored;  /* says every field; the parts above only what runs keep */
+    const char *options_text; /* the policy's options, "key=value;key=value" */
 } frag_row;
 
 /* ---- the two figures that rows, tables and pages show of a run; docs/metrics.md has the rule */

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "sim/rows/result.h"
-#include "sim/rows/result_schema.h"
+#include "sim/rows/row_fields.h"
 
 static void add_pair(frag_json *json, const char *group, const char *unit, uint64_t sim,
                      uint64_t gpu)
@@ -61,5 +61,5 @@ void frag_result_write_comparison(frag_result_format format, FILE *stream, const
              frag_run_memory_calls(gpu->result));
     add_event(json, "oom.sim_event", &sim->result->replay.oom);
     add_event(json, "oom.cuda_event", &gpu->result->replay.oom);
-    frag_json_write(json, stream, false);
+    frag_row_write(json, stream);
 }

@@ -16,7 +16,6 @@ typedef struct frag_row_group {
     frag_device_spec device;
     frag_device_description gpu;
     frag_row_gpu card;
-    frag_row_packing packing;
 } frag_row_group;
 
 typedef struct frag_stored_row {
@@ -24,7 +23,8 @@ typedef struct frag_stored_row {
     char *line; /* as it was read */
     frag_row_group *group;
     frag_run_result result; /* as far as a row tells */
-    frag_policy_ops ops;    /* no more than its name, and options by which rows of CSV name them */
+    frag_row_packing packing;
+    frag_policy_ops ops; /* no more than its name */
     frag_row row;
 } frag_stored_row;
 

@@ -13,49 +13,6 @@
 #include "base/text.h"
 #include "sim/rows/result.h"
 
-/* ---- what fields mean */
-
-typedef struct rule {
-    const char *pattern;
-    frag_direction direction;
-} rule;
-
-/* The first that matches counts. */
-static const rule rules[] = {
-    {"schema", FRAG_NO_METRIC},
-    {"tool.*", FRAG_NO_METRIC},
-    {"trace.*", FRAG_NO_METRIC}, /* checked as a whole, by the digest */
-    {"policy.*", FRAG_NO_METRIC},
-    {"device.*", FRAG_NO_METRIC},
-    {"card", FRAG_NO_METRIC}, /* null: the simulated device */
-    {"card.*", FRAG_NO_METRIC},
-    {"device_calls.measured_time_ns", FRAG_NO_METRIC}, /* noise, as wall time is */
-    {"device_times", FRAG_NO_METRIC},
-    {"device_times.*", FRAG_NO_METRIC},
-    {"seed", FRAG_NO_METRIC},
-    {"runs", FRAG_NO_METRIC},
-    {"oom", FRAG_NO_METRIC}, /* null: none */
-    {"below", FRAG_NO_METRIC},
-    {"below.*", FRAG_NO_METRIC},
-    {"peak.reserved_at_event", FRAG_NO_METRIC},
-    {"peak.requested_bytes", FRAG_EQUAL_IS_BETTER},
-    {"final.requested_bytes", FRAG_EQUAL_IS_BETTER},
-    {"decomposition_at_peak.requested_bytes", FRAG_NO_METRIC}, /* where the peak fell */
-    {"fragmentation.largest_hole_at_peak_bytes", FRAG_MORE_IS_BETTER},
-    {"fragmentation.external_ratio_max", FRAG_LESS_IS_BETTER},
-    {"fragmentation.over_bound_ratio", FRAG_LESS_IS_BETTER},
-    {"fragmentation.*_ratio", FRAG_MORE_IS_BETTER},
-    {"oom.event", FRAG_MORE_IS_BETTER},
-    {"oom.*", FRAG_NO_METRIC},
-    {"bounds.packing_bytes", FRAG_LESS_IS_BETTER},
-    {"bounds.*", FRAG_EQUAL_IS_BETTER},
-    {"replay.failed_requests", FRAG_LESS_IS_BETTER},
-    {"replay.events_per_second", FRAG_NO_METRIC},
-    {"replay.wall_ns", FRAG_NO_METRIC},
-    {"replay.*", FRAG_EQUAL_IS_BETTER},
-    {"memory_stats_event", FRAG_NO_METRIC},
-};
-
 /* One '*' stands for any text. */
 bool frag_metric_matches(const char *pattern, const char *path)
 {
@@ -67,14 +24,6 @@ bool frag_metric_matches(const char *pattern, const char *path)
     size_t length = strlen(path);
     return length >= head + tail && strncmp(pattern, path, head) == 0 &&
            strcmp(path + length - tail, star + 1) == 0;
-}
-
-frag_direction frag_metric_direction(const char *path)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (frag_metric_matches(rules[i].pattern, path))
-            return rules[i].direction;
-    return FRAG_LESS_IS_BETTER;
 }
 
 const char *frag_verdict_name(frag_verdict verdict)
@@ -91,6 +40,7 @@ const char *frag_verdict_name(frag_verdict verdict)
 
 typedef struct value {
     char path[96];
+    frag_direction direction;
     double number;
 } value;
 
@@ -122,6 +72,8 @@ typedef struct kept {
 
 typedef struct row_fill {
     row *into;
+    const frag_row_kind *kind;
+    size_t field; /* the next of the kind */
     frag_text device;
     frag_text options;
 } row_fill;
@@ -149,12 +101,14 @@ static void take_field(void *context, const char *path, const frag_json_value *f
         add_fact(&state->device, path + 7, found);
     if (strncmp(path, "policy.options.", 15) == 0)
         add_fact(&state->options, path + 15, found);
-    if (!is_number || strlen(path) >= sizeof into->values->path)
+    const frag_row_field *field = frag_row_field_find(state->kind, path, &state->field);
+    if (field == NULL || field->better == FRAG_NO_METRIC || !is_number ||
+        strlen(path) >= sizeof into->values->path)
         return;
     into->values =
         frag_grow(into->values, &into->value_capacity, into->value_count + 1, sizeof *into->values);
     value *item = &into->values[into->value_count++];
-    *item = (value){.number = number};
+    *item = (value){.direction = field->better, .number = number};
     snprintf(item->path, sizeof item->path, "%s", path);
 }
 
@@ -170,7 +124,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
     const char *label = NULL;
     const char *digest = NULL;
     uint64_t ordinal = 0;
-    if (!frag_json_find_text(json, "schema", &schema) || strncmp(schema, "fraglab.", 8) != 0 ||
+    if (!frag_json_find_text(json, "schema", &schema) || frag_row_kind_find(schema) == NULL ||
         !frag_json_find_text(json, "trace.name", &trace) ||
         !frag_json_find_text(json, "trace.digest", &digest) ||
         !frag_json_find_text(json, "policy.label", &label))
@@ -187,7 +141,7 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
     into->trace = shown.bytes;
     into->policy = copy_of(label);
     into->digest = copy_of(digest);
-    row_fill state = {.into = into};
+    row_fill state = {.into = into, .kind = frag_row_kind_find(schema)};
     frag_json_visit(json, take_field, &state);
     into->device = copy_of(state.device.bytes);
     into->options = copy_of(state.options.bytes);
@@ -262,12 +216,14 @@ static const value *find_value(const row *in, const char *path, size_t guess)
     return NULL;
 }
 
-static bool is_wanted(const frag_comparison_options *options, const char *path)
+static bool is_wanted(const frag_comparison_options *options, const char *path,
+                      frag_direction direction)
 {
     for (size_t i = 0; i < options->metric_count; i++)
         if (frag_metric_matches(options->metrics[i], path))
             return true;
-    return options->metric_count == 0 && frag_metric_direction(path) != FRAG_NO_METRIC;
+    return options->metric_count == 0 && direction != FRAG_LESS_IF_ASKED &&
+           direction != FRAG_MORE_IF_ASKED;
 }
 
 static frag_threshold threshold_of(const frag_comparison_options *options, const char *path)
@@ -284,12 +240,10 @@ static frag_verdict judge(const frag_compared_metric *metric)
     if (metric->base == metric->now)
         return FRAG_VERDICT_SAME;
     double change = metric->now - metric->base;
-    frag_direction direction = frag_metric_direction(metric->path);
-    bool is_worse = direction == FRAG_EQUAL_IS_BETTER ||
-                    (direction == FRAG_MORE_IS_BETTER ? change < 0 : change > 0);
-    /* Times that are asked for by name have a direction too. */
-    if (strcmp(metric->path, "replay.events_per_second") == 0)
-        is_worse = change < 0;
+    bool is_more_better =
+        metric->direction == FRAG_MORE_IS_BETTER || metric->direction == FRAG_MORE_IF_ASKED;
+    bool is_worse =
+        metric->direction == FRAG_EQUAL_IS_BETTER || (is_more_better ? change < 0 : change > 0);
     bool is_beyond = fabs(change) > metric->threshold.amount &&
                      fabs(metric->change_ratio) > metric->threshold.ratio;
     return !is_beyond ? FRAG_VERDICT_WITHIN : is_worse ? FRAG_VERDICT_WORSE : FRAG_VERDICT_BETTER;
@@ -306,6 +260,7 @@ static void add_metric(frag_compared_row *into, size_t *capacity, const char *pa
         frag_grow(into->metrics, capacity, into->metric_count + 1, sizeof *into->metrics);
     frag_compared_metric *metric = &into->metrics[into->metric_count++];
     *metric = (frag_compared_metric){
+        .direction = (base != NULL ? base : now)->direction,
         .has_base = has_base,
         .has_now = has_now,
         .base = has_base ? base->number : 0,
@@ -341,16 +296,16 @@ static void compare_rows(const row *base, const row *now, const frag_comparison_
     bool is_oom_only = ended_elsewhere(base, now);
     const value *first = find_value(base, "oom.event", 0);
     const value *second = find_value(now, "oom.event", 0);
-    if (is_wanted(options, "oom.event"))
+    if (is_wanted(options, "oom.event", FRAG_MORE_IS_BETTER))
         add_metric(into, &capacity, "oom.event", first, second, options);
     for (size_t i = 0; !is_oom_only && i < base->value_count; i++) {
         const char *path = base->values[i].path;
-        if (is_wanted(options, path) && strcmp(path, "oom.event") != 0)
+        if (is_wanted(options, path, base->values[i].direction) && strcmp(path, "oom.event") != 0)
             add_metric(into, &capacity, path, &base->values[i], find_value(now, path, i), options);
     }
     for (size_t i = 0; !is_oom_only && i < now->value_count; i++) {
         const char *path = now->values[i].path;
-        if (is_wanted(options, path) && strcmp(path, "oom.event") != 0 &&
+        if (is_wanted(options, path, now->values[i].direction) && strcmp(path, "oom.event") != 0 &&
             find_value(base, path, i) == NULL)
             add_metric(into, &capacity, path, NULL, &now->values[i], options);
     }

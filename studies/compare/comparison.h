@@ -3,7 +3,9 @@
  * Rows of two files belong together when trace, device ordinal, policy label and device agree; they
  * can be compared when the trace's content and the device's parameters agree too. A run is a
  * function of its inputs, so equal programs give equal rows and every difference has a cause in the
- * program. What cannot be compared is a result of its own, never left out. */
+ * program. What cannot be compared is a result of its own, never left out. Which direction is
+ * better is said by the tables of sim/rows/row_fields.c; a field that they do not have is no
+ * metric. */
 #ifndef FRAG_COMPARE_COMPARISON_H
 #define FRAG_COMPARE_COMPARISON_H
 
@@ -12,16 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-typedef enum frag_direction {
-    FRAG_LESS_IS_BETTER,
-    FRAG_MORE_IS_BETTER,
-    FRAG_EQUAL_IS_BETTER, /* a fact of the trace: any change is for the worse */
-    FRAG_NO_METRIC        /* names, places and limits; or noise: wall time */
-} frag_direction;
-
-/* What a field of a row says about quality; docs/ci.md has the table. */
-frag_direction frag_metric_direction(const char *path);
+#include "sim/rows/row_fields.h"
 
 /* A metric is worse when it moved the wrong way by more than both. */
 typedef struct frag_threshold {
@@ -42,6 +35,7 @@ const char *frag_verdict_name(frag_verdict verdict);
 
 typedef struct frag_compared_metric {
     char path[96];
+    frag_direction direction;
     bool has_base;
     bool has_now;
     double base;

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "sim/rows/result.h"
-#include "sim/rows/result_schema.h"
+#include "sim/rows/row_fields.h"
 #include "sim/version.h"
 
 /* One row: a capacity. */
@@ -69,7 +69,7 @@ static void write_refusal(const unit_run *state, const frag_error *error, uint64
     frag_json_text(json, "policy.label", state->spec->text);
     frag_json_number(json, "device.capacity_bytes", capacity);
     frag_json_text(json, "problem", error->sentence);
-    frag_json_write(json, stream, false);
+    frag_row_write(json, stream);
 }
 
 static void write_cell(const unit_run *state, size_t index, FILE *stream)
