@@ -321,13 +321,14 @@ explain-golden: setup-harness
 	build/release/tests/test_oom_answers --write | zstd -q -19 -f -o tests/data/oom-messages/answers.txt.zst
 
 # What policies, readers and the planner answered is pinned anew, after a change on purpose.
-answers-golden: setup-harness
+answers-golden: setup-harness fraglab
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release $(addprefix build/release/tests/test_,policy_answers reader_answers snapshot_answers trace_answers message_answers plan_answers)
 	build/release/tests/test_policy_answers --write | zstd -q -19 -f -o tests/data/answers/policies.txt.zst
 	build/release/tests/test_reader_answers --write | zstd -q -19 -f -o tests/data/answers/readers.txt.zst
 	build/release/tests/test_snapshot_answers --write | zstd -q -19 -f -o tests/data/answers/snapshots.txt.zst
 	build/release/tests/test_trace_answers --write | zstd -q -19 -f -o tests/data/answers/traces.txt.zst
 	build/release/tests/test_message_answers --write | zstd -q -19 -f -o tests/data/answers/messages.txt.zst
+	FRAG_UPDATE_GOLDEN=1 bats tests/answers/commands.bats
 	build/release/tests/test_plan_answers --write | zstd -q -19 -f -o tests/data/answers/plans.txt.zst
 
 # Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what

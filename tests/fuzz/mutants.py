@@ -42,8 +42,8 @@ OTHERS = {
     "^": ["|"], "++": ["--"], "--": ["++"], "!": [""], "true": ["false"], "false": ["true"],
     "continue": ["break"], "break": ["continue"],
 }
-# Command-line tests that have to do with a folder, after those that often name its last part
-# ("sweep"); the rest comes after these.
+# Command-line tests that have to do with a folder, after the one of all commands and those that often
+# name its last part ("sweep"); the rest comes after these.
 BATS_FIRST = {
     "sim": ["trace", "results", "command_line", "device", "statistics", "compare", "golden", "plot"],
     "allocators": ["golden", "golden_peers", "results", "command_line", "offline"],
@@ -319,7 +319,7 @@ class Order:
         folders = path.split("/")
         named = {name: self.bats_texts[name].count(folders[-2]) if len(folders) > 2 else 0 for name in self.bats}
         often = sorted((name for name in self.bats if named[name] >= 5), key=lambda name: -named[name])
-        return often + [name for name in BATS_FIRST[folders[0]] if name not in often]
+        return ["commands"] + often + [name for name in BATS_FIRST[folders[0]] if name not in often]
 
     def first_tests(self, path):
         every = [("unit", name) for name in self.links[path]]
