@@ -16,9 +16,9 @@ typedef struct frag_given {
 } frag_given;
 
 const frag_command_option frag_global_options[] = {
-    {.name = "quiet", .letter = 'q', .help = "no progress and no warnings on stderr"},
-    {.name = "verbose", .letter = 'v', .help = "explain on stderr what is done and why"},
-    {.name = "help", .letter = 'h', .help = "print this help"},
+    {"quiet", .letter = 'q', .help = "no progress and no warnings on stderr"},
+    {"verbose", .letter = 'v', .help = "explain on stderr what is done and why"},
+    {"help", .letter = 'h', .help = "print this help"},
     {.name = NULL},
 };
 

@@ -11,8 +11,8 @@
 
 typedef struct frag_command_option {
     const char *name;     /* without dashes: "capacity" */
-    char letter;          /* 'o' for -o; 0: none */
     const char *argument; /* "SIZE"; NULL: a flag */
+    char letter;          /* 'o' for -o; 0: none */
     const char *help;     /* one or more lines' worth of text; wrapped when printed */
     const char *choices;  /* "table|jsonl": for completion, and checked by the parser; NULL: any */
 } frag_command_option;

@@ -9,17 +9,17 @@
 
 /* Options for a command's table, beside those of the device. */
 #define FRAG_GPU_OPTIONS                                                                           \
-    {.name = "ballast",                                                                            \
-     .help = "on cuda: first fill the card until only --capacity is "                              \
-             "free, so that the driver itself refuses; without it, "                               \
-             "fraglab counts and refuses calls beyond the capacity"},                              \
-        {.name = "touch", .help = "on cuda: write to all memory that is granted, on its stream"},  \
+    {"ballast", .help = "on cuda: first fill the card until only --capacity is "                   \
+                        "free, so that the driver itself refuses; without it, "                    \
+                        "fraglab counts and refuses calls beyond the capacity"},                   \
+        {"touch", .help = "on cuda: write to all memory that is granted, on its stream"},          \
         FRAG_CUDART_OPTION
 
 #define FRAG_CUDART_OPTION                                                                         \
     {                                                                                              \
-        .name = "cudart", .argument = "FILE",                                                      \
-        .help = "the CUDA runtime to use (default: libcudart.so.13 or .12, as the system finds "   \
+        "cudart", "FILE",                                                                          \
+            .help =                                                                                \
+                "the CUDA runtime to use (default: libcudart.so.13 or .12, as the system finds "   \
                 "them)"                                                                            \
     }
 

@@ -272,9 +272,9 @@ void frag_help_print_man(FILE *stream)
 /* ---- fraglab help */
 
 static const frag_command_option help_options[] = {
-    {.name = "man", .help = "print the man page, for 'man -l -'"},
-    {.name = "schema", .help = "print the JSON Schema of result rows (run, sweep, min-capacity)"},
-    {.name = "completion",
+    {"man", .help = "print the man page, for 'man -l -'"},
+    {"schema", .help = "print the JSON Schema of result rows (run, sweep, min-capacity)"},
+    {"completion",
      .help = "print a completion script for the shell named after it: bash (default), zsh or fish"},
     {.name = NULL},
 };

@@ -11,70 +11,56 @@
 
 /* Options for a command's table. */
 #define FRAG_POLICY_OPTIONS                                                                        \
-    {.name = "policy",                                                                             \
-     .letter = 'p',                                                                                \
-     .argument = "NAME[:KEY=VALUE,...]",                                                           \
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',                                              \
      .help = "allocator policy, with options; repeat the option for "                              \
              "several, or join bare names with commas; 'all' is every policy. After pytorch: a "   \
              "literal PYTORCH_CUDA_ALLOC_CONF "                                                    \
              "works too, 'pytorch:recorded' takes the recording's settings, 'pytorch:env' those "  \
              "of the environment. 'fraglab policies' lists them"},                                 \
     {                                                                                              \
-        .name = "label", .argument = "TEXT", .help = "names the row of the policy given before it" \
+        "label", "TEXT", .help = "names the row of the policy given before it"                     \
     }
 
 #define FRAG_DEVICE_OPTIONS_OF(devices, device_help, device_choices, rules)                        \
-    {.name = "device", .argument = devices, .help = device_help, .choices = device_choices},       \
-        {.name = "capacity",                                                                       \
-         .argument = "SIZE",                                                                       \
-         .help = "memory of the device (default: unlimited, or the card's)"},                      \
-        {.name = "gpu",                                                                            \
-         .argument = "NAME|FILE",                                                                  \
+    {"device", devices, .choices = device_choices, .help = device_help},                           \
+        {"capacity", "SIZE", .help = "memory of the device (default: unlimited, or the card's)"},  \
+        {"gpu", "NAME|FILE",                                                                       \
          .help = "simulate this card: its capacity less its context, what "                        \
                  "small mallocs take, its pages and latencies; 'fraglab device list' lists the "   \
                  "bundled ones"},                                                                  \
-        {.name = "used-by-others",                                                                 \
-         .argument = "SIZE",                                                                       \
+        {"used-by-others", "SIZE",                                                                 \
          .help = "memory that other programs and the driver's context hold"},                      \
-        {.name = "address-rule",                                                                   \
-         .argument = "RULE",                                                                       \
+        {"address-rule", "RULE", .choices = rules,                                                 \
          .help = "where segments are placed: in the lowest free range "                            \
                  "(lowest), at addresses never used before (bump), or as "                         \
                  "recorded (default: recorded if the trace has addresses, "                        \
-                 "else lowest)",                                                                   \
-         .choices = rules},                                                                        \
-        {.name = "fail-call",                                                                      \
-         .argument = "N",                                                                          \
-         .help = "the N-th malloc or map fails as if the device were full"},                       \
+                 "else lowest)"},                                                                  \
+        {"fail-call", "N", .help = "the N-th malloc or map fails as if the device were full"},     \
     {                                                                                              \
-        .name = "latency", .argument = "FILE",                                                     \
-        .help = "latencies of device calls, for the modelled time (YAML, "                         \
-                "as in a device description)"                                                      \
+        "latency", "FILE",                                                                         \
+            .help = "latencies of device calls, for the modelled time (YAML, "                     \
+                    "as in a device description)"                                                  \
     }
 
 #define FRAG_DEVICE_OPTIONS                                                                        \
     FRAG_DEVICE_OPTIONS_OF("sim", "where segments come from", "sim", "lowest|bump|recorded")
 
 #define FRAG_OUTPUT_OPTIONS                                                                        \
-    {.name = "output",                                                                             \
-     .letter = 'o',                                                                                \
-     .argument = "FILE",                                                                           \
-     .help = "write there instead of to stdout"},                                                  \
+    {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout"},                 \
     {                                                                                              \
-        .name = "force", .letter = 'f', .help = "overwrite the output file"                        \
+        "force", .letter = 'f', .help = "overwrite the output file"                                \
     }
 
 #define FRAG_JOBS_OPTION                                                                           \
     {                                                                                              \
-        .name = "jobs", .letter = 'j', .argument = "N",                                            \
-        .help = "threads (default: all cores); the output is the same"                             \
+        "jobs", "N", .letter = 'j', .help = "threads (default: all cores); the output is the same" \
     }
 
 #define FRAG_LOAD_OPTIONS                                                                          \
     {                                                                                              \
-        .name = "from", .argument = "FORMAT", .choices = FRAG_FORMAT_CHOICES,                      \
-        .help =                                                                                    \
-            "format of the input, instead of by content: " FRAG_FORMAT_LIST " (docs/exchange.md)"  \
+        "from", "FORMAT", .choices = FRAG_FORMAT_CHOICES,                                          \
+                          .help = "format of the input, instead of by content: " FRAG_FORMAT_LIST  \
+                                  " (docs/exchange.md)"                                            \
     }
 
 typedef struct frag_policy_list {

@@ -22,40 +22,31 @@ typedef enum frag_plot_format {
 
 /* Options that every kind has. */
 #define FRAG_PLOT_OPTIONS                                                                          \
-    {.name = "format",                                                                             \
-     .argument = "FORMAT",                                                                         \
-     .choices = "svg|png|pdf|terminal|csv",                                                        \
+    {"format", "FORMAT", .choices = "svg|png|pdf|terminal|csv",                                    \
      .help = "what is written: a figure, characters for a terminal, or the data it is drawn "      \
              "from (default: by the ending of the name after -o; without "                         \
              "-o: terminal)"},                                                                     \
-        {.name = "output",                                                                         \
-         .letter = 'o',                                                                            \
-         .argument = "FILE",                                                                       \
-         .help = "write there instead of to stdout"},                                              \
-        {.name = "data",                                                                           \
-         .argument = "FILE",                                                                       \
-         .help = "also write the data of the figure there, as CSV"},                               \
-        {.name = "script",                                                                         \
-         .argument = "FILE",                                                                       \
+        {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout"},             \
+        {"data", "FILE", .help = "also write the data of the figure there, as CSV"},               \
+        {"script", "FILE",                                                                         \
          .help = "write the figure there as a gnuplot script with its data, to change and to "     \
                  "draw with 'gnuplot FILE'; without -o nothing else is written"},                  \
-        {.name = "force", .letter = 'f', .help = "overwrite the files written"},                   \
-        {.name = "title", .argument = "TEXT", .help = "title of the figure; '' for none"},         \
-        {.name = "width",                                                                          \
-         .argument = "N",                                                                          \
+        {"force", .letter = 'f', .help = "overwrite the files written"},                           \
+        {"title", "TEXT", .help = "title of the figure; '' for none"},                             \
+        {"width", "N",                                                                             \
          .help = "pixels, for pdf at 96 an inch (default: 800; png: 1600), or columns of the "     \
                  "terminal"},                                                                      \
     {                                                                                              \
-        .name = "height", .argument = "N",                                                         \
-        .help = "pixels (default: in proportion to --width), or lines of "                         \
-                "the terminal"                                                                     \
+        "height", "N",                                                                             \
+            .help = "pixels (default: in proportion to --width), or lines of "                     \
+                    "the terminal"                                                                 \
     }
 
 #define FRAG_PLOT_DEVICE_OPTION                                                                    \
     {                                                                                              \
-        .name = "trace-device", .argument = "N",                                                   \
-        .help = "draw this device of a recording that has several (default: that with the "        \
-                "greatest peak of requested bytes)"                                                \
+        "trace-device", "N",                                                                       \
+            .help = "draw this device of a recording that has several (default: that with the "    \
+                    "greatest peak of requested bytes)"                                            \
     }
 
 typedef struct frag_plot {

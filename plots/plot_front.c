@@ -16,9 +16,7 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
     FRAG_LOAD_OPTIONS,
-    {.name = "by",
-     .argument = "COST",
-     .choices = "calls|time",
+    {"by", "COST", .choices = "calls|time",
      .help = "the cost beside memory: calls that move memory, or their modelled time (default: "
              "time if --latency or --gpu gives latencies, else calls)"},
     FRAG_BOUNDS_OPTION,

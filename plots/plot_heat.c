@@ -12,20 +12,15 @@
 #include "sim/rows/result.h"
 
 static const frag_command_option options[] = {
-    {.name = "x",
-     .argument = "FIELD",
+    {"x", "FIELD",
      .help = "the horizontal axis: a field of the rows, such as policy.max_split_size_mb"},
-    {.name = "y",
-     .argument = "FIELD",
+    {"y", "FIELD",
      .help = "the vertical axis: a field of the rows, such as "
              "capacity"},
-    {.name = "z",
-     .argument = "FIELD",
+    {"z", "FIELD",
      .help = "what the colour shows (default: peak.reserved_bytes): a field, or over_bound or "
              "over_packing: how far peak reserved is above that bound of the row"},
-    {.name = "where",
-     .argument = "FIELD=VALUE",
-     .help = "only rows with that value; repeat it for several fields"},
+    {"where", "FIELD=VALUE", .help = "only rows with that value; repeat it for several fields"},
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };

@@ -18,13 +18,9 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
-    {.name = "x",
-     .argument = "AXIS",
-     .choices = "events|time",
+    {"x", "AXIS", .choices = "events|time",
      .help = "the horizontal axis (default: events; time needs a recording that has times)"},
-    {.name = "colour",
-     .argument = "WHAT",
-     .choices = "size|site|stream",
+    {"colour", "WHAT", .choices = "size|site|stream",
      .help =
          "what the colour of a block says: its size, the call site it was requested from, or its "
          "stream (default: size)"},

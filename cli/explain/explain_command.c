@@ -14,23 +14,16 @@
 #define TEXT_BYTES_MAX (256 * FRAG_MIB)
 
 static const frag_command_option options[] = {
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for a person, or one JSON object (default: table)"},
-    {.name = "capacity",
-     .argument = "SIZE",
+    {"capacity", "SIZE",
      .help = "recordings: memory of the device (default: what was held and free when it ran out)"},
-    {.name = "memory-fraction",
-     .argument = "F",
+    {"memory-fraction", "F",
      .help = "recordings: the program called set_per_process_memory_fraction(F)"},
-    {.name = "with",
-     .argument = "FILE",
+    {"with", "FILE",
      .help = "recordings: a recording of the same program that did not run out of memory; it "
              "holds the requests after the one that failed"},
-    {.name = "policy",
-     .letter = 'p',
-     .argument = "NAME[:KEY=VALUE,...]",
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
      .help = "recordings: try this one too; repeat it for several"},
     FRAG_LOAD_OPTIONS,
     FRAG_OUTPUT_OPTIONS,

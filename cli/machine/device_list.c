@@ -104,9 +104,7 @@ static void print_object(const char *name, const frag_device_description *card)
 }
 
 static const frag_command_option options[] = {
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for people (the default), or one JSON object a line"},
     {.name = NULL},
 };

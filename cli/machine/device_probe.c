@@ -189,11 +189,9 @@ static int run_device_probe(const frag_arguments *arguments)
 }
 
 static const frag_command_option options[] = {
-    {.name = "device", .argument = "cuda[:N]", .help = "the GPU, counted from 0 (default: cuda:0)"},
-    {.name = "cudart",
-     .argument = "FILE",
-     .help = "the CUDA runtime to use (default: libcudart.so.13, else .12)"},
-    {.name = "no-fill",
+    {"device", "cuda[:N]", .help = "the GPU, counted from 0 (default: cuda:0)"},
+    {"cudart", "FILE", .help = "the CUDA runtime to use (default: libcudart.so.13, else .12)"},
+    {"no-fill",
      .help = "never take all memory of the card; whether scattered pages serve a large malloc is "
              "then left open"},
     FRAG_OUTPUT_OPTIONS,

@@ -117,12 +117,9 @@ static void print_machine(void)
 }
 
 static const frag_command_option options[] = {
-    {.name = "watch",
-     .argument = "SECONDS",
+    {"watch", "SECONDS",
      .help = "print only who uses the memory of the GPUs, every so many seconds until ^C"},
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "jsonl: only the GPUs, an object for each"},
     FRAG_CUDART_OPTION,
     {.name = NULL},

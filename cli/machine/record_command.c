@@ -327,26 +327,16 @@ static int run_record(const frag_arguments *arguments)
 }
 
 static const frag_command_option record_options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .argument = "FILE",
-     .help = "the recording (default: recording.fgt)"},
-    {.name = "force", .letter = 'f', .help = "overwrite the output file"},
-    {.name = "to",
-     .argument = "FORMAT",
-     .help = "format to write (default: fgt)",
-     .choices = "fgt|text"},
-    {.name = "by",
-     .argument = "RECORDER",
+    {"output", "FILE", .letter = 'o', .help = "the recording (default: recording.fgt)"},
+    {"force", .letter = 'f', .help = "overwrite the output file"},
+    {"to", "FORMAT", .choices = "fgt|text", .help = "format to write (default: fgt)"},
+    {"by", "RECORDER", .choices = "preload|cupti",
      .help = "preload replaces the functions that the program calls; cupti is loaded by the GPU "
-             "driver (default: cupti if it and a driver are installed)",
-     .choices = "preload|cupti"},
-    {.name = "as",
-     .argument = "VIEW",
+             "driver (default: cupti if it and a driver are installed)"},
+    {"as", "VIEW", .choices = "requests|segments",
      .help = "what the calls are. requests: requests that a policy could serve; segments: "
-             "segments of the program's own allocator (default: requests)",
-     .choices = "requests|segments"},
-    {.name = "keep-logs", .help = "keep the logs of all processes beside the recording"},
+             "segments of the program's own allocator (default: requests)"},
+    {"keep-logs", .help = "keep the logs of all processes beside the recording"},
     {.name = NULL},
 };
 

@@ -11,18 +11,14 @@ static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
-    {.name = "on-oom",
-     .argument = "WHAT",
-     .choices = "stop|skip",
+    {"on-oom", "WHAT", .choices = "stop|skip",
      .help = "after the first request that cannot be served: stop the run, or skip the request and "
              "go on (default: stop)"},
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "html|table|csv|jsonl|markdown",
+    {"format", "FORMAT", .choices = "html|table|csv|jsonl|markdown",
      .help =
          "html: the page; the others print rows of result files as 'fraglab run' does (default: "
          "html)"},
-    {.name = "title", .argument = "TEXT", .help = "title of the page"},
+    {"title", "TEXT", .help = "title of the page"},
     FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,
     FRAG_JOBS_OPTION,

@@ -195,9 +195,7 @@ static void print_json(const frag_policy_ops *policy)
 }
 
 static const frag_command_option policies_options[] = {
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for people (the default), or one JSON object a line"},
     {.name = NULL},
 };

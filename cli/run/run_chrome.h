@@ -6,8 +6,9 @@
 
 #define FRAG_CHROME_OPTION                                                                         \
     {                                                                                              \
-        .name = "chrome", .argument = "FILE",                                                      \
-        .help = "write the run there as a Chrome trace, for Perfetto: counters of requested, "     \
+        "chrome", "FILE",                                                                          \
+            .help =                                                                                \
+                "write the run there as a Chrome trace, for Perfetto: counters of requested, "     \
                 "allocated, active and reserved bytes, slices for requests, segments and device "  \
                 "calls (one trace, one policy; a microsecond stands for an event)"                 \
     }

@@ -7,8 +7,9 @@
 
 #define FRAG_PLACEMENT_OPTION                                                                      \
     {                                                                                              \
-        .name = "placement", .argument = "FILE",                                                   \
-        .help = "write where each request was placed there, as MiniMalloc's CSV with a column "    \
+        "placement", "FILE",                                                                       \
+            .help =                                                                                \
+                "write where each request was placed there, as MiniMalloc's CSV with a column "    \
                 "offset (one trace, one policy); exit 1 if a request could not be placed"          \
     }
 

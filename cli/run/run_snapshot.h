@@ -5,13 +5,13 @@
 #include "cli/inputs.h"
 
 #define FRAG_SNAPSHOT_OPTIONS                                                                      \
-    {.name = "snapshot",                                                                           \
-     .argument = "FILE",                                                                           \
+    {"snapshot", "FILE",                                                                           \
      .help = "write the run there as a memory snapshot, for PyTorch's viewers: its history and "   \
              "the memory at its end (one trace, one policy); .zst and .gz are compressed"},        \
     {                                                                                              \
-        .name = "snapshot-at", .argument = "POINT",                                                \
-        .help = "end the snapshot at the peak of reserved bytes, at the first OOM, at the end or " \
+        "snapshot-at", "POINT",                                                                    \
+            .help =                                                                                \
+                "end the snapshot at the peak of reserved bytes, at the first OOM, at the end or " \
                 "after an event: peak, oom, end or its number (default: end)"                      \
     }
 

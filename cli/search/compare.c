@@ -12,32 +12,24 @@
 #include "cli/search/compare_views.h"
 
 static const frag_command_option options[] = {
-    {.name = "fail-above",
-     .argument = "AMOUNT",
+    {"fail-above", "AMOUNT",
      .help = "how much a metric may get worse before it is a finding: 1%, 16MiB, 3, or a share "
              "and an amount joined by a comma, of which both must be exceeded (default: 1%)"},
-    {.name = "threshold",
-     .argument = "METRIC=AMOUNT",
+    {"threshold", "METRIC=AMOUNT",
      .help = "another amount for the metrics of that name; '*' stands for any text; may be "
              "repeated, and the last match counts"},
-    {.name = "metric",
-     .argument = "METRIC",
+    {"metric", "METRIC",
      .help = "compare only these; '*' stands for any text; may be repeated (default: every "
              "metric but wall times)"},
-    {.name = "allow-missing",
+    {"allow-missing",
      .help = "do not count rows of BASE that have no counterpart, or cannot be compared, as "
              "findings"},
-    {.name = "all", .help = "also print the metrics that did not change"},
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl|markdown",
+    {"all", .help = "also print the metrics that did not change"},
+    {"format", "FORMAT", .choices = "table|jsonl|markdown",
      .help = "how the differences are printed (default: table)"},
-    {.name = "annotate",
-     .argument = "WHERE",
-     .choices = "github",
+    {"annotate", "WHERE", .choices = "github",
      .help = "also print findings on stderr as annotations of the CI workflow"},
-    {.name = "junit",
-     .argument = "FILE",
+    {"junit", "FILE",
      .help = "also write a JUnit report there, with a test "
              "case for each metric"},
     FRAG_OUTPUT_OPTIONS,

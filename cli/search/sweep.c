@@ -10,21 +10,17 @@
 #define WINDOW_PER_THREAD 128
 
 static const frag_command_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .argument = "FILE",
+    {"output", "FILE", .letter = 'o',
      .help = "append the rows there; if the file already has the first rows of this experiment, "
              "continue after them (default: stdout)"},
-    {.name = "force", .letter = 'f', .help = "discard what the output file holds"},
-    {.name = "counts-only",
+    {"force", .letter = 'f', .help = "discard what the output file holds"},
+    {"counts-only",
      .help = "leave out what needs a second replay: decomposition_at_peak and the holes at the "
              "peak"},
-    {.name = "replay-all",
+    {"replay-all",
      .help = "replay also the runs whose result must equal that of another; slower, with the "
              "same output"},
-    {.name = "jobs",
-     .letter = 'j',
-     .argument = "N",
+    {"jobs", "N", .letter = 'j',
      .help = "threads, of each process under mpirun (default: all cores); the output is the same"},
     {.name = NULL},
 };

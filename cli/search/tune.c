@@ -8,33 +8,23 @@
 #include "cli/inputs.h"
 
 static const frag_command_option options[] = {
-    {.name = "policy",
-     .letter = 'p',
-     .argument = "NAME[:KEY=VALUE,...]",
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
      .help = "whose options are searched (default: pytorch); options given stay as they are; "
              "repeat it for several, or join bare names with commas"},
-    {.name = "for",
-     .argument = "GOAL",
-     .choices = "peak|min-capacity",
+    {"for", "GOAL", .choices = "peak|min-capacity",
      .help = "what to minimise. peak: peak reserved bytes (with --capacity, among the settings "
              "that do not run out of memory); min-capacity: the least capacity that survives "
              "(default: peak)"},
-    {.name = "held-out",
-     .argument = "TRACE",
+    {"held-out", "TRACE",
      .help = "report the setting that was found on this trace too, but do not search on it; repeat "
              "it for several"},
-    {.name = "runs",
-     .argument = "N",
-     .help = "settings to try, each on every trace (default: 400)"},
-    {.name = "seconds",
-     .argument = "N",
+    {"runs", "N", .help = "settings to try, each on every trace (default: 400)"},
+    {"seconds", "N",
      .help = "end the search after that time; the result then depends on the machine"},
-    {.name = "seed", .argument = "N", .help = "seed of the random restarts (default: 0)"},
+    {"seed", "N", .help = "seed of the random restarts (default: 0)"},
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for a person, or one JSON object for each policy (default: table)"},
     FRAG_BOUNDS_OPTION,
     FRAG_OUTPUT_OPTIONS,

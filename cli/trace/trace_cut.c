@@ -129,18 +129,13 @@ static int run_cut(const frag_arguments *arguments)
 }
 
 static const frag_command_option options[] = {
-    {.name = "events",
-     .argument = "A..B",
+    {"events", "A..B",
      .help = "events from index A up to, not including, B; either may be left out"},
-    {.name = "time",
-     .argument = "S..E",
+    {"time", "S..E",
      .help = "events recorded from time S up to, not including, E, in ns of Unix time"},
-    {.name = "marks",
-     .argument = "NAME[..NAME]",
+    {"marks", "NAME[..NAME]",
      .help = "from the first mark of that name to its end, or to the end of a second one"},
-    {.name = "device",
-     .argument = "N",
-     .help = "the device whose trace is cut, if there are several"},
+    {"device", "N", .help = "the device whose trace is cut, if there are several"},
     FRAG_LOAD_OPTIONS,
     FRAG_TRACE_WRITE_OPTIONS,
     {.name = NULL},

@@ -394,9 +394,7 @@ static int run_info(const frag_arguments *arguments)
 }
 
 static const frag_command_option options[] = {
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "table|jsonl",
+    {"format", "FORMAT", .choices = "table|jsonl",
      .help = "a page for people, or one JSON object for each trace (default: table)"},
     FRAG_LOAD_OPTIONS,
     {.name = NULL},

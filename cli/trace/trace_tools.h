@@ -14,11 +14,10 @@ extern const frag_command frag_command_trace_cut;
 
 /* Options for a subcommand's table. */
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \
-    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write there; - is stdout"},     \
-        {.name = "force", .letter = 'f', .help = "overwrite the output file"},                     \
+    {"output", "FILE", .letter = 'o', .help = "write there; - is stdout"},                         \
+        {"force", .letter = 'f', .help = "overwrite the output file"},                             \
     {                                                                                              \
-        .name = "to", .argument = "FORMAT", .help = "format to write (default: fgt)",              \
-        .choices = "fgt|text|minimalloc"                                                           \
+        "to", "FORMAT", .choices = "fgt|text|minimalloc", .help = "format to write (default: fgt)" \
     }
 
 /* Loads with every column and call stack. */

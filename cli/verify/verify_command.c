@@ -19,30 +19,22 @@
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
-    {.name = "capacity",
-     .argument = "SIZE",
+    {"capacity", "SIZE",
      .help = "memory of the recorded device, needed only for settings that are a share of it; "
              "with --against cuda: memory of the card"},
     FRAG_LOAD_OPTIONS,
-    {.name = "against",
-     .argument = "WHAT",
-     .choices = "recording|golden|cuda",
+    {"against", "WHAT", .choices = "recording|golden|cuda",
      .help = "compare with what the recording observed (default), or, request by request, with "
              "golden logs of the library itself: addresses, OOM messages, device calls, trace "
              "events, statistics, segments (folders of logs may be named; the log of another "
              "framework's pool names its policy), or the simulated device with a real card, call "
              "by call"},
-    {.name = "device",
-     .argument = "cuda[:N]",
-     .help = "with --against cuda: the card of that number (default: 0)"},
+    {"device", "cuda[:N]", .help = "with --against cuda: the card of that number (default: 0)"},
     FRAG_GPU_OPTIONS,
-    {.name = "check",
-     .argument = "N",
+    {"check", "N",
      .help = "with --against golden: audit the policy's structures every N events (slow)"},
-    {.name = "count", .help = "go on after the first difference and count them all"},
-    {.name = "format",
-     .argument = "FORMAT",
-     .choices = "text|jsonl",
+    {"count", .help = "go on after the first difference and count them all"},
+    {"format", "FORMAT", .choices = "text|jsonl",
      .help = "how results are printed (default: text)"},
     FRAG_JOBS_OPTION,
     {.name = NULL},
