@@ -10,6 +10,7 @@
 #include "plots/parts/plot_bounds.h"
 #include "plots/parts/plot_names.h"
 #include "plots/plot.h"
+#include "sim/policy_engine.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -68,13 +69,14 @@ static void run_job(void *context, uint64_t index)
         frag_inputs_resolve(spec, &state->recording, &resolved, &state->errors[index])) {
         if (frag_run_count(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, &result, &state->errors[index]))
-            state->points[index] = (point){.policy = spec->text,
-                                           .reserved_bytes = result.replay.peak.reserved_bytes,
-                                           .calls = frag_run_memory_calls(&result),
-                                           .time_ns = result.modelled_time_ns,
-                                           .is_time_modelled = result.is_time_modelled,
-                                           .has_oom = result.replay.oom.has_happened,
-                                           .is_planned = resolved.ops->plan != NULL};
+            state->points[index] =
+                (point){.policy = spec->text,
+                        .reserved_bytes = result.replay.peak.reserved_bytes,
+                        .calls = frag_run_memory_calls(&result),
+                        .time_ns = result.modelled_time_ns,
+                        .is_time_modelled = result.is_time_modelled,
+                        .has_oom = result.replay.oom.has_happened,
+                        .is_planned = frag_policy_engine_of(resolved.ops)->planner != NULL};
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
+#include "sim/policy_engine.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -136,7 +137,7 @@ static void follow_job(void *context, uint64_t index)
                                                       &state->recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
         if (line->plan != NULL)
-            resolved.ops->plan_destroy(line->plan);
+            frag_policy_engine_of(resolved.ops)->planner->destroy(line->plan);
         line->plan = NULL;
         frag_policy_spec_destroy(&resolved);
     }

@@ -9,6 +9,7 @@
  * afterwards. */
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "sim/run.h"
 
 typedef struct capacity_search {
@@ -147,7 +148,7 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
     bool ok = search_capacity(search, error);
     frag_arena_spare_destroy(search->spare);
     if (plan != NULL)
-        search->ops->plan_destroy(plan);
+        frag_policy_engine_of(search->ops)->planner->destroy(plan);
     return ok;
 }
 

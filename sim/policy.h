@@ -75,49 +75,9 @@ typedef struct frag_policy_limits {
     uint64_t use_count;             /* uses of blocks by other streams */
 } frag_policy_limits;
 
-/* ---- plans: what a policy makes of a whole trace before it is run */
-
-/* From when to when one request holds memory, in order of the policy's alloc calls. */
-typedef struct frag_lifetime {
-    /* Held in [lower, upper): a release at a time comes before requests then. A request that failed
-     * when recorded has upper = lower: it is held during that event alone. */
-    uint64_t lower;
-    uint64_t upper;
-    uint64_t bytes;     /* as requested */
-    uint64_t alignment; /* that the trace asks for; 0: it does not say */
-} frag_lifetime;
-
-/* A request that failed when recorded. A packing problem has none: its buffers have alignments. */
-static inline bool frag_lifetime_is_attempt(const frag_lifetime *lifetime)
-{
-    return lifetime->lower == lifetime->upper && lifetime->alignment == 0;
-}
-
-typedef struct frag_policy_plan frag_policy_plan; /* each policy defines its own behind this name */
-
-/* The goal of a plan, and when to stop before it is reached. */
-typedef struct frag_plan_limits {
-    /* A plan that fits into this memory is good enough; FRAG_UNLIMITED: use as little as possible.
-     */
-    uint64_t capacity_bytes;
-    /* Polled now and then; true: stop with the best plan found so far. NULL: never. */
-    bool (*is_stopped)(void *context);
-    void *context;
-} frag_plan_limits;
-
-typedef struct frag_policy_plan_setup {
-    const frag_option_value *values;
-    const frag_lifetime *lifetimes;
-    uint64_t lifetime_count;
-    frag_plan_limits limits;
-} frag_policy_plan_setup;
-
-typedef struct frag_policy_plan_facts {
-    const char *answer;   /* "optimal", "found", "infeasible", "exhausted"; "none": not planned */
-    uint64_t peak_bytes;  /* of the plan */
-    uint64_t bound_bytes; /* proved: no plan has a lower one */
-    uint64_t load_bytes;  /* largest sum of live blocks */
-} frag_policy_plan_facts;
+/* What a policy makes of a whole trace before it is run (policy_engine.h); each defines its own
+ * behind this name. */
+typedef struct frag_policy_plan frag_policy_plan;
 
 typedef struct frag_policy_setup {
     const frag_option_value *values; /* in the order of the options table */
@@ -135,33 +95,10 @@ typedef struct frag_policy_setup {
      * been freed since, is free and safe to reuse: once for each. */
     void (*on_complete)(void *context, frag_handle handle);
     void *on_complete_context;
-    /* What `plan` made of this trace; outlives the policy. NULL: no trace is known in advance, and
-     * the policy serves requests as they come. */
+    /* What its planner made of this trace; outlives the policy. NULL: no trace is known in advance,
+     * and the policy serves requests as they come. */
     const frag_policy_plan *plan;
 } frag_policy_setup;
-
-/* ---- runs that can be skipped, because a run with other options must give the same result. Each
- * policy defines what these words hold. */
-
-/* The effect of option values. */
-typedef struct frag_policy_terms {
-    uint64_t words[40];
-} frag_policy_terms;
-
-/* Facts of a run: how near it came to the limits set by the options. */
-typedef struct frag_policy_met {
-    uint64_t words[16];
-} frag_policy_met;
-
-/* Two runs of one trace on devices of one capacity. */
-typedef struct frag_policy_pair {
-    const frag_policy_terms *terms; /* of the run that was made */
-    const frag_policy_met *met;
-    const frag_policy_terms *other; /* of the one that was not */
-    uint64_t capacity_bytes;        /* FRAG_UNLIMITED: none */
-    const uint64_t *sizes;          /* of all requests of the trace, each at least once */
-    size_t size_count;
-} frag_policy_pair;
 
 /* ---- private pools: what the program does with one */
 typedef enum frag_pool_change {
@@ -173,9 +110,6 @@ typedef enum frag_pool_change {
     FRAG_POOL_KEEPS_TO_IT, /* ... and no more */
     FRAG_POOL_UNSPLIT      /* its blocks are whole segments */
 } frag_pool_change;
-
-/* One statistic, named as the framework names it: "reserved_bytes.all.peak". */
-typedef void frag_stat_visitor(void *context, const char *name, int64_t value);
 
 /* ---- walking the layout */
 typedef enum frag_span_kind { FRAG_SPAN_SEGMENT, FRAG_SPAN_BLOCK, FRAG_SPAN_HOLE } frag_span_kind;
@@ -204,7 +138,8 @@ typedef struct frag_adopted_block {
 
 typedef struct frag_policy frag_policy; /* each policy defines its own behind this name */
 
-typedef struct frag_replay frag_replay; /* replay.h */
+/* What the engine and searches can use beyond this table (policy_engine.h). */
+typedef struct frag_policy_engine frag_policy_engine;
 
 /* What a policy does, in the six choices that every policy makes; `fraglab policies NAME` prints
  * them. */
@@ -250,10 +185,6 @@ typedef struct frag_policy_ops {
     /* The limit is a share, 0 to 1, of the capacity of the device, which has one. NULL: set_limit
      * is called with so many whole bytes. */
     void (*set_share)(frag_policy *policy, double share);
-    /* Of blocks that are equally right for the next request, the one at this address is to be taken
-     * where there is one. For policies that model a library whose own choice follows host pointers,
-     * when its log is followed. */
-    void (*prefer)(frag_policy *policy, uint64_t address);
     /* The block is used by another stream from now on: its free will wait for that stream. The
      * policy then keeps the block after free until it is safe, and tells on_complete. false: its
      * free need not wait for that. Policies without this get `free` late instead. */
@@ -274,11 +205,6 @@ typedef struct frag_policy_ops {
      * false: the policy refused on its own before the device could, which is no OOM event. */
     bool (*describe_oom)(const frag_policy *policy, const frag_request *request, char *text,
                          size_t size);
-    /* The framework's own statistics, in its order; kept from when keep_stats was called, which is
-     * before anything else. */
-    void (*keep_stats)(frag_policy *policy);
-    void (*stats)(const frag_policy *policy, frag_stat_visitor *visit, void *context);
-    void (*reset_stats)(frag_policy *policy, bool resets_peaks, bool resets_sums);
     /* Takes over one segment and its live blocks, in address order. Adopt calls come before any
      * alloc. false: the device has no room for it. */
     bool (*adopt)(frag_policy *policy, const frag_span *segment, frag_adopted_block *blocks,
@@ -297,23 +223,7 @@ typedef struct frag_policy_ops {
     /* Audits every invariant of the policy's own structures. false: FRAG_E_INPUT with what is
      * broken. */
     bool (*check)(const frag_policy *policy, frag_error *error);
-    /* Sees the whole trace before it is run: all three, or none. A plan that was not stopped is a
-     * function of its setup;
-     * several runs may share one. NULL: FRAG_E_USAGE for an option value that does not fit,
-     * FRAG_E_INPUT for a trace that cannot be planned. */
-    frag_policy_plan *(*plan)(const frag_policy_plan_setup *setup, frag_error *error);
-    void (*plan_facts)(const frag_policy_plan *plan, frag_policy_plan_facts *facts);
-    void (*plan_destroy)(frag_policy_plan *plan);
-    /* All three, or none. terms: false when the values do not fit. met: of a run at its end.
-     * repeats: true proves that both runs make the same device calls, grants and OOM messages;
-     * false says nothing. */
-    bool (*terms)(const frag_option_value *values, const char *recorded_version,
-                  frag_policy_terms *terms);
-    void (*met)(const frag_policy *policy, frag_policy_met *met);
-    bool (*repeats)(const frag_policy_pair *pair);
-    /* For policies inside fraglab: frag_replay_loop (replay_loop.h) with alloc and free of this
-     * table, so that the compiler joins all three. NULL: the engine's own loop calls them. */
-    void (*replay)(frag_replay *replay, uint64_t end);
+    const frag_policy_engine *engine; /* NULL: nothing of it */
 } frag_policy_ops;
 
 /* The program limits the policy to a share of the device's capacity. false: the device has none, or

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/device/device_description.h"
+#include "sim/policy_engine.h"
 
 frag_recorded_segment *frag_recorded_segments(const frag_trace *trace, size_t *count,
                                               size_t *initial_count)
@@ -159,7 +160,7 @@ static bool find_plan(const frag_recording *recording, const frag_trace *trace,
 static void drop_plan(const frag_policy_ops *ops, frag_policy_plan *own)
 {
     if (own != NULL)
-        ops->plan_destroy(own);
+        frag_policy_engine_of(ops)->planner->destroy(own);
 }
 
 bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
@@ -174,7 +175,7 @@ bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
         return false;
     result->has_plan = plan != NULL;
     if (plan != NULL)
-        ops->plan_facts(plan, &result->plan);
+        frag_policy_engine_of(ops)->planner->facts(plan, &result->plan);
     bool ok = count_planned(recording, trace, ops, values, plan, spec, options, result, error);
     drop_plan(ops, own);
     return ok;

@@ -7,6 +7,7 @@
 #define FRAG_SIM_RUN_H
 
 #include "sim/device.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay.h"
 
 /* Opens another device than the simulated one. */

@@ -6,8 +6,8 @@
 #include "allocators/classic/buddy_sizes.h"
 #include "allocators/index/block_space.h"
 #include "allocators/index/free_index.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 enum { OPTION_MIN_BLOCK, OPTION_GROW, OPTION_SIZES };
 

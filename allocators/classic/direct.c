@@ -1,9 +1,9 @@
 /* No pool at all: every request is one device malloc of whole pages, every release one device free.
  * Source: a program that calls cudaMalloc and cudaFree itself. Bound: none needed, nothing is ever
  * held that is not in use; what it costs is page rounding and the time of the calls. */
+#include "allocators/rule_texts.h"
 #include "base/bits.h"
 #include "sim/policy.h"
-#include "allocators/rule_texts.h"
 
 static const frag_option direct_options[] = {{.key = NULL}};
 

@@ -9,9 +9,10 @@
 #include "allocators/index/block_space.h"
 #include "allocators/index/free_index.h"
 #include "allocators/index/index_audit.h"
-#include "base/bytes.h"
-#include "sim/replay/replay_loop.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
+#include "sim/replay/replay_loop.h"
 
 typedef enum search { SEARCH_BEST, SEARCH_FIRST, SEARCH_NEXT, SEARCH_WORST } search;
 
@@ -494,10 +495,10 @@ static void replay_first(frag_replay *replay, uint64_t end)
     "and serve only requests above it"
 #define FIT_GROWS                                                                                  \
     FRAG_RULE_MAPPED_AT_ITS_END                                                                    \
-        "Or device mallocs in multiples of grow (space=segments). Free memory at "                 \
-        "the end, or all free segments, goes back "                                                \
-        "on empty_cache and before a request fails; then the "                                     \
-        "device is asked again"
+    "Or device mallocs in multiples of grow (space=segments). Free memory at "                     \
+    "the end, or all free segments, goes back "                                                    \
+    "on empty_cache and before a request fails; then the "                                         \
+    "device is asked again"
 
 static const frag_policy_rules best_fit_rules = {
     .rounding = FRAG_RULE_TO_ALIGN,
@@ -507,6 +508,8 @@ static const frag_policy_rules best_fit_rules = {
     .grows = FIT_GROWS,
     .streams = FRAG_RULE_IGNORED,
 };
+
+static const frag_policy_engine best_fit_engine = {.replay = replay_best};
 
 const frag_policy_ops frag_policy_best_fit = {
     .name = "best-fit",
@@ -519,8 +522,8 @@ const frag_policy_ops frag_policy_best_fit = {
     .create = create_best,
     .alloc = alloc_best,
     .free = free_by_size,
-    .replay = replay_best,
     FIT_OPS,
+    .engine = &best_fit_engine,
 };
 
 static const frag_policy_rules first_fit_rules = {
@@ -531,6 +534,8 @@ static const frag_policy_rules first_fit_rules = {
     .grows = FIT_GROWS,
     .streams = FRAG_RULE_IGNORED,
 };
+
+static const frag_policy_engine first_fit_engine = {.replay = replay_first};
 
 const frag_policy_ops frag_policy_first_fit = {
     .name = "first-fit",
@@ -543,8 +548,8 @@ const frag_policy_ops frag_policy_first_fit = {
     .create = create_first,
     .alloc = alloc_first,
     .free = free_first,
-    .replay = replay_first,
     FIT_OPS,
+    .engine = &first_fit_engine,
 };
 
 static const frag_policy_rules next_fit_rules = {

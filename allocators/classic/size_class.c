@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "allocators/index/free_index.h"
+#include "allocators/rule_texts.h"
 #include "base/bytes.h"
 #include "sim/policy.h"
-#include "allocators/rule_texts.h"
 
 enum { OPTION_CLASSES, OPTION_SLAB, OPTION_LARGE, OPTION_SURPLUS, OPTION_KEEP };
 

@@ -6,9 +6,9 @@
  * best fit; of half fit 2 M (1 + ceil(log2 n)). Ours differs in that memory is a range that grows
  * at its end; a hole there is extended, not skipped. */
 #include "allocators/index/bit_lists.h"
+#include "allocators/rule_texts.h"
 #include "base/bytes.h"
 #include "sim/replay/replay_loop.h"
-#include "allocators/rule_texts.h"
 
 enum { OPTION_ALIGN, OPTION_GROW, OPTION_SLI, OPTION_SEARCH_OWN };
 
@@ -234,8 +234,10 @@ static void tlsf_replay(frag_replay *replay, uint64_t end)
     frag_replay_loop(replay, end, tlsf_alloc, tlsf_free);
 }
 
+static const frag_policy_engine tlsf_engine = {.replay = tlsf_replay};
+
 #define TLSF_OPS                                                                                   \
-    .arena_bytes = tlsf_arena_bytes, .alloc = tlsf_alloc, .replay = tlsf_replay,                   \
+    .arena_bytes = tlsf_arena_bytes, .alloc = tlsf_alloc, .engine = &tlsf_engine,                  \
     .free = tlsf_free, .empty_cache = tlsf_empty_cache, .rounded = tlsf_rounded,                   \
     .walk = tlsf_walk, .check = tlsf_check
 

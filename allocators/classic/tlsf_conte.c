@@ -4,9 +4,10 @@
  * papers that tlsf.c names. Bound: as that of tlsf. Ours differs in that the 8 bytes count as the
  * end of the block before, and that without a size the range grows at its end. */
 #include "allocators/index/bit_lists.h"
-#include "base/bytes.h"
-#include "sim/replay/replay_loop.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
+#include "sim/replay/replay_loop.h"
 
 #define UNIT 8u         /* of sizes and addresses */
 #define RECORD_BYTES 8u /* before a block: its size */
@@ -317,6 +318,8 @@ static const frag_policy_rules tlsf_conte_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
+static const frag_policy_engine tlsf_conte_engine = {.replay = conte_replay};
+
 const frag_policy_ops frag_policy_tlsf_conte = {
     .name = "tlsf-conte",
     .summary = "TLSF as the common implementation for hosts does it, with 8 bytes of records "
@@ -329,10 +332,10 @@ const frag_policy_ops frag_policy_tlsf_conte = {
     .arena_bytes = conte_arena_bytes,
     .create = conte_create,
     .alloc = conte_alloc,
-    .replay = conte_replay,
     .free = conte_free,
     .empty_cache = conte_empty_cache,
     .rounded = conte_rounded,
     .walk = conte_walk,
     .check = conte_check,
+    .engine = &tlsf_conte_engine,
 };

@@ -6,12 +6,12 @@
  * moves a block comes lower. */
 #include <stdlib.h>
 
+#include "allocators/rule_texts.h"
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "planner/plan.h"
-#include "sim/policy.h"
-#include "allocators/rule_texts.h"
+#include "sim/policy_engine.h"
 
 #define NONE UINT32_MAX
 #define NO_OFFSET UINT64_MAX
@@ -381,6 +381,14 @@ static const frag_policy_rules offline_rules = {
     .streams = "ignored: the lifetimes that are packed are those of the trace",
 };
 
+static const frag_policy_planner offline_planner = {
+    .create = offline_plan,
+    .facts = offline_plan_facts,
+    .destroy = offline_plan_destroy,
+};
+
+static const frag_policy_engine offline_engine = {.planner = &offline_planner};
+
 const frag_policy_ops frag_policy_offline = {
     .name = "offline",
     .summary = "packs the whole trace before it runs: what a policy that knows the future needs",
@@ -397,7 +405,5 @@ const frag_policy_ops frag_policy_offline = {
     .rounded = offline_rounded,
     .walk = offline_walk,
     .check = offline_check,
-    .plan = offline_plan,
-    .plan_facts = offline_plan_facts,
-    .plan_destroy = offline_plan_destroy,
+    .engine = &offline_engine,
 };

@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "allocators/index/block_space.h"
+#include "allocators/rule_texts.h"
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "planner/plan.h"
-#include "allocators/rule_texts.h"
+#include "sim/policy_engine.h"
 
 #define NONE UINT32_MAX
 
@@ -676,6 +677,14 @@ static const frag_policy_rules planned_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
+static const frag_policy_planner planned_planner = {
+    .create = planned_plan,
+    .facts = planned_plan_facts,
+    .destroy = planned_plan_destroy,
+};
+
+static const frag_policy_engine planned_engine = {.planner = &planned_planner};
+
 const frag_policy_ops frag_policy_planned = {
     .name = "planned",
     .summary =
@@ -693,7 +702,5 @@ const frag_policy_ops frag_policy_planned = {
     .rounded = planned_rounded,
     .walk = planned_walk,
     .check = planned_check,
-    .plan = planned_plan,
-    .plan_facts = planned_plan_facts,
-    .plan_destroy = planned_plan_destroy,
+    .engine = &planned_engine,
 };

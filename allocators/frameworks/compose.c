@@ -187,4 +187,5 @@ const frag_policy_ops frag_policy_composed = {
     .create = compose_create,
     .empty_cache = frag_composed_policy_empty_cache,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

@@ -20,7 +20,7 @@
 #include "allocators/index/exact_lists.h"
 #include "allocators/index/free_index.h"
 #include "allocators/index/stream_lists.h"
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 
 typedef enum frag_rounding {
     FRAG_ROUND_MULTIPLE, /* up to a multiple of unit, a power of two */

@@ -1,5 +1,7 @@
 #include "allocators/frameworks/composed_policy.h"
 
+const frag_policy_engine frag_composed_policy_engine = {.replay = frag_composed_replay};
+
 size_t frag_composed_policy_bytes(const frag_policy_limits *limits, const frag_option_value *values)
 {
     (void)values;

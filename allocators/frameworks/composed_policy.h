@@ -23,11 +23,12 @@ uint64_t frag_composed_policy_rounded(const frag_policy *policy, uint64_t bytes)
 void frag_composed_policy_walk(const frag_policy *policy, frag_span_visitor *visit, void *context);
 bool frag_composed_policy_check(const frag_policy *policy, frag_error *error);
 
-/* The functions that all presets share; each preset adds its own. */
+/* The functions that all presets share; each preset adds its own, and this engine or its own. */
+extern const frag_policy_engine frag_composed_policy_engine;
+
 #define FRAG_COMPOSED_POLICY_OPS                                                                   \
     .bound = "", .arena_bytes = frag_composed_policy_bytes, .alloc = frag_composed_policy_alloc,   \
-    .free = frag_composed_policy_free, .replay = frag_composed_replay,                             \
-    .rounded = frag_composed_policy_rounded, .walk = frag_composed_policy_walk,                    \
-    .check = frag_composed_policy_check
+    .free = frag_composed_policy_free, .rounded = frag_composed_policy_rounded,                    \
+    .walk = frag_composed_policy_walk, .check = frag_composed_policy_check
 
 #endif

@@ -8,8 +8,8 @@
 #include "allocators/index/block_space.h"
 #include "allocators/index/free_index.h"
 #include "allocators/index/index_audit.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define NONE FRAG_BLOCK_NONE
 #define BLOCK_BYTES 512u

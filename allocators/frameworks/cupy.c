@@ -3,8 +3,9 @@
  * cupy/cuda/memory.pyx. Ours differs among chunks of one size: CuPy takes any, which one follows
  * host addresses; this one takes the lowest. */
 #include "allocators/frameworks/composed_policy.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
 
 enum { OPTION_LIMIT };
 
@@ -49,6 +50,9 @@ static const frag_policy_rules cupy_rules = {
     .streams = "a chunk stays with the stream that its segment was taken for",
 };
 
+static const frag_policy_engine cupy_engine = {.prefer = cupy_prefer,
+                                               .replay = frag_composed_replay};
+
 const frag_policy_ops frag_policy_cupy = {
     .name = "cupy",
     .summary = "CuPy's memory pool: best fit of a stream's chunks, segments of exactly the request",
@@ -59,6 +63,6 @@ const frag_policy_ops frag_policy_cupy = {
     .options = cupy_options,
     .create = cupy_create,
     .empty_cache = frag_composed_policy_empty_cache,
-    .prefer = cupy_prefer,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &cupy_engine,
 };

@@ -4,8 +4,8 @@
  * size. Source: Guo and others, ASPLOS 2024; antgroup/glake, GMLake. Ours reserves a range before
  * it creates the chunks for it, and goes on where GMLake's behaviour is undefined. */
 #include "allocators/frameworks/gmlake_state.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define NONE FRAG_LAKE_NONE
 #define SMALL_UNIT ((uint64_t)512)

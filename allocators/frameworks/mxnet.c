@@ -5,8 +5,8 @@
  * which is then tried once more. Source: Apache MXNet, pooled_storage_manager.h of 1.9.1 and of 2.0
  * (b84609d). */
 #include "allocators/frameworks/composed_policy.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 enum { OPTION_PAGE, OPTION_RESERVE, OPTION_VERSION, OPTION_STEP };
 
@@ -140,6 +140,7 @@ const frag_policy_ops frag_policy_mxnet_naive = {
     .create = naive_create,
     .empty_cache = frag_composed_policy_empty_cache,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };
 
 static const frag_policy_rules mxnet_round_rules = {
@@ -164,4 +165,5 @@ const frag_policy_ops frag_policy_mxnet_round = {
     .create = round_create,
     .empty_cache = frag_composed_policy_empty_cache,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

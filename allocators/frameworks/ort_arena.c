@@ -3,8 +3,8 @@
  * back, all but the first where they double. Source: ONNX Runtime 1.31.1, onnxruntime::BFCArena,
  * without streams. */
 #include "allocators/frameworks/composed_policy.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define UNIT 256u
 #define LIMIT_MAX ((uint64_t)1 << 50)
@@ -115,4 +115,5 @@ const frag_policy_ops frag_policy_ort_arena = {
     .create = ort_arena_create,
     .empty_cache = ort_arena_shrink,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

@@ -3,8 +3,8 @@
  * or the configured one. Source: PaddlePaddle 3.3.1, auto_growth_best_fit_allocator.cc, without the
  * wrappers for retries and streams. */
 #include "allocators/frameworks/composed_policy.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define MEGABYTES_MAX ((uint64_t)1 << 30)
 
@@ -110,4 +110,5 @@ const frag_policy_ops frag_policy_paddle = {
     .create = paddle_create,
     .empty_cache = frag_composed_policy_empty_cache,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

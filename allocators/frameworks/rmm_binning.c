@@ -7,8 +7,8 @@
 #include "allocators/frameworks/composed_growth.h"
 #include "allocators/frameworks/rmm.h"
 #include "allocators/index/stream_lists.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define NONE UINT32_MAX
 #define BIN_BLOCKS 128u

@@ -3,8 +3,8 @@
  * Source: RMM 25.10.00, pool_memory_resource, coalescing_free_list and stream_lists.h. */
 #include "allocators/frameworks/composed_policy.h"
 #include "allocators/frameworks/rmm.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 enum { OPTION_INITIAL, OPTION_MAXIMUM, OPTION_ORDER };
 
@@ -91,4 +91,5 @@ const frag_policy_ops frag_policy_rmm_pool = {
     .options = rmm_pool_options,
     .create = rmm_pool_create,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

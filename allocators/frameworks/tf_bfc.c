@@ -4,8 +4,8 @@
  * library does not return: the device refuses everything and the request has at most 2304 bytes;
  * this one is out of memory then. */
 #include "allocators/frameworks/composed_policy.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define UNIT 256u
 #define FIRST_REGION_BYTES (2 * FRAG_MIB)
@@ -109,4 +109,5 @@ const frag_policy_ops frag_policy_tf_bfc = {
     .options = tf_bfc_options,
     .create = tf_bfc_create,
     FRAG_COMPOSED_POLICY_OPS,
+    .engine = &frag_composed_policy_engine,
 };

@@ -4,9 +4,10 @@
  * Allocator 3.4.0, VmaVirtualBlock. Bound: as that of TLSF. Ours differs in that without a size the
  * range grows at its end, where the library's is as large as it was made. */
 #include "allocators/frameworks/vma_lists.h"
-#include "base/bytes.h"
-#include "sim/replay/replay_loop.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
+#include "sim/replay/replay_loop.h"
 
 #define RANGE_BYTES_MAX ((uint64_t)1 << 43)
 #define BLOCK_BYTES_MAX (512 * FRAG_GIB) /* the library's bitmap has 32 powers of two */
@@ -231,6 +232,8 @@ static const frag_policy_rules tlsf_vma_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
+static const frag_policy_engine tlsf_vma_engine = {.replay = tlsf_vma_replay};
+
 const frag_policy_ops frag_policy_tlsf_vma = {
     .name = "tlsf-vma",
     .summary = "a virtual block of the Vulkan Memory Allocator: TLSF that takes the end of memory "
@@ -243,10 +246,10 @@ const frag_policy_ops frag_policy_tlsf_vma = {
     .arena_bytes = tlsf_vma_arena_bytes,
     .create = tlsf_vma_create,
     .alloc = tlsf_vma_alloc,
-    .replay = tlsf_vma_replay,
     .free = tlsf_vma_free,
     .empty_cache = tlsf_vma_empty_cache,
     .rounded = tlsf_vma_rounded,
     .walk = tlsf_vma_walk,
     .check = tlsf_vma_check,
+    .engine = &tlsf_vma_engine,
 };

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "allocators/frameworks/vma_lists.h"
-#include "base/bytes.h"
-#include "sim/replay/replay_loop.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
+#include "sim/replay/replay_loop.h"
 
 #define HEAP_MAX ((uint64_t)1 << 56)
 #define SMALL_HEAP FRAG_GIB
@@ -632,6 +633,8 @@ static const frag_policy_rules vma_rules = {
     .streams = FRAG_RULE_IGNORED,
 };
 
+static const frag_policy_engine vma_engine = {.replay = vma_replay};
+
 const frag_policy_ops frag_policy_vma = {
     .name = "vma",
     .summary = "the Vulkan Memory Allocator: TLSF in blocks of 256 MiB, large requests apart; "
@@ -644,9 +647,9 @@ const frag_policy_ops frag_policy_vma = {
     .arena_bytes = vma_arena_bytes,
     .create = vma_create,
     .alloc = vma_alloc,
-    .replay = vma_replay,
     .free = vma_free,
     .rounded = vma_rounded,
     .walk = vma_walk,
     .check = vma_check,
+    .engine = &vma_engine,
 };

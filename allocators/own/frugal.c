@@ -7,8 +7,8 @@
  * below the same addresses from GMLake (ASPLOS 2024) and PyTorch's expandable segments. Ours
  * differs: nothing is mapped twice, and what moves is weighed against the calls it takes. */
 #include "allocators/index/page_space.h"
-#include "base/bytes.h"
 #include "allocators/rule_texts.h"
+#include "base/bytes.h"
 
 #define GRAIN_PART 64 /* a hole is worth a call when it has this part of all that is held */
 #define GROW_PART 16  /* of an area: what it grows by */

@@ -7,6 +7,7 @@
 #include "allocators/pytorch/pytorch_state.h"
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay_loop.h"
 
 /* Programs have some dozens; each list takes memory, and its number must leave bits free. */
@@ -20,7 +21,7 @@ static uint32_t add_segment(frag_policy *policy, uint64_t address, uint64_t byte
                                                         .list = list,
                                                         .number = frag_pytorch_next_number(policy)};
     policy->reserved_bytes += bytes;
-    frag_pytorch_note_most(&policy->met->segment_max, bytes);
+    frag_pytorch_note_most(&policy->met.segment_max, bytes);
     frag_pytorch_pool *pool = frag_pytorch_pool_at(policy, &policy->lists[list]);
     if (pool != NULL)
         pool->device_count++;
@@ -42,20 +43,20 @@ uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded)
 
 /* With a split limit: is the block on the other side of it, or far larger than an oversize request?
  */
-static bool is_unfit(const frag_policy *policy, uint64_t rounded, uint64_t bytes)
+static bool is_unfit(frag_policy *policy, uint64_t rounded, uint64_t bytes)
 {
     if (frag_pytorch_is_below_split(policy, rounded))
         return !frag_pytorch_is_below_split(policy, bytes);
     bool is_over = bytes >= rounded + policy->settings.non_split_rounding_bytes;
     if (is_over)
-        frag_pytorch_note_least(&policy->met->over_slack_min, bytes - rounded);
+        frag_pytorch_note_least(&policy->met.over_slack_min, bytes - rounded);
     else
-        frag_pytorch_note_most(&policy->met->within_slack_max, bytes - rounded);
+        frag_pytorch_note_most(&policy->met.within_slack_max, bytes - rounded);
     return is_over;
 }
 
-uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
-                           uint64_t rounded, bool may_grow)
+uint32_t frag_pytorch_find(frag_policy *policy, const frag_pytorch_list *list, uint64_t rounded,
+                           bool may_grow)
 {
     uint32_t id = FRAG_PYTORCH_NONE;
     if (!frag_free_index_best(&policy->store, frag_pytorch_index_of(policy, list), rounded, &id))
@@ -86,14 +87,14 @@ static bool is_over(uint64_t limit, const frag_policy *policy, uint64_t bytes)
     return limit != FRAG_UNLIMITED && policy->reserved_bytes + bytes > limit;
 }
 
-static bool is_over_limit(const frag_policy *policy, uint64_t bytes)
+static bool is_over_limit(frag_policy *policy, uint64_t bytes)
 {
     uint64_t wanted = policy->reserved_bytes + bytes;
     bool is = is_over(policy->limit_bytes, policy, bytes);
     if (is)
-        frag_pytorch_note_least(&policy->met->over_limit_min, wanted);
+        frag_pytorch_note_least(&policy->met.over_limit_min, wanted);
     else
-        frag_pytorch_note_most(&policy->met->within_limit_max, wanted);
+        frag_pytorch_note_most(&policy->met.within_limit_max, wanted);
     return is;
 }
 
@@ -143,14 +144,14 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     /* is_split_off asks this too, of whatever comes back. */
     if (policy->settings.max_split_bytes != FRAG_UNLIMITED)
         frag_pytorch_is_below_split(policy, rounded);
-    frag_pytorch_note_most(&policy->met->asked_max, policy->reserved_bytes);
+    frag_pytorch_note_most(&policy->met.asked_max, policy->reserved_bytes);
     if (policy->is_gc_armed)
         frag_pytorch_collect_garbage(policy);
     policy->is_rejected = false;
     *is_listed = false;
     uint32_t id = grow(policy, number, bytes, rounded);
     if (policy->is_rejected) {
-        policy->met->has_failed = true;
+        policy->met.has_failed = true;
         return FRAG_PYTORCH_NONE;
     }
     if (id == FRAG_PYTORCH_NONE && version >= 211) {
@@ -170,7 +171,7 @@ static FRAG_NOINLINE uint32_t get_segment(frag_policy *policy, uint32_t number, 
     }
     if (id == FRAG_PYTORCH_NONE && !policy->is_rejected)
         frag_pytorch_note_event(policy, FRAG_PYTORCH_OOM);
-    policy->met->has_failed |= id == FRAG_PYTORCH_NONE;
+    policy->met.has_failed |= id == FRAG_PYTORCH_NONE;
     return id;
 }
 
@@ -412,7 +413,7 @@ static void pytorch_set_limit(frag_policy *policy, uint64_t limit_bytes)
     bool is_whole = frag_device_is_filled_by(policy->device, limit_bytes);
     policy->limit_bytes =
         is_whole && policy->settings.version >= 210 ? FRAG_UNLIMITED : limit_bytes;
-    policy->met->has_changed = true;
+    policy->met.has_changed = true;
     arm_collection(policy);
 }
 
@@ -420,7 +421,7 @@ static void pytorch_set_share(frag_policy *policy, double share)
 {
     policy->limit_bytes =
         frag_pytorch_share_bytes(&policy->settings, share, frag_device_capacity(policy->device));
-    policy->met->has_changed = true;
+    policy->met.has_changed = true;
     arm_collection(policy);
 }
 
@@ -440,7 +441,7 @@ static bool pytorch_configure(frag_policy *policy, const char *text, frag_error 
     if (!frag_pytorch_conf_parse(&settings, text, error))
         return false;
     policy->settings = settings;
-    policy->met->has_changed = true;
+    policy->met.has_changed = true;
     arm_collection(policy);
     set_throw(policy);
     return true;
@@ -491,7 +492,7 @@ static bool pytorch_adopt(frag_policy *policy, const frag_span *segment, frag_ad
 {
     if (frag_device_adopt(policy->device, segment->address, segment->bytes, segment->is_growing) !=
         FRAG_DEVICE_OK) {
-        policy->met->has_failed = true;
+        policy->met.has_failed = true;
         return false;
     }
     uint32_t list =
@@ -565,7 +566,7 @@ static size_t pytorch_arena_bytes(const frag_policy_limits *limits, const frag_o
     uint32_t blocks = block_count_max(limits);
     size_t of_block = sizeof(frag_pytorch_range) + 5 * sizeof(uint32_t) + sizeof(uint64_t);
     size_t of_pool = sizeof(frag_pytorch_pool) + sizeof(frag_pytorch_scope) + sizeof(uint32_t);
-    return sizeof(frag_policy) + sizeof(frag_pytorch_met) + blocks * of_block +
+    return sizeof(frag_policy) + blocks * of_block +
            (size_t)lists * (sizeof(frag_pytorch_list) + sizeof(frag_free_index)) +
            limits->pool_count * of_pool + use_count_max(limits) * sizeof(frag_pytorch_use) +
            limits->stream_count * 4 * sizeof(uint32_t) +
@@ -648,11 +649,10 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
                                       error))
         return NULL;
     policy->device = setup->device;
-    policy->met = frag_arena_take(setup->arena, 1, sizeof *policy->met);
-    *policy->met = (frag_pytorch_met){.over_split_min = FRAG_UNLIMITED,
-                                      .over_slack_min = FRAG_UNLIMITED,
-                                      .over_mark_min = FRAG_UNLIMITED,
-                                      .over_limit_min = FRAG_UNLIMITED};
+    policy->met = (frag_pytorch_met){.over_split_min = FRAG_UNLIMITED,
+                                     .over_slack_min = FRAG_UNLIMITED,
+                                     .over_mark_min = FRAG_UNLIMITED,
+                                     .over_limit_min = FRAG_UNLIMITED};
     policy->block_max = block_count_max(&setup->limits);
     policy->block_count = 1;
     create_lists(policy, setup);
@@ -682,7 +682,7 @@ static frag_policy *pytorch_create(const frag_policy_setup *setup, frag_error *e
             return NULL;
         }
         pytorch_set_share(policy, policy->settings.memory_fraction);
-        policy->met->has_changed = false;
+        policy->met.has_changed = false;
     }
     return policy;
 }
@@ -709,6 +709,21 @@ static const frag_policy_rules pytorch_rules = {
     .streams = "a block stays with the stream that its segment was taken for",
 };
 
+static const frag_policy_repeats pytorch_repeats = {
+    .terms = frag_pytorch_terms,
+    .met = frag_pytorch_tell_met,
+    .proves = frag_pytorch_repeats,
+};
+
+static const frag_policy_statistics pytorch_statistics = {
+    .keep = frag_pytorch_keep_stats,
+    .visit = frag_pytorch_stats_visit,
+    .reset = frag_pytorch_reset_stats,
+};
+
+static const frag_policy_engine pytorch_engine = {
+    .repeats = &pytorch_repeats, .statistics = &pytorch_statistics, .replay = pytorch_replay};
+
 extern const frag_policy_ops frag_policy_pytorch;
 const frag_policy_ops frag_policy_pytorch = {
     .name = "pytorch",
@@ -733,16 +748,10 @@ const frag_policy_ops frag_policy_pytorch = {
     .capture = pytorch_capture,
     .configure = pytorch_configure,
     .describe_oom = frag_pytorch_describe_oom,
-    .keep_stats = frag_pytorch_keep_stats,
-    .stats = frag_pytorch_stats_visit,
-    .reset_stats = frag_pytorch_reset_stats,
     .adopt = pytorch_adopt,
     .adopts_ranges = pytorch_adopts_ranges,
     .rounded = pytorch_rounded,
     .walk = frag_pytorch_walk,
     .check = frag_pytorch_check,
-    .terms = frag_pytorch_terms,
-    .met = frag_pytorch_tell_met,
-    .repeats = frag_pytorch_repeats,
-    .replay = pytorch_replay,
+    .engine = &pytorch_engine,
 };

@@ -6,7 +6,7 @@
 #ifndef FRAG_PYTORCH_PYTORCH_MET_H
 #define FRAG_PYTORCH_PYTORCH_MET_H
 
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 
 /* Bytes from least to most, both included; most may be FRAG_UNLIMITED. */
 typedef struct frag_pytorch_interval {

@@ -168,13 +168,13 @@ static uint32_t age_of(const frag_policy *policy, uint32_t id)
 }
 
 /* Are more bytes held than collection allows? */
-static bool is_over_mark(const frag_policy *policy)
+static bool is_over_mark(frag_policy *policy)
 {
     bool is_over = policy->reserved_bytes > policy->gc_mark_bytes;
     if (is_over)
-        frag_pytorch_note_least(&policy->met->over_mark_min, policy->reserved_bytes);
+        frag_pytorch_note_least(&policy->met.over_mark_min, policy->reserved_bytes);
     else
-        frag_pytorch_note_most(&policy->met->below_mark_max, policy->reserved_bytes);
+        frag_pytorch_note_most(&policy->met.below_mark_max, policy->reserved_bytes);
     return is_over;
 }
 

@@ -12,6 +12,7 @@
 #include "allocators/pytorch/pytorch_state.h"
 
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 
 _Static_assert(sizeof(frag_pytorch_settings) <= sizeof(frag_policy_terms), "settings fit");
 
@@ -29,7 +30,7 @@ bool frag_pytorch_terms(const frag_option_value *values, const char *recorded_ve
 void frag_pytorch_tell_met(const frag_policy *policy, frag_policy_met *met)
 {
     *met = (frag_policy_met){{0}};
-    memcpy(met, policy->met, sizeof *policy->met);
+    memcpy(met, &policy->met, sizeof policy->met);
 }
 
 /* What is equal to the limit is on its far side, if is_reached, or else on its near one. */

@@ -9,7 +9,7 @@
 #include "allocators/index/free_index.h"
 #include "allocators/index/ordered_table.h"
 #include "allocators/pytorch/pytorch_settings.h"
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 
 #define FRAG_PYTORCH_NONE 0u
 
@@ -115,7 +115,6 @@ struct frag_policy {
     frag_pytorch_list *lists;  /* [(pool x 2 + is_large) x streams + stream] */
     frag_free_index *indexes;  /* of the free blocks of each list */
     frag_pytorch_stats *stats; /* NULL: not kept */
-    frag_pytorch_met *met;
     /* Of each block, and seldom needed, so kept apart. Free: the count of searches when it became
      * so (garbage collection); unmapped: the next unmapped block of the list. */
     uint32_t *ages;
@@ -172,6 +171,7 @@ struct frag_policy {
     /* ---- statistics, when kept */
     frag_pytorch_stats *stats_room;
     uint64_t *requested; /* by block */
+    frag_pytorch_met met;
 };
 
 static inline frag_pytorch_block *frag_pytorch_at(const frag_policy *policy, uint32_t id)
@@ -252,14 +252,14 @@ static inline void frag_pytorch_note_least(uint64_t *least, uint64_t bytes)
     *least = bytes < *least ? bytes : *least;
 }
 
-/* Is a size below the split limit? */
-static inline bool frag_pytorch_is_below_split(const frag_policy *policy, uint64_t bytes)
+/* Is a size below the split limit? Notes the answer, for repeats. */
+static inline bool frag_pytorch_is_below_split(frag_policy *policy, uint64_t bytes)
 {
     bool is_below = bytes < policy->settings.max_split_bytes;
     if (is_below)
-        frag_pytorch_note_most(&policy->met->below_split_max, bytes);
+        frag_pytorch_note_most(&policy->met.below_split_max, bytes);
     else
-        frag_pytorch_note_least(&policy->met->over_split_min, bytes);
+        frag_pytorch_note_least(&policy->met.over_split_min, bytes);
     return is_below;
 }
 
@@ -345,8 +345,8 @@ static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch
 /* A block that is safe to reuse becomes free and is coalesced with its neighbours. */
 void frag_pytorch_complete(frag_policy *policy, uint32_t id);
 /* Best fit; with a split limit, blocks on the other side of it and far larger ones will not do. */
-uint32_t frag_pytorch_find(const frag_policy *policy, const frag_pytorch_list *list,
-                           uint64_t rounded, bool may_grow);
+uint32_t frag_pytorch_find(frag_policy *policy, const frag_pytorch_list *list, uint64_t rounded,
+                           bool may_grow);
 /* What a request of so many rounded bytes asks the device for. */
 uint64_t frag_pytorch_segment_bytes(const frag_policy *policy, uint64_t rounded);
 

@@ -6,6 +6,7 @@
 
 #include "allocators/pytorch/pytorch_state.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 
 typedef struct stat {
     int64_t current;

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/report/report_state.h"
+#include "sim/policy_engine.h"
 #include "sim/version.h"
 
 static const frag_command_option options[] = {
@@ -48,7 +49,7 @@ static void destroy(frag_report_state *report)
     for (size_t i = 0; i < report->run_count; i++) {
         frag_report_run *run = &report->runs[i];
         if (run->plan != NULL)
-            run->spec.ops->plan_destroy(run->plan);
+            frag_policy_engine_of(run->spec.ops)->planner->destroy(run->plan);
         frag_policy_spec_destroy(&run->spec);
         frag_history_destroy(&run->history);
         frag_text_destroy(&run->note);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "cli/machine/card_table.h"
 #include "cli/report/report_state.h"
+#include "sim/policy_engine.h"
 #include "studies/row_policy.h"
 #include "studies/usual_policies.h"
 

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/help.h"
+#include "sim/policy_engine.h"
 
 static const char *const type_names[] = {
     [FRAG_OPTION_BYTES] = "bytes", [FRAG_OPTION_COUNT] = "count", [FRAG_OPTION_RATIO] = "ratio",
@@ -128,12 +129,12 @@ static void print_page(const frag_policy_ops *policy)
         frag_help_print_wrapped(stdout, option->help, OPTION_HELP_COLUMNS, 0);
         frag_text_destroy(&range);
     }
-    if (policy->stats != NULL)
+    if (frag_policy_engine_of(policy)->statistics != NULL)
         printf("\nstatistics  it keeps its own, under the framework's names: fraglab run "
                "--stats-at\n");
     if (policy->describe_oom != NULL)
         printf("%smessages    an OOM has the framework's words: fraglab run -v, oom.message\n",
-               policy->stats != NULL ? "" : "\n");
+               frag_policy_engine_of(policy)->statistics != NULL ? "" : "\n");
     printf("\nwrite it as --policy %s", policy->name);
     if (has_options)
         printf(" or --policy %s:%s=%s", policy->name, policy->options->key,
@@ -175,7 +176,7 @@ static void print_json(const frag_policy_ops *policy)
     frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
     frag_json_text(json, "checked", policy->checked);
     add_rules_json(json, policy->rules);
-    frag_json_flag(json, "keeps_statistics", policy->stats != NULL);
+    frag_json_flag(json, "keeps_statistics", frag_policy_engine_of(policy)->statistics != NULL);
     frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
     frag_json_array(json, "options");
     for (const frag_option *option = policy->options; option != NULL && option->key != NULL;

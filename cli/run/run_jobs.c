@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/run/run_state.h"
+#include "sim/policy_engine.h"
 
 static void add_stat(void *context, const char *name, int64_t value)
 {
@@ -44,7 +45,7 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
     task->stats.event = FRAG_UNLIMITED;
     task->stats.point = state->stats_at;
     task->stats.problem = task->stats_error.sentence;
-    if (task->spec.ops->stats == NULL ||
+    if (frag_policy_engine_of(task->spec.ops)->statistics == NULL ||
         !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
                              &task->stats_error))
         return true;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "planner/placement.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
 

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/run/run_state.h"
+#include "sim/policy_engine.h"
 #include "sim/version.h"
 
 static void fill_row(const frag_run_state *state, const frag_run_job *task, frag_row *row)

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/inputs.h"
 #include "planner/placement.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "gpu_replay/torch/torch_device.h"
 #include "gpu_replay/torch/torch_raise.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/memory_stats.h"
 
 #define LOCK_SECONDS_MAX 5
@@ -342,8 +343,9 @@ EXPORTED long long fraglab_stat(int device, const char *name)
         library.devices[device] != NULL) {
         const frag_torch_device *owner = library.devices[device];
         frag_torch_counts_visit(&owner->counts, look_at_stat, &search);
-        if (search.value == -1 && owner->policy.ops->stats != NULL)
-            owner->policy.ops->stats(owner->policy.policy, look_at_stat, &search);
+        if (search.value == -1 && frag_policy_engine_of(owner->policy.ops)->statistics != NULL)
+            frag_policy_engine_of(owner->policy.ops)
+                ->statistics->visit(owner->policy.policy, look_at_stat, &search);
     }
     unlock();
     return search.value;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 
 typedef struct frag_torch_count {
     uint64_t current;

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "gpu_replay/device/cuda_device.h"
 #include "gpu_replay/torch/torch_streams.h"
+#include "sim/policy_engine.h"
 
 #define CAPTURE_MODE_RELAXED 2 /* cudaStreamCaptureModeRelaxed */
 
@@ -180,8 +181,8 @@ frag_torch_device *frag_torch_device_create(const frag_torch_settings *settings,
         destroy(device);
         return NULL;
     }
-    if (device->policy.ops->keep_stats != NULL)
-        device->policy.ops->keep_stats(device->policy.policy);
+    if (frag_policy_engine_of(device->policy.ops)->statistics != NULL)
+        frag_policy_engine_of(device->policy.ops)->statistics->keep(device->policy.policy);
     return device;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "gpu_replay/torch/torch_device.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/memory_stats.h"
 
 static void add_stat(void *context, const char *name, int64_t value)
@@ -50,8 +51,8 @@ void frag_torch_device_print(const frag_torch_device *device, const frag_torch_s
         print_calls(stream, device->device);
     frag_stats stats = {0};
     const frag_torch_policy *policy = &device->policy;
-    if (policy->ops->stats != NULL)
-        policy->ops->stats(policy->policy, add_stat, &stats);
+    if (frag_policy_engine_of(policy->ops)->statistics != NULL)
+        frag_policy_engine_of(policy->ops)->statistics->visit(policy->policy, add_stat, &stats);
     else
         frag_torch_counts_visit(counts, add_stat, &stats);
     frag_stats_summary(&stats, device->ordinal, stream);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "gpu_replay/torch/torch_policy.h"
+#include "sim/policy_engine.h"
 
 #define TRIAL_BYTES (8 * FRAG_GIB) /* of the card on which the policy is tried */
 
@@ -95,7 +96,7 @@ static bool read_policy(frag_torch_settings *settings, frag_error *error)
         return frag_fail(error, FRAG_E_USAGE,
                          "'recorded' stands for the settings of a recording; a running program "
                          "has none");
-    if (settings->policy.ops->plan != NULL)
+    if (frag_policy_engine_of(settings->policy.ops)->planner != NULL)
         return frag_fail(error, FRAG_E_USAGE,
                          "%s plans with the whole trace at hand; a running program has none",
                          settings->policy.ops->name);

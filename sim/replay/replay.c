@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay_loop.h"
 #include "sim/replay/replay_state.h"
 
@@ -54,7 +55,7 @@ static void deliver(frag_replay *replay, uint32_t number, uint32_t stream)
         frag_use_free(replay, number, stream);
         return;
     }
-    replay->free(replay->seen_policy, at->handle, stream);
+    frag_replay_give_back(replay, at->handle, stream);
     frag_slot_clear(replay, number);
 }
 
@@ -144,7 +145,6 @@ void frag_replay_note_reserved(frag_replay *replay)
         if (ratio > result->external_ratio_max)
             result->external_ratio_max = ratio;
     }
-    result->growth_count += reserved > replay->reserved_seen ? 1 : 0;
     replay->reserved_seen = reserved;
     replay->device->has_changed = false;
     replay->reserved_since = frag_replay_event(replay);
@@ -267,7 +267,7 @@ static void attempt(frag_replay *replay, const frag_event *event)
     frag_request request = request_of(replay, event);
     frag_grant grant;
     replay->result.requests++;
-    if (!replay->alloc(replay->seen_policy, &request, &grant)) {
+    if (!frag_replay_ask(replay, &request, &grant)) {
         frag_replay_run_out(replay, &request);
         return;
     }
@@ -276,7 +276,7 @@ static void attempt(frag_replay *replay, const frag_event *event)
         frag_slot_fill(replay, replay->trace->slot_count, request.bytes, grant.block_bytes,
                        grant.handle);
     else
-        replay->free(replay->seen_policy, grant.handle, request.stream);
+        frag_replay_give_back(replay, grant.handle, request.stream);
 }
 
 static void change_pool(frag_replay *replay, const frag_event *event)
@@ -319,6 +319,7 @@ static bool set_limit(const frag_replay *replay, const frag_event *event)
 static void handle_rare(frag_replay *replay, const frag_event *event)
 {
     const frag_policy_ops *ops = replay->ops;
+    const frag_policy_statistics *statistics = frag_policy_engine_of(ops)->statistics;
     bool is_ignored = false;
     switch (event->op) {
     case FRAG_OP_COMPLETE:
@@ -366,10 +367,10 @@ static void handle_rare(frag_replay *replay, const frag_event *event)
             ops->capture(replay->policy, event->op == FRAG_OP_CAPTURE_BEGIN);
         break;
     case FRAG_OP_STATS_RESET:
-        is_ignored = ops->reset_stats == NULL;
+        is_ignored = statistics == NULL;
         if (!is_ignored)
-            ops->reset_stats(replay->policy, (event->bytes & FRAG_RESET_PEAKS) != 0,
-                             (event->bytes & FRAG_RESET_SUMS) != 0);
+            statistics->reset(replay->policy, (event->bytes & FRAG_RESET_PEAKS) != 0,
+                              (event->bytes & FRAG_RESET_SUMS) != 0);
         break;
     default:
         is_ignored = !frag_op_is_observed(event->op) && event->op != FRAG_OP_MARK;
@@ -388,7 +389,7 @@ static void free_apart(frag_replay *replay, uint32_t number, uint32_t stream)
     if (frag_use_has(replay, number)) {
         frag_use_free(replay, number, stream);
     } else {
-        replay->free(replay->seen_policy, replay->slots[number].handle, stream);
+        frag_replay_give_back(replay, replay->slots[number].handle, stream);
         frag_slot_clear(replay, number);
     }
 }
@@ -411,11 +412,13 @@ void frag_replay_handle_unusual(frag_replay *replay, const frag_event *event)
 
 static void run_batch(frag_replay *replay, uint64_t end)
 {
-    bool is_watched = replay->seen_policy != replay->policy;
-    if (replay->ops->replay != NULL && !is_watched)
-        replay->ops->replay(replay, end);
+    const frag_policy_engine *engine = frag_policy_engine_of(replay->ops);
+    if (replay->is_watched)
+        frag_replay_loop_over(replay, end, replay->trace->pools, NULL, NULL);
+    else if (engine->replay != NULL)
+        engine->replay(replay, end);
     else
-        frag_replay_loop(replay, end, replay->alloc, replay->free);
+        frag_replay_loop(replay, end, replay->ops->alloc, replay->ops->free);
 }
 
 /* ---- creating, running */
@@ -507,7 +510,7 @@ frag_replay *frag_replay_create(const frag_recording *recording, const frag_trac
     if (replay != NULL)
         replay->own_plan = plan;
     else if (plan != NULL)
-        ops->plan_destroy(plan);
+        frag_policy_engine_of(ops)->planner->destroy(plan);
     return replay;
 }
 
@@ -516,7 +519,7 @@ void frag_replay_destroy(frag_replay *replay)
     if (replay == NULL)
         return;
     if (replay->own_plan != NULL)
-        replay->ops->plan_destroy(replay->own_plan);
+        frag_policy_engine_of(replay->ops)->planner->destroy(replay->own_plan);
     replay->device->on_synchronize = NULL;
     frag_notes_end(replay);
     frag_use_destroy(replay->uses);
@@ -559,8 +562,9 @@ bool frag_replay_start(frag_replay *replay, const frag_replay_options *options, 
     replay->is_oom_skipped = options->is_oom_skipped;
     replay->is_attempt_kept = options->is_attempt_kept;
     frag_notes_begin(replay, options);
-    if (options->keeps_stats && replay->ops->keep_stats != NULL)
-        replay->ops->keep_stats(replay->policy);
+    const frag_policy_statistics *statistics = frag_policy_engine_of(replay->ops)->statistics;
+    if (options->keeps_stats && statistics != NULL)
+        statistics->keep(replay->policy);
     if (!frag_replay_begin(replay, error))
         return false;
     if (replay->device->has_failed)
@@ -620,8 +624,8 @@ size_t frag_replay_host_bytes(const frag_replay *replay)
 
 void frag_replay_prefer(frag_replay *replay, uint64_t address)
 {
-    if (replay->ops->prefer != NULL)
-        replay->ops->prefer(replay->policy, address);
+    if (frag_policy_engine_of(replay->ops)->prefer != NULL)
+        frag_policy_engine_of(replay->ops)->prefer(replay->policy, address);
 }
 
 bool frag_replay_run(frag_replay *replay, const frag_replay_options *options,

@@ -9,7 +9,7 @@
 #define FRAG_REPLAY_REPLAY_H
 
 #include "base/bits.h"
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/trace.h"
 
 typedef struct frag_level {
@@ -53,7 +53,6 @@ typedef struct frag_replay_result {
     frag_wide requested_sum;  /* over events: divide by events for the mean */
     frag_wide allocated_sum;
     frag_wide reserved_sum;
-    uint64_t growth_count;     /* requests that made the policy call the device for memory */
     double external_ratio_max; /* largest share of reserved that was free when that happened */
     frag_initial initial;
     uint64_t ignored_events; /* events of the trace that this policy has no use for */

@@ -32,13 +32,14 @@ FRAG_INLINE void frag_replay_come_to(frag_replay *replay, const frag_event *even
     frag_replay_set_level(replay, requested, allocated);
 }
 
-/* Events from replay->now to end, or to where an OOM stops the run. pools is that of the trace. */
+/* Events from replay->now to end, or to where an OOM stops the run. pools is that of the trace.
+ * alloc and give_back are those of the policy; both NULL: those who watch are shown its answers. */
 FRAG_INLINE void frag_replay_loop_over(
     frag_replay *replay, uint64_t end, const uint32_t *pools,
     bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant),
     void (*give_back)(frag_policy *policy, frag_handle handle, uint32_t stream))
 {
-    frag_policy *seen_policy = replay->seen_policy;
+    frag_policy *policy = replay->policy;
     const frag_device *device = replay->device;
     frag_slot *slots = replay->slots;
     uint64_t requests = 0;
@@ -56,7 +57,9 @@ FRAG_INLINE void frag_replay_loop_over(
             frag_request request = {event->bytes, event->stream,
                                     pools != NULL ? pools[event - first] : 0};
             frag_grant grant;
-            if (FRAG_LIKELY(alloc(seen_policy, &request, &grant))) {
+            bool is_served = alloc != NULL ? alloc(policy, &request, &grant)
+                                           : frag_notes_alloc(replay, &request, &grant);
+            if (FRAG_LIKELY(is_served)) {
                 requests++;
                 frag_slot_fill(replay, event->slot, event->bytes, grant.block_bytes, grant.handle);
                 requested += event->bytes;
@@ -79,7 +82,10 @@ FRAG_INLINE void frag_replay_loop_over(
             requested -= at->requested_bytes;
             allocated -= at->requested_bytes + at->surplus_bytes;
             at->handle = FRAG_HANDLE_NONE;
-            give_back(seen_policy, handle, event->stream);
+            if (give_back != NULL)
+                give_back(policy, handle, event->stream);
+            else
+                frag_notes_free(replay, handle, event->stream);
         } else {
             frag_replay_come_to(replay, event, requested, allocated);
             frag_replay_handle_unusual(replay, event);

@@ -187,10 +187,8 @@ static void tell_use(void *context, uint64_t from, uint64_t to, uint64_t bytes)
     tell_segment(context, FRAG_NOTE_SEGMENT_MAP, to, bytes);
 }
 
-/* The engine hands itself over where the policy is expected. */
-static bool seen_alloc(frag_policy *policy, const frag_request *request, frag_grant *grant)
+bool frag_notes_alloc(frag_replay *replay, const frag_request *request, frag_grant *grant)
 {
-    frag_replay *replay = (frag_replay *)(void *)policy;
     replay->device->for_stream = request->stream;
     replay->device->for_pool = request->pool;
     bool is_served = replay->ops->alloc(replay->policy, request, grant);
@@ -209,9 +207,8 @@ static bool seen_alloc(frag_policy *policy, const frag_request *request, frag_gr
     return is_served;
 }
 
-static void seen_free(frag_policy *policy, frag_handle handle, uint32_t stream)
+void frag_notes_free(frag_replay *replay, frag_handle handle, uint32_t stream)
 {
-    frag_replay *replay = (frag_replay *)(void *)policy;
     if (replay->notes != NULL) {
         frag_note_requested(replay, handle);
         frag_note_completed(replay, handle);
@@ -228,16 +225,9 @@ static void tell_held_segment(void *context, const frag_span *span)
 
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
 {
-    replay->alloc = replay->ops->alloc;
-    replay->free = replay->ops->free;
-    replay->seen_policy = replay->policy;
     replay->on_grant = options->on_grant;
     replay->on_grant_context = options->on_grant_context;
-    if (options->on_grant == NULL && options->on_note == NULL)
-        return;
-    replay->alloc = seen_alloc;
-    replay->free = seen_free;
-    replay->seen_policy = (frag_policy *)(void *)replay;
+    replay->is_watched = options->on_grant != NULL || options->on_note != NULL;
     if (options->on_note == NULL)
         return;
     replay->notes = frag_alloc(1, sizeof *replay->notes);

@@ -153,7 +153,7 @@ static void allocate_initial(frag_replay *replay, uint64_t end)
         if (event->op == FRAG_OP_ALLOC) {
             frag_request request = {event->bytes, event->stream, pool_at(replay->trace, i)};
             frag_grant grant;
-            if (replay->alloc(replay->seen_policy, &request, &grant)) {
+            if (frag_replay_ask(replay, &request, &grant)) {
                 hold_initial(replay, event, grant.block_bytes, grant.handle);
             } else {
                 frag_slot_lack(replay, event->slot);

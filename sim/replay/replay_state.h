@@ -41,11 +41,7 @@ struct frag_replay {
     const frag_policy_ops *ops;
     frag_policy *policy;
     frag_policy_plan *own_plan; /* made for this replay alone; NULL: none */
-    /* What answers requests: the policy, or a step between that shows answers to an observer. */
-    bool (*alloc)(frag_policy *policy, const frag_request *request, frag_grant *grant);
-    /* What takes frees, in the same way. */
-    void (*free)(frag_policy *policy, frag_handle handle, uint32_t stream);
-    frag_policy *seen_policy; /* what these two are called with */
+    bool is_watched;            /* requests and frees go by frag_notes_alloc and frag_notes_free */
     frag_grant_observer *on_grant;
     void *on_grant_context;
     frag_note_keeper *notes; /* NULL: nobody takes notes */
@@ -168,6 +164,26 @@ void frag_use_destroy(frag_use_keeper *uses);
 
 void frag_notes_begin(frag_replay *replay, const frag_replay_options *options);
 void frag_notes_end(frag_replay *replay);
+/* Ask the policy, and show its answer to those who watch. */
+bool frag_notes_alloc(frag_replay *replay, const frag_request *request, frag_grant *grant);
+void frag_notes_free(frag_replay *replay, frag_handle handle, uint32_t stream);
+
+/* Every request and free that is not one of the loop goes this way. */
+static inline bool frag_replay_ask(frag_replay *replay, const frag_request *request,
+                                   frag_grant *grant)
+{
+    return replay->is_watched ? frag_notes_alloc(replay, request, grant)
+                              : replay->ops->alloc(replay->policy, request, grant);
+}
+
+static inline void frag_replay_give_back(frag_replay *replay, frag_handle handle, uint32_t stream)
+{
+    if (replay->is_watched)
+        frag_notes_free(replay, handle, stream);
+    else
+        replay->ops->free(replay->policy, handle, stream);
+}
+
 /* The program has freed a block which waits for a stream. */
 void frag_note_requested(frag_replay *replay, uint32_t handle);
 void frag_note_completed(frag_replay *replay, uint32_t handle);

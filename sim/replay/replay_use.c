@@ -224,7 +224,7 @@ static void sync_one(frag_replay *replay, uint32_t stream)
         if (--uses->held[index].waits > 0)
             continue;
         give_held(replay, index);
-        replay->free(replay->seen_policy, held.handle, held.stream);
+        frag_replay_give_back(replay, held.handle, held.stream);
     }
 }
 

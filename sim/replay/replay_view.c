@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay_state.h"
 
 typedef struct walk_state {
@@ -125,15 +126,16 @@ void frag_replay_decompose(const frag_replay *replay, frag_decomposition *decomp
 
 void frag_replay_stats(const frag_replay *replay, frag_stat_visitor *visit, void *context)
 {
-    if (replay->ops->stats != NULL)
-        replay->ops->stats(replay->policy, visit, context);
+    const frag_policy_statistics *statistics = frag_policy_engine_of(replay->ops)->statistics;
+    if (statistics != NULL)
+        statistics->visit(replay->policy, visit, context);
 }
 
 void frag_replay_met(const frag_replay *replay, frag_policy_met *met)
 {
     *met = (frag_policy_met){{0}};
-    if (replay->ops->met != NULL)
-        replay->ops->met(replay->policy, met);
+    if (frag_policy_engine_of(replay->ops)->repeats != NULL)
+        frag_policy_engine_of(replay->ops)->repeats->met(replay->policy, met);
 }
 
 const char *frag_replay_oom_message(const frag_replay *replay)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/device/device_description.h"
+#include "sim/policy_engine.h"
 #include "sim/rows/result.h"
 
 static void add_dash(frag_text_table *table)
@@ -158,8 +159,9 @@ static void print_stats(frag_result_format format, FILE *stream, const frag_row 
     if (stats->problem[0] != '\0') {
         fprintf(stream, ": no statistics: %s\n", stats->problem);
     } else if (stats->event == FRAG_UNLIMITED) {
-        fputs(row->ops->stats == NULL ? ": the policy keeps no statistics\n"
-                                      : ": no statistics: the trace has no events\n",
+        fputs(frag_policy_engine_of(row->ops)->statistics == NULL
+                  ? ": the policy keeps no statistics\n"
+                  : ": no statistics: the trace has no events\n",
               stream);
     } else {
         fprintf(stream, " after event %s (%s)\n", FRAG_COUNT(stats->event), stats->point);

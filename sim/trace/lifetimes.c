@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/device.h"
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay_state.h"
 
 #define ALIGNMENT_WORD " alignment="
@@ -180,7 +180,7 @@ bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
                       const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error)
 {
     *plan = NULL;
-    if (ops->plan == NULL)
+    if (frag_policy_engine_of(ops)->planner == NULL)
         return true;
     frag_policy_plan_setup setup = {.values = values, .limits = {.capacity_bytes = FRAG_UNLIMITED}};
     if (limits != NULL)
@@ -189,7 +189,7 @@ bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
     if (lifetimes == NULL)
         return false;
     setup.lifetimes = lifetimes;
-    *plan = ops->plan(&setup, error);
+    *plan = frag_policy_engine_of(ops)->planner->create(&setup, error);
     frag_free(lifetimes);
     return *plan != NULL;
 }

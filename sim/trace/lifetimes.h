@@ -6,7 +6,7 @@
 #define FRAG_TRACE_LIFETIMES_H
 
 #include "base/error.h"
-#include "sim/policy.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/trace.h"
 
 /* The alignment that an alloc of a packing problem has in its note; name_bytes: of the note before

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "cli/command.h"
 #include "planner/plan.h"
+#include "sim/policy_engine.h"
 
 static bool is_interrupted(void *context)
 {

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 
 /* Looking through all of them must stay far cheaper than a run. */
 #define KEPT_MAX 4096
@@ -76,8 +77,9 @@ void frag_sweep_key_make(const frag_sweep_known *known, uint64_t number, const f
                          frag_sweep_key *key)
 {
     *key = (frag_sweep_key){.number = number, .ops = ops, .values = lasting};
-    key->has_terms = ops->repeats != NULL &&
-                     ops->terms(values, frag_recorded_version(known->recording), &key->terms);
+    key->has_terms = frag_policy_engine_of(ops)->repeats != NULL &&
+                     frag_policy_engine_of(ops)->repeats->terms(
+                         values, frag_recorded_version(known->recording), &key->terms);
 }
 
 static bool has_same_values(const frag_sweep_key *left, const frag_sweep_key *right)
@@ -132,7 +134,8 @@ static bool is_repeated(const frag_sweep_known *known, const known_run *at,
                              .sizes = known->sizes,
                              .size_count = known->size_count};
     return has_same_values(&at->key, key) ||
-           (at->key.has_terms && key->has_terms && key->ops->repeats(&pair));
+           (at->key.has_terms && key->has_terms &&
+            frag_policy_engine_of(key->ops)->repeats->proves(&pair));
 }
 
 bool frag_sweep_known_find(frag_sweep_known *known, const frag_sweep_key *key,

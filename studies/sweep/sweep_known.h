@@ -4,6 +4,7 @@
 #ifndef FRAG_SWEEP_SWEEP_KNOWN_H
 #define FRAG_SWEEP_SWEEP_KNOWN_H
 
+#include "sim/policy_engine.h"
 #include "sim/run.h"
 
 typedef struct frag_sweep_known frag_sweep_known;

@@ -8,6 +8,7 @@
 #define FRAG_VERIFY_VERIFY_H
 
 #include "sim/device/oracle_device.h"
+#include "sim/policy_engine.h"
 #include "sim/replay/replay.h"
 
 typedef enum frag_difference_kind {

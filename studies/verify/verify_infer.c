@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "studies/verify/verify_evidence.h"
 #include "studies/verify/verify_scan.h"
 #include "studies/verify/verify_supposed.h"

@@ -6,6 +6,7 @@
 
 #include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "studies/verify/verify_evidence.h"
 #include "studies/verify/verify_rounding.h"
 
@@ -48,7 +49,7 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
                "happened is a guess";
     bool are_equal = result->first.room_recorded_bytes > 0 &&
                      result->first.room_recorded_bytes == result->first.room_simulated_bytes;
-    if (spec->ops->prefer != NULL && are_equal)
+    if (frag_policy_engine_of(spec->ops)->prefer != NULL && are_equal)
         return "of equal free blocks the library takes any; --against golden follows its choice";
     if (!frag_pytorch_is_set_by(spec->ops))
         return "the recording was made by another allocator, or by this one with other options";

@@ -13,6 +13,7 @@
 #include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "sim/policy_engine.h"
 #include "sim/rows/result.h"
 #include "tests/support/text_recording.h"
 
@@ -124,9 +125,10 @@ static void run_all(const frag_recording *recording, const frag_device_spec *dev
     for (size_t i = 0; i < SETTINGS; i++) {
         frag_error error = {0};
         tried *at = &all[i];
-        at->is_run = at->spec.ops->terms(at->spec.values, "", &at->terms) &&
-                     frag_run(recording, &recording->traces[0], at->spec.ops, at->spec.values,
-                              device, &options, &at->result, &error);
+        at->is_run =
+            frag_policy_engine_of(at->spec.ops)->repeats->terms(at->spec.values, "", &at->terms) &&
+            frag_run(recording, &recording->traces[0], at->spec.ops, at->spec.values, device,
+                     &options, &at->result, &error);
     }
 }
 
@@ -145,7 +147,7 @@ static size_t compare_all(const frag_recording *recording, const frag_device_spe
                                      .capacity_bytes = device->capacity_bytes,
                                      .sizes = sizes,
                                      .size_count = size_count};
-            if (!all[i].spec.ops->repeats(&pair))
+            if (!frag_policy_engine_of(all[i].spec.ops)->repeats->proves(&pair))
                 continue;
             char *one = row_of(recording, &all[j].spec, device, &all[i].result);
             char *other = row_of(recording, &all[j].spec, device, &all[j].result);
@@ -205,7 +207,8 @@ static bool repeats(const char *text, const char *first, const char *second, uin
     frag_run_options options = {.is_layout_skipped = true};
     for (int i = 0; i < 2; i++) {
         assert_true(frag_policy_spec_parse(policies[i], &pair[i].spec, &error));
-        assert_true(pair[i].spec.ops->terms(pair[i].spec.values, "", &pair[i].terms));
+        assert_true(frag_policy_engine_of(pair[i].spec.ops)
+                        ->repeats->terms(pair[i].spec.values, "", &pair[i].terms));
     }
     assert_true(frag_run(&recording, &recording.traces[0], pair[0].spec.ops, pair[0].spec.values,
                          &device, &options, &pair[0].result, &error));
@@ -219,7 +222,7 @@ static bool repeats(const char *text, const char *first, const char *second, uin
                               .capacity_bytes = capacity,
                               .sizes = sizes,
                               .size_count = size_count};
-    bool is = pair[0].spec.ops->repeats(&asked);
+    bool is = frag_policy_engine_of(pair[0].spec.ops)->repeats->proves(&asked);
     for (int i = 0; i < 2; i++)
         frag_policy_spec_destroy(&pair[i].spec);
     frag_recording_destroy(&recording);

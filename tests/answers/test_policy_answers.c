@@ -19,6 +19,7 @@
 #include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "tests/support/pinned_lines.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/random_trace.h"
@@ -157,12 +158,11 @@ static void tell_end(void *context, const frag_replay *replay, const frag_replay
     add_oom(sum, &result->oom);
     frag_text_add(at->out,
                   "%" PRIu64 " events, %" PRIu64 " ignored, %" PRIu64 " requests, %" PRIu64
-                  " failed, %" PRIu64 " growths, %" PRIu64 " reserved, notes %08" PRIx32
-                  ", layouts %08" PRIx32 ", end %08" PRIx32 "\n",
+                  " failed, %" PRIu64 " reserved, notes %08" PRIx32 ", layouts %08" PRIx32
+                  ", end %08" PRIx32 "\n",
                   result->events, result->ignored_events, result->requests, result->failed_requests,
-                  result->growth_count, result->peak.reserved_bytes,
-                  (uint32_t)(at->sums.notes >> 32), (uint32_t)(at->sums.layouts >> 32),
-                  (uint32_t)(at->sums.end >> 32));
+                  result->peak.reserved_bytes, (uint32_t)(at->sums.notes >> 32),
+                  (uint32_t)(at->sums.layouts >> 32), (uint32_t)(at->sums.end >> 32));
 }
 
 /* ---- which other settings and capacities would give the same run */
@@ -179,7 +179,7 @@ static void ask(repeat_case *at, const frag_pytorch_settings *other)
     frag_policy_terms terms = {{0}};
     memcpy(&terms, other, sizeof *other);
     at->pair.other = &terms;
-    at->bits = at->bits << 1 | at->ops->repeats(&at->pair);
+    at->bits = at->bits << 1 | frag_policy_engine_of(at->ops)->repeats->proves(&at->pair);
 }
 
 /* On both sides of the ends of what the run has met. */
@@ -242,7 +242,7 @@ static void tell_repeats(frag_text *out, const policy_case *what, const frag_pol
     repeat_case at = {.ops = spec->ops,
                       .pair = {.met = &result->met, .capacity_bytes = what->capacity_bytes}};
     frag_policy_terms terms;
-    if (!spec->ops->terms(spec->values, "", &terms))
+    if (!frag_policy_engine_of(spec->ops)->repeats->terms(spec->values, "", &terms))
         return;
     memcpy(&at.run, &terms, sizeof at.run);
     at.pair.terms = &terms;
@@ -265,7 +265,7 @@ static void tell_elsewhere(frag_text *out, const policy_case *what, const frag_p
         return;
     frag_text_add(out, "    same from %" PRIu64 " to %" PRIu64 "%s", result.need_max_bytes,
                   result.refused_need_min_bytes, result.is_capacity_read ? ", reads it" : "");
-    if (spec->ops->repeats != NULL)
+    if (frag_policy_engine_of(spec->ops)->repeats != NULL)
         tell_repeats(out, what, spec, &result);
     frag_text_add(out, "\n");
 }
@@ -310,13 +310,14 @@ static void tell_policies(frag_text *out, const frag_recording *recording, uint6
     for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
         const frag_policy_ops *ops = frag_policy_table[i];
         policy_case what = policy_case_draw(ops, trace, &bits);
-        if (ops->plan == NULL || trace->event_count <= PLANNED_EVENTS_MAX) {
+        if (frag_policy_engine_of(ops)->planner == NULL ||
+            trace->event_count <= PLANNED_EVENTS_MAX) {
             tell_case(out, &what, recording);
             free(what.policy);
             what = (policy_case){.policy = frag_copy_text(ops->name),
                                  .capacity_bytes = FRAG_UNLIMITED,
                                  .page_bytes = FRAG_DEVICE_PAGE_BYTES};
-            if (ops->plan != NULL)
+            if (frag_policy_engine_of(ops)->planner != NULL)
                 tell_case(out, &what, recording);
         }
         free(what.policy);

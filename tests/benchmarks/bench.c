@@ -10,6 +10,7 @@
 #include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "sim/run.h"
 #include "tests/benchmarks/bench_measure.h"
 #include "tests/benchmarks/bench_peer.h"
@@ -137,7 +138,7 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
         one->host_bytes = frag_replay_host_bytes(replay);
     frag_replay_destroy(replay);
     if (plan != NULL)
-        spec->ops->plan_destroy(plan);
+        frag_policy_engine_of(spec->ops)->planner->destroy(plan);
     frag_device_destroy(device);
     free(segments);
     return ok;

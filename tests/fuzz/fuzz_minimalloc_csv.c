@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "traces/exchange/minimalloc_csv.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "sim/policy_engine.h"
 #include "tests/support/policy_case.h"
 #include "tests/support/random_trace.h"
 #include "traces/load.h"
@@ -282,7 +283,7 @@ static void report(fuzzer *fuzz, random_trace *trace, policy_case what)
 
 static bool is_planner(const frag_policy_ops *ops)
 {
-    return ops->plan != NULL;
+    return frag_policy_engine_of(ops)->planner != NULL;
 }
 
 static void draw_cases(const fuzzer *fuzz, const frag_trace *trace, case_list *list)

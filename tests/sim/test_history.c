@@ -1,4 +1,5 @@
 /* Tests of history.c: what a run holds at any event, against the policy itself. */
+#include "sim/policy_engine.h"
 #include "sim/replay/history.h"
 
 #include <setjmp.h>
@@ -136,7 +137,7 @@ static void check_policy(world *in, const char *policy, uint64_t capacity_bytes)
         check_event(in, start + (in->trace->event_count - 1 - start) * i / (LOOKS - 1));
     frag_history_destroy(&in->history);
     if (in->plan != NULL)
-        in->spec.ops->plan_destroy(in->plan);
+        frag_policy_engine_of(in->spec.ops)->planner->destroy(in->plan);
     frag_policy_spec_destroy(&in->spec);
 }
 

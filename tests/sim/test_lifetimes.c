@@ -10,6 +10,7 @@
 
 #include "allocators/registry.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "sim/run.h"
 #include "sim/trace/lifetimes.h"
 #include "tests/support/text_recording.h"

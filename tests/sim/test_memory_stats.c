@@ -1,4 +1,5 @@
 /* Tests of memory_stats.c: statistics as table, CSV and JSON. */
+#include "sim/policy_engine.h"
 #include "sim/replay/memory_stats.h"
 
 #include <inttypes.h>
@@ -320,6 +321,21 @@ static void double_stats(const frag_policy *policy, frag_stat_visitor *visit, vo
     visit(context, "ooms", policy->ooms);
 }
 
+static void double_reset_stats(frag_policy *policy, bool resets_peaks, bool resets_sums)
+{
+    (void)policy;
+    (void)resets_peaks;
+    (void)resets_sums;
+}
+
+static const frag_policy_statistics double_statistics = {
+    .keep = double_keep_stats,
+    .visit = double_stats,
+    .reset = double_reset_stats,
+};
+
+static const frag_policy_engine double_engine = {.statistics = &double_statistics};
+
 static const frag_policy_ops counting = {
     .name = "double",
     .options = no_options,
@@ -328,8 +344,7 @@ static const frag_policy_ops counting = {
     .alloc = double_alloc,
     .free = double_free,
     .walk = double_walk,
-    .keep_stats = double_keep_stats,
-    .stats = double_stats,
+    .engine = &double_engine,
 };
 
 static void take(void *context, const char *name, int64_t value)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 
 /* The engine holds the checker where it expects the policy. */
 static checked_policy *from_policy(const frag_policy *policy)
@@ -130,17 +131,18 @@ static bool checked_describe_oom(const frag_policy *policy, const frag_request *
 
 static void checked_keep_stats(frag_policy *policy)
 {
-    inner_ops(policy)->keep_stats(inner(policy));
+    frag_policy_engine_of(inner_ops(policy))->statistics->keep(inner(policy));
 }
 
 static void checked_stats(const frag_policy *policy, frag_stat_visitor *visit, void *context)
 {
-    inner_ops(policy)->stats(inner(policy), visit, context);
+    frag_policy_engine_of(inner_ops(policy))->statistics->visit(inner(policy), visit, context);
 }
 
 static void checked_reset_stats(frag_policy *policy, bool resets_peaks, bool resets_sums)
 {
-    inner_ops(policy)->reset_stats(inner(policy), resets_peaks, resets_sums);
+    frag_policy_engine_of(inner_ops(policy))
+        ->statistics->reset(inner(policy), resets_peaks, resets_sums);
 }
 
 static uint64_t checked_rounded(const frag_policy *policy, uint64_t bytes)
@@ -158,9 +160,25 @@ static bool checked_check(const frag_policy *policy, frag_error *error)
     return inner_ops(policy)->check(inner(policy), error);
 }
 
+static const frag_policy_statistics checked_statistics = {
+    .keep = checked_keep_stats,
+    .visit = checked_stats,
+    .reset = checked_reset_stats,
+};
+
+/* Plans are asked of the policy directly. */
+static frag_policy_engine engine_passed_on(const frag_policy_ops *ops)
+{
+    const frag_policy_engine *engine = frag_policy_engine_of(ops);
+    return (frag_policy_engine){
+        .planner = engine->planner,
+        .statistics = engine->statistics != NULL ? &checked_statistics : NULL,
+    };
+}
+
 _Static_assert(FRAG_POLICY_ABI == 9, "each new function of the table must be passed on as well");
 
-/* What the policy does not have stays NULL; plans are asked of it directly. */
+/* What the policy does not have stays NULL. */
 static frag_policy_ops passed_on(const frag_policy_ops *ops)
 {
     frag_policy_ops own = *ops;
@@ -177,19 +195,11 @@ static frag_policy_ops passed_on(const frag_policy_ops *ops)
     own.sync = ops->sync != NULL ? checked_sync : NULL;
     own.configure = ops->configure != NULL ? checked_configure : NULL;
     own.describe_oom = ops->describe_oom != NULL ? checked_describe_oom : NULL;
-    own.keep_stats = ops->keep_stats != NULL ? checked_keep_stats : NULL;
-    own.stats = ops->stats != NULL ? checked_stats : NULL;
-    own.reset_stats = ops->reset_stats != NULL ? checked_reset_stats : NULL;
     own.rounded = ops->rounded != NULL ? checked_rounded : NULL;
     own.walk = checked_walk;
     own.check = checked_check;
-    own.prefer = NULL;
     own.adopt = NULL;
     own.adopts_ranges = NULL;
-    own.terms = NULL;
-    own.met = NULL;
-    own.repeats = NULL;
-    own.replay = NULL;
     return own;
 }
 
@@ -213,7 +223,9 @@ static void close_slow_device(void *context, frag_device *device)
 void checked_policy_create(checked_policy *checked, const frag_policy_ops *ops,
                            uint64_t refuse_every, uint64_t audit_every)
 {
-    *checked = (checked_policy){.ops = passed_on(ops), .audit_every = audit_every};
+    *checked = (checked_policy){
+        .ops = passed_on(ops), .engine = engine_passed_on(ops), .audit_every = audit_every};
+    checked->ops.engine = &checked->engine;
     slow_checker_create(&checked->checker, UINT64_MAX, 1);
     checked->checker.ops = ops;
     checked->checker.align = 1;

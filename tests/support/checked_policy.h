@@ -3,12 +3,14 @@
 #ifndef FRAG_SUPPORT_CHECKED_POLICY_H
 #define FRAG_SUPPORT_CHECKED_POLICY_H
 
+#include "sim/policy_engine.h"
 #include "sim/run.h"
 #include "tests/support/slow_checker.h"
 
 typedef struct checked_policy {
     slow_checker checker;
-    frag_policy_ops ops;  /* what the engine is given */
+    frag_policy_ops ops; /* what the engine is given */
+    frag_policy_engine engine;
     uint64_t audit_every; /* grants and frees */
     uint64_t step_count;
     void (*on_complete)(void *context, frag_handle handle);

@@ -209,7 +209,6 @@ static void compare(const frag_replay_result *plain, const frag_replay_result *w
         {"peak of reserved", plain->peak.reserved_bytes, watched->peak.reserved_bytes},
         {"requested at the end", plain->final.requested_bytes, watched->final.requested_bytes},
         {"reserved at the end", plain->final.reserved_bytes, watched->final.reserved_bytes},
-        {"growths", plain->growth_count, watched->growth_count},
         {"ignored events", plain->ignored_events, watched->ignored_events},
     };
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "sim/policy_engine.h"
 #include "traces/exchange/minimalloc_csv.h"
 #include "traces/load.h"
 

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/policy_engine.h"
 #include "traces/builder.h"
 #include "traces/exchange/csv_lines.h"
 

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "sim/policy_engine.h"
 #include "sim/trace/lifetimes.h"
 #include "sim/trace/trace.h"
 
