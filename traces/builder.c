@@ -6,12 +6,6 @@
 #include "base/bits.h"
 #include "base/memory.h"
 
-/* Open addressing over items kept elsewhere: place holds item + 1, 0 is empty. */
-typedef struct item_index {
-    uint32_t *places;
-    uint32_t capacity;
-} item_index;
-
 typedef struct slot_stack {
     uint32_t *free;
     size_t capacity;
@@ -21,14 +15,14 @@ typedef struct slot_stack {
 
 /* What is kept of the trace being built, beside the trace itself. */
 typedef struct device_state {
-    size_t capacity; /* of events and of every column there is */
-    size_t expected; /* events */
-    item_index streams;
+    size_t capacity;      /* of events and of every column there is */
+    size_t expected;      /* events */
+    frag_strings streams; /* handles, by stream */
     size_t stream_capacity;
     uint64_t last_handle;
     uint32_t last_stream;
     bool is_stream_order_fixed;
-    item_index pools;
+    frag_strings pools; /* by pool */
     size_t pool_capacity;
     slot_stack slots;
 } device_state;
@@ -42,109 +36,23 @@ struct frag_builder {
     size_t site_frame_capacity;
     size_t site_capacity;
     size_t trace_capacity;
-    item_index frames;
-    item_index sites;
+    frag_strings frames; /* by frame */
+    frag_strings sites;  /* the frames of each */
     bool has_too_many_streams;
     uint32_t full_device;
 };
 
-/* ---- interning */
-typedef bool is_same_item(const void *items, uint32_t item, const void *key);
-typedef uint64_t hash_item(const void *items, uint32_t item);
-
-typedef struct item_kind {
-    is_same_item *is_same;
-    hash_item *hash;
-} item_kind;
-
-static uint32_t find_place(const item_index *index, const item_kind *kind, const void *items,
-                           const void *key, uint64_t hash)
-{
-    uint32_t mask = index->capacity - 1;
-    uint32_t at = (uint32_t)hash & mask;
-    while (index->places[at] != 0 &&
-           (key == NULL || !kind->is_same(items, index->places[at] - 1, key)))
-        at = (at + 1) & mask;
-    return at;
-}
-
-/* The place where the key is or would go; makes room for one more item than count first. */
-static uint32_t *index_place(item_index *index, const item_kind *kind, const void *items,
-                             uint32_t count, const void *key, uint64_t hash)
-{
-    if ((uint64_t)count * 2 >= index->capacity) {
-        FRAG_ASSERT(index->capacity <= UINT32_MAX / 4);
-        index->capacity = index->capacity == 0 ? 64 : index->capacity * 2;
-        frag_free(index->places);
-        index->places = frag_alloc(index->capacity, sizeof *index->places);
-        for (uint32_t item = 0; item < count; item++)
-            index->places[find_place(index, kind, items, NULL, kind->hash(items, item))] = item + 1;
-    }
-    return &index->places[find_place(index, kind, items, key, hash)];
-}
-
-static bool is_same_handle(const void *items, uint32_t item, const void *key)
-{
-    return ((const uint64_t *)items)[item] == *(const uint64_t *)key;
-}
-
-static uint64_t hash_handle(const void *items, uint32_t item)
-{
-    return frag_hash_bytes((const uint64_t *)items + item, sizeof(uint64_t));
-}
-
-static bool is_same_pool(const void *items, uint32_t item, const void *key)
-{
-    const frag_pool_id *pool = (const frag_pool_id *)items + item;
-    const frag_pool_id *wanted = key;
-    return pool->high == wanted->high && pool->low == wanted->low;
-}
-
-static uint64_t hash_pool(const void *items, uint32_t item)
-{
-    return frag_hash_bytes((const frag_pool_id *)items + item, sizeof(frag_pool_id));
-}
-
-static bool is_same_frame(const void *items, uint32_t item, const void *key)
-{
-    return memcmp((const frag_frame *)items + item, key, sizeof(frag_frame)) == 0;
-}
-
-static uint64_t hash_frame(const void *items, uint32_t item)
-{
-    return frag_hash_bytes((const frag_frame *)items + item, sizeof(frag_frame));
-}
-
-typedef struct site_key {
-    const uint32_t *frames;
-    uint32_t count;
-} site_key;
-
-static bool is_same_site(const void *items, uint32_t item, const void *key)
-{
-    const frag_recording *recording = items;
-    const site_key *wanted = key;
-    frag_site site = recording->sites[item];
-    return site.count == wanted->count &&
-           (site.count == 0 || memcmp(recording->site_frames + site.first, wanted->frames,
-                                      site.count * sizeof(uint32_t)) == 0);
-}
-
-static uint64_t hash_site(const void *items, uint32_t item)
-{
-    const frag_recording *recording = items;
-    frag_site site = recording->sites[item];
-    return site.count == 0 ? 0
-                           : frag_hash_bytes(recording->site_frames + site.first,
-                                             site.count * sizeof(uint32_t));
-}
-
-static const item_kind handle_kind = {is_same_handle, hash_handle};
-static const item_kind pool_kind = {is_same_pool, hash_pool};
-static const item_kind frame_kind = {is_same_frame, hash_frame};
-static const item_kind site_kind = {is_same_site, hash_site};
-
 /* ---- tables of the recording */
+
+/* The number of a row of a table, where equal bytes are one row; is_new: it is the last one. */
+static uint32_t intern(frag_strings *rows, const void *row, size_t bytes, bool *is_new)
+{
+    uint32_t count = rows->count;
+    uint32_t id = frag_strings_add(rows, row, bytes);
+    *is_new = id == count;
+    return id;
+}
+
 uint32_t frag_builder_string(frag_builder *builder, const char *bytes, size_t length)
 {
     return frag_strings_add(&builder->recording->strings, bytes, length);
@@ -187,31 +95,28 @@ void frag_builder_metadata(frag_builder *builder, const char *key, const char *v
 uint32_t frag_builder_frame(frag_builder *builder, frag_frame frame)
 {
     frag_recording *recording = builder->recording;
-    uint32_t *place =
-        index_place(&builder->frames, &frame_kind, recording->frames, recording->frame_count,
-                    &frame, frag_hash_bytes(&frame, sizeof frame));
-    if (*place != 0)
-        return *place - 1;
+    bool is_new = false;
+    uint32_t id = intern(&builder->frames, &frame, sizeof frame, &is_new);
+    if (!is_new)
+        return id;
     recording->frames = frag_grow(recording->frames, &builder->frame_capacity,
                                   (size_t)recording->frame_count + 1, sizeof *recording->frames);
-    recording->frames[recording->frame_count] = frame;
-    *place = ++recording->frame_count;
-    return *place - 1;
+    recording->frames[recording->frame_count++] = frame;
+    return id;
 }
 
 uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32_t count)
 {
     frag_recording *recording = builder->recording;
-    site_key key = {frames, count};
-    uint64_t hash = count == 0 ? 0 : frag_hash_bytes(frames, count * sizeof *frames);
-    uint32_t *place =
-        index_place(&builder->sites, &site_kind, recording, recording->site_count, &key, hash);
-    if (*place != 0)
-        return *place - 1;
+    bool is_new = false;
+    uint32_t id = intern(&builder->sites, count > 0 ? (const void *)frames : "",
+                         count * sizeof *frames, &is_new);
+    if (!is_new)
+        return id;
     FRAG_ASSERT(count <= UINT32_MAX - recording->site_frame_count);
     recording->sites = frag_grow(recording->sites, &builder->site_capacity,
                                  (size_t)recording->site_count + 1, sizeof *recording->sites);
-    recording->sites[recording->site_count] = (frag_site){recording->site_frame_count, count};
+    recording->sites[recording->site_count++] = (frag_site){recording->site_frame_count, count};
     recording->site_frames =
         frag_grow(recording->site_frames, &builder->site_frame_capacity,
                   (size_t)recording->site_frame_count + count, sizeof *recording->site_frames);
@@ -219,8 +124,7 @@ uint32_t frag_builder_site(frag_builder *builder, const uint32_t *frames, uint32
         memcpy(recording->site_frames + recording->site_frame_count, frames,
                count * sizeof *frames);
     recording->site_frame_count += count;
-    *place = ++recording->site_count;
-    return *place - 1;
+    return id;
 }
 
 frag_builder *frag_builder_create(frag_recording *recording)
@@ -272,8 +176,8 @@ static void end_device(frag_builder *builder)
 {
     if (builder->trace != NULL && !builder->device.is_stream_order_fixed)
         sort_streams(builder->trace);
-    frag_free(builder->device.streams.places);
-    frag_free(builder->device.pools.places);
+    frag_strings_destroy(&builder->device.streams);
+    frag_strings_destroy(&builder->device.pools);
     frag_free(builder->device.slots.free);
     builder->device = (device_state){0};
 }
@@ -296,15 +200,14 @@ uint32_t frag_builder_pool(frag_builder *builder, frag_pool_id id)
         frag_builder_device(builder, 0);
     frag_trace *trace = builder->trace;
     device_state *device = &builder->device;
-    uint32_t *place = index_place(&device->pools, &pool_kind, trace->pool_ids, trace->pool_count,
-                                  &id, frag_hash_bytes(&id, sizeof id));
-    if (*place != 0)
-        return *place - 1;
+    bool is_new = false;
+    uint32_t pool = intern(&device->pools, &id, sizeof id, &is_new);
+    if (!is_new)
+        return pool;
     trace->pool_ids = frag_grow(trace->pool_ids, &device->pool_capacity,
                                 (size_t)trace->pool_count + 1, sizeof *trace->pool_ids);
-    trace->pool_ids[trace->pool_count] = id;
-    *place = ++trace->pool_count;
-    return *place - 1;
+    trace->pool_ids[trace->pool_count++] = id;
+    return pool;
 }
 
 static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
@@ -313,25 +216,23 @@ static uint16_t intern_stream(frag_builder *builder, uint64_t handle)
     device_state *device = &builder->device;
     if (handle == device->last_handle && trace->stream_count > 0)
         return (uint16_t)device->last_stream;
-    uint32_t *place =
-        index_place(&device->streams, &handle_kind, trace->stream_handles, trace->stream_count,
-                    &handle, frag_hash_bytes(&handle, sizeof handle));
-    if (*place == 0) {
-        if (trace->stream_count >= FRAG_STREAM_ALL) {
-            if (!builder->has_too_many_streams)
-                builder->full_device = trace->device;
-            builder->has_too_many_streams = true;
-            return 0;
-        }
+    bool is_new = false;
+    uint32_t stream = intern(&device->streams, &handle, sizeof handle, &is_new);
+    if (stream >= FRAG_STREAM_ALL) {
+        if (!builder->has_too_many_streams)
+            builder->full_device = trace->device;
+        builder->has_too_many_streams = true;
+        return 0;
+    }
+    if (is_new) {
         trace->stream_handles =
             frag_grow(trace->stream_handles, &device->stream_capacity,
                       (size_t)trace->stream_count + 1, sizeof *trace->stream_handles);
-        trace->stream_handles[trace->stream_count] = handle;
-        *place = ++trace->stream_count;
+        trace->stream_handles[trace->stream_count++] = handle;
     }
     device->last_handle = handle;
-    device->last_stream = *place - 1;
-    return (uint16_t)device->last_stream;
+    device->last_stream = stream;
+    return (uint16_t)stream;
 }
 
 void frag_builder_streams(frag_builder *builder, const uint64_t *handles, uint32_t count)
@@ -447,8 +348,8 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot)
 static void destroy_builder(frag_builder *builder)
 {
     end_device(builder);
-    frag_free(builder->frames.places);
-    frag_free(builder->sites.places);
+    frag_strings_destroy(&builder->frames);
+    frag_strings_destroy(&builder->sites);
     frag_free(builder);
 }
 
