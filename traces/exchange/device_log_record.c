@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 #include "traces/builder.h"
-#include "traces/exchange/address_map.h"
+#include "traces/number_map.h"
 #include "traces/exchange/device_log.h"
 
 #define OUT_OF_MEMORY 2
@@ -64,10 +64,10 @@ typedef struct follower {
     size_t step_capacity;
     uint64_t alive[FRAG_DEVICE_LOG_DEVICES_MAX]; /* first piece */
     bool is_seen[FRAG_DEVICE_LOG_DEVICES_MAX];
-    frag_address_map by_address;
-    frag_address_map by_handle;
-    frag_address_map by_mapping;
-    frag_address_map pools; /* number and device of a pool by its handle */
+    frag_number_map by_address;
+    frag_number_map by_handle;
+    frag_number_map by_mapping;
+    frag_number_map pools; /* number and device of a pool by its handle */
     uint32_t pool_count;
 } follower;
 
@@ -176,7 +176,7 @@ static void end_piece(follower *follow, uint64_t index, uint64_t stream)
         follow->pieces[piece->next].previous = piece->previous;
     piece->is_over = true;
     if (!piece->is_from_create)
-        frag_address_map_remove(&follow->by_address, piece->address);
+        frag_number_map_remove(&follow->by_address, piece->address);
     if (!piece->is_counted || (piece->is_from_create && !is_as_requests(follow)))
         return;
     add_step(follow, piece->device, index, piece->pool,
@@ -191,10 +191,10 @@ static void end_piece(follower *follow, uint64_t index, uint64_t stream)
 /* A piece may have had several handles, of which some are still in the table when it is over. */
 static bool find_by_handle(follower *follow, uint64_t handle, uint64_t *piece)
 {
-    if (!frag_address_map_get(&follow->by_handle, handle, piece))
+    if (!frag_number_map_get(&follow->by_handle, handle, piece))
         return false;
     if (follow->pieces[*piece].is_over)
-        frag_address_map_remove(&follow->by_handle, handle);
+        frag_number_map_remove(&follow->by_handle, handle);
     return !follow->pieces[*piece].is_over;
 }
 
@@ -218,7 +218,7 @@ static void end_mapping(follower *follow, uint64_t index)
         piece->first_mapping = mapped->next;
     if (mapped->next != NOTHING)
         follow->mappings[mapped->next].previous = mapped->previous;
-    frag_address_map_remove(&follow->by_mapping, mapped->address);
+    frag_number_map_remove(&follow->by_mapping, mapped->address);
     add_mapping_step(follow, mapped, FRAG_OP_SEGMENT_UNMAP);
     if (piece->first_mapping == NOTHING && piece->handle_count == 0)
         end_piece(follow, mapped->piece, 0);
@@ -235,7 +235,7 @@ static void follow_map(follower *follow)
              "out");
         return;
     }
-    if (frag_address_map_get(&follow->by_mapping, record->address, &before)) {
+    if (frag_number_map_get(&follow->by_mapping, record->address, &before)) {
         note_served_again(follow);
         end_mapping(follow, before);
     }
@@ -248,7 +248,7 @@ static void follow_map(follower *follow)
     if (next != NOTHING)
         follow->mappings[next].previous = index;
     follow->pieces[piece].first_mapping = index;
-    frag_address_map_set(&follow->by_mapping, record->address, index);
+    frag_number_map_set(&follow->by_mapping, record->address, index);
     add_mapping_step(follow, &follow->mappings[index], FRAG_OP_SEGMENT_MAP);
 }
 
@@ -258,7 +258,7 @@ static void follow_unmap(follower *follow)
     uint64_t address = follow->record->address;
     uint64_t left = follow->record->bytes;
     uint64_t index = 0;
-    while (left > 0 && frag_address_map_get(&follow->by_mapping, address, &index)) {
+    while (left > 0 && frag_number_map_get(&follow->by_mapping, address, &index)) {
         uint64_t bytes = follow->mappings[index].bytes;
         end_mapping(follow, index);
         if (bytes == 0 || bytes >= left)
@@ -275,7 +275,7 @@ static void follow_unmap(follower *follow)
 static uint32_t pool_of(const follower *follow, uint64_t handle, uint16_t *device)
 {
     uint64_t known = 0;
-    if (handle == 0 || !frag_address_map_get(&follow->pools, handle, &known))
+    if (handle == 0 || !frag_number_map_get(&follow->pools, handle, &known))
         return 0;
     *device = (uint16_t)(known >> 32);
     return (uint32_t)known;
@@ -298,7 +298,7 @@ static void follow_failure(follower *follow)
     uint32_t pool = is_taking ? pool_of(follow, record->other, &device) : 0;
     if (record->call == FRAG_LOG_MAP && find_by_handle(follow, record->other, &index))
         device = follow->pieces[index].device;
-    else if (is_mapping && frag_address_map_get(&follow->by_mapping, record->address, &index))
+    else if (is_mapping && frag_number_map_get(&follow->by_mapping, record->address, &index))
         device = follow->pieces[follow->mappings[index].piece].device;
     if (device == FRAG_DEVICE_UNKNOWN)
         device = known_device(follow);
@@ -324,7 +324,7 @@ static void follow_malloc(follower *follow, bool is_counted)
     uint64_t before = 0;
     if (record->bytes == 0 || record->address == 0)
         return; /* the device answers with null and does nothing */
-    if (frag_address_map_get(&follow->by_address, record->address, &before)) {
+    if (frag_number_map_get(&follow->by_address, record->address, &before)) {
         note_served_again(follow);
         end_piece(follow, before, record->stream);
     }
@@ -338,13 +338,13 @@ static void follow_malloc(follower *follow, bool is_counted)
                                                       .pool = pool,
                                                       .device = device,
                                                       .is_counted = is_counted});
-    frag_address_map_set(&follow->by_address, record->address, index);
+    frag_number_map_set(&follow->by_address, record->address, index);
     begin_piece(follow, index);
 }
 
 static void drop_handle(follower *follow, uint64_t handle, uint64_t piece)
 {
-    frag_address_map_remove(&follow->by_handle, handle);
+    frag_number_map_remove(&follow->by_handle, handle);
     follow->pieces[piece].handle_count = 0;
     if (follow->pieces[piece].first_mapping == NOTHING)
         end_piece(follow, piece, 0);
@@ -369,7 +369,7 @@ static void follow_create(follower *follow)
                                                       .device = device,
                                                       .is_from_create = true,
                                                       .is_counted = !is_host});
-    frag_address_map_set(&follow->by_handle, record->other, index);
+    frag_number_map_set(&follow->by_handle, record->other, index);
     begin_piece(follow, index);
 }
 
@@ -381,7 +381,7 @@ static void follow_free(follower *follow)
     uint64_t index = 0;
     if (record->address == 0)
         return;
-    if (!frag_address_map_get(&follow->by_address, record->address, &index)) {
+    if (!frag_number_map_get(&follow->by_address, record->address, &index)) {
         note_unknown(follow);
         return;
     }
@@ -407,10 +407,10 @@ static void follow_retain(follower *follow)
     uint64_t index = 0;
     if (find_by_handle(follow, record->other, &piece)) {
         follow->pieces[piece].handle_count++;
-    } else if (frag_address_map_get(&follow->by_mapping, record->address, &index)) {
+    } else if (frag_number_map_get(&follow->by_mapping, record->address, &index)) {
         piece = follow->mappings[index].piece;
         follow->pieces[piece].handle_count++;
-        frag_address_map_set(&follow->by_handle, record->other, piece);
+        frag_number_map_set(&follow->by_handle, record->other, piece);
     } else {
         note_unknown(follow);
     }
@@ -440,7 +440,7 @@ static void follow_pool(follower *follow)
     if (record->call == FRAG_LOG_POOL_CREATE) {
         device = known_device(follow);
         uint32_t pool = ++follow->pool_count;
-        frag_address_map_set(&follow->pools, record->other, (uint64_t)device << 32 | pool);
+        frag_number_map_set(&follow->pools, record->other, (uint64_t)device << 32 | pool);
         if (is_as_requests(follow))
             add_step(follow, device, NOTHING, pool, (frag_build_event){.op = FRAG_OP_POOL_CREATE});
         return;
@@ -449,7 +449,7 @@ static void follow_pool(follower *follow)
     if (pool == 0)
         return; /* the default pool, or one of another process: nothing of it is in the trace */
     if (record->call == FRAG_LOG_POOL_DESTROY)
-        frag_address_map_remove(&follow->pools, record->other);
+        frag_number_map_remove(&follow->pools, record->other);
     if (!is_as_requests(follow))
         return;
     if (record->call == FRAG_LOG_POOL_DESTROY)
@@ -648,10 +648,10 @@ static void destroy_follower(follower *follow)
     frag_free(follow->pieces);
     frag_free(follow->mappings);
     frag_free(follow->steps);
-    frag_address_map_destroy(&follow->by_address);
-    frag_address_map_destroy(&follow->by_handle);
-    frag_address_map_destroy(&follow->by_mapping);
-    frag_address_map_destroy(&follow->pools);
+    frag_number_map_destroy(&follow->by_address);
+    frag_number_map_destroy(&follow->by_handle);
+    frag_number_map_destroy(&follow->by_mapping);
+    frag_number_map_destroy(&follow->pools);
     frag_free(follow);
 }
 

@@ -25,13 +25,13 @@ static void end_block(frag_live_blocks *live, const frag_live_call *call, uint64
     };
     frag_builder_add(live->builder, &event);
     frag_builder_slot_give(live->builder, (uint32_t)slot);
-    frag_address_map_remove(&live->by_address, call->address);
+    frag_number_map_remove(&live->by_address, call->address);
 }
 
 void frag_live_alloc(frag_live_blocks *live, const frag_live_call *call)
 {
     uint64_t before = 0;
-    if (frag_address_map_get(&live->by_address, call->address, &before)) {
+    if (frag_number_map_get(&live->by_address, call->address, &before)) {
         note(live, call, true, "address-served-again",
              "an address came back that was still in use: its release is missing; what had it was "
              "taken as freed just before");
@@ -41,7 +41,7 @@ void frag_live_alloc(frag_live_blocks *live, const frag_live_call *call)
     live->blocks =
         frag_grow(live->blocks, &live->block_capacity, (size_t)slot + 1, sizeof *live->blocks);
     live->blocks[slot] = (frag_live_block){call->bytes, call->stream};
-    frag_address_map_set(&live->by_address, call->address, slot);
+    frag_number_map_set(&live->by_address, call->address, slot);
     frag_build_event event = {
         .op = FRAG_OP_ALLOC,
         .slot = slot,
@@ -70,7 +70,7 @@ void frag_live_alloc_failed(frag_live_blocks *live, const frag_live_call *call)
 void frag_live_free(frag_live_blocks *live, const frag_live_call *call)
 {
     uint64_t slot = 0;
-    if (!frag_address_map_get(&live->by_address, call->address, &slot)) {
+    if (!frag_number_map_get(&live->by_address, call->address, &slot)) {
         note(live, call, false, "free-of-unknown-address",
              "memory came from before the recording, or was not asked for in it; its free was left "
              "out");
@@ -85,6 +85,6 @@ void frag_live_free(frag_live_blocks *live, const frag_live_call *call)
 
 void frag_live_destroy(frag_live_blocks *live)
 {
-    frag_address_map_destroy(&live->by_address);
+    frag_number_map_destroy(&live->by_address);
     frag_free(live->blocks);
 }

@@ -5,7 +5,7 @@
 #define FRAG_EXCHANGE_LIVE_BLOCKS_H
 
 #include "traces/builder.h"
-#include "traces/exchange/address_map.h"
+#include "traces/number_map.h"
 #include "traces/load.h"
 
 typedef struct frag_live_block {
@@ -18,8 +18,8 @@ typedef struct frag_live_blocks {
     frag_builder *builder;
     frag_findings *findings;
     uint32_t device;
-    frag_address_map by_address; /* slot */
-    frag_live_block *blocks;     /* by slot */
+    frag_number_map by_address; /* slot */
+    frag_live_block *blocks;    /* by slot */
     size_t block_capacity;
 } frag_live_blocks;
 

@@ -16,12 +16,12 @@ static frag_size_queue *queue_of(frag_size_pairs *pairs, uint64_t bytes, uint8_t
 {
     uint64_t index = 0;
     uint64_t key = bytes * FRAG_SIZE_GROUPS + group;
-    if (!frag_address_map_get(&pairs->by_size, key, &index)) {
+    if (!frag_number_map_get(&pairs->by_size, key, &index)) {
         index = pairs->queue_count++;
         pairs->queues = frag_grow(pairs->queues, &pairs->queue_capacity, pairs->queue_count,
                                   sizeof *pairs->queues);
         pairs->queues[index] = (frag_size_queue){FRAG_SLOT_NONE, FRAG_SLOT_NONE};
-        frag_address_map_set(&pairs->by_size, key, index);
+        frag_number_map_set(&pairs->by_size, key, index);
     }
     return &pairs->queues[index];
 }
@@ -43,7 +43,7 @@ static frag_size_queue *fullest_of(frag_size_pairs *pairs, uint64_t bytes, uint8
     if (queue_of(pairs, bytes, group)->first != FRAG_SLOT_NONE)
         return queue_of(pairs, bytes, group);
     for (uint8_t i = 0; i < FRAG_SIZE_GROUPS; i++)
-        if (frag_address_map_get(&pairs->by_size, bytes * FRAG_SIZE_GROUPS + i, &index) &&
+        if (frag_number_map_get(&pairs->by_size, bytes * FRAG_SIZE_GROUPS + i, &index) &&
             pairs->queues[index].first != FRAG_SLOT_NONE)
             return &pairs->queues[index];
     return queue_of(pairs, bytes, group);
@@ -108,7 +108,7 @@ void frag_size_pairs_free(frag_size_pairs *pairs, const frag_live_call *call)
 
 void frag_size_pairs_destroy(frag_size_pairs *pairs)
 {
-    frag_address_map_destroy(&pairs->by_size);
+    frag_number_map_destroy(&pairs->by_size);
     frag_free(pairs->queues);
     frag_free(pairs->next);
 }

@@ -8,7 +8,7 @@
 #define FRAG_EXCHANGE_SIZE_PAIRS_H
 
 #include "traces/builder.h"
-#include "traces/exchange/address_map.h"
+#include "traces/number_map.h"
 #include "traces/exchange/live_blocks.h"
 #include "traces/load.h"
 
@@ -26,7 +26,7 @@ typedef struct frag_size_pairs {
     frag_builder *builder;
     frag_findings *findings;
     uint32_t device;
-    frag_address_map by_size; /* bytes * FRAG_SIZE_GROUPS + group: index into queues */
+    frag_number_map by_size; /* bytes * FRAG_SIZE_GROUPS + group: index into queues */
     frag_size_queue *queues;
     size_t queue_count;
     size_t queue_capacity;

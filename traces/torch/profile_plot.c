@@ -8,7 +8,7 @@ typedef struct plot_emitter {
     const frag_snapshot_device *device;
     frag_snapshot_sites *sites;
     frag_live_blocks live;
-    frag_address_map seen; /* addresses that are live where the walk is */
+    frag_number_map seen; /* addresses that are live where the walk is */
     uint64_t before_count;
     uint64_t before_bytes;
 } plot_emitter;
@@ -26,7 +26,7 @@ static bool is_release(const frag_snapshot_entry *entry)
 static void add_before(plot_emitter *state, uint64_t address, uint64_t bytes, uint32_t frames)
 {
     uint64_t unused = 0;
-    if (bytes == 0 || frag_address_map_get(&state->live.by_address, address, &unused))
+    if (bytes == 0 || frag_number_map_get(&state->live.by_address, address, &unused))
         return;
     state->before_count++;
     state->before_bytes += bytes;
@@ -46,18 +46,18 @@ static void add_all_before(plot_emitter *state, const frag_snapshot *snapshot)
     for (uint64_t i = 0; i < device->entry_count; i++) {
         const frag_snapshot_entry *entry = &device->entries[i];
         if (entry->action == FRAG_SNAPSHOT_ALLOC) {
-            frag_address_map_set(&state->seen, entry->address, i);
+            frag_number_map_set(&state->seen, entry->address, i);
         } else if (is_release(entry)) {
-            if (!frag_address_map_get(&state->seen, entry->address, &unused))
+            if (!frag_number_map_get(&state->seen, entry->address, &unused))
                 add_before(state, entry->address, entry->bytes, entry->frames);
-            frag_address_map_remove(&state->seen, entry->address);
+            frag_number_map_remove(&state->seen, entry->address);
         }
     }
     for (size_t i = 0; i < device->segment_count; i++) {
         const frag_snapshot_segment *segment = &device->segments[i];
         for (size_t k = 0; k < segment->block_count; k++) {
             const frag_snapshot_block *block = &snapshot->blocks[segment->first_block + k];
-            if (!frag_address_map_get(&state->seen, block->address, &unused))
+            if (!frag_number_map_get(&state->seen, block->address, &unused))
                 add_before(state, block->address, block->bytes, block->frames);
         }
     }
@@ -104,6 +104,6 @@ void frag_profile_plot_emit(const frag_snapshot *snapshot, uint32_t ordinal,
                           state.before_count, state.before_bytes);
     for (uint64_t i = 0; i < state.device->entry_count; i++)
         add_entry(&state, &state.device->entries[i], i);
-    frag_address_map_destroy(&state.seen);
+    frag_number_map_destroy(&state.seen);
     frag_live_destroy(&state.live);
 }

@@ -6,22 +6,11 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "traces/number_map.h"
 
 #define MIN_BLOCK_BYTES 512u
 #define SMALL_SEGMENT_BYTES (2 * FRAG_MIB)
 #define UNSPLIT_BYTES_MAX FRAG_MIB
-
-/* Live blocks by address: open addressing, block + 1, backward shift on removal. */
-typedef struct live_place {
-    uint64_t address;
-    uint32_t block;
-} live_place;
-
-typedef struct live_table {
-    live_place *places;
-    size_t capacity; /* a power of two */
-    size_t count;
-} live_table;
 
 /* Ranges found for addresses of the same bits above the lowest; segments are mostly larger. */
 enum { RECENT_COUNT = 256, RECENT_SHIFT = 21 };
@@ -32,62 +21,11 @@ typedef struct rewinder {
     frag_rewound *rewound;
     frag_held_ranges ranges;
     const frag_held_range *recent[RECENT_COUNT]; /* NULL: none; all are when the ranges change */
-    live_table live;
-    uint32_t newest; /* the block that was added last, if it is live */
+    frag_number_map live;                        /* blocks, by address */
+    uint32_t newest;                             /* the block that was added last, if it is live */
     frag_findings *findings;
     uint32_t ordinal;
 } rewinder;
-
-static size_t home_of(const live_table *live, uint64_t address)
-{
-    uint64_t hash = (address ^ address >> 32) * 0x9E3779B97F4A7C15u;
-    return (size_t)(hash ^ hash >> 29) & (live->capacity - 1);
-}
-
-/* The place of an address, or the empty one where it would go. */
-static size_t live_find(const live_table *live, uint64_t address)
-{
-    size_t at = home_of(live, address);
-    while (live->places[at].block != 0 && live->places[at].address != address)
-        at = (at + 1) & (live->capacity - 1);
-    return at;
-}
-
-static void live_grow(live_table *live)
-{
-    live_table old = *live;
-    live->capacity = old.capacity == 0 ? 1024 : old.capacity * 2;
-    live->places = frag_alloc(live->capacity, sizeof *live->places);
-    for (size_t i = 0; i < old.capacity; i++)
-        if (old.places[i].block != 0)
-            live->places[live_find(live, old.places[i].address)] = old.places[i];
-    frag_free(old.places);
-}
-
-/* Adds what is not there at the place found for it. */
-static void live_add(live_table *live, size_t place, uint64_t address, uint32_t block)
-{
-    if (live->count * 2 >= live->capacity) {
-        live_grow(live);
-        place = live_find(live, address);
-    }
-    live->places[place] = (live_place){.address = address, .block = block + 1};
-    live->count++;
-}
-
-static void live_remove(live_table *live, size_t hole)
-{
-    size_t mask = live->capacity - 1;
-    for (size_t at = (hole + 1) & mask; live->places[at].block != 0; at = (at + 1) & mask) {
-        size_t home = home_of(live, live->places[at].address);
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            live->places[hole] = live->places[at];
-            hole = at;
-        }
-    }
-    live->places[hole].block = 0;
-    live->count--;
-}
 
 uint64_t frag_snapshot_round(const frag_snapshot_settings *settings, uint64_t bytes)
 {
@@ -115,6 +53,12 @@ static void drop(rewinder *state, uint64_t index, const char *kind, const char *
                       (unsigned long long)entry->bytes, (unsigned long long)entry->address);
 }
 
+/* The block at a place of the live ones, or FRAG_REWOUND_NONE. */
+static uint32_t block_at(const rewinder *state, size_t place)
+{
+    return (uint32_t)(state->live.places[place].value - 1);
+}
+
 /* Adds a block whose address was looked for at that place of the live ones. */
 static uint32_t add_block(rewinder *state, size_t place, const frag_rewound_block *block)
 {
@@ -123,7 +67,7 @@ static uint32_t add_block(rewinder *state, size_t place, const frag_rewound_bloc
         rewound->blocks = frag_grow(rewound->blocks, &rewound->block_capacity,
                                     rewound->block_count + 1, sizeof *rewound->blocks);
     rewound->blocks[rewound->block_count] = *block;
-    live_add(&state->live, place, block->address, (uint32_t)rewound->block_count);
+    frag_number_map_add_at(&state->live, place, block->address, rewound->block_count);
     state->newest = (uint32_t)rewound->block_count++;
     return state->newest;
 }
@@ -143,7 +87,7 @@ static void reserve_blocks(rewinder *state)
 static void begin_at_end(rewinder *state)
 {
     const frag_snapshot *snapshot = state->snapshot;
-    live_grow(&state->live);
+    frag_number_map_grow(&state->live);
     for (size_t i = 0; i < state->device->segment_count; i++) {
         const frag_snapshot_segment *segment = &state->device->segments[i];
         frag_held_range range = {
@@ -158,7 +102,7 @@ static void begin_at_end(rewinder *state)
         FRAG_ASSERT(is_added);
         for (size_t k = 0; k < segment->block_count; k++) {
             const frag_snapshot_block *block = &snapshot->blocks[segment->first_block + k];
-            add_block(state, live_find(&state->live, block->address),
+            add_block(state, frag_number_map_find(&state->live, block->address),
                       &(frag_rewound_block){
                           .address = block->address,
                           .requested_bytes = block->requested_bytes,
@@ -177,8 +121,8 @@ static void begin_at_end(rewinder *state)
 static void undo_alloc(rewinder *state, uint64_t index)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    size_t place = live_find(&state->live, entry->address);
-    uint32_t found = state->live.places[place].block - 1;
+    size_t place = frag_number_map_find(&state->live, entry->address);
+    uint32_t found = block_at(state, place);
     if (found == FRAG_REWOUND_NONE || entry->bytes == 0) {
         drop(state, index, "alloc-of-nothing",
              "an allocation that is neither freed later nor in use at the end; it was left out");
@@ -207,7 +151,7 @@ static void undo_alloc(rewinder *state, uint64_t index)
         block->pool = entry->pool;
     else
         entry->pool = block->pool;
-    live_remove(&state->live, place);
+    frag_number_map_remove_at(&state->live, place);
     if (found == state->newest)
         state->newest = FRAG_REWOUND_NONE;
 }
@@ -225,8 +169,8 @@ static const frag_held_range *find_range(rewinder *state, uint64_t address)
 static void undo_release(rewinder *state, uint64_t index, bool is_pending)
 {
     frag_snapshot_entry *entry = &state->device->entries[index];
-    size_t place = live_find(&state->live, entry->address);
-    if (state->live.places[place].block != 0) {
+    size_t place = frag_number_map_find(&state->live, entry->address);
+    if (state->live.places[place].value != 0) {
         drop(state, index, "free-of-used-address",
              "a block is given back, but no allocation comes before the next free at its address; "
              "the "
@@ -258,7 +202,7 @@ static uint32_t find_block(const rewinder *state, uint64_t address)
     if (state->newest != FRAG_REWOUND_NONE &&
         state->rewound->blocks[state->newest].address == address)
         return state->newest;
-    return state->live.places[live_find(&state->live, address)].block - 1;
+    return block_at(state, frag_number_map_find(&state->live, address));
 }
 
 static void undo_request(rewinder *state, uint64_t index)
@@ -596,9 +540,9 @@ static void take_initial(rewinder *state)
     initial_place *places = frag_alloc(state->live.count + 1, sizeof *places);
     size_t count = 0;
     for (size_t i = 0; i < state->live.capacity; i++)
-        if (state->live.places[i].block != 0)
-            places[count++] = (initial_place){.address = state->live.places[i].address,
-                                              .block = state->live.places[i].block - 1};
+        if (state->live.places[i].value != 0)
+            places[count++] =
+                (initial_place){.address = state->live.places[i].key, .block = block_at(state, i)};
     qsort(places, count, sizeof *places, compare_initial);
     unsized_blocks unsized;
     list_unsized(state, places, count, &unsized);
@@ -638,7 +582,7 @@ void frag_snapshot_rewind(const frag_snapshot *snapshot, uint32_t device, frag_r
     turn_segment_entries(rewound);
     take_initial(&state);
     frag_held_ranges_destroy(&state.ranges);
-    frag_free(state.live.places);
+    frag_number_map_destroy(&state.live);
 }
 
 void frag_rewound_destroy(frag_rewound *rewound)

@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "traces/exchange/address_map.h"
+#include "traces/number_map.h"
 #include "traces/torch/pools/snapshot_ranges.h"
 
 #define MIN_BLOCK_BYTES 512u
@@ -185,23 +185,23 @@ static void add_final_segments(const restorer *state, frag_held_ranges *ranges)
 static bool begins_in_use(const restorer *state)
 {
     const frag_snapshot_device *device = state->device;
-    frag_address_map allocated = {0};
+    frag_number_map allocated = {0};
     uint64_t ignored = 0;
     bool is_late = false;
     for (uint64_t i = 0; i < device->entry_count && !is_late; i++) {
         const frag_snapshot_entry *entry = &device->entries[i];
         if (is_kind(entry, FRAG_SNAPSHOT_ALLOC))
-            frag_address_map_set(&allocated, entry->address, i);
+            frag_number_map_set(&allocated, entry->address, i);
         else
-            is_late = is_free(entry) && !frag_address_map_get(&allocated, entry->address, &ignored);
+            is_late = is_free(entry) && !frag_number_map_get(&allocated, entry->address, &ignored);
     }
     for (size_t i = 0; i < device->segment_count && !is_late; i++)
         for (size_t k = 0; k < device->segments[i].block_count && !is_late; k++) {
             size_t block = device->segments[i].first_block + k;
             is_late =
-                !frag_address_map_get(&allocated, state->snapshot->blocks[block].address, &ignored);
+                !frag_number_map_get(&allocated, state->snapshot->blocks[block].address, &ignored);
         }
-    frag_address_map_destroy(&allocated);
+    frag_number_map_destroy(&allocated);
     return is_late;
 }
 
@@ -517,19 +517,19 @@ static uint32_t absent_kinds(const frag_snapshot *snapshot)
 static bool lacks_requests(const restorer *state)
 {
     const frag_snapshot_device *device = state->device;
-    frag_address_map allocated = {0};
+    frag_number_map allocated = {0};
     uint64_t completed = 0;
     uint64_t ignored = 0;
     bool is_proved = false;
     for (uint64_t i = 0; i < device->entry_count && !is_proved; i++) {
         const frag_snapshot_entry *entry = &device->entries[i];
         if (is_kind(entry, FRAG_SNAPSHOT_ALLOC))
-            frag_address_map_set(&allocated, entry->address, i);
+            frag_number_map_set(&allocated, entry->address, i);
         else if (is_kind(entry, FRAG_SNAPSHOT_FREE_COMPLETED))
-            is_proved = frag_address_map_get(&allocated, entry->address, &ignored) ||
+            is_proved = frag_number_map_get(&allocated, entry->address, &ignored) ||
                         ((state->kinds & FRAG_SKIPPED_ALLOC) != 0 && ++completed > 1);
     }
-    frag_address_map_destroy(&allocated);
+    frag_number_map_destroy(&allocated);
     return is_proved;
 }
 

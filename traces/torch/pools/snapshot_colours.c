@@ -43,49 +43,25 @@ void frag_colours_destroy(frag_colours *colours)
 {
     frag_free(colours->pieces);
     frag_free(colours->edges);
-    frag_free(colours->places);
+    frag_number_map_destroy(&colours->numbers);
     *colours = (frag_colours){0};
 }
 
 /* ---- edges */
 
-static size_t place_of(const frag_colours *colours, uint32_t low, uint32_t high)
-{
-    uint64_t hash = ((uint64_t)low << 32 | high) * 0x9E3779B97F4A7C15u;
-    size_t at = (size_t)(hash >> 20) & (colours->place_count - 1);
-    while (colours->places[at] != 0) {
-        const uint32_t *edge = colours->edges[colours->places[at] - 1];
-        if (edge[0] == low && edge[1] == high)
-            break;
-        at = (at + 1) & (colours->place_count - 1);
-    }
-    return at;
-}
-
-static void grow_places(frag_colours *colours)
-{
-    colours->place_count = colours->place_count == 0 ? 256 : 2 * colours->place_count;
-    frag_free(colours->places);
-    colours->places = frag_alloc(colours->place_count, sizeof *colours->places);
-    for (size_t i = 0; i < colours->edge_count; i++)
-        colours->places[place_of(colours, colours->edges[i][0], colours->edges[i][1])] =
-            (uint32_t)i + 1;
-}
-
 void frag_colours_differ(frag_colours *colours, uint32_t a, uint32_t b)
 {
     uint32_t low = a < b ? a : b;
     uint32_t high = a < b ? b : a;
-    if (2 * (colours->edge_count + 1) > colours->place_count)
-        grow_places(colours);
-    size_t at = place_of(colours, low, high);
-    if (colours->places[at] != 0)
+    uint64_t key = (uint64_t)low << 32 | high;
+    uint64_t known = 0;
+    if (frag_number_map_get(&colours->numbers, key, &known))
         return;
+    frag_number_map_set(&colours->numbers, key, colours->edge_count);
     colours->edges = frag_grow(colours->edges, &colours->edge_capacity, colours->edge_count + 1,
                                sizeof *colours->edges);
     colours->edges[colours->edge_count][0] = low;
-    colours->edges[colours->edge_count][1] = high;
-    colours->places[at] = (uint32_t)++colours->edge_count;
+    colours->edges[colours->edge_count++][1] = high;
 }
 
 /* ---- colouring */

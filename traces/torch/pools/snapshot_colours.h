@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "traces/number_map.h"
+
 #define FRAG_COLOUR_DEFAULT 0u
 #define FRAG_COLOUR_MAX 512u
 
@@ -36,8 +38,7 @@ typedef struct frag_colours {
     uint32_t (*edges)[2]; /* pieces of different colours, each pair once, the lower first */
     size_t edge_count;
     size_t edge_capacity;
-    uint32_t *places; /* hash table of edges + 1; a power of two of them */
-    size_t place_count;
+    frag_number_map numbers; /* of edges, by both pieces */
 } frag_colours;
 
 /* Adds a piece that is in the default pool unless something speaks against it. */

@@ -1,5 +1,5 @@
-/* Tests of address_map.c: numbers by address. */
-#include "traces/exchange/address_map.h"
+/* Tests of number_map.c: numbers by address. */
+#include "traces/number_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static void knows_what_was_set_and_not_removed(void **state)
 {
     (void)state;
-    frag_address_map map = {0};
+    frag_number_map map = {0};
     uint64_t values[ADDRESSES] = {0}; /* 0: not there */
     uint64_t random = 1;
     for (uint64_t i = 1; i <= STEPS; i++) {
@@ -24,10 +24,10 @@ static void knows_what_was_set_and_not_removed(void **state)
         uint64_t index = (random >> 33) % ADDRESSES;
         uint64_t address = 0x700000000000 + index * ((uint64_t)2 << 20);
         if ((random >> 60) < 8) {
-            frag_address_map_set(&map, address, i);
+            frag_number_map_set(&map, address, i);
             values[index] = i;
         } else {
-            frag_address_map_remove(&map, address);
+            frag_number_map_remove(&map, address);
             values[index] = 0;
         }
         if (i % 997 != 0)
@@ -35,26 +35,26 @@ static void knows_what_was_set_and_not_removed(void **state)
         for (uint64_t at = 0; at < ADDRESSES; at++) {
             uint64_t value = 0;
             bool is_there =
-                frag_address_map_get(&map, 0x700000000000 + at * ((uint64_t)2 << 20), &value);
+                frag_number_map_get(&map, 0x700000000000 + at * ((uint64_t)2 << 20), &value);
             assert_int_equal(is_there, values[at] != 0);
             assert_int_equal(value, values[at]);
         }
     }
-    frag_address_map_destroy(&map);
+    frag_number_map_destroy(&map);
 }
 
 static void an_empty_map_knows_nothing(void **state)
 {
     (void)state;
-    frag_address_map map = {0};
+    frag_number_map map = {0};
     uint64_t value = 7;
-    assert_false(frag_address_map_get(&map, 0, &value));
-    frag_address_map_remove(&map, 0);
+    assert_false(frag_number_map_get(&map, 0, &value));
+    frag_number_map_remove(&map, 0);
     assert_int_equal(value, 7);
-    frag_address_map_set(&map, 0, 5);
-    assert_true(frag_address_map_get(&map, 0, &value));
+    frag_number_map_set(&map, 0, 5);
+    assert_true(frag_number_map_get(&map, 0, &value));
     assert_int_equal(value, 5);
-    frag_address_map_destroy(&map);
+    frag_number_map_destroy(&map);
 }
 
 int main(void)
