@@ -157,7 +157,7 @@ $(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(test_libraries)
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
 software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c driver_code.c) \
-                base/error.c base/text_plain.c base/bytes.c base/memory.c base/scope.c
+                base/error.c base/bytes.c base/memory.c base/scope.c
 software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)

@@ -47,6 +47,10 @@ bool frag_error_in(frag_error *error, const char *where);
 /* Writes "where:line:column: sentence" (what is known of it) into text. */
 void frag_error_text(const frag_error *error, char *text, uint64_t text_bytes);
 
+/* Names of files and strings of recordings may hold anything: control characters, which a terminal
+ * would obey, become '?', in place. */
+void frag_text_make_plain(char *text);
+
 _Noreturn void frag_assert_failed(const char *file, int line, const char *condition);
 
 #define FRAG_ASSERT(condition)                                                                     \

@@ -26,10 +26,6 @@ void frag_text_destroy(frag_text *text);
 /* The length of the UTF-8 sequence that bytes begin with, 0 when there is none. */
 size_t frag_text_sequence(const unsigned char *bytes, size_t count);
 
-/* Names of files and strings of recordings may hold anything: control characters, which a terminal
- * would obey, become '?', in place. */
-void frag_text_make_plain(char *text);
-
 /* A CSV field (RFC 4180), quoted where it must be. */
 void frag_text_write_csv(FILE *stream, const char *field);
 

@@ -361,6 +361,7 @@ bool frag_arguments_parse(frag_arguments *arguments, int argc, char **argv, frag
     if (ok && arguments->operand_count < command->operand_min)
         ok = frag_fail(error, FRAG_E_USAGE, "%s is missing; see '%s --help'", command->operands,
                        path_text(arguments, path));
+    arguments->context = frag_context_make(arguments->is_quiet, &arguments->status);
     return ok && check_stdin(arguments, error);
 }
 
@@ -436,6 +437,11 @@ bool frag_arguments_is(const frag_arguments *arguments, const char *option, cons
 bool frag_arguments_is_quiet(const frag_arguments *arguments)
 {
     return arguments->is_quiet;
+}
+
+const frag_context *frag_arguments_context(const frag_arguments *arguments)
+{
+    return &arguments->context;
 }
 
 bool frag_arguments_is_verbose(const frag_arguments *arguments)

@@ -3,6 +3,7 @@
 #define FRAG_CLI_ARGUMENTS_H
 
 #include "cli/command.h"
+#include "cli/command_context.h"
 
 /* What every command understands, beside its own options; ends with name NULL. */
 extern const frag_command_option frag_global_options[];
@@ -24,6 +25,8 @@ struct frag_arguments {
     bool is_verbose;
     bool is_help;
     bool is_version;
+    frag_context context;
+    frag_cli_status status; /* of the context */
 };
 
 /* Which command, and what it is given. false: a usage error. With --help or --version nothing else

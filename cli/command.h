@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/context.h"
 #include "base/error.h"
 
 typedef struct frag_command_option {
@@ -70,6 +71,8 @@ size_t frag_arguments_value_position(const frag_arguments *arguments, const char
 /* Global switches: -q, -v. */
 bool frag_arguments_is_quiet(const frag_arguments *arguments);
 bool frag_arguments_is_verbose(const frag_arguments *arguments);
+/* What computations get: a thread for each core, SIGINT, progress and warnings on stderr. */
+const frag_context *frag_arguments_context(const frag_arguments *arguments);
 
 /* Typed access: *value keeps its default when the option is absent; false: usage error filled. */
 bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value,
@@ -82,36 +85,19 @@ bool frag_arguments_count(const frag_arguments *arguments, const char *option, u
 int frag_report(const frag_error *error);
 void frag_warn(const frag_arguments *arguments, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void frag_print_warning(const char *sentence); /* with -q too */
 void frag_say(const frag_arguments *arguments, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -v */
 
 /* Set by SIGINT; commands stop at the next row and return 130. */
 bool frag_is_interrupted(void);
-/* As SIGINT does, from within: what is under way is of no use any more; and back, when it ended. */
-void frag_interrupt_set(bool is_on);
 /* Called once by main: from here on SIGINT sets that flag, and a second one kills. */
 void frag_watch_signals(void);
 
-/* Progress on stderr: only on a terminal, at most 10 times a second, erased at the end. May be
- * called from several threads. unit: "rows", "traces", "events". */
-typedef struct frag_progress frag_progress;
-frag_progress *frag_progress_start(const frag_arguments *arguments, const char *what,
-                                   const char *unit, uint64_t total);
-void frag_progress_add(frag_progress *progress, uint64_t done); /* NULL: nothing */
-/* Found done already: counts, but says nothing about the rate. */
-void frag_progress_skip(frag_progress *progress, uint64_t done);
-/* Erases the line, before rows go to stdout; it comes back with the next step. */
-void frag_progress_hide(frag_progress *progress);
-void frag_progress_end(frag_progress *progress);
+/* Monotonic nanoseconds. */
+uint64_t frag_clock_ns(void);
 
 bool frag_is_terminal(int descriptor); /* isatty, honouring TERM=dumb */
 bool frag_has_colour(int descriptor);  /* terminal, and NO_COLOR not set */
-
-/* Default number of threads for -j: the cores this process may use. */
-uint32_t frag_core_count(void);
-
-/* Runs job(context, index) for every index below count on threads; returns when all are done. */
-void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
-                   void *context);
 
 #endif

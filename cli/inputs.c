@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "allocators/pytorch/pytorch_settings.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -45,8 +43,6 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
     return true;
 }
 
-#define NO_CONF "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out"
-
 bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error)
 {
@@ -66,22 +62,14 @@ bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
         ends[i] = policies->count;
     }
     ok = ok && apply_labels(arguments, policies, positions, ends, given, error);
-    for (size_t i = 0; ok && i < policies->count; i++) {
-        if (policies->specs[i].wants_env &&
-            frag_pytorch_conf_of(FRAG_PYTORCH_SEVERAL_NAMES, getenv) == NULL)
-            ok = frag_fail(error, FRAG_E_USAGE, NO_CONF) || frag_error_in(error, "--policy");
-    }
+    for (size_t i = 0; ok && i < policies->count; i++)
+        ok = frag_policy_check_environment(frag_arguments_context(arguments), &policies->specs[i],
+                                           error);
     frag_free(positions);
     frag_free(ends);
     if (!ok)
-        frag_inputs_policies_destroy(policies);
+        frag_policy_list_destroy(policies);
     return ok;
-}
-
-void frag_inputs_policies_destroy(frag_policy_list *policies)
-{
-    frag_policy_specs_destroy(policies->specs, policies->count);
-    *policies = (frag_policy_list){0};
 }
 
 /* --gpu: what the description of a card says. A capacity of the user's own is what programs can
@@ -185,46 +173,6 @@ bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *devic
     return true;
 }
 
-/* Which variables count depends on the release, and that perhaps on the recording. */
-static bool take_environment(frag_policy_spec *spec, const frag_recording *recording,
-                             frag_error *error)
-{
-    const char *recorded = frag_recording_get(recording, "torch.version_hint");
-    uint32_t version = 0;
-    if (!frag_pytorch_version(frag_policy_spec_text(spec, "version"),
-                              recorded != NULL ? recorded : "", &version, error))
-        return false;
-    const char *conf = frag_pytorch_conf_of(version, getenv);
-    if (conf == NULL)
-        return frag_fail(error, FRAG_E_USAGE, NO_CONF " (PyTorch %u.%u reads no other variable)",
-                         version / 100, version % 100);
-    frag_policy_spec_take(spec, conf);
-    return true;
-}
-
-static bool take_recorded(frag_policy_spec *spec, const frag_recording *recording,
-                          frag_error *error)
-{
-    const char *conf = frag_recording_get(recording, "torch.conf");
-    if (conf == NULL)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "%s holds no settings for pytorch:recorded; name the settings instead",
-                         recording->name);
-    frag_policy_spec_take(spec, conf);
-    return true;
-}
-
-bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
-                         frag_policy_spec *resolved, frag_error *error)
-{
-    frag_policy_spec_copy(spec, resolved);
-    if ((!spec->wants_env || take_environment(resolved, recording, error)) &&
-        (!spec->wants_recorded || take_recorded(resolved, recording, error)))
-        return true;
-    frag_policy_spec_destroy(resolved);
-    return frag_error_in(error, "--policy");
-}
-
 bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
                         frag_error *error)
 {
@@ -235,34 +183,6 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
         return frag_error_in(error, "--from");
     }
     return true;
-}
-
-const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64])
-{
-    const char *version = frag_recording_get(recording, "torch.version_hint");
-    const char *guessed = frag_recording_get(recording, FRAG_GUESSED_KEY);
-    if (version == NULL && guessed == NULL)
-        return NULL;
-    if (version == NULL) {
-        snprintf(text, 64, "%.63s", guessed);
-        return text;
-    }
-    const char *least = frag_recording_get(recording, "torch.version_min");
-    if (least != NULL && strcmp(least, version) != 0)
-        snprintf(text, 64, "torch %.20s to %.20s", least, version);
-    else
-        snprintf(text, 64, "torch %.20s", version);
-    return text;
-}
-
-bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
-                      frag_recording *recording, frag_error *error)
-{
-    frag_load_options options = {
-        .format = format, .with_sites = with_sites, .with_columns = with_sites};
-    frag_findings findings = {0};
-    return frag_recording_load(path, &options, recording, &findings, error) ||
-           frag_error_in(error, path);
 }
 
 bool frag_inputs_spare_one(const char *input, const char *path, frag_error *error)
@@ -298,11 +218,4 @@ bool frag_inputs_spare_terminal(frag_output *output, const char *what, const cha
 {
     return isatty(fileno(frag_output_stream(output))) != 1 ||
            frag_fail(error, FRAG_E_USAGE, "a terminal cannot show %s; %s", what, otherwise);
-}
-
-uint64_t frag_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

@@ -3,10 +3,10 @@
 #ifndef FRAG_CLI_INPUTS_H
 #define FRAG_CLI_INPUTS_H
 
-#include "allocators/registry.h"
 #include "cli/command.h"
 #include "sim/device/device_description.h"
 #include "sim/run.h"
+#include "studies/policy_settings.h"
 #include "traces/load.h"
 
 /* Options for a command's table. */
@@ -63,34 +63,23 @@
                                   " (docs/exchange.md)"                                            \
     }
 
-typedef struct frag_policy_list {
-    frag_policy_spec *specs;
-    size_t count;
-} frag_policy_list;
+#define FRAG_BOUNDS_OPTION                                                                         \
+    {                                                                                              \
+        .name = "bounds", .help = "also pack the whole trace offline: the memory that a "          \
+                                  "policy that knew the future would need, to compare "            \
+                                  "policies with"                                                  \
+    }
 
 /* --policy and --label. None given: FRAG_E_USAGE unless fallback names the default. */
 bool frag_inputs_policies(const frag_arguments *arguments, const char *fallback,
                           frag_policy_list *policies, frag_error *error);
-void frag_inputs_policies_destroy(frag_policy_list *policies);
 
 /* The device options. gpu holds what --gpu and --latency say, and must outlive the spec. */
 bool frag_inputs_device(const frag_arguments *arguments, frag_device_spec *device,
                         frag_device_description *gpu, frag_error *error);
 
-/* The policy as it is for one recording: with its settings when it asked for them. The copy is the
- * caller's. */
-bool frag_inputs_resolve(const frag_policy_spec *spec, const frag_recording *recording,
-                         frag_policy_spec *resolved, frag_error *error);
-
 bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *format,
                         frag_error *error);
-
-/* "torch 2.9", what was guessed of the recording, or NULL. text holds it. */
-const char *frag_inputs_recorded_by(const frag_recording *recording, char text[64]);
-
-/* Loads for replay: no call stacks unless with_sites. */
-bool frag_inputs_load(const char *path, frag_trace_format format, bool with_sites,
-                      frag_recording *recording, frag_error *error);
 
 /* false when path (NULL: none) names the same file as the input, or as one of the operands, with -f
  * or without. */
@@ -104,8 +93,5 @@ struct frag_output *frag_inputs_output(const frag_arguments *arguments, frag_err
  * otherwise: what to do instead. */
 bool frag_inputs_spare_terminal(struct frag_output *output, const char *what, const char *otherwise,
                                 frag_error *error);
-
-/* Monotonic nanoseconds. */
-uint64_t frag_clock_ns(void);
 
 #endif

@@ -10,11 +10,6 @@ bool frag_is_interrupted(void)
     return is_interrupted != 0;
 }
 
-void frag_interrupt_set(bool is_on)
-{
-    is_interrupted = is_on ? 1 : 0;
-}
-
 static void note_interrupt(int signal_number)
 {
     (void)signal_number;

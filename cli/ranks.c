@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/threads.h"
 #include "cli/module_load.h"
 
 #define MODULE_FILE "fraglab_mpi.so"

@@ -5,11 +5,6 @@
 #include "cli/command.h"
 #include "cluster/rank_module.h"
 
-typedef struct frag_ranks {
-    const frag_rank_module *module; /* NULL: this process is alone */
-    frag_rank_facts facts;
-} frag_ranks;
-
 /* Finds out whether this process was started with others, and joins them then, which waits for all
  * of them. Alone: module stays NULL, and nothing of MPI is loaded. false: FRAG_E_SYSTEM, when there
  * are others but they cannot be joined, so that each would do the work of all. */

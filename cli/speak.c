@@ -32,6 +32,11 @@ int frag_report(const frag_error *error)
     return error->code == FRAG_E_NONE ? (int)FRAG_E_SYSTEM : (int)error->code;
 }
 
+void frag_print_warning(const char *sentence)
+{
+    fprintf(stderr, "%sfraglab: warning: %s\n", line_start(), sentence);
+}
+
 void frag_warn(const frag_arguments *arguments, const char *format, ...)
 {
     if (frag_arguments_is_quiet(arguments))
@@ -41,7 +46,7 @@ void frag_warn(const frag_arguments *arguments, const char *format, ...)
     va_start(values, format);
     vsnprintf(sentence, sizeof sentence, format, values);
     va_end(values);
-    fprintf(stderr, "%sfraglab: warning: %s\n", line_start(), sentence);
+    frag_print_warning(sentence);
 }
 
 void frag_say(const frag_arguments *arguments, const char *format, ...)

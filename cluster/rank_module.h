@@ -40,4 +40,10 @@ typedef struct frag_rank_module {
     void (*leave)(void);
 } frag_rank_module;
 
+/* This process as one of several that were started together. */
+typedef struct frag_ranks {
+    const frag_rank_module *module; /* NULL: this process is alone */
+    frag_rank_facts facts;
+} frag_ranks;
+
 #endif

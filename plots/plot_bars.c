@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
 #include "sim/rows/result.h"
@@ -140,9 +141,10 @@ static void run_job(void *context, uint64_t index)
     const frag_trace *trace = &state->recording.traces[index / state->policies.count];
     const frag_policy_spec *spec = &state->policies.specs[index % state->policies.count];
     frag_policy_spec resolved = {0};
-    frag_run_options run = {.is_interrupted = frag_is_interrupted};
+    frag_run_options run = {.context = frag_arguments_context(state->plot.arguments)};
     if (!frag_is_interrupted() &&
-        frag_inputs_resolve(spec, &state->recording, &resolved, &state->errors[index])) {
+        frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
+                            &resolved, &state->errors[index])) {
         (void)frag_run(&state->recording, trace, resolved.ops, resolved.values, &state->device,
                        &run, &state->results[index], &state->errors[index]);
         frag_policy_spec_destroy(&resolved);
@@ -155,8 +157,9 @@ static void bound_job(void *context, uint64_t index)
     bars_figure *state = context;
     size_t runs = state->recording.trace_count * state->policies.count;
     if (!frag_is_interrupted())
-        (void)frag_bounds_find(&state->recording, &state->recording.traces[index],
-                               &state->packings[index], &state->errors[runs + index]);
+        (void)frag_bounds_find(frag_arguments_context(state->plot.arguments), &state->recording,
+                               &state->recording.traces[index], &state->packings[index],
+                               &state->errors[runs + index]);
 }
 
 static bool run_traces(bars_figure *state, frag_error *error)
@@ -166,7 +169,8 @@ static bool run_traces(bars_figure *state, frag_error *error)
     state->results = frag_alloc(count, sizeof *state->results);
     state->packings = frag_alloc(traces, sizeof *state->packings);
     state->errors = frag_alloc(count + traces, sizeof *state->errors);
-    state->progress = frag_progress_start(state->plot.arguments, "replaying", "runs", count);
+    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
+                                          "replaying", "runs", count);
     frag_for_each((uint32_t)state->threads, count, run_job, state);
     if (state->has_bounds)
         frag_for_each((uint32_t)state->threads, traces, bound_job, state);
@@ -482,7 +486,7 @@ static int bars_command(const frag_arguments *arguments)
         frag_free(state.bars[i].policy);
     }
     frag_free(state.bars);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

@@ -306,7 +306,7 @@ static bool find_end(holes_figure *state, const frag_policy_spec *policy, bool i
 {
     frag_run_options run = {.is_oom_skipped = is_oom_skipped,
                             .is_layout_skipped = true,
-                            .is_interrupted = frag_is_interrupted};
+                            .context = frag_arguments_context(state->plot.arguments)};
     frag_run_result result;
     if (!frag_run(&state->recording, state->trace, policy->ops, policy->values, &state->device,
                   &run, &result, error))
@@ -333,19 +333,20 @@ static bool replay(holes_figure *state, frag_error *error)
     const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
     bool is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
     frag_policy_spec resolved = {0};
-    if (!frag_inputs_resolve(&state->policies.specs[0], &state->recording, &resolved, error))
+    if (!frag_policy_resolve(frag_arguments_context(state->plot.arguments),
+                             &state->policies.specs[0], &state->recording, &resolved, error))
         return false;
     bool ok = find_end(state, &resolved, is_oom_skipped, error);
     if (ok) {
         state->series = frag_hole_series_create(&state->holes);
-        state->progress = frag_progress_start(state->plot.arguments, "looking at holes", "events",
-                                              state->holes.end + 1);
+        state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
+                                              "looking at holes", "events", state->holes.end + 1);
         frag_replay_options run = {
             .is_oom_skipped = is_oom_skipped,
             .stop_after = FRAG_UNLIMITED,
             .observer = observe,
             .observer_context = state,
-            .is_interrupted = frag_is_interrupted,
+            .context = frag_arguments_context(state->plot.arguments),
         };
         ok = frag_run_look(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, NULL, NULL, error);
@@ -410,7 +411,7 @@ static int fragmentation_command(const frag_arguments *arguments)
     frag_hole_series_destroy(state.series);
     frag_free(state.requests);
     frag_free(state.times_ns);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/parts/plot_names.h"
 #include "plots/plot.h"
@@ -63,10 +64,11 @@ static void run_job(void *context, uint64_t index)
     front_figure *state = context;
     const frag_policy_spec *spec = &state->policies.specs[index];
     frag_policy_spec resolved = {0};
-    frag_run_options run = {.is_interrupted = frag_is_interrupted};
+    frag_run_options run = {.context = frag_arguments_context(state->plot.arguments)};
     frag_run_result result = {0};
     if (!frag_is_interrupted() &&
-        frag_inputs_resolve(spec, &state->recording, &resolved, &state->errors[index])) {
+        frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
+                            &resolved, &state->errors[index])) {
         if (frag_run_count(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, &result, &state->errors[index]))
             state->points[index] =
@@ -87,7 +89,8 @@ static bool run_policies(front_figure *state, frag_error *error)
     size_t count = state->policies.count;
     state->points = frag_alloc(count, sizeof *state->points);
     state->errors = frag_alloc(count, sizeof *state->errors);
-    state->progress = frag_progress_start(state->plot.arguments, "replaying", "runs", count);
+    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
+                                          "replaying", "runs", count);
     frag_for_each((uint32_t)state->threads, count, run_job, state);
     frag_progress_end(state->progress);
     for (size_t i = 0; i < count && !frag_is_interrupted(); i++)
@@ -463,7 +466,7 @@ static int front_command(const frag_arguments *arguments)
                                     &state.trace, fill, &state);
     frag_free(state.points);
     frag_free(state.errors);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

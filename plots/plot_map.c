@@ -364,10 +364,12 @@ static bool fill(void *context, frag_error *error)
     frag_policy_spec resolved = {0};
     state->start = frag_trace_start(state->trace);
     if (!order_times(state, error) ||
-        !frag_inputs_resolve(&state->policies.specs[0], &state->recording, &resolved, error))
+        !frag_policy_resolve(frag_arguments_context(state->plot.arguments),
+                             &state->policies.specs[0], &state->recording, &resolved, error))
         return false;
     bool ok = frag_layout_record(&state->recording, state->trace, resolved.ops, resolved.values,
-                                 &state->device, frag_is_interrupted, &state->layout, error);
+                                 &state->device, frag_arguments_context(state->plot.arguments),
+                                 &state->layout, error);
     frag_policy_spec_destroy(&resolved);
     if (!ok)
         return false;
@@ -424,7 +426,7 @@ static int map_command(const frag_arguments *arguments)
     frag_free(state.groups);
     frag_groups_destroy(&state.keys);
     frag_free(state.times_ns);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

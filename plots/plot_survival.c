@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
 #include "sim/policy_engine.h"
@@ -71,8 +72,9 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
 {
     frag_device_spec device = state->device;
     device.capacity_bytes = capacity;
-    frag_run_options run = {
-        .is_layout_skipped = true, .is_interrupted = frag_is_interrupted, .plan = line->plan};
+    frag_run_options run = {.is_layout_skipped = true,
+                            .context = frag_arguments_context(state->plot.arguments),
+                            .plan = line->plan};
     frag_run_result result;
     if (!frag_run(&state->recording, state->trace, spec->ops, spec->values, &device, &run, &result,
                   &line->error))
@@ -109,7 +111,8 @@ static bool follow(const survival_figure *state, curve *line, const frag_policy_
     if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
                           &line->plan, &line->error) ||
         !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
-                            &state->device, frag_is_interrupted, &line->least, &line->error))
+                            &state->device, frag_arguments_context(state->plot.arguments),
+                            &line->least, &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
     uint64_t span = end > state->first ? end - state->first : 0;
@@ -133,7 +136,8 @@ static void follow_job(void *context, uint64_t index)
     survival_figure *state = context;
     curve *line = &state->curves[index];
     frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() && frag_inputs_resolve(&state->policies.specs[index],
+    if (!frag_is_interrupted() && frag_policy_resolve(frag_arguments_context(state->plot.arguments),
+                                                      &state->policies.specs[index],
                                                       &state->recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
         if (line->plan != NULL)
@@ -225,8 +229,8 @@ static bool fill(void *context, frag_error *error)
     state->page_bytes = frag_device_page(&state->device, state->trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
-    state->progress =
-        frag_progress_start(state->plot.arguments, "searching", "policies", state->policies.count);
+    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
+                                          "searching", "policies", state->policies.count);
     frag_for_each((uint32_t)state->threads, state->policies.count, follow_job, state);
     frag_progress_end(state->progress);
     if (frag_is_interrupted())
@@ -288,7 +292,7 @@ static int survival_command(const frag_arguments *arguments)
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
         frag_free(state.curves[i].intervals);
     frag_free(state.curves);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

@@ -165,7 +165,8 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
 {
     const frag_policy_spec *spec = &state->policies.specs[series - 1];
     frag_policy_spec resolved = {0};
-    if (!frag_inputs_resolve(spec, &state->recording, &resolved, error))
+    if (!frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
+                             &resolved, error))
         return false;
     const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
     frag_timeline *timeline = frag_timeline_create(state->trace->event_count, state->samples);
@@ -174,7 +175,7 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
         .is_layout_skipped = true,
         .observer = frag_timeline_observe,
         .observer_context = timeline,
-        .is_interrupted = frag_is_interrupted,
+        .context = frag_arguments_context(state->plot.arguments),
     };
     frag_run_result result;
     bool ok = frag_run(&state->recording, state->trace, resolved.ops, resolved.values,
@@ -332,8 +333,8 @@ static bool fill(void *context, frag_error *error)
     if (has_recorded)
         write_fact(state, FACT_RECORDED);
     frag_plot_define_number(&state->plot, "has_recorded", has_recorded ? 1 : 0);
-    frag_progress *progress =
-        frag_progress_start(state->plot.arguments, "replaying", "runs", state->policies.count);
+    frag_progress *progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
+                                                  "replaying", "runs", state->policies.count);
     bool ok = true;
     state->ooms = frag_alloc(state->policies.count, sizeof *state->ooms);
     state->peaks = frag_alloc(state->policies.count, sizeof *state->peaks);
@@ -367,7 +368,7 @@ static int timeline_command(const frag_arguments *arguments)
     frag_free(state.times_ns);
     frag_free(state.ooms);
     frag_free(state.peaks);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return code;
 }
 

@@ -20,7 +20,7 @@ typedef struct capacity_search {
     const frag_policy_plan *plan; /* the same at every capacity */
     frag_device_spec spec;
     uint64_t page_bytes;
-    bool (*is_interrupted)(void);
+    const frag_context *context;
     bool is_least_enough;
     uint64_t give_up_bytes;
     frag_capacity_result *result;
@@ -33,7 +33,7 @@ static bool try_capacity(capacity_search *search, uint64_t capacity, frag_run_re
     frag_run_options options = {.is_layout_skipped = true,
                                 .plan = search->plan,
                                 .spare = search->spare,
-                                .is_interrupted = search->is_interrupted};
+                                .context = search->context};
     search->spec.capacity_bytes = capacity;
     search->result->runs++;
     return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec,
@@ -154,7 +154,7 @@ static bool find(capacity_search *search, frag_capacity_result *result, frag_err
 
 bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        const frag_device_spec *device, const frag_context *context,
                         frag_capacity_result *result, frag_error *error)
 {
     capacity_search search = {.recording = recording,
@@ -162,7 +162,7 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
                               .ops = ops,
                               .values = values,
                               .spec = *device,
-                              .is_interrupted = is_interrupted,
+                              .context = context,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }
@@ -170,7 +170,7 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
 bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
                               const frag_policy_ops *ops, const frag_option_value *values,
                               const frag_device_spec *device, uint64_t give_up_bytes,
-                              bool (*is_interrupted)(void), frag_capacity_result *result,
+                              const frag_context *context, frag_capacity_result *result,
                               frag_error *error)
 {
     capacity_search search = {.recording = recording,
@@ -178,7 +178,7 @@ bool frag_find_least_capacity(const frag_recording *recording, const frag_trace 
                               .ops = ops,
                               .values = values,
                               .spec = *device,
-                              .is_interrupted = is_interrupted,
+                              .context = context,
                               .is_least_enough = true,
                               .give_up_bytes = give_up_bytes};
     return find(&search, result, error);

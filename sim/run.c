@@ -130,12 +130,12 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
             .observer_context = options->observer_context,
             .on_grant = options->on_grant,
             .on_grant_context = options->on_grant_context,
-            .is_interrupted = options->is_interrupted,
+            .context = options->context,
         };
-        uint64_t start = options->clock_ns != NULL ? options->clock_ns() : 0;
+        uint64_t start = options->is_timed ? frag_context_clock_ns(options->context) : 0;
         ok = frag_replay_run(replay, &replay_options, &result->replay, error);
         frag_replay_met(replay, &result->met);
-        result->wall_ns = options->clock_ns != NULL ? options->clock_ns() - start : 0;
+        result->wall_ns = options->is_timed ? frag_context_clock_ns(options->context) - start : 0;
     }
     keep_device(result, device, spec, segments != NULL);
     frag_replay_destroy(replay);

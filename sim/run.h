@@ -41,8 +41,8 @@ typedef struct frag_run_options {
     uint64_t check_every;
     frag_replay_observer *observer;
     void *observer_context;
-    bool (*is_interrupted)(void);
-    uint64_t (*clock_ns)(void); /* NULL: wall time is not measured */
+    const frag_context *context; /* NULL: the run is never cancelled, and takes no time */
+    bool is_timed;               /* measure wall time, by the clock of the context */
     /* Of the counting pass; NULL: none. */
     frag_grant_observer *on_grant;
     void *on_grant_context;
@@ -154,7 +154,7 @@ typedef struct frag_capacity_result {
  * from interval to interval, upward from the peak of requested bytes to where nothing fails. */
 bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        const frag_device_spec *device, const frag_context *context,
                         frag_capacity_result *result, frag_error *error);
 
 /* As frag_find_capacity, for comparing many settings: the same capacity, without facts about
@@ -162,7 +162,7 @@ bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace
 bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
                               const frag_policy_ops *ops, const frag_option_value *values,
                               const frag_device_spec *device, uint64_t give_up_bytes,
-                              bool (*is_interrupted)(void), frag_capacity_result *result,
+                              const frag_context *context, frag_capacity_result *result,
                               frag_error *error);
 
 #endif

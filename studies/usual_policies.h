@@ -2,11 +2,11 @@
 #ifndef FRAG_STUDIES_USUAL_POLICIES_H
 #define FRAG_STUDIES_USUAL_POLICIES_H
 
-#include "cli/inputs.h"
+#include "studies/policy_settings.h"
 
 /* Those that a reader compares first: the recorded settings, expandable segments, and two other
  * allocators. A setting that the recorded release does not have is left out. The list is destroyed
- * with frag_inputs_policies_destroy. */
+ * with frag_policy_list_destroy. */
 void frag_usual_policies(const frag_recording *recording, frag_policy_list *policies);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/formats/sqlite_file.h"
 #include "base/memory.h"
-#include "base/sqlite_file.h"
 #include "base/text.h"
 #include "sim/device/device_log_format.h"
 #include "traces/exchange/minimalloc_csv.h"
@@ -351,4 +351,32 @@ bool frag_recording_load(const char *path, const frag_load_options *options,
     bool ok = frag_recording_load_input(input, options, recording, findings, error);
     frag_input_close(input);
     return ok;
+}
+
+bool frag_recording_load_plain(const char *path, frag_trace_format format, bool with_sites,
+                               frag_recording *recording, frag_error *error)
+{
+    frag_load_options options = {
+        .format = format, .with_sites = with_sites, .with_columns = with_sites};
+    frag_findings findings = {0};
+    return frag_recording_load(path, &options, recording, &findings, error) ||
+           frag_error_in(error, path);
+}
+
+const char *frag_recorded_by(const frag_recording *recording, char text[64])
+{
+    const char *version = frag_recording_get(recording, "torch.version_hint");
+    const char *guessed = frag_recording_get(recording, FRAG_GUESSED_KEY);
+    if (version == NULL && guessed == NULL)
+        return NULL;
+    if (version == NULL) {
+        snprintf(text, 64, "%.63s", guessed);
+        return text;
+    }
+    const char *least = frag_recording_get(recording, "torch.version_min");
+    if (least != NULL && strcmp(least, version) != 0)
+        snprintf(text, 64, "torch %.20s to %.20s", least, version);
+    else
+        snprintf(text, 64, "torch %.20s", version);
+    return text;
 }

@@ -59,6 +59,13 @@ bool frag_recording_load_input(frag_input *input, const frag_load_options *optio
                                frag_recording *recording, frag_findings *findings,
                                frag_error *error);
 
+/* For replay, with columns and call stacks only if with_sites; findings are left out. */
+bool frag_recording_load_plain(const char *path, frag_trace_format format, bool with_sites,
+                               frag_recording *recording, frag_error *error);
+
+/* "torch 2.9", what was guessed of the recording, or NULL. text holds it. */
+const char *frag_recorded_by(const frag_recording *recording, char text[64]);
+
 bool frag_trace_format_find(const char *name, frag_trace_format *format);
 
 /* The names that frag_trace_format_find knows, but for "auto", as choices of an option. */

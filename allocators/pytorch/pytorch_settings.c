@@ -151,14 +151,14 @@ bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *vers
                      "version '%s' of pytorch is not known; expected 2.0 to 2.15", text);
 }
 
-const char *frag_pytorch_conf_of(uint32_t version, char *look_up(const char *name))
+const char *frag_pytorch_conf_of(uint32_t version, const frag_context *context)
 {
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
                                         "PYTORCH_ALLOC_CONF"};
     size_t count = version >= FRAG_PYTORCH_SEVERAL_NAMES ? sizeof names / sizeof names[0] : 1;
     const char *conf = NULL;
     for (size_t i = 0; i < count && conf == NULL; i++)
-        conf = look_up(names[i]);
+        conf = frag_context_environment(context, names[i]);
     return conf;
 }
 

@@ -3,6 +3,7 @@
 #define FRAG_PYTORCH_PYTORCH_SETTINGS_H
 
 #include "base/bits.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "sim/policy.h"
 
@@ -52,10 +53,9 @@ bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *vers
                           frag_error *error);
 
 /* The settings string that a release finds in the environment; NULL: none. Releases before
- * FRAG_PYTORCH_SEVERAL_NAMES look for PYTORCH_CUDA_ALLOC_CONF alone. look_up is getenv, which the
- * simulator itself does not call. */
+ * FRAG_PYTORCH_SEVERAL_NAMES look for PYTORCH_CUDA_ALLOC_CONF alone. */
 #define FRAG_PYTORCH_SEVERAL_NAMES 210u
-const char *frag_pytorch_conf_of(uint32_t version, char *look_up(const char *name));
+const char *frag_pytorch_conf_of(uint32_t version, const frag_context *context);
 
 /* The defaults of a release. */
 void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t version);

@@ -6,9 +6,10 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/explain/explain_print.h"
+#include "cli/explain/explain_trace_print.h"
 #include "cli/inputs.h"
-#include "studies/explain/explain_trace.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
 #define TEXT_BYTES_MAX (256 * FRAG_MIB)
@@ -51,6 +52,15 @@ static bool read_text(frag_input *input, frag_text *text, frag_error *error)
     }
 }
 
+/* What was asked for. */
+typedef struct request {
+    frag_context context;
+    frag_explain_options options;
+    frag_trace_format format;
+    FILE *stream;
+    bool is_json;
+} request;
+
 static void explain_text(FILE *stream, const char *text, size_t length, bool is_json)
 {
     frag_messages messages;
@@ -83,8 +93,7 @@ static bool is_recording(frag_input *input, bool *is_one, frag_error *error)
     return true;
 }
 
-static int explain_recording(frag_input *input, const frag_explain_options *given, FILE *stream,
-                             bool is_json)
+static int explain_recording(frag_input *input, const request *given)
 {
     frag_recording recording;
     frag_findings findings = {0};
@@ -92,13 +101,13 @@ static int explain_recording(frag_input *input, const frag_explain_options *give
     frag_error error = {0};
     if (!frag_recording_load_input(input, &load, &recording, &findings, &error))
         return frag_report(&error);
-    int code = frag_explain_recording(&recording, given, stream, is_json);
+    int code = frag_explain_recording(&given->context, &recording, &given->options, given->stream,
+                                      given->is_json);
     frag_recording_destroy(&recording);
     return code;
 }
 
-static int explain_input(frag_input *input, const frag_explain_options *given, FILE *stream,
-                         bool is_json)
+static int explain_input(frag_input *input, const request *given)
 {
     frag_error error = {0};
     frag_text text = {0};
@@ -106,58 +115,60 @@ static int explain_input(frag_input *input, const frag_explain_options *given, F
     if (!is_one && !is_recording(input, &is_one, &error))
         return frag_report(&error);
     if (is_one)
-        return explain_recording(input, given, stream, is_json);
+        return explain_recording(input, given);
     bool ok = read_text(input, &text, &error);
     if (ok)
-        explain_text(stream, text.bytes != NULL ? text.bytes : "", text.length, is_json);
+        explain_text(given->stream, text.bytes != NULL ? text.bytes : "", text.length,
+                     given->is_json);
     frag_text_destroy(&text);
     return ok ? 0 : frag_report(&error);
 }
 
 /* The operand names a file or is the message itself, which has blanks in it and is no file. */
-static int explain_operand(const char *operand, const frag_explain_options *given, FILE *stream,
-                           bool is_json)
+static int explain_operand(const char *operand, const request *given)
 {
     frag_error error = {0};
     frag_input *input = frag_input_open(operand, &error);
     if (input != NULL) {
-        int code = explain_input(input, given, stream, is_json);
+        int code = explain_input(input, given);
         frag_input_close(input);
         return code;
     }
     if (strpbrk(operand, " \n\t") == NULL)
         return frag_report(&error);
-    explain_text(stream, operand, strlen(operand), is_json);
+    explain_text(given->stream, operand, strlen(operand), given->is_json);
     return 0;
 }
 
-static bool read_options(const frag_arguments *arguments, frag_explain_options *given,
-                         frag_error *error)
+static bool read_options(const frag_arguments *arguments, request *given, frag_error *error)
 {
     uint64_t threads = frag_core_count();
     double fraction = 0;
-    given->capacity_bytes = FRAG_UNLIMITED;
-    given->fraction = frag_arguments_value(arguments, "memory-fraction");
-    given->whole_path = frag_arguments_value(arguments, "with");
+    given->options.capacity_bytes = FRAG_UNLIMITED;
+    given->options.fraction = frag_arguments_value(arguments, "memory-fraction");
+    given->options.whole_path = frag_arguments_value(arguments, "with");
     if (frag_arguments_operand_count(arguments) > 1) {
-        if (given->whole_path != NULL) {
+        if (given->options.whole_path != NULL) {
             frag_fail(error, FRAG_E_USAGE, "the rest is given twice; leave the second file out");
             return frag_error_in(error, "--with");
         }
-        given->whole_path = frag_arguments_operand(arguments, 1);
+        given->options.whole_path = frag_arguments_operand(arguments, 1);
     }
-    if (given->fraction != NULL && !frag_ratio_parse(given->fraction, 0, 1, &fraction, error))
+    if (given->options.fraction != NULL &&
+        !frag_ratio_parse(given->options.fraction, 0, 1, &fraction, error))
         return frag_error_in(error, "--memory-fraction");
     for (size_t i = 0; i < frag_arguments_value_count(arguments, "policy"); i++)
         if (!frag_policy_specs_parse(frag_arguments_value_at(arguments, "policy", i),
-                                     &given->extra.specs, &given->extra.count, error))
+                                     &given->options.extra.specs, &given->options.extra.count,
+                                     error))
             return frag_error_in(error, "--policy");
     if (!frag_inputs_format(arguments, &given->format, error) ||
-        !frag_arguments_bytes(arguments, "capacity", &given->capacity_bytes, error) ||
+        !frag_arguments_bytes(arguments, "capacity", &given->options.capacity_bytes, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error))
         return false;
-    given->threads = (uint32_t)threads;
-    if (given->capacity_bytes == 0) {
+    given->context = *frag_arguments_context(arguments);
+    given->context.threads = (uint32_t)threads;
+    if (given->options.capacity_bytes == 0) {
         frag_fail(error, FRAG_E_USAGE,
                   "a device without memory serves nothing; write a size such as 24GiB");
         return frag_error_in(error, "--capacity");
@@ -168,22 +179,21 @@ static bool read_options(const frag_arguments *arguments, frag_explain_options *
 static int explain_command(const frag_arguments *arguments)
 {
     frag_error error = {0};
-    frag_explain_options given = {0};
+    request given = {.is_json = frag_arguments_is(arguments, "format", "jsonl")};
     frag_output *output = NULL;
     int code = 0;
     if (!read_options(arguments, &given, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
-        code = explain_operand(frag_arguments_operand(arguments, 0), &given,
-                               frag_output_stream(output),
-                               frag_arguments_is(arguments, "format", "jsonl"));
+        given.stream = frag_output_stream(output);
+        code = explain_operand(frag_arguments_operand(arguments, 0), &given);
         if (code != 0)
             frag_output_abandon(output);
         else if (!frag_output_finish(output, &error))
             code = frag_report(&error);
     }
-    frag_inputs_policies_destroy(&given.extra);
+    frag_policy_list_destroy(&given.options.extra);
     return code;
 }
 

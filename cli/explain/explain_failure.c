@@ -5,8 +5,8 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "cli/explain/explain_print.h"
+#include "cli/explain/explain_trace_print.h"
 #include "sim/trace/demand.h"
-#include "studies/explain/explain_trace.h"
 
 typedef struct failure {
     uint64_t event;

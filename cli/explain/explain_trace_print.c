@@ -1,12 +1,14 @@
-/* Prints what `fraglab explain` found in a recording, as text and as JSON. */
+#include "cli/explain/explain_trace_print.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "cli/command.h"
 #include "cli/explain/explain_print.h"
 #include "studies/explain/explain_purpose.h"
-#include "studies/explain/explain_trace.h"
+#include "traces/load.h"
 
 static const char *plural(uint64_t count)
 {
@@ -244,7 +246,7 @@ static void print_purposes(FILE *stream, const frag_trace_explanation *explanati
 static void print_recording(FILE *stream, const frag_trace_explanation *explanation)
 {
     char recorded_by[64];
-    const char *by = frag_inputs_recorded_by(explanation->recording, recorded_by);
+    const char *by = frag_recorded_by(explanation->recording, recorded_by);
     const char *conf = frag_recording_get(explanation->recording, "torch.conf");
     fprintf(stream, "recording  %s%s%s, device %" PRIu32, explanation->recording->name,
             by != NULL ? ", " : "", by != NULL ? by : "", explanation->trace->device);
@@ -255,7 +257,7 @@ static void print_recording(FILE *stream, const frag_trace_explanation *explanat
 }
 
 /* The verdict and what to do come first; what they rest on follows. */
-void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explanation)
+static void print_text(FILE *stream, const frag_trace_explanation *explanation)
 {
     frag_explain_print_verdict(stream, &explanation->diagnosis);
     if (!explanation->oom.has_happened) {
@@ -402,7 +404,7 @@ static void add_state(frag_json *json, const frag_trace_explanation *explanation
     add_purposes(json, explanation);
 }
 
-void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explanation)
+static void print_json(FILE *stream, const frag_trace_explanation *explanation)
 {
     static const char *const rests[] = {[FRAG_REST_UNKNOWN] = "unknown",
                                         [FRAG_REST_HERE] = "recorded",
@@ -446,4 +448,60 @@ void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explana
     }
     frag_explain_add_advice(json, &explanation->advice);
     frag_json_write(json, stream, false);
+}
+
+/* ---- all devices */
+
+typedef struct printing {
+    FILE *stream;
+    bool is_json;
+} printing;
+
+static void print_explanation(void *user, const frag_trace_explanation *explanation)
+{
+    const printing *state = user;
+    if (state->is_json)
+        print_json(state->stream, explanation);
+    else
+        print_text(state->stream, explanation);
+}
+
+/* Returns an exit code. *has_explained: the trace has something to explain. */
+static int explain_trace(const frag_context *context, const frag_recording *recording,
+                         const frag_trace *trace, const frag_explain_options *options,
+                         printing *state, bool *has_explained)
+{
+    frag_error error = {0};
+    uint64_t failed = frag_explain_failed_event(trace);
+    bool is_sized = frag_explain_capacity(trace, options) != FRAG_UNLIMITED;
+    if (!is_sized && failed == trace->event_count)
+        return 0;
+    *has_explained = true;
+    if (!is_sized)
+        frag_explain_failure(recording, trace, failed, state->stream, state->is_json);
+    else if (!frag_explain_trace(context, recording, trace, options, print_explanation, state,
+                                 &error))
+        return frag_report(&error);
+    return 0;
+}
+
+int frag_explain_recording(const frag_context *context, const frag_recording *recording,
+                           const frag_explain_options *options, FILE *stream, bool is_json)
+{
+    printing state = {.stream = stream, .is_json = is_json};
+    bool has_explained = false;
+    int code = 0;
+    for (uint32_t i = 0; i < recording->trace_count && !frag_is_cancelled(context); i++) {
+        int failure = explain_trace(context, recording, &recording->traces[i], options, &state,
+                                    &has_explained);
+        code = code != 0 ? code : failure;
+    }
+    if (frag_is_cancelled(context))
+        return 130;
+    if (has_explained || code != 0)
+        return code;
+    frag_error error = {0};
+    frag_fail(&error, FRAG_E_USAGE, "%s", frag_explain_why_not(recording));
+    frag_error_in(&error, recording->name);
+    return frag_report(&error);
 }

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/child.h"
 #include "cli/gpu_load.h"
 #include "cli/inputs.h"

@@ -26,7 +26,7 @@ static bool load(const plot_load *drawn, frag_error *error)
     frag_recording *recording = drawn->recording;
     if (!frag_inputs_format(arguments, &format, error) ||
         !frag_arguments_count(arguments, "trace-device", 0, UINT32_MAX, &device, error) ||
-        !frag_inputs_load(path, format, drawn->with_columns, recording, error))
+        !frag_recording_load_plain(path, format, drawn->with_columns, recording, error))
         return false;
     bool is_named = frag_arguments_has(arguments, "trace-device");
     const frag_trace *trace = is_named ? NULL : frag_recording_main_trace(recording);
@@ -118,15 +118,9 @@ double frag_plot_x(const uint64_t *times_ns, uint64_t event)
 /* ---- the command */
 
 static const frag_command *const kinds[] = {
-    &frag_command_plot_timeline,
-    &frag_command_plot_map,
-    &frag_command_plot_bars,
-    &frag_command_plot_survival,
-    &frag_command_plot_front,
-    &frag_command_plot_fragmentation,
-    &frag_command_plot_sites,
-    &frag_command_plot_heat,
-    NULL,
+    &frag_command_plot_timeline, &frag_command_plot_map,   &frag_command_plot_bars,
+    &frag_command_plot_survival, &frag_command_plot_front, &frag_command_plot_fragmentation,
+    &frag_command_plot_sites,    &frag_command_plot_heat,  NULL,
 };
 
 const frag_command frag_command_plot = {

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/report/report_state.h"
 #include "sim/policy_engine.h"
 #include "sim/version.h"
@@ -66,7 +67,7 @@ static void destroy(frag_report_state *report)
         frag_free(report->sources[i].explanation);
     }
     frag_stored_rows_destroy(&report->rows);
-    frag_inputs_policies_destroy(&report->policies);
+    frag_policy_list_destroy(&report->policies);
     frag_free(report->runs);
     frag_free(report->traces);
     frag_free(report->sources);

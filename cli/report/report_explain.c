@@ -4,8 +4,8 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "cli/explain/explain_trace_print.h"
 #include "cli/report/report_state.h"
-#include "studies/explain/explain_trace.h"
 
 /* What the device of a trace has for the policy. */
 static uint64_t capacity_of(const frag_report_state *report, const frag_report_trace *trace)
@@ -32,7 +32,9 @@ static bool has_oom(const frag_report_state *report, const frag_report_trace *tr
 static void explain_source(const frag_report_state *report, frag_report_source *source,
                            uint64_t capacity_bytes)
 {
-    frag_explain_options options = {.capacity_bytes = capacity_bytes, .threads = report->threads};
+    frag_explain_options options = {.capacity_bytes = capacity_bytes};
+    frag_context context = *frag_arguments_context(report->arguments);
+    context.threads = report->threads;
     if (source->explanation != NULL && source->explained_bytes == capacity_bytes)
         return;
     frag_free(source->explanation);
@@ -44,7 +46,7 @@ static void explain_source(const frag_report_state *report, frag_report_source *
     FILE *stream = open_memstream(&source->explanation, &length);
     if (stream == NULL)
         return;
-    frag_explain_recording(&source->recording, &options, stream, true);
+    frag_explain_recording(&context, &source->recording, &options, stream, true);
     fclose(stream);
 }
 

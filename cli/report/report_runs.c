@@ -4,10 +4,11 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/machine/card_table.h"
 #include "cli/report/report_state.h"
 #include "sim/policy_engine.h"
-#include "studies/row_policy.h"
+#include "studies/rows/row_policy.h"
 #include "studies/usual_policies.h"
 
 /* ---- runs of the command line */
@@ -27,8 +28,8 @@ static void add_replay(frag_report_state *report, size_t trace, const frag_polic
     run->device = report->device;
     run->is_oom_skipped = report->is_oom_skipped;
     run->is_replayed = true;
-    if (!frag_inputs_resolve(spec, &report->traces[trace].source->recording, &run->spec,
-                             &run->error))
+    if (!frag_policy_resolve(frag_arguments_context(report->arguments), spec,
+                             &report->traces[trace].source->recording, &run->spec, &run->error))
         frag_policy_spec_copy(spec, &run->spec);
 }
 
@@ -38,7 +39,7 @@ static void add_usual_replays(frag_report_state *report, size_t trace)
     frag_usual_policies(&report->traces[trace].source->recording, &policies);
     for (size_t i = 0; i < policies.count; i++)
         add_replay(report, trace, &policies.specs[i]);
-    frag_inputs_policies_destroy(&policies);
+    frag_policy_list_destroy(&policies);
 }
 
 static frag_report_trace *add_trace(frag_report_state *report, const char *name, uint32_t device,
@@ -165,8 +166,9 @@ static void prepare_trace(void *context, uint64_t index)
     if (trace->source != NULL &&
         frag_request_list_create(&trace->requests, trace->trace, &trace->error) &&
         report->has_bounds && trace->group == NULL)
-        trace->has_packing = frag_bounds_find(&trace->source->recording, trace->trace,
-                                              &trace->packing, &trace->error);
+        trace->has_packing =
+            frag_bounds_find(frag_arguments_context(report->arguments), &trace->source->recording,
+                             trace->trace, &trace->packing, &trace->error);
 }
 
 /* A row is drawn only as what it says: a run that came out otherwise is another. */
@@ -191,7 +193,7 @@ static void replay_run(void *context, uint64_t index)
     const frag_recording *recording = &of->source->recording;
     frag_plan_limits limits = {.capacity_bytes = frag_device_plan_bytes(&run->device, of->trace)};
     frag_run_options options = {.is_oom_skipped = run->is_oom_skipped,
-                                .is_interrupted = frag_is_interrupted};
+                                .context = frag_arguments_context(report->arguments)};
     if (!frag_replay_plan(recording, of->trace, run->spec.ops, run->spec.values, &limits,
                           &run->plan, &run->error))
         return;
@@ -236,8 +238,8 @@ static int report_problems(frag_report_state *report)
 int frag_report_replay(frag_report_state *report)
 {
     list_traces(report);
-    report->progress =
-        frag_progress_start(report->arguments, "replaying", "runs", report->run_count);
+    report->progress = frag_progress_start(frag_arguments_context(report->arguments), "replaying",
+                                           "runs", report->run_count);
     frag_for_each(report->threads, report->trace_count, prepare_trace, report);
     frag_for_each(report->threads, report->run_count, replay_run, report);
     frag_progress_end(report->progress);

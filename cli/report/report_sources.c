@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/report/report_state.h"
 
 static frag_report_source *add_source(frag_report_state *report, const char *path)
@@ -83,17 +84,17 @@ static void load_source(void *context, uint64_t index)
     frag_report_state *report = context;
     frag_report_source *source = &report->sources[index];
     if (!source->is_loaded)
-        source->is_loaded = frag_inputs_load(source->path, report->format, true, &source->recording,
-                                             &source->error);
+        source->is_loaded = frag_recording_load_plain(source->path, report->format, true,
+                                                      &source->recording, &source->error);
     if (source->is_loaded)
-        frag_inputs_recorded_by(&source->recording, source->recorded_by);
+        frag_recorded_by(&source->recording, source->recorded_by);
     frag_progress_add(report->progress, 1);
 }
 
 static void load_sources(frag_report_state *report)
 {
-    report->progress =
-        frag_progress_start(report->arguments, "loading", "recordings", report->source_count);
+    report->progress = frag_progress_start(frag_arguments_context(report->arguments), "loading",
+                                           "recordings", report->source_count);
     frag_for_each(report->threads, report->source_count, load_source, report);
     frag_progress_end(report->progress);
 }

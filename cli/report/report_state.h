@@ -5,8 +5,8 @@
 
 #include "cli/inputs.h"
 #include "report/page.h"
-#include "sim/rows/result_rows.h"
 #include "studies/capacity/bounds.h"
+#include "studies/rows/result_rows.h"
 
 typedef struct frag_report_source {
     char *path;

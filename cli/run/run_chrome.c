@@ -49,7 +49,7 @@ bool frag_run_chrome_add(frag_run_chrome *chrome, const frag_recording *recordin
         .on_note_context = &chrome->writer,
         .on_call = frag_chrome_writer_call,
         .is_start_noted = true,
-        .is_interrupted = run->is_interrupted,
+        .context = run->context,
     };
     frag_chrome_writer_begin(&chrome->writer, trace, policy->text);
     return frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL, device,

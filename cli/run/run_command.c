@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "cli/run/run_state.h"
 #include "sim/policy_engine.h"
 #include "studies/usual_policies.h"
@@ -77,8 +78,8 @@ static bool read_options(const frag_arguments *arguments, frag_run_state *state,
         !frag_run_point_parse(state->stats_at, &state->stats_point, error))
         return frag_error_in(error, "--stats-at");
     state->run.is_oom_skipped = frag_arguments_is(arguments, "on-oom", "skip");
-    state->run.is_interrupted = frag_is_interrupted;
-    state->run.clock_ns = frag_arguments_has(arguments, "timing") ? frag_clock_ns : NULL;
+    state->run.context = frag_arguments_context(arguments);
+    state->run.is_timed = frag_arguments_has(arguments, "timing");
     return true;
 }
 
@@ -88,8 +89,8 @@ static void load_source(void *context, uint64_t index)
     frag_run_source *from = &state->sources[index];
     const char *path =
         frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
-    from->is_loaded = frag_inputs_load(path, state->format, state->snapshot != NULL,
-                                       &from->recording, &from->error);
+    from->is_loaded = frag_recording_load_plain(path, state->format, state->snapshot != NULL,
+                                                &from->recording, &from->error);
 }
 
 /* Of a recording of several devices these would mix the runs. */
@@ -139,7 +140,7 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
     for (size_t i = 0; i < count; i++) {
         frag_run_source *source = &state->sources[i];
         if (source->is_loaded)
-            frag_inputs_recorded_by(&source->recording, source->recorded_by);
+            frag_recorded_by(&source->recording, source->recorded_by);
         if (source->is_loaded && state->policies.count == 0)
             frag_usual_policies(&source->recording, &source->policies);
     }
@@ -167,7 +168,7 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
     }
     frag_free(state->jobs);
     for (size_t i = 0; i < count; i++) {
-        frag_inputs_policies_destroy(&state->sources[i].policies);
+        frag_policy_list_destroy(&state->sources[i].policies);
         frag_recording_destroy(&state->sources[i].recording);
     }
     frag_free(state->sources);
@@ -293,7 +294,7 @@ static int run_command(const frag_arguments *arguments)
         FILE *stream = frag_output_stream(output);
         size_t count = frag_arguments_operand_count(arguments);
         state.progress =
-            frag_progress_start(arguments, "replaying", "runs",
+            frag_progress_start(frag_arguments_context(arguments), "replaying", "runs",
                                 count * (state.policies.count > 0 ? state.policies.count : 4) *
                                     (state.devices.has_sim && state.devices.has_gpu ? 2 : 1));
         if (state.stats_at != NULL && state.result_format == FRAG_RESULT_CSV)
@@ -327,7 +328,7 @@ static int run_command(const frag_arguments *arguments)
     if (!frag_run_placement_close(state.placement, &error))
         code = code != 0 ? code : frag_report(&error);
     suggest_next(&state, code);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;
     if (code == 0 && state.has_oom &&

@@ -39,7 +39,7 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
 {
     frag_replay_options replay = {.is_oom_skipped = state->run.is_oom_skipped,
                                   .keeps_stats = true,
-                                  .is_interrupted = frag_is_interrupted};
+                                  .context = state->run.context};
     if (state->stats_at == NULL)
         return true;
     task->stats.event = FRAG_UNLIMITED;
@@ -71,7 +71,8 @@ static bool begin_job(const frag_run_state *state, frag_run_job *task)
 {
     frag_policy_spec resolved = {0};
     if (frag_is_interrupted() || !has_point(state, task->trace, &task->error) ||
-        !frag_inputs_resolve(&task->spec, task->recording, &resolved, &task->error))
+        !frag_policy_resolve(state->run.context, &task->spec, task->recording, &resolved,
+                             &task->error))
         return false;
     task->spec = resolved;
     plan_deadline now = {.is_timed = state->plan_seconds > 0};
@@ -153,8 +154,8 @@ void frag_run_job_bound(void *context, uint64_t index)
     frag_run_job *task = &state->jobs[index];
     bool is_first = index == 0 || state->jobs[index - 1].trace != task->trace;
     if (is_first && !frag_is_interrupted())
-        task->has_packing =
-            frag_bounds_find(task->recording, task->trace, &task->packing, &task->packing_error);
+        task->has_packing = frag_bounds_find(state->run.context, task->recording, task->trace,
+                                             &task->packing, &task->packing_error);
     /* A bound that was cut short is none, and a row without its bound is not whole. */
     if (frag_is_interrupted())
         task->result.replay.is_interrupted = true;

@@ -10,6 +10,7 @@
 #include "traces/exchange/minimalloc_csv.h"
 
 struct frag_run_placement {
+    const frag_context *context;
     frag_output *output;
     bool is_whole;
 };
@@ -37,6 +38,7 @@ bool frag_run_placement_open(const frag_arguments *arguments, const frag_policy_
     if (output == NULL)
         return false;
     *placement = frag_alloc(1, sizeof **placement);
+    (*placement)->context = frag_arguments_context(arguments);
     (*placement)->output = output;
     return true;
 }
@@ -98,7 +100,7 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
         .stop_after = FRAG_UNLIMITED,
         .on_grant = keep_grant,
         .on_grant_context = &kept,
-        .is_interrupted = frag_is_interrupted,
+        .context = placement->context,
     };
     bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL,
                                     device, &again, NULL, NULL, error);

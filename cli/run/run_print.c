@@ -29,7 +29,7 @@ static void fill_row(const frag_run_state *state, const frag_run_job *task, frag
         .device = &task->device,
         .gpu = task->is_gpu ? &task->row_gpu : NULL,
         .result = &task->result,
-        .has_timing = state->run.clock_ns != NULL,
+        .has_timing = state->run.is_timed,
         .stats = state->stats_at != NULL ? &task->stats : NULL,
     };
 }
@@ -217,7 +217,7 @@ void frag_run_print_rows(frag_run_state *state, size_t count, FILE *stream)
         state->has_oom = state->has_oom || task->result.replay.oom.has_happened;
         fill_row(state, task, &rows[done++]);
     }
-    frag_progress_hide(state->progress);
+    frag_progress_pause(state->progress);
     if (state->result_format == FRAG_RESULT_TABLE || state->result_format == FRAG_RESULT_MARKDOWN)
         print_all_tables(state, stream, rows, done);
     else

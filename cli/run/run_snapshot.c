@@ -98,7 +98,7 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
         .is_oom_skipped = run->is_oom_skipped,
         .on_note = frag_snapshot_writer_note,
         .is_start_noted = true,
-        .is_interrupted = run->is_interrupted,
+        .context = run->context,
     };
     if (!frag_run_point_find(&snapshot->point, trace, first, &again, error))
         return frag_error_in(error, "--snapshot-at");

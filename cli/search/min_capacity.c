@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/inputs.h"
 #include "sim/rows/result.h"
 #include "sim/rows/row_fields.h"
@@ -63,10 +64,11 @@ static void search_job(void *context, uint64_t index)
     job *task = &state->jobs[index];
     frag_policy_spec resolved = {0};
     if (!frag_is_interrupted() &&
-        frag_inputs_resolve(task->spec, &state->recording, &resolved, &task->error)) {
-        task->is_ok =
-            frag_find_capacity(&state->recording, task->trace, resolved.ops, resolved.values,
-                               &state->device, frag_is_interrupted, &task->result, &task->error);
+        frag_policy_resolve(frag_arguments_context(state->arguments), task->spec, &state->recording,
+                            &resolved, &task->error)) {
+        task->is_ok = frag_find_capacity(
+            &state->recording, task->trace, resolved.ops, resolved.values, &state->device,
+            frag_arguments_context(state->arguments), &task->result, &task->error);
         frag_policy_spec_destroy(&resolved);
     }
     frag_progress_add(state->progress, 1);
@@ -78,7 +80,8 @@ static void find_bound(void *context, uint64_t index)
     bound *task = &state->bounds[index];
     if (!frag_is_interrupted())
         task->has_packing =
-            frag_bounds_find(&state->recording, task->trace, &task->packing, &task->error);
+            frag_bounds_find(frag_arguments_context(state->arguments), &state->recording,
+                             task->trace, &task->packing, &task->error);
 }
 
 /* ---- the table of a trace */
@@ -228,12 +231,12 @@ static void print_rows(capacity_run *state, size_t count, FILE *stream)
 static int search_file(capacity_run *state, const char *path, FILE *stream)
 {
     frag_error error = {0};
-    if (!frag_inputs_load(path, state->format, false, &state->recording, &error))
+    if (!frag_recording_load_plain(path, state->format, false, &state->recording, &error))
         return frag_report(&error);
     size_t traces = state->recording.trace_count;
     size_t count = traces * state->policies.count;
     state->recorded_by[0] = '\0';
-    frag_inputs_recorded_by(&state->recording, state->recorded_by);
+    frag_recorded_by(&state->recording, state->recorded_by);
     state->jobs = frag_alloc(count, sizeof *state->jobs);
     state->bounds = frag_alloc(traces, sizeof *state->bounds);
     for (size_t i = 0; i < count; i++) {
@@ -245,7 +248,7 @@ static int search_file(capacity_run *state, const char *path, FILE *stream)
     frag_for_each((uint32_t)state->threads, count, search_job, state);
     if (frag_arguments_has(state->arguments, "bounds"))
         frag_for_each((uint32_t)state->threads, traces, find_bound, state);
-    frag_progress_hide(state->progress);
+    frag_progress_pause(state->progress);
     int code = report_problems(state, count);
     print_rows(state, count, stream);
     frag_free(state->bounds);
@@ -276,8 +279,8 @@ static int min_capacity_command(const frag_arguments *arguments)
         if (format != NULL)
             frag_result_format_find(format, &state.result_format);
         size_t count = frag_arguments_operand_count(arguments);
-        state.progress =
-            frag_progress_start(arguments, "searching", "searches", count * state.policies.count);
+        state.progress = frag_progress_start(frag_arguments_context(arguments), "searching",
+                                             "searches", count * state.policies.count);
         for (size_t i = 0; i < count && !frag_is_interrupted(); i++) {
             int failure = search_file(&state, frag_arguments_operand(arguments, i),
                                       frag_output_stream(output));
@@ -289,7 +292,7 @@ static int min_capacity_command(const frag_arguments *arguments)
         else if (!frag_output_finish(output, &error))
             code = code != 0 ? code : frag_report(&error);
     }
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return frag_is_interrupted() ? 130 : code;
 }
 

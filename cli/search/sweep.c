@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/inputs.h"
+#include "cli/ranks.h"
 #include "studies/sweep/sweep_ranks.h"
 
 /* Units whose rows may wait for one before them, for each thread of the sweep: one policy can take
@@ -27,22 +28,21 @@ static const frag_command_option options[] = {
 
 /* Of the process that writes the rows. crew NULL: it is alone. */
 static bool sweep_all(frag_sweep_job *job, frag_sweep_file *file, frag_sweep_crew *crew,
-                      const frag_ranks *ranks, uint32_t threads, frag_sweep_totals *totals,
-                      frag_error *error)
+                      const frag_ranks *ranks, frag_sweep_totals *totals, frag_error *error)
 {
     frag_error refused = {0};
-    size_t window = (size_t)threads * ranks->facts.count * WINDOW_PER_THREAD;
+    size_t window =
+        (size_t)frag_context_threads(job->context) * ranks->facts.count * WINDOW_PER_THREAD;
     frag_sweep_order *order = frag_sweep_order_create(job, file, window);
     if (crew == NULL)
-        frag_sweep_work_alone(job, order, threads);
-    else if (!frag_sweep_crew_work(crew, job, order, threads, &refused))
+        frag_sweep_work_alone(job, order);
+    else if (!frag_sweep_crew_work(crew, job, order, &refused))
         frag_sweep_order_fail(order, &refused);
     return frag_sweep_order_finish(order, totals, error);
 }
 
 static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ranks,
-                          frag_sweep_crew *crew, frag_sweep_job *job, uint32_t threads,
-                          frag_error *error)
+                          frag_sweep_crew *crew, frag_sweep_job *job, frag_error *error)
 {
     const frag_experiment *experiment = &job->experiment;
     frag_sweep_file file = {.has_layout = !job->has_counts_only,
@@ -51,10 +51,10 @@ static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ran
     bool ok = frag_sweep_file_open(frag_arguments_value(arguments, "output"),
                                    frag_arguments_has(arguments, "force"), &file, error);
     if (ok) {
-        job->progress = frag_progress_start(arguments, "sweeping", "runs",
+        job->progress = frag_progress_start(job->context, "sweeping", "runs",
                                             experiment->trace_count * experiment->policy_count *
                                                 experiment->capacity_count);
-        ok = sweep_all(job, &file, crew, ranks, threads, &totals, error);
+        ok = sweep_all(job, &file, crew, ranks, &totals, error);
         frag_progress_end(job->progress);
         job->progress = NULL;
         frag_say(arguments, "%llu rows written, %llu of them replayed, %zu were there",
@@ -66,12 +66,12 @@ static bool sweep_to_file(const frag_arguments *arguments, const frag_ranks *ran
 
 /* Rank 0, or the only process. ok: the experiment was read. */
 static bool lead(const frag_arguments *arguments, const frag_ranks *ranks, frag_sweep_job *job,
-                 uint32_t threads, bool ok, frag_error *error)
+                 bool ok, frag_error *error)
 {
     frag_sweep_crew *crew = ranks->module != NULL ? frag_sweep_crew_create(ranks) : NULL;
     /* Nothing is written, and with -f nothing thrown away, before all are there. */
     ok = ok && (crew == NULL || frag_sweep_crew_gather(crew, job, error)) &&
-         (frag_is_interrupted() || sweep_to_file(arguments, ranks, crew, job, threads, error));
+         (frag_is_interrupted() || sweep_to_file(arguments, ranks, crew, job, error));
     if (crew != NULL)
         frag_sweep_crew_dismiss(crew);
     return ok;
@@ -89,9 +89,12 @@ static int sweep_command(const frag_arguments *arguments)
     int code = 0;
     bool ok = frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error) &&
               frag_sweep_job_open(frag_arguments_operand(arguments, 0), &job, &error);
+    frag_context context = *frag_arguments_context(arguments);
+    context.threads = (uint32_t)threads;
+    job.context = &context;
     if (ranks.facts.rank > 0)
-        frag_sweep_follow(&ranks, &job, (uint32_t)threads, ok ? NULL : &error);
-    else if (!lead(arguments, &ranks, &job, (uint32_t)threads, ok, &error))
+        frag_sweep_follow(&ranks, &job, ok ? NULL : &error);
+    else if (!lead(arguments, &ranks, &job, ok, &error))
         code = frag_report(&error);
     if (ranks.module != NULL)
         ranks.module->leave();

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "cli/inputs.h"
 
 static const frag_command_option options[] = {
@@ -33,6 +34,7 @@ static const frag_command_option options[] = {
 };
 
 typedef struct tune_run {
+    const frag_context *context;
     frag_policy_list policies;
     frag_device_spec device;
     frag_device_description gpu;
@@ -71,7 +73,7 @@ static bool find_capacity(const tune_run *state, const frag_tune_subject *subjec
 {
     frag_capacity_result result = {0};
     if (!frag_find_least_capacity(subject->recording, subject->trace, spec->ops, spec->values,
-                                  &state->device, give_up_bytes, frag_is_interrupted, &result,
+                                  &state->device, give_up_bytes, state->context, &result,
                                   &outcome->error))
         return false;
     outcome->is_given_up = result.is_given_up;
@@ -85,7 +87,7 @@ static bool find_capacity(const tune_run *state, const frag_tune_subject *subjec
 static bool find_peak(const tune_run *state, const frag_tune_subject *subject,
                       const frag_policy_spec *spec, frag_tune_outcome *outcome)
 {
-    frag_run_options run = {.is_layout_skipped = true, .is_interrupted = frag_is_interrupted};
+    frag_run_options run = {.is_layout_skipped = true, .context = state->context};
     frag_run_result result;
     if (!frag_run(subject->recording, subject->trace, spec->ops, spec->values, &state->device, &run,
                   &result, &outcome->error))
@@ -267,7 +269,7 @@ static bool tune_policy(tune_run *state, const frag_arguments *arguments,
     } else if (found.count > 0 && !frag_is_interrupted()) {
         ok = show_traces(state, &found, error);
     }
-    frag_progress_hide(state->progress);
+    frag_progress_pause(state->progress);
     if (ok && found.count > 0 && !frag_is_interrupted()) {
         frag_tuned tuned = {.arguments = arguments,
                             .goal = state->goal,
@@ -296,7 +298,7 @@ static bool add_recording(tune_run *state, const char *path, frag_trace_format f
                           bool is_held_out, size_t *capacity, frag_error *error)
 {
     frag_recording *recording = &state->recordings[state->recording_count];
-    if (!frag_inputs_load(path, format, false, recording, error))
+    if (!frag_recording_load_plain(path, format, false, recording, error))
         return false;
     state->recording_count++;
     for (uint32_t i = 0; i < recording->trace_count; i++) {
@@ -335,8 +337,8 @@ static void bound_one(void *context, uint64_t index)
     tune_run *state = context;
     frag_tune_subject *subject = &state->subjects[index];
     if (!frag_is_interrupted())
-        (void)frag_bounds_find(subject->recording, subject->trace, &subject->packing,
-                               &state->bound_errors[index]);
+        (void)frag_bounds_find(state->context, subject->recording, subject->trace,
+                               &subject->packing, &state->bound_errors[index]);
 }
 
 /* Computed before the search, whose scores are also reported relative to them. */
@@ -385,6 +387,7 @@ static bool read_arguments(tune_run *state, const frag_arguments *arguments, fra
 static int tune_command(const frag_arguments *arguments)
 {
     tune_run state = {.runs = 400,
+                      .context = frag_arguments_context(arguments),
                       .threads = frag_core_count(),
                       .has_bounds = frag_arguments_has(arguments, "bounds")};
     frag_error error = {0};
@@ -395,8 +398,9 @@ static int tune_command(const frag_arguments *arguments)
     if (ok) {
         bool is_json = frag_arguments_is(arguments, "format", "jsonl");
         FILE *stream = frag_output_stream(output);
-        state.progress = frag_progress_start(
-            arguments, "tuning", "runs", state.policies.count * state.runs * state.searched_count);
+        state.progress =
+            frag_progress_start(frag_arguments_context(arguments), "tuning", "runs",
+                                state.policies.count * state.runs * state.searched_count);
         for (size_t i = 0; ok && i < state.policies.count && !frag_is_interrupted(); i++) {
             if (i > 0 && !is_json)
                 fputc('\n', stream);
@@ -413,7 +417,7 @@ static int tune_command(const frag_arguments *arguments)
         frag_recording_destroy(&state.recordings[i]);
     frag_free(state.recordings);
     frag_free(state.subjects);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     return frag_is_interrupted() ? 130 : code;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "sim/run.h"
 #include "studies/capacity/bounds.h"
+#include "studies/tune/tune_front.h"
 #include "studies/tune/tune_space.h"
 
 typedef enum frag_tune_goal {
@@ -56,16 +57,6 @@ typedef struct frag_tuned {
     const frag_tune_subject *subjects;
     size_t subject_count;
 } frag_tuned;
-
-/* The settings that serve every request and that nothing tried beats in both memory and cost,
- * device calls or their modelled time: ascending memory, descending cost. The caller frees *points.
- */
-size_t frag_tune_front(const frag_tune_found *found, bool is_by_time,
-                       const frag_tune_point ***points);
-
-/* The command that draws these points and the default on the first trace. */
-void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
-                             size_t count, frag_text *command);
 
 void frag_tune_print_table(FILE *stream, const frag_tuned *tuned);
 void frag_tune_print_json(FILE *stream, const frag_tuned *tuned);

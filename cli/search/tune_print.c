@@ -11,6 +11,9 @@
 #include "base/text_table.h"
 #include "sim/version.h"
 
+/* Names that a person reads in one figure. */
+#define DRAWN_MAX 12
+
 /* ---- cells */
 
 static void add_cell(frag_text_table *table, const char *text)
@@ -197,6 +200,41 @@ static const char *cost_text(const frag_tuned *tuned, const frag_tune_point *poi
 }
 
 /* One setting that is best in both says nothing more than the tables before. */
+/* The command that draws these points and the default on the first trace. */
+static void add_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
+                              size_t count, frag_text *command)
+{
+    static const char *const repeated[] = {
+        "capacity", "gpu", "used-by-others", "address-rule", "fail-call", "latency", "from"};
+    frag_text label = {0};
+    frag_text_clear(command);
+    frag_text_add(command, "fraglab plot front ");
+    frag_text_add_word(command, frag_arguments_operand(tuned->arguments, 0));
+    for (size_t i = 0; i < sizeof repeated / sizeof repeated[0]; i++)
+        if (frag_arguments_has(tuned->arguments, repeated[i])) {
+            frag_text_add(command, " --%s ", repeated[i]);
+            frag_text_add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
+        }
+    if (tuned->has_bounds)
+        frag_text_add(command, " --bounds");
+    /* The ends of the front and some between; and the default, which the gain is over. */
+    size_t drawn = count < DRAWN_MAX ? count : DRAWN_MAX;
+    bool has_default = false;
+    for (size_t i = 0; i < drawn; i++) {
+        const frag_tune_point *point = points[drawn > 1 ? i * (count - 1) / (drawn - 1) : 0];
+        has_default = has_default || point->changed == 0;
+        frag_tune_space_label(tuned->space, point, &label);
+        frag_text_add(command, " -p ");
+        frag_text_add_word(command, label.bytes);
+    }
+    if (!has_default) {
+        frag_tune_space_label(tuned->space, &tuned->found->points[0], &label);
+        frag_text_add(command, " -p ");
+        frag_text_add_word(command, label.bytes);
+    }
+    frag_text_destroy(&label);
+}
+
 static void print_costs(FILE *stream, const frag_tuned *tuned)
 {
     const frag_tune_point **points;
@@ -222,7 +260,7 @@ static void print_costs(FILE *stream, const frag_tuned *tuned)
             add_cell(&table, text.bytes);
         }
         frag_text_table_print(&table, false, stream);
-        frag_tune_front_command(tuned, points, count, &text);
+        add_front_command(tuned, points, count, &text);
         fprintf(stream, "\nto draw it: %s\n", text.bytes);
     }
     frag_text_destroy(&text);

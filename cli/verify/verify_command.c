@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "cli/gpu_run.h"
 #include "cli/inputs.h"
 #include "cli/verify/verify_golden.h"
@@ -375,7 +376,8 @@ static bool resolve(const verify_run *state, const frag_policy_spec *spec,
 {
     if (frag_arguments_has(state->arguments, "policy") ||
         frag_recording_get(recording, "torch.conf") != NULL)
-        return frag_inputs_resolve(spec, recording, resolved, error);
+        return frag_policy_resolve(frag_arguments_context(state->arguments), spec, recording,
+                                   resolved, error);
     const char *named = frag_recording_get(recording, "golden.policy");
     return parse_named(named != NULL ? named : "pytorch", resolved, error);
 }
@@ -395,7 +397,8 @@ static bool verify_one(verify_run *state, job *task, const frag_recording *recor
     frag_inferred inferred;
     frag_inferred_create(&inferred);
     if (ok && !result.is_identical)
-        frag_verify_infer(recording, trace, &resolved, capacity, &result, &inferred);
+        frag_verify_infer(frag_arguments_context(state->arguments), recording, trace, &resolved,
+                          capacity, &result, &inferred);
     if (ok) {
         task->counts[outcome_of(&result)]++;
         if (state->is_json)
@@ -534,38 +537,39 @@ static int verify_command(const frag_arguments *arguments)
         !frag_arguments_bytes(arguments, "capacity", &state.capacity_bytes, &error) ||
         !frag_inputs_format(arguments, &state.format, &error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, &error)) {
-        frag_inputs_policies_destroy(&state.policies);
+        frag_policy_list_destroy(&state.policies);
         return frag_report(&error);
     }
     if (frag_arguments_is(arguments, "against", "golden")) {
         int golden_code = verify_golden(arguments, &state, (uint32_t)threads);
-        frag_inputs_policies_destroy(&state.policies);
+        frag_policy_list_destroy(&state.policies);
         return golden_code;
     }
     if (frag_arguments_is(arguments, "against", "cuda")) {
         int gpu_code = frag_verify_gpu(arguments, &state.policies, state.capacity_bytes,
                                        state.format, state.is_json);
-        frag_inputs_policies_destroy(&state.policies);
+        frag_policy_list_destroy(&state.policies);
         return gpu_code;
     }
     if (!refuse_gpu_options(arguments, &error)) {
-        frag_inputs_policies_destroy(&state.policies);
+        frag_policy_list_destroy(&state.policies);
         return frag_report(&error);
     }
     if (frag_arguments_has(arguments, "check")) {
-        frag_inputs_policies_destroy(&state.policies);
+        frag_policy_list_destroy(&state.policies);
         frag_fail(&error, FRAG_E_USAGE, "--check goes with --against golden; leave it out");
         return frag_report(&error);
     }
     size_t count = frag_arguments_operand_count(arguments);
     state.jobs = frag_alloc(count, sizeof *state.jobs);
-    state.progress = frag_progress_start(arguments, "verifying", "traces", count);
+    state.progress =
+        frag_progress_start(frag_arguments_context(arguments), "verifying", "traces", count);
     frag_for_each((uint32_t)threads, count, verify_file, &state);
     frag_progress_end(state.progress);
     uint64_t counts[OUTCOMES] = {0};
     int code = print_jobs(&state, count, counts);
     frag_free(state.jobs);
-    frag_inputs_policies_destroy(&state.policies);
+    frag_policy_list_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;
     /* Input that could not be read weighs more than a difference. */

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "studies/verify/golden_compare.h"
 
 #define CONTEXT_LINES 3u
@@ -29,6 +30,7 @@ typedef struct golden_job {
 } golden_job;
 
 typedef struct golden_check {
+    const frag_context *context;
     const frag_policy_spec *spec;
     uint64_t check_every;
     golden_job *jobs;
@@ -138,10 +140,10 @@ static bool compare_log(const golden_check *state, golden_job *job, const frag_g
     if (!choose_policy(state, job, log) ||
         !frag_golden_log_record(log, job->name, &recording, &ends, &job->error))
         return false;
-    bool ok = frag_inputs_resolve(&job->spec, &recording, &resolved, &job->error);
+    bool ok = frag_policy_resolve(state->context, &job->spec, &recording, &resolved, &job->error);
     if (ok) {
         frag_golden_options options = {.check_every = state->check_every,
-                                       .is_interrupted = frag_is_interrupted};
+                                       .context = state->context};
         ok = frag_golden_compare(log, &recording, ends, &resolved, &options, &job->result,
                                  &job->error);
         frag_policy_spec_destroy(&resolved);
@@ -295,7 +297,7 @@ static int report_jobs(const golden_check *state, bool is_json)
 int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *spec, bool is_json,
                        uint32_t threads)
 {
-    golden_check state = {.spec = spec};
+    golden_check state = {.context = frag_arguments_context(arguments), .spec = spec};
     frag_error error = {0};
     bool ok = frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state.check_every, &error);
     for (size_t i = 0; ok && i < frag_arguments_operand_count(arguments); i++) {
@@ -307,7 +309,8 @@ int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *
     }
     int code = 0;
     if (ok) {
-        state.progress = frag_progress_start(arguments, "verifying", "logs", state.job_count);
+        state.progress = frag_progress_start(frag_arguments_context(arguments), "verifying", "logs",
+                                             state.job_count);
         frag_for_each(threads, state.job_count, verify_log, &state);
         frag_progress_end(state.progress);
         if (!is_json && !frag_is_interrupted())

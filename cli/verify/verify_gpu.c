@@ -120,7 +120,7 @@ static bool compare(const verify_gpu_run *verify, const frag_recording *recordin
         .observer = note_event,
         .on_grant = compare_grant,
         .on_grant_context = state,
-        .is_interrupted = frag_is_interrupted,
+        .context = frag_arguments_context(verify->arguments),
     };
     bool ok = frag_run_count(recording, trace, policy->ops, policy->values, &beside, &options,
                              result, error);
@@ -227,7 +227,7 @@ static bool verify_one(verify_gpu_run *verify, const frag_recording *recording,
     frag_gpu_run gpu;
     frag_run_result on_card;
     frag_run_result simulated;
-    frag_run_options options = {.is_interrupted = frag_is_interrupted};
+    frag_run_options options = {.context = frag_arguments_context(verify->arguments)};
     answer_comparison state = {.gpu = &gpu};
     bool ok = frag_gpu_run_count(&verify->choice, recording, trace, policy->ops, policy->values,
                                  &verify->device, &options, &on_card, &gpu, error) &&
@@ -249,11 +249,12 @@ static bool verify_all(verify_gpu_run *verify, const char *path, frag_trace_form
                        const frag_policy_list *policies, frag_error *error)
 {
     frag_recording recording = {0};
-    bool ok = frag_inputs_load(path, format, false, &recording, error);
+    bool ok = frag_recording_load_plain(path, format, false, &recording, error);
     for (uint32_t t = 0; ok && t < recording.trace_count; t++)
         for (size_t p = 0; ok && p < policies->count && !frag_is_interrupted(); p++) {
             frag_policy_spec resolved;
-            ok = frag_inputs_resolve(&policies->specs[p], &recording, &resolved, error);
+            ok = frag_policy_resolve(frag_arguments_context(verify->arguments), &policies->specs[p],
+                                     &recording, &resolved, error);
             if (ok) {
                 ok = verify_one(verify, &recording, &recording.traces[t], &resolved, error);
                 frag_policy_spec_destroy(&resolved);

@@ -59,6 +59,12 @@ static char *short_version(const char *text)
     return copy;
 }
 
+static const char *environment(void *user, const char *name)
+{
+    (void)user;
+    return getenv(name);
+}
+
 /* Where nothing is set PyTorch has its defaults, and so has the policy. */
 static bool take_conf(frag_torch_settings *settings, frag_error *error)
 {
@@ -66,7 +72,8 @@ static bool take_conf(frag_torch_settings *settings, frag_error *error)
     if (!frag_pytorch_version(frag_policy_spec_text(&settings->policy, "version"),
                               settings->torch_version, &version, error))
         return false;
-    const char *conf = frag_pytorch_conf_of(version, getenv);
+    const frag_context context = {.environment = environment};
+    const char *conf = frag_pytorch_conf_of(version, &context);
     if (conf != NULL)
         frag_policy_spec_take(&settings->policy, conf);
     return true;

@@ -7,7 +7,8 @@ bool frag_plot_packing(frag_plot *plot, const frag_recording *recording, const f
 {
     *packing = (frag_row_packing){0};
     if (frag_arguments_has(plot->arguments, "bounds") &&
-        !frag_bounds_find(recording, trace, packing, error))
+        !frag_bounds_find(frag_arguments_context(plot->arguments), recording, trace, packing,
+                          error))
         return false;
     frag_plot_define_number(plot, "packing_bytes", (double)packing->bytes);
     frag_plot_define_text(plot, "packing_text",

@@ -121,10 +121,10 @@ static void find_offsets(frag_layout *layout)
 
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        const frag_device_spec *device, const frag_context *context,
                         frag_layout *layout, frag_error *error)
 {
-    frag_run_options options = {.is_interrupted = is_interrupted};
+    frag_run_options options = {.context = context};
     frag_request_list requests;
     frag_history history;
     *layout = (frag_layout){0};

@@ -33,7 +33,7 @@ typedef struct frag_layout {
  * frag_history_record. The caller destroys. */
 bool frag_layout_record(const frag_recording *recording, const frag_trace *trace,
                         const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, bool (*is_interrupted)(void),
+                        const frag_device_spec *device, const frag_context *context,
                         frag_layout *layout, frag_error *error);
 void frag_layout_destroy(frag_layout *layout);
 

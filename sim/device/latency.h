@@ -6,8 +6,8 @@
 #ifndef FRAG_DEVICE_LATENCY_H
 #define FRAG_DEVICE_LATENCY_H
 
+#include "base/formats/yaml.h"
 #include "base/text.h"
-#include "base/yaml.h"
 #include "sim/device.h"
 
 #define FRAG_LATENCY_POINTS_MAX 16

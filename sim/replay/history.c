@@ -272,7 +272,7 @@ bool frag_history_record(const frag_recording *recording, const frag_trace *trac
         .on_note = take_note,
         .on_note_context = &record,
         .is_start_noted = true,
-        .is_interrupted = run->is_interrupted,
+        .context = run->context,
     };
     *history = (frag_history){0};
     history->placements = frag_alloc(requests->count, sizeof *history->placements);

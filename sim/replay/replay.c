@@ -599,7 +599,7 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
             if (!audit(replay, error))
                 return frag_error_in(error, "--check");
         }
-        if (options->is_interrupted != NULL && options->is_interrupted()) {
+        if (frag_is_cancelled(options->context)) {
             replay->result.is_interrupted = true;
             break;
         }

@@ -9,6 +9,7 @@
 #define FRAG_REPLAY_REPLAY_H
 
 #include "base/bits.h"
+#include "base/context.h"
 #include "sim/policy_engine.h"
 #include "sim/trace/trace.h"
 
@@ -127,7 +128,7 @@ typedef struct frag_replay_options {
                                  NULL, or no on_note: none */
     bool is_start_noted;      /* the notes begin with what was taken over */
     bool keeps_stats;         /* the policy keeps its own statistics, for frag_replay_stats */
-    bool (*is_interrupted)(void); /* asked now and then; NULL: never */
+    const frag_context *context; /* asked now and then whether to stop; NULL: never */
 } frag_replay_options;
 
 /* recording and trace outlive the replay; so does the device, which must be fresh. NULL on failure:

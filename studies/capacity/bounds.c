@@ -4,18 +4,22 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "cli/command.h"
 #include "planner/plan.h"
 #include "sim/policy_engine.h"
 
-static bool is_interrupted(void *context)
+/* The planner knows nothing of contexts: it takes a pointer that it may not change through. */
+typedef struct stopper {
+    const frag_context *context;
+} stopper;
+
+static bool is_stopped(void *user)
 {
-    (void)context;
-    return frag_is_interrupted();
+    const stopper *state = user;
+    return frag_is_cancelled(state->context);
 }
 
-bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
-                      frag_row_packing *packing, frag_error *error)
+bool frag_bounds_find(const frag_context *context, const frag_recording *recording,
+                      const frag_trace *trace, frag_row_packing *packing, frag_error *error)
 {
     uint64_t count = 0;
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, error);
@@ -33,9 +37,11 @@ bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
                               at->alignment > 0 ? at->alignment : 1};
     }
     frag_free(lifetimes);
+    stopper stop = {context};
     frag_plan_options options = {.capacity_bytes = FRAG_UNLIMITED,
                                  .steps = FRAG_PLAN_STEPS_DEFAULT,
-                                 .is_stopped = is_interrupted};
+                                 .is_stopped = is_stopped,
+                                 .context = &stop};
     frag_plan plan;
     bool ok = frag_plan_make(buffers, buffer_count, &options, &plan, error);
     frag_free(buffers);

@@ -2,19 +2,13 @@
 #ifndef FRAG_CAPACITY_BOUNDS_H
 #define FRAG_CAPACITY_BOUNDS_H
 
+#include "base/context.h"
 #include "sim/rows/result.h"
 #include "sim/trace/lifetimes.h"
 
-#define FRAG_BOUNDS_OPTION                                                                         \
-    {                                                                                              \
-        .name = "bounds", .help = "also pack the whole trace offline: the memory that a "          \
-                                  "policy that knew the future would need, to compare "            \
-                                  "policies with"                                                  \
-    }
-
 /* The best packing found with the planner's usual budget. Requests take their own bytes, at the
  * alignments of a packing problem, else anywhere. false: as frag_lifetimes_find. */
-bool frag_bounds_find(const frag_recording *recording, const frag_trace *trace,
-                      frag_row_packing *packing, frag_error *error);
+bool frag_bounds_find(const frag_context *context, const frag_recording *recording,
+                      const frag_trace *trace, frag_row_packing *packing, frag_error *error);
 
 #endif

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/registry.h"
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "cli/command.h"
-#include "cli/inputs.h"
+#include "base/threads.h"
 #include "sim/run.h"
 
 /* A tenth of the usual search for a lower packing: what more finds is less than a hundredth. */
@@ -23,6 +23,7 @@ static const frag_ideal kinds[FRAG_IDEAL_COUNT] = {
 };
 
 typedef struct ideal_search {
+    const frag_context *context;
     const frag_recording *recording;
     const frag_trace *trace;
     uint64_t capacity_bytes;
@@ -40,10 +41,9 @@ static bool replay_on(const ideal_search *state, const frag_policy_spec *spec,
                       uint64_t capacity_bytes, frag_replay_result *result)
 {
     frag_device_spec device = {.capacity_bytes = capacity_bytes};
-    frag_replay_options options = {.stop_after = FRAG_UNLIMITED,
-                                   .is_interrupted = frag_is_interrupted};
+    frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = state->context};
     frag_error error = {0};
-    return !frag_is_interrupted() &&
+    return !frag_is_cancelled(state->context) &&
            frag_run_look(state->recording, state->trace, spec->ops, spec->values, &device, &options,
                          look, result, &error) &&
            !result->is_interrupted;
@@ -83,18 +83,19 @@ static frag_event *serve_last(frag_trace *trace)
     return events;
 }
 
-void frag_ideals_find(const frag_recording *recording, const frag_trace *trace,
-                      uint64_t capacity_bytes, uint32_t threads, frag_ideals *ideals)
+void frag_ideals_find(const frag_context *context, const frag_recording *recording,
+                      const frag_trace *trace, uint64_t capacity_bytes, frag_ideals *ideals)
 {
     frag_trace served = *trace;
     frag_event *events = serve_last(&served);
-    ideal_search state = {.recording = recording,
+    ideal_search state = {.context = context,
+                          .recording = recording,
                           .trace = &served,
                           .capacity_bytes = capacity_bytes,
                           .ideals = ideals};
     *ideals = (frag_ideals){.capacity_bytes = capacity_bytes};
     memcpy(ideals->items, kinds, sizeof kinds);
-    frag_for_each(threads, FRAG_IDEAL_COUNT, find_one, &state);
+    frag_for_each(frag_context_threads(context), FRAG_IDEAL_COUNT, find_one, &state);
     for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++)
         if (state.live_bytes[i] > ideals->live_bytes)
             ideals->live_bytes = state.live_bytes[i];

@@ -3,6 +3,7 @@
 #ifndef FRAG_EXPLAIN_EXPLAIN_IDEAL_H
 #define FRAG_EXPLAIN_EXPLAIN_IDEAL_H
 
+#include "base/context.h"
 #include "sim/trace/trace.h"
 
 enum { FRAG_IDEAL_COUNT = 3 };
@@ -24,7 +25,7 @@ typedef struct frag_ideals {
 
 /* Replays the trace, with a failed request at its end served, on a device of capacity_bytes
  * and, where that is too small, without a limit. */
-void frag_ideals_find(const frag_recording *recording, const frag_trace *trace,
-                      uint64_t capacity_bytes, uint32_t threads, frag_ideals *ideals);
+void frag_ideals_find(const frag_context *context, const frag_recording *recording,
+                      const frag_trace *trace, uint64_t capacity_bytes, frag_ideals *ideals);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/threads.h"
+#include "traces/load.h"
 
 /* What a candidate is made of. conf is a literal settings string. */
 typedef struct trial {
@@ -31,6 +33,7 @@ static const trial trials[] = {
 };
 
 typedef struct explain_run {
+    const frag_context *context;
     const frag_explain_options *options;
     frag_trace_explanation *explanation;
     frag_recording whole;          /* --with */
@@ -42,8 +45,7 @@ typedef struct explain_run {
 
 /* ---- where memory ran out when recorded */
 
-/* The request that failed; event_count when none did. */
-static uint64_t failed_event(const frag_trace *trace)
+uint64_t frag_explain_failed_event(const frag_trace *trace)
 {
     uint64_t i = 0;
     while (i < trace->event_count &&
@@ -133,7 +135,7 @@ static bool load_whole(explain_run *state, frag_error *error)
     const frag_trace *trace = state->explanation->trace;
     if (path == NULL || state->explanation->rest == FRAG_REST_HERE)
         return true;
-    if (!frag_inputs_load(path, FRAG_FORMAT_AUTO, false, &state->whole, error))
+    if (!frag_recording_load_plain(path, FRAG_FORMAT_AUTO, false, &state->whole, error))
         return false;
     for (uint32_t i = 0; i < state->whole.trace_count; i++)
         if (state->whole.traces[i].device == trace->device)
@@ -141,7 +143,7 @@ static bool load_whole(explain_run *state, frag_error *error)
     bool ok = true;
     if (state->whole_trace == NULL)
         ok = frag_fail(error, FRAG_E_INPUT, "it has no device %" PRIu32, trace->device);
-    else if (failed_event(state->whole_trace) < state->whole_trace->event_count)
+    else if (frag_explain_failed_event(state->whole_trace) < state->whole_trace->event_count)
         ok = frag_fail(error, FRAG_E_INPUT,
                        "it ran out of memory itself; expected a recording that did not");
     else
@@ -186,9 +188,8 @@ static bool run(const explain_run *state, const frag_recording *recording, const
                 frag_candidate *candidate, candidate_view *looker, frag_error *error)
 {
     frag_device_spec device = {.capacity_bytes = state->explanation->capacity_bytes};
-    frag_replay_options replay = {.stop_after = FRAG_UNLIMITED,
-                                  .is_attempt_kept = true,
-                                  .is_interrupted = frag_is_interrupted};
+    frag_replay_options replay = {
+        .stop_after = FRAG_UNLIMITED, .is_attempt_kept = true, .context = state->context};
     const char *fraction = state->fraction != NULL ? state->fraction : candidate->fraction;
     uint64_t allowed = limit_of(fraction, device.capacity_bytes);
     const char *option = candidate->spec.ops->fraction_option;
@@ -213,7 +214,7 @@ static void run_candidate(void *context, uint64_t index)
     frag_candidate *candidate = &explanation->candidates[index];
     frag_error error = {0};
     candidate_view looker = {.candidate = candidate};
-    if (frag_is_interrupted() ||
+    if (frag_is_cancelled(state->context) ||
         !run(state, explanation->recording, explanation->trace, candidate, &looker, &error))
         return;
     candidate->fits = explanation->rest == FRAG_REST_HERE && candidate->gets_past;
@@ -229,14 +230,15 @@ static void run_candidate(void *context, uint64_t index)
     candidate->spare_bytes = whole.spare_bytes;
 }
 
-static bool add_candidate(frag_trace_explanation *explanation, const char *text, const trial *from,
+static bool add_candidate(explain_run *state, const char *text, const trial *from,
                           frag_error *error)
 {
+    frag_trace_explanation *explanation = state->explanation;
     frag_policy_spec spec;
     frag_policy_spec resolved;
     if (!frag_policy_spec_parse(text, &spec, error))
         return false;
-    bool ok = frag_inputs_resolve(&spec, explanation->recording, &resolved, error);
+    bool ok = frag_policy_resolve(state->context, &spec, explanation->recording, &resolved, error);
     frag_policy_spec_destroy(&spec);
     if (!ok)
         return false;
@@ -256,8 +258,7 @@ static bool list_candidates(explain_run *state, frag_error *error)
     frag_trace_explanation *explanation = state->explanation;
     const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
     static const trial in_force = {.conf = NULL};
-    if (!add_candidate(explanation, recorded != NULL ? "pytorch:recorded" : "pytorch", &in_force,
-                       error))
+    if (!add_candidate(state, recorded != NULL ? "pytorch:recorded" : "pytorch", &in_force, error))
         return false;
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         const trial *from = &trials[i];
@@ -268,13 +269,13 @@ static bool list_candidates(explain_run *state, frag_error *error)
             frag_text_add(&text, "%s", from->policy);
         else
             frag_text_add(&text, "pytorch%s%s", *from->conf != '\0' ? ":" : "", from->conf);
-        bool ok = is_in_force || add_candidate(explanation, text.bytes, from, error);
+        bool ok = is_in_force || add_candidate(state, text.bytes, from, error);
         frag_text_destroy(&text);
         if (!ok)
             return false;
     }
     for (size_t i = 0; i < state->options->extra.count; i++)
-        if (!add_candidate(explanation, state->options->extra.specs[i].text, NULL, error))
+        if (!add_candidate(state, state->options->extra.specs[i].text, NULL, error))
             return false;
     return true;
 }
@@ -357,17 +358,16 @@ static bool find_least(explain_run *state, frag_error *error)
         state->whole_trace != NULL ? &state->whole : explanation->recording;
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
     return frag_find_capacity(recording, trace, recorded->spec.ops, recorded->spec.values, &device,
-                              frag_is_interrupted, &explanation->least, error);
+                              state->context, &explanation->least, error);
 }
 
 static void find_ideals(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     bool is_given = state->whole_trace != NULL;
-    frag_ideals_find(is_given ? &state->whole : explanation->recording,
+    frag_ideals_find(state->context, is_given ? &state->whole : explanation->recording,
                      is_given ? state->whole_trace : explanation->trace,
-                     limit_of(state->fraction, explanation->capacity_bytes),
-                     state->options->threads, &explanation->ideals);
+                     limit_of(state->fraction, explanation->capacity_bytes), &explanation->ideals);
 }
 
 static void run_halved(explain_run *state)
@@ -547,7 +547,7 @@ static void say_nothing_failed(frag_trace_explanation *explanation)
                   FRAG_BYTES(explanation->candidates[0].peak_reserved_bytes));
 }
 
-static bool explain_trace(explain_run *state, frag_error *error)
+static bool explain(explain_run *state, frag_error *error)
 {
     frag_trace_explanation *explanation = state->explanation;
     if (!load_whole(state, error) || !list_candidates(state, error) ||
@@ -567,7 +567,8 @@ static bool explain_trace(explain_run *state, frag_error *error)
         frag_diagnose(&explanation->message, &explanation->diagnosis);
         advise(explanation);
     }
-    frag_for_each(state->options->threads, explanation->candidate_count, run_candidate, state);
+    frag_for_each(frag_context_threads(state->context), explanation->candidate_count, run_candidate,
+                  state);
     weigh_advice(explanation);
     if (!explanation->start.is_too_large)
         run_halved(state);
@@ -590,61 +591,50 @@ static void destroy(explain_run *state)
     frag_free(state->halved_events);
 }
 
-/* Explains one device. *has_explained: it ran out of memory, or a capacity is given. */
-static int explain_device(frag_recording *recording, const frag_trace *trace,
-                          const frag_explain_options *options, FILE *stream, bool is_json,
-                          bool *has_explained)
+uint64_t frag_explain_capacity(const frag_trace *trace, const frag_explain_options *options)
 {
-    uint64_t failed = failed_event(trace);
+    uint64_t failed = frag_explain_failed_event(trace);
+    return options->capacity_bytes != FRAG_UNLIMITED || failed == trace->event_count
+               ? options->capacity_bytes
+               : recorded_capacity(trace, failed);
+}
+
+bool frag_explain_trace(const frag_context *context, const frag_recording *recording,
+                        const frag_trace *trace, const frag_explain_options *options,
+                        frag_explain_taker *take, void *user, frag_error *error)
+{
+    uint64_t failed = frag_explain_failed_event(trace);
     bool is_recorded = failed < trace->event_count;
     frag_trace_explanation explanation = {
         .recording = recording,
         .is_recorded = is_recorded,
         .is_capacity_given = options->capacity_bytes != FRAG_UNLIMITED,
-        .capacity_bytes = options->capacity_bytes,
+        .capacity_bytes = frag_explain_capacity(trace, options),
         .fraction = options->fraction,
         .rest = is_recorded ? FRAG_REST_UNKNOWN : FRAG_REST_HERE,
     };
-    explain_run state = {.options = options,
+    explain_run state = {.context = context,
+                         .options = options,
                          .explanation = &explanation,
                          .cut = *trace,
                          .fraction = options->fraction};
     if (is_recorded)
         state.cut.event_count = failed + 1;
     explanation.trace = &state.cut;
-    if (!explanation.is_capacity_given && is_recorded)
-        explanation.capacity_bytes = recorded_capacity(trace, failed);
-    if (explanation.capacity_bytes == FRAG_UNLIMITED && is_recorded) {
-        *has_explained = true;
-        frag_explain_failure(recording, trace, failed, stream, is_json);
-    }
     if (explanation.capacity_bytes == FRAG_UNLIMITED)
-        return 0;
-    frag_error error = {0};
-    int code = 0;
-    if (!explain_trace(&state, &error)) {
-        frag_error_in(&error, recording->name);
-        code = frag_report(&error);
-    } else if (!frag_is_interrupted()) {
-        *has_explained = true;
-        if (is_json)
-            frag_explain_trace_json(stream, &explanation);
-        else
-            frag_explain_trace_text(stream, &explanation);
-    }
+        return true;
+    bool ok = explain(&state, error) || frag_error_in(error, recording->name);
+    if (ok && !frag_is_cancelled(context))
+        take(user, &explanation);
     destroy(&state);
-    return code;
+    return ok;
 }
 
 bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options)
 {
-    for (uint32_t i = 0; i < recording->trace_count; i++) {
-        const frag_trace *trace = &recording->traces[i];
-        uint64_t failed = failed_event(trace);
-        if (options->capacity_bytes != FRAG_UNLIMITED ||
-            (failed < trace->event_count && recorded_capacity(trace, failed) != FRAG_UNLIMITED))
+    for (uint32_t i = 0; i < recording->trace_count; i++)
+        if (frag_explain_capacity(&recording->traces[i], options) != FRAG_UNLIMITED)
             return true;
-    }
     return false;
 }
 
@@ -657,31 +647,11 @@ static bool has_history(const frag_recording *recording)
     return false;
 }
 
-static const char *why_unexplained(const frag_recording *recording)
+const char *frag_explain_why_not(const frag_recording *recording)
 {
     if (!has_history(recording))
         return "it holds no history of requests, so it cannot tell whether memory ran out; call "
                "torch.cuda.memory._record_memory_history() before the program's first allocation, "
                "or ask with --capacity whether its memory fits a smaller device";
     return "it did not run out of memory; --capacity asks what would happen on a smaller device";
-}
-
-int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
-                           FILE *stream, bool is_json)
-{
-    bool has_explained = false;
-    int code = 0;
-    for (uint32_t i = 0; i < recording->trace_count && !frag_is_interrupted(); i++) {
-        int failure = explain_device(recording, &recording->traces[i], options, stream, is_json,
-                                     &has_explained);
-        code = code != 0 ? code : failure;
-    }
-    if (frag_is_interrupted())
-        return 130;
-    if (has_explained || code != 0)
-        return code;
-    frag_error error = {0};
-    frag_fail(&error, FRAG_E_USAGE, "%s", why_unexplained(recording));
-    frag_error_in(&error, recording->name);
-    return frag_report(&error);
 }

@@ -1,5 +1,5 @@
-/* `fraglab explain` on a recording: the state when memory ran out, what holds it, and which
- * settings, policies or sizes would have got the very same requests past that point.
+/* What explains an out of memory in a recording: the state when memory ran out, what holds it, and
+ * which settings, policies or sizes would have got the very same requests past that point.
  *
  * A recording that ended in an out of memory says nothing about the requests that would have come
  * after it. What serves the request that failed "gets past it"; that it would have fitted to the
@@ -7,20 +7,19 @@
 #ifndef FRAG_EXPLAIN_EXPLAIN_TRACE_H
 #define FRAG_EXPLAIN_EXPLAIN_TRACE_H
 
-#include "cli/inputs.h"
-#include "studies/explain/explain_start.h"
+#include "base/context.h"
+#include "sim/run.h"
 #include "studies/explain/advice.h"
 #include "studies/explain/explain_ideal.h"
 #include "studies/explain/explain_sites.h"
+#include "studies/explain/explain_start.h"
+#include "studies/policy_settings.h"
 
-/* What is asked for on the command line. */
 typedef struct frag_explain_options {
-    frag_trace_format format;
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: as the recording shows */
     const char *fraction;    /* set_per_process_memory_fraction; NULL: not called */
     frag_policy_list extra;  /* policies to try beside our own list */
     const char *whole_path;  /* NULL, or a recording of the same program that goes on */
-    uint32_t threads;
 } frag_explain_options;
 
 /* One way to run the recording, and what came of it. */
@@ -67,22 +66,25 @@ typedef struct frag_trace_explanation {
     frag_candidate halved; /* recorded settings, the biggest call sites asking for half */
 } frag_trace_explanation;
 
+/* The request that failed when recorded; event_count when none did. */
+uint64_t frag_explain_failed_event(const frag_trace *trace);
+/* The capacity given, or what the recording tells of its device where a request failed;
+ * FRAG_UNLIMITED: neither. */
+uint64_t frag_explain_capacity(const frag_trace *trace, const frag_explain_options *options);
+
 /* Did it run out of memory on a device whose size is known, or is a capacity given? */
 bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options);
+/* Why there is nothing to explain at all, as a sentence without its end. */
+const char *frag_explain_why_not(const frag_recording *recording);
 
-/* ---- a failure on a device of unknown size (explain_failure.c) */
-/* What the log says by itself: how much was asked for, how much was live, the most that was. failed
- * is the event of the request. */
-void frag_explain_failure(const frag_recording *recording, const frag_trace *trace, uint64_t failed,
-                          FILE *stream, bool is_json);
+/* Gets an explanation, which is there during the call only. */
+typedef void frag_explain_taker(void *user, const frag_trace_explanation *explanation);
 
-/* Prints the explanation of every device of the recording that ran out, or would with that
- * capacity. Returns an exit code. */
-int frag_explain_recording(frag_recording *recording, const frag_explain_options *options,
-                           FILE *stream, bool is_json);
-
-/* ---- printing (explain_trace_print.c) */
-void frag_explain_trace_text(FILE *stream, const frag_trace_explanation *explanation);
-void frag_explain_trace_json(FILE *stream, const frag_trace_explanation *explanation);
+/* Explains one trace of the recording: take is called once where frag_explain_capacity knows one,
+ * but not after the context was cancelled. false: the other recording or a policy cannot be used,
+ * or a run failed. */
+bool frag_explain_trace(const frag_context *context, const frag_recording *recording,
+                        const frag_trace *trace, const frag_explain_options *options,
+                        frag_explain_taker *take, void *user, frag_error *error);
 
 #endif

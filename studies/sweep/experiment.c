@@ -8,8 +8,8 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "base/formats/yaml.h"
 #include "base/memory.h"
-#include "base/yaml.h"
 
 #define VALUES_MAX 100000u
 #define COMBINATIONS_MAX 1000000u

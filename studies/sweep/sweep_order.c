@@ -143,7 +143,7 @@ frag_sweep_take frag_sweep_order_take(frag_sweep_order *order, bool may_wait, fr
     pthread_mutex_lock(&order->lock);
     while (may_wait && !order->is_over && is_full(order))
         pthread_cond_wait(&order->room, &order->lock);
-    if (frag_is_interrupted())
+    if (frag_is_cancelled(order->job->context))
         order->is_over = true;
     if (!order->is_over && !is_full(order)) {
         hand_out(order, unit);
@@ -160,7 +160,7 @@ static void write_rows(frag_sweep_order *order, frag_sweep_rows *rows)
     frag_error error = {0};
     FILE *stream = order->file->stream;
     if (stream == stdout)
-        frag_progress_hide(order->job->progress);
+        frag_progress_pause(order->job->progress);
     if (fwrite(rows->text.bytes, 1, rows->text.length, stream) != rows->text.length ||
         fflush(stream) != 0) {
         frag_fail(&error, FRAG_E_SYSTEM, "the rows cannot be written: %s", strerror(errno));
@@ -201,8 +201,8 @@ void frag_sweep_order_fail(frag_sweep_order *order, const frag_error *error)
 bool frag_sweep_order_is_done(frag_sweep_order *order)
 {
     pthread_mutex_lock(&order->lock);
-    bool is_done = order->is_over &&
-                   (order->is_broken || frag_is_interrupted() || order->back == order->next.number);
+    bool is_done = order->is_over && (order->is_broken || frag_is_cancelled(order->job->context) ||
+                                      order->back == order->next.number);
     pthread_mutex_unlock(&order->lock);
     return is_done;
 }
@@ -212,7 +212,7 @@ bool frag_sweep_order_finish(frag_sweep_order *order, frag_sweep_totals *totals,
     bool ok = order->error.code == FRAG_E_NONE;
     if (!ok)
         *error = order->error;
-    else if (!frag_is_interrupted())
+    else if (!frag_is_cancelled(order->job->context))
         ok = frag_sweep_file_finish(order->file, error);
     if (order->is_held)
         frag_sweep_let_go(order->job, order->next.file);

@@ -1,12 +1,14 @@
 #include "studies/sweep/sweep_ranks.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/threads.h"
 
 /* ---- messages */
 
@@ -50,7 +52,6 @@ static void rest(uint32_t *idle)
 typedef struct own_work {
     frag_sweep_job *job;
     frag_sweep_order *order;
-    uint32_t threads;
 } own_work;
 
 static void work_in_order(void *context, uint64_t index)
@@ -71,13 +72,14 @@ static void work_in_order(void *context, uint64_t index)
 static void *work_on_threads(void *context)
 {
     own_work *all = context;
-    frag_for_each(all->threads, all->threads, work_in_order, all);
+    uint32_t threads = frag_context_threads(all->job->context);
+    frag_for_each(threads, threads, work_in_order, all);
     return NULL;
 }
 
-void frag_sweep_work_alone(frag_sweep_job *job, frag_sweep_order *order, uint32_t threads)
+void frag_sweep_work_alone(frag_sweep_job *job, frag_sweep_order *order)
 {
-    own_work all = {.job = job, .order = order, .threads = threads};
+    own_work all = {.job = job, .order = order};
     work_on_threads(&all);
 }
 
@@ -175,7 +177,7 @@ bool frag_sweep_crew_gather(frag_sweep_crew *crew, const frag_sweep_job *job, fr
     char digest[33];
     uint32_t idle = 0;
     uint32_t others = crew->ranks->facts.count - 1;
-    while (crew->come < others && !frag_is_interrupted())
+    while (crew->come < others && !frag_is_cancelled(job->context))
         if (receive_one(crew))
             idle = 0;
         else
@@ -213,9 +215,9 @@ static bool hand_out(frag_sweep_crew *crew)
 }
 
 bool frag_sweep_crew_work(frag_sweep_crew *crew, frag_sweep_job *job, frag_sweep_order *order,
-                          uint32_t threads, frag_error *error)
+                          frag_error *error)
 {
-    own_work own = {.job = job, .order = order, .threads = threads};
+    own_work own = {.job = job, .order = order};
     pthread_t worker;
     uint32_t idle = 0;
     if (pthread_create(&worker, NULL, work_on_threads, &own) != 0)
@@ -262,6 +264,8 @@ typedef struct finished {
 typedef struct following {
     const frag_ranks *ranks;
     frag_sweep_job *job;
+    const frag_context *outer; /* of the job, before rank 0 may end it too */
+    atomic_bool is_useless;    /* rank 0 waits for nothing any more */
     uint32_t threads;
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -415,12 +419,23 @@ static bool listen_once(following *state)
     return true;
 }
 
+static bool is_ended(void *user)
+{
+    following *state = user;
+    return atomic_load(&state->is_useless) || frag_is_cancelled(state->outer);
+}
+
+static const char *environment(void *user, const char *name)
+{
+    following *state = user;
+    return frag_context_environment(state->outer, name);
+}
+
 /* Runs that rank 0 does not wait for end at once. */
 static void end_work(following *state, pthread_t worker)
 {
-    frag_interrupt_set(true);
+    atomic_store(&state->is_useless, true);
     pthread_join(worker, NULL);
-    frag_interrupt_set(false);
     while (state->done != NULL) {
         finished *one = state->done;
         state->done = one->next;
@@ -431,15 +446,18 @@ static void end_work(following *state, pthread_t worker)
         frag_sweep_let_go(state->job, state->kept);
 }
 
-void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, uint32_t threads,
-                       const frag_error *problem)
+void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, const frag_error *problem)
 {
-    following state = {.ranks = ranks, .job = job, .threads = threads};
+    uint32_t threads = frag_context_threads(job->context);
+    following state = {.ranks = ranks, .job = job, .outer = job->context, .threads = threads};
+    frag_context context = {.is_cancelled = is_ended, .environment = environment, .user = &state};
     message hello = {.kind = HELLO, .threads = threads};
     message bye = {.kind = BYE};
     pthread_t worker;
     uint32_t idle = 0;
     state.units = frag_alloc(threads + 1, sizeof *state.units);
+    atomic_init(&state.is_useless, false);
+    job->context = &context;
     pthread_mutex_init(&state.lock, NULL);
     pthread_cond_init(&state.change, NULL);
     snprintf(hello.host, sizeof hello.host, "%s", ranks->facts.host);
@@ -463,6 +481,7 @@ void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, uint32_t th
     }
     if (has_worker)
         end_work(&state, worker);
+    job->context = state.outer;
     send_message(ranks, 0, &bye);
     pthread_cond_destroy(&state.change);
     pthread_mutex_destroy(&state.lock);

@@ -4,7 +4,7 @@
 #ifndef FRAG_SWEEP_SWEEP_RANKS_H
 #define FRAG_SWEEP_SWEEP_RANKS_H
 
-#include "cli/ranks.h"
+#include "cluster/rank_module.h"
 #include "studies/sweep/sweep_order.h"
 
 /* Rank 0's view of the others. */
@@ -16,20 +16,19 @@ frag_sweep_crew *frag_sweep_crew_create(const frag_ranks *ranks);
  * has another experiment or build; error names it. */
 bool frag_sweep_crew_gather(frag_sweep_crew *crew, const frag_sweep_job *job, frag_error *error);
 
-/* Works through the order, on this process's threads and on the others. false: FRAG_E_SYSTEM,
- * nothing was done. What goes wrong later is the order's error. */
+/* Works through the order, on the threads of the job's context and on the others. false:
+ * FRAG_E_SYSTEM, nothing was done. What goes wrong later is the order's error. */
 bool frag_sweep_crew_work(frag_sweep_crew *crew, frag_sweep_job *job, frag_sweep_order *order,
-                          uint32_t threads, frag_error *error);
+                          frag_error *error);
 
 /* Sends the others home, whatever they do, waits until they went, and frees. */
 void frag_sweep_crew_dismiss(frag_sweep_crew *crew);
 
 /* What another rank than 0 does until it is sent home. problem: why it cannot take part; NULL: it
  * can. */
-void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, uint32_t threads,
-                       const frag_error *problem);
+void frag_sweep_follow(const frag_ranks *ranks, frag_sweep_job *job, const frag_error *problem);
 
 /* One process alone. */
-void frag_sweep_work_alone(frag_sweep_job *job, frag_sweep_order *order, uint32_t threads);
+void frag_sweep_work_alone(frag_sweep_job *job, frag_sweep_order *order);
 
 #endif

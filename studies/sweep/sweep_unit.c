@@ -10,6 +10,8 @@
 #include "sim/rows/result.h"
 #include "sim/rows/row_fields.h"
 #include "sim/version.h"
+#include "studies/policy_settings.h"
+#include "traces/load.h"
 
 /* One row: a capacity. */
 typedef struct cell {
@@ -41,7 +43,7 @@ static void run_cell(const unit_run *state, size_t index)
     frag_device_spec device = {.capacity_bytes = experiment->capacities[index]};
     frag_run_options run = {.is_oom_skipped = experiment->is_oom_skipped,
                             .is_layout_skipped = state->job->has_counts_only,
-                            .is_interrupted = frag_is_interrupted,
+                            .context = state->job->context,
                             .spare = state->spare};
     if (!state->job->is_all_replayed &&
         frag_sweep_known_find(state->known, &state->key, device.capacity_bytes, &into->result)) {
@@ -103,7 +105,7 @@ static void run_cells(const unit_run *state, const frag_error *refused)
     size_t first = state->unit->first_capacity;
     size_t count = state->job->experiment.capacity_count - first;
     size_t start = (size_t)(state->unit->number % 8) * count / 8;
-    for (size_t i = 0; i < count && !frag_is_interrupted(); i++) {
+    for (size_t i = 0; i < count && !frag_is_cancelled(state->job->context); i++) {
         size_t index = first + (start + i) % count;
         cell *into = &state->cells[index];
         into->error = *refused;
@@ -121,10 +123,10 @@ static bool find_bound(unit_run *state, frag_error *error)
         return true;
     frag_sweep_bound *bound = &state->of->bounds[state->unit->trace];
     pthread_mutex_lock(&bound->lock);
-    if (!bound->is_found && !frag_is_interrupted())
-        bound->is_found =
-            frag_bounds_find(&state->of->recording, state->trace, &bound->packing, error) &&
-            !frag_is_interrupted();
+    if (!bound->is_found && !frag_is_cancelled(state->job->context))
+        bound->is_found = frag_bounds_find(state->job->context, &state->of->recording, state->trace,
+                                           &bound->packing, error) &&
+                          !frag_is_cancelled(state->job->context);
     bool ok = bound->is_found;
     state->packing = bound->packing;
     pthread_mutex_unlock(&bound->lock);
@@ -164,8 +166,8 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
     *rows = (frag_sweep_rows){0};
     FILE *stream = open_memstream(&rows->text.bytes, &rows->text.length);
     FRAG_ASSERT(stream != NULL);
-    bool is_resolved =
-        frag_inputs_resolve(state.spec, &state.of->recording, &state.resolved, &refused);
+    bool is_resolved = frag_policy_resolve(job->context, state.spec, &state.of->recording,
+                                           &state.resolved, &refused);
     bool is_own = !state.spec->wants_recorded && !state.spec->wants_env;
     if (is_resolved)
         frag_sweep_key_make(state.known, unit->policy, state.resolved.ops, state.resolved.values,
@@ -220,8 +222,8 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
 {
     frag_sweep_recording *of = &job->recordings[file];
     pthread_mutex_lock(&job->lock);
-    if (!of->is_loaded && frag_inputs_load(job->experiment.traces[file], FRAG_FORMAT_AUTO, false,
-                                           &of->recording, error)) {
+    if (!of->is_loaded && frag_recording_load_plain(job->experiment.traces[file], FRAG_FORMAT_AUTO,
+                                                    false, &of->recording, error)) {
         of->is_loaded = true;
         of->known = frag_alloc(of->recording.trace_count, sizeof *of->known);
         for (uint32_t i = 0; i < of->recording.trace_count; i++)
@@ -230,7 +232,7 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
             of->bounds = frag_alloc(of->recording.trace_count, sizeof *of->bounds);
         for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
             pthread_mutex_init(&of->bounds[i].lock, NULL);
-        of->is_recorder_known = frag_inputs_recorded_by(&of->recording, of->recorded_by) != NULL;
+        of->is_recorder_known = frag_recorded_by(&of->recording, of->recorded_by) != NULL;
     }
     bool ok = of->is_loaded;
     of->users += ok ? 1 : 0;

@@ -5,8 +5,9 @@
 
 #include <pthread.h>
 
+#include "base/context.h"
 #include "base/text.h"
-#include "cli/inputs.h"
+#include "sim/run.h"
 #include "studies/capacity/bounds.h"
 #include "studies/sweep/experiment.h"
 #include "studies/sweep/sweep_known.h"
@@ -47,6 +48,7 @@ typedef struct frag_sweep_recording {
 
 /* What all units have in common. */
 typedef struct frag_sweep_job {
+    const frag_context *context;
     frag_experiment experiment;
     bool has_counts_only;
     bool is_all_replayed; /* nothing is concluded from another run */

@@ -1,15 +1,8 @@
-/* Memory against what it costs: the settings that nothing tried beats in both. */
-#include "cli/search/tune.h"
+#include "studies/tune/tune_front.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/bytes.h"
 #include "base/memory.h"
-
-/* Names that a person reads in one figure. */
-#define DRAWN_MAX 12
 
 typedef struct candidate {
     const frag_tune_point *point;
@@ -58,38 +51,4 @@ size_t frag_tune_front(const frag_tune_found *found, bool is_by_time,
         }
     frag_free(all);
     return kept;
-}
-
-void frag_tune_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
-                             size_t count, frag_text *command)
-{
-    static const char *const repeated[] = {
-        "capacity", "gpu", "used-by-others", "address-rule", "fail-call", "latency", "from"};
-    frag_text label = {0};
-    frag_text_clear(command);
-    frag_text_add(command, "fraglab plot front ");
-    frag_text_add_word(command, frag_arguments_operand(tuned->arguments, 0));
-    for (size_t i = 0; i < sizeof repeated / sizeof repeated[0]; i++)
-        if (frag_arguments_has(tuned->arguments, repeated[i])) {
-            frag_text_add(command, " --%s ", repeated[i]);
-            frag_text_add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
-        }
-    if (tuned->has_bounds)
-        frag_text_add(command, " --bounds");
-    /* The ends of the front and some between; and the default, which the gain is over. */
-    size_t drawn = count < DRAWN_MAX ? count : DRAWN_MAX;
-    bool has_default = false;
-    for (size_t i = 0; i < drawn; i++) {
-        const frag_tune_point *point = points[drawn > 1 ? i * (count - 1) / (drawn - 1) : 0];
-        has_default = has_default || point->changed == 0;
-        frag_tune_space_label(tuned->space, point, &label);
-        frag_text_add(command, " -p ");
-        frag_text_add_word(command, label.bytes);
-    }
-    if (!has_default) {
-        frag_tune_space_label(tuned->space, &tuned->found->points[0], &label);
-        frag_text_add(command, " -p ");
-        frag_text_add_word(command, label.bytes);
-    }
-    frag_text_destroy(&label);
 }

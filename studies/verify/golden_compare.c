@@ -632,7 +632,7 @@ static bool run_lines(golden_comparison *state, const uint64_t *ends,
             state->result->line = frag_golden_line_number(i);
             return true;
         }
-        if (options->is_interrupted != NULL && options->is_interrupted())
+        if (frag_is_cancelled(options->context))
             return true;
     }
     return true;

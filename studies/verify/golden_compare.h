@@ -8,6 +8,7 @@
 #define FRAG_VERIFY_GOLDEN_COMPARE_H
 
 #include "allocators/registry.h"
+#include "base/context.h"
 #include "base/text.h"
 #include "traces/golden/golden_log.h"
 
@@ -29,7 +30,7 @@ typedef struct frag_golden_result {
 
 typedef struct frag_golden_options {
     uint64_t check_every; /* audit policy and counts every so many events; 0: never */
-    bool (*is_interrupted)(void);
+    const frag_context *context;
 } frag_golden_options;
 
 /* spec has the settings of the log already. false: the policy refuses them, or an audit failed. The

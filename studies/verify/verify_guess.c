@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "cli/command.h"
 
 const char *const frag_guess_keys[FRAG_GUESS_KEYS] = {
     [FRAG_GUESS_VERSION] = "version",
@@ -147,7 +146,8 @@ bool frag_guess_replay(const frag_guessing *search, const frag_guess *tried,
 
 bool frag_guessing_is_over(const frag_guessing *search)
 {
-    return search->best_result.is_identical || search->events_left == 0 || frag_is_interrupted();
+    return search->best_result.is_identical || search->events_left == 0 ||
+           frag_is_cancelled(search->context);
 }
 
 /* What beginning a replay takes, in events. */

@@ -7,6 +7,7 @@
 
 #include "allocators/pytorch/pytorch_settings.h"
 #include "allocators/registry.h"
+#include "base/context.h"
 #include "studies/verify/verify.h"
 #include "studies/verify/verify_rounding.h"
 
@@ -46,6 +47,7 @@ typedef struct frag_guess_limits {
 } frag_guess_limits;
 
 typedef struct frag_guessing {
+    const frag_context *context;
     const frag_recording *recording;
     const frag_trace *trace;
     const frag_policy_spec *spec;

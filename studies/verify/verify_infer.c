@@ -343,12 +343,13 @@ static bool search_without(frag_guessing *search, uint64_t capacity, bool is_lar
     return is_found;
 }
 
-bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, uint64_t capacity_bytes,
-                       frag_verify_result *result, frag_inferred *inferred)
+bool frag_verify_infer(const frag_context *context, const frag_recording *recording,
+                       const frag_trace *trace, const frag_policy_spec *spec,
+                       uint64_t capacity_bytes, frag_verify_result *result, frag_inferred *inferred)
 {
     const char *hint = frag_recording_get(recording, "torch.version_hint");
-    frag_guessing search = {.recording = recording, .trace = trace, .spec = spec};
+    frag_guessing search = {
+        .context = context, .recording = recording, .trace = trace, .spec = spec};
     frag_inferred_create(inferred);
     if (!frag_pytorch_settings_of(&search.given, spec->ops, spec->values, hint))
         return false;

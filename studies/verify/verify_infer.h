@@ -4,6 +4,7 @@
 
 #include "allocators/pytorch/pytorch_met.h"
 #include "allocators/registry.h"
+#include "base/context.h"
 #include "studies/verify/verify.h"
 
 typedef struct frag_inferred {
@@ -37,8 +38,9 @@ uint64_t frag_verify_capacity(const frag_recording *recording, const frag_policy
  * which expandable segments depend, nor the memory limit, on which garbage collection does; its
  * release is known to a range; and those of old releases hold no settings. What was given, in the
  * spec or as a capacity, stays. false: result is as it was. */
-bool frag_verify_infer(const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, uint64_t capacity_bytes,
-                       frag_verify_result *result, frag_inferred *inferred);
+bool frag_verify_infer(const frag_context *context, const frag_recording *recording,
+                       const frag_trace *trace, const frag_policy_spec *spec,
+                       uint64_t capacity_bytes, frag_verify_result *result,
+                       frag_inferred *inferred);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/formats/sqlite_file.h"
 #include "base/memory.h"
-#include "base/sqlite_file.h"
 #include "tests/support/database_bytes.h"
 
 #define PAGE_BYTES ((size_t)512)

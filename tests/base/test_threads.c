@@ -1,5 +1,5 @@
 /* Tests of threads.c: jobs on several threads. */
-#include "cli/command.h"
+#include "base/threads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

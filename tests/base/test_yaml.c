@@ -1,5 +1,5 @@
 /* Tests of yaml.c: reading YAML with positions. */
-#include "base/yaml.h"
+#include "base/formats/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

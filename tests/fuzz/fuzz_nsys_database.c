@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/formats/sqlite_file.h"
 #include "base/memory.h"
-#include "base/sqlite_file.h"
 #include "tests/support/round_trip.h"
 #include "traces/exchange/nsys_database.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/yaml.h"
+#include "base/formats/yaml.h"
 #include "sim/device/device_description.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);

@@ -109,11 +109,11 @@ if rule one-file-per-library; then
         printf '%s\n' "${code[@]}" | grep -vE "$2" | xargs -r grep -nHE "^ *# *include *<$1>" | sed 's/$/ (only one file knows this library)/'
     }
     {
-        known 'yaml\.h' '^base/yaml\.c$'
+        known 'yaml\.h' '^base/formats/yaml\.c$'
         known 'zstd(_errors)?\.h' '^base/codec\.c$'
         known 'zlib\.h' '^base/codec\.c$'
         known 'xxhash\.h' '^base/digest\.c$'
-        known 'sqlite3\.h' '^(base/sqlite_file\.c|tests/.*)$'
+        known 'sqlite3\.h' '^(base/formats/sqlite_file\.c|tests/.*)$'
         known 'mpi\.h' '^cluster/mpi_ranks\.c$'
         known 'jansson\.h' '^(base/json\.c|tests/.*)$'
         known 'getopt\.h' '^cli/arguments\.c$'

@@ -15,10 +15,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sim/rows/result.h"
-#include "sim/rows/result_rows.h"
 #include "sim/device/device_description.h"
+#include "sim/rows/result.h"
 #include "studies/compare/comparison.h"
+#include "studies/rows/result_rows.h"
 
 #define PAGE "docs/result-format.md"
 

@@ -9,13 +9,15 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "studies/explain/explain_trace.h"
+#include "cli/explain/explain_trace_print.h"
+#include "traces/load.h"
 
 #define RESULT_END ".result.json"
 
 /* The objects that explain prints for one recording; NULL: the error says why. */
 static json_t *explain(const char *path, const frag_explain_options *options, frag_error *error)
 {
+    const frag_context one_thread = {.threads = 1};
     frag_recording recording;
     frag_load_options load = {.with_sites = true, .with_columns = true};
     frag_findings findings = {0};
@@ -24,7 +26,7 @@ static json_t *explain(const char *path, const frag_explain_options *options, fr
     if (!frag_recording_load(path, &load, &recording, &findings, error))
         return NULL;
     FILE *stream = open_memstream(&text, &length);
-    int code = frag_explain_recording(&recording, options, stream, true);
+    int code = frag_explain_recording(&one_thread, &recording, options, stream, true);
     fclose(stream);
     frag_recording_destroy(&recording);
     json_t *object = code == 0 ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -75,8 +77,8 @@ bool frag_explain_predictions(const char *folder, const frag_predictions *predic
     for (size_t i = 0; i < predictions->count; i++) {
         const frag_prediction *row = &predictions->items[i];
         const char *fraction = *row->fraction != '\0' ? row->fraction : NULL;
-        frag_explain_options options = {
-            .capacity_bytes = row->capacity_bytes, .fraction = fraction, .threads = 1};
+        frag_explain_options options = {.capacity_bytes = row->capacity_bytes,
+                                        .fraction = fraction};
         frag_text path = {0};
         frag_text_add(&path, "%s/%s", folder, row->recording);
         json_t *object = explain(path.bytes, &options, error);
@@ -176,10 +178,8 @@ static json_t *explain_run(const char *folder, const dry_run *out, const dry_run
     frag_text_add(&path, "%s/%s.pickle.zst", folder, out->name);
     if (whole != NULL)
         frag_text_add(&rest, "%s/%s.pickle.zst", folder, whole->name);
-    frag_explain_options options = {.capacity_bytes = FRAG_UNLIMITED,
-                                    .fraction = out->fraction,
-                                    .whole_path = rest.bytes,
-                                    .threads = 1};
+    frag_explain_options options = {
+        .capacity_bytes = FRAG_UNLIMITED, .fraction = out->fraction, .whole_path = rest.bytes};
     json_t *object = explain(path.bytes, &options, error);
     frag_text_destroy(&path);
     frag_text_destroy(&rest);

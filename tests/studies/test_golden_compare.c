@@ -37,7 +37,7 @@ static void load(const char *folder, const char *name, loaded *all)
                              ? "pytorch:recorded"
                              : frag_strings_get(&all->log.strings, all->log.policy);
     assert_true(frag_policy_spec_parse(policy, &spec, &error));
-    assert_true(frag_inputs_resolve(&spec, &all->recording, &all->spec, &error));
+    assert_true(frag_policy_resolve(NULL, &spec, &all->recording, &all->spec, &error));
     frag_policy_spec_destroy(&spec);
 }
 

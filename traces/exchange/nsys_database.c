@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/formats/sqlite_file.h"
 #include "base/memory.h"
-#include "base/sqlite_file.h"
 
 #define EVENTS "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define SESSION "TARGET_INFO_SESSION_START_TIME"

@@ -1,4 +1,4 @@
-#include "sim/rows/result_rows.h"
+#include "studies/rows/result_rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "sim/rows/row_fields.h"
-#include "studies/row_policy.h"
+#include "studies/rows/row_policy.h"
 
 #define LOOK_BYTES 64
 

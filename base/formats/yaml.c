@@ -1,4 +1,4 @@
-#include "base/yaml.h"
+#include "base/formats/yaml.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The policy of a result row, made again from what the row says. */
-#ifndef FRAG_STUDIES_ROW_POLICY_H
-#define FRAG_STUDIES_ROW_POLICY_H
+#ifndef FRAG_ROWS_ROW_POLICY_H
+#define FRAG_ROWS_ROW_POLICY_H
 
 #include "allocators/registry.h"
 #include "base/json.h"

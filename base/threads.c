@@ -1,7 +1,6 @@
-/* A loop over independent jobs on several threads. The set of cores a process may use has no POSIX
- * name. */
-#define _GNU_SOURCE
-#include "cli/command.h"
+/* The set of cores a process may use has no POSIX name. */
+#define _GNU_SOURCE 1
+#include "base/threads.h"
 
 #include <pthread.h>
 #include <sched.h>

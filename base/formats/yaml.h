@@ -4,8 +4,8 @@
  * 1 MiB of it. Every node knows its line and column, so that whoever reads a value can say where
  * it is wrong. Refused: more than one document, anchors and aliases, tags, keys given twice, keys
  * that are not plain words, more than 32 levels. */
-#ifndef FRAG_BASE_YAML_H
-#define FRAG_BASE_YAML_H
+#ifndef FRAG_FORMATS_YAML_H
+#define FRAG_FORMATS_YAML_H
 
 #include <stdbool.h>
 #include <stddef.h>

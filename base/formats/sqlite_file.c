@@ -1,4 +1,4 @@
-#include "base/sqlite_file.h"
+#include "base/formats/sqlite_file.h"
 
 #include <inttypes.h>
 #include <sqlite3.h>

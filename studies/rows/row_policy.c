@@ -1,4 +1,4 @@
-#include "studies/row_policy.h"
+#include "studies/rows/row_policy.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  * as a file that does not change, with no triggers, no views, no extensions and no functions of
  * the schema's own. Rows come in the order in which the database has them. Work and memory are
  * bounded by the size of the file, whatever its pages say. */
-#ifndef FRAG_BASE_SQLITE_FILE_H
-#define FRAG_BASE_SQLITE_FILE_H
+#ifndef FRAG_FORMATS_SQLITE_FILE_H
+#define FRAG_FORMATS_SQLITE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
