@@ -312,24 +312,12 @@ fuzz-policies: setup-harness
 mutants: setup-harness
 	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
 
-# After help was changed on purpose: pins it anew, to be read in the diff.
-help-golden: fraglab
-	FRAG_UPDATE_GOLDEN=1 bats tests/cli/help.bats
-
-explain-golden: setup-harness
-	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release build/release/tests/test_oom_answers
-	build/release/tests/test_oom_answers --write | zstd -q -19 -f -o tests/data/oom-messages/answers.txt.zst
-
-# What policies, readers and the planner answered is pinned anew, after a change on purpose.
-answers-golden: setup-harness fraglab
-	+@$(MAKE) --no-print-directory -s -j$(JOBS) MODE=release $(addprefix build/release/tests/test_,policy_answers reader_answers snapshot_answers trace_answers message_answers plan_answers)
-	build/release/tests/test_policy_answers --write | zstd -q -19 -f -o tests/data/answers/policies.txt.zst
-	build/release/tests/test_reader_answers --write | zstd -q -19 -f -o tests/data/answers/readers.txt.zst
-	build/release/tests/test_snapshot_answers --write | zstd -q -19 -f -o tests/data/answers/snapshots.txt.zst
-	build/release/tests/test_trace_answers --write | zstd -q -19 -f -o tests/data/answers/traces.txt.zst
-	build/release/tests/test_message_answers --write | zstd -q -19 -f -o tests/data/answers/messages.txt.zst
-	FRAG_UPDATE_GOLDEN=1 bats tests/answers/commands.bats
-	build/release/tests/test_plan_answers --write | zstd -q -19 -f -o tests/data/answers/plans.txt.zst
+# After a change on purpose: every pinned text is written anew, to be read in the diff; NAME-golden writes one kind.
+PINNED = help results statistics fields explain answers docs
+golden-update: fraglab setup-harness
+	+@MAKE="$(MAKE)" bash tests/house/golden_update.sh $(PINNED)
+$(PINNED:%=%-golden): %-golden: fraglab setup-harness
+	+@MAKE="$(MAKE)" bash tests/house/golden_update.sh $*
 
 # Do recordings predict the other runs of their programs? tests/data/predictions/README.md says what
 # FOLDER holds. The table goes to stdout.
@@ -456,7 +444,7 @@ help:
 	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path'
 	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
-	@echo 'make help-golden  pin what help prints after it was changed on purpose; make explain-golden: what it answers to messages; make answers-golden: what policies, readers, planner do'
+	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
@@ -468,7 +456,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
-        help-golden explain-golden answers-golden conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -1,4 +1,4 @@
-# What help says is pinned: FRAG_UPDATE_GOLDEN=1 bats tests/cli/help.bats writes it anew, for review.
+# What help says is pinned: `make help-golden` writes it anew, for review.
 
 GOLDEN=tests/data/help
 

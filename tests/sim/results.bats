@@ -1,26 +1,12 @@
 # Result rows of every bundled recording under every policy, byte by byte, and what must hold in each.
-# FRAG_UPDATE_GOLDEN=1 bats tests/sim/results.bats writes tests/data/results.csv anew, for review: a changed
-# line is a changed result, and the commit that changes it says why.
+# `make results-golden` writes tests/data/results.csv anew, for review: a changed line is a changed result, and
+# the commit that changes it says why.
 
 GOLDEN=tests/data/results.csv
 
 # The rows without tool.version and tool.commit.
 rows() {
     ./fraglab run traces/samples/*.zst --policy all --format csv "$@" | cut -d, -f1,4-
-}
-
-# Which fields of which rows differ: thousands of characters of two lines would not be read.
-differences() { # known, now
-    awk -F, '
-        FNR == 1 { columns[NR == FNR] = $0; split($0, path) }
-        NR == FNR { known[FNR] = $0; rows = FNR; next }
-        FNR == 1 && columns[0] != columns[1] { print "the columns differ:"; print columns[1]; print columns[0]; exit }
-        $0 != known[FNR] {
-            split(known[FNR], was)
-            for (i = 1; i <= NF; i++)
-                if ($i != was[i]) print $2 " device " $4 " " $11 ": " path[i] " was " was[i] ", is " $i
-        }
-        END { if (FNR != rows) print rows " rows were known, there are " FNR }' "$1" "$2"
 }
 
 # check AWK [FILE]: runs for each line of the rows after the header; value("path") is a field of it. Each
@@ -48,7 +34,35 @@ check() {
     if [ "${FRAG_UPDATE_GOLDEN:-}" = 1 ]; then
         cp "$BATS_TEST_TMPDIR/now" "$GOLDEN"
     fi
-    cmp -s "$GOLDEN" "$BATS_TEST_TMPDIR/now" || { differences "$GOLDEN" "$BATS_TEST_TMPDIR/now"; false; }
+    python3 tests/sim/compare_rows.py "$GOLDEN" "$BATS_TEST_TMPDIR/now"
+    cmp "$GOLDEN" "$BATS_TEST_TMPDIR/now"
+}
+
+@test "a difference is named by row and field" {
+    differences() { python3 tests/sim/compare_rows.py "$GOLDEN" "$BATS_TEST_TMPDIR/now"; }
+    head -3 "$GOLDEN" >"$BATS_TEST_TMPDIR/known"
+    GOLDEN=$BATS_TEST_TMPDIR/known
+    row=$(tail -1 "$GOLDEN" | cut -d, -f2,4,11 | sed 's/,/ device /; s/,/ /')
+    # A policy that comes in between shifts no other row.
+    sed '2{p;s/,pytorch,pytorch,/,mine,mine,/}' "$GOLDEN" >"$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "$status" -eq 1 ]
+    [ "$output" = "new row: cuda-graphs.pickle.zst device 0 mine" ]
+    sed 's/,peak\.allocated_bytes,/,peak.allocated_bytes,peak.more_bytes,/; 2,$s/,680147456,/,680147456,7,/2' "$GOLDEN" >"$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "${lines[0]}" = "new field: peak.more_bytes" ]
+    sed '3s/,680147456,/,680147457,/2' "$GOLDEN" >"$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "$output" = "$row: peak.requested_bytes was 680147456, is 680147457" ]
+    sed 3d "$GOLDEN" >"$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "$output" = "row that is no more: $row" ]
+    sed '2{h;d};3G' "$GOLDEN" >"$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "$output" = "the rows are in another order" ]
+    cp "$GOLDEN" "$BATS_TEST_TMPDIR/now"
+    run differences
+    [ "$status" -eq 0 ]
 }
 
 @test "the rows are those of every recording and every policy" {

@@ -1,5 +1,5 @@
 # The statistics a policy keeps: at which point, in which form, and whether they are PyTorch's.
-# FRAG_UPDATE_GOLDEN=1 bats tests/traces/statistics.bats writes tests/data/statistics/summary.txt anew, for review.
+# `make statistics-golden` writes tests/data/statistics/summary.txt anew, for review.
 
 DATA=tests/data/statistics
 SHORT=traces/samples/pr193400.pickle.zst
