@@ -255,11 +255,10 @@ void frag_help_print_man(FILE *stream)
     for (size_t i = 0; frag_commands[i] != NULL; i++)
         print_roff_command(stream, "", frag_commands[i]);
     fputs(".SH EXIT STATUS\n.TP\n.B 0\nOk.\n.TP\n.B 1\nA finding: a threshold, a mismatch, an "
-          "out\\-of\\-memory "
-          "point that was to fail.\n.TP\n.B 2\nThe command line is wrong.\n.TP\n.B 3\nAn input is "
-          "wrong.\n.TP\n.B 4\n"
-          "The system or the GPU refused.\n.TP\n.B 130\nInterrupted; rows that were finished "
-          "are on stdout, a file behind \\-o is as it was.\n",
+          "out\\-of\\-memory point that was to fail.\n.TP\n.B 2\nThe command line is "
+          "wrong.\n.TP\n.B 3\nAn input is wrong.\n.TP\n.B 4\n"
+          "The system or the GPU refused.\n.TP\n.B 130\nInterrupted; rows that were finished are "
+          "on stdout, a file behind \\-o is as it was.\n",
           stream);
     fputs(".SH ENVIRONMENT\nNo variable changes a figure, but for the first.\n.TP\n"
           ".B PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF\nSettings for the policy pytorch:env, "

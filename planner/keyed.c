@@ -6,8 +6,7 @@
 
 static int compare_keyed(const void *one, const void *other)
 {
-    const frag_keyed *a = one;
-    const frag_keyed *b = other;
+    const frag_keyed *a = one, *b = other;
     for (int i = 0; i < FRAG_KEY_COUNT; i++)
         if (a->keys[i] != b->keys[i])
             return frag_compare(b->keys[i], a->keys[i]);

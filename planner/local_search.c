@@ -59,8 +59,7 @@ static uint64_t draw(frag_local_search *search, uint64_t below)
 
 static int compare_keyed(const void *one, const void *other)
 {
-    const keyed *a = one;
-    const keyed *b = other;
+    const keyed *a = one, *b = other;
     if (a->key != b->key)
         return frag_compare(a->key, b->key);
     return frag_compare(a->buffer, b->buffer);

@@ -15,8 +15,7 @@ typedef struct turn {
 /* Ends come before beginnings at the same time. */
 static int compare_turns(const void *one, const void *other)
 {
-    const turn *a = one;
-    const turn *b = other;
+    const turn *a = one, *b = other;
     if (a->time != b->time)
         return frag_compare(a->time, b->time);
     return (int)a->begins - (int)b->begins;

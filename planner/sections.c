@@ -15,8 +15,7 @@ typedef struct moment {
 
 static int compare_moments(const void *one, const void *other)
 {
-    const moment *a = one;
-    const moment *b = other;
+    const moment *a = one, *b = other;
     if (a->time != b->time)
         return frag_compare(a->time, b->time);
     if (a->is_start != b->is_start)

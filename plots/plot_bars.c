@@ -424,8 +424,7 @@ static void print_characters(bars_figure *state)
             print_bounds(stream, at, most, label_width, room);
     }
     fputs("\nat the peak of reserved bytes: █ requested, r rounding, u unsplit surplus, ░ holes, c "
-          "cached "
-          "segments,\nw waiting for streams, p page slack\n",
+          "cached segments,\nw waiting for streams, p page slack\n",
           stream);
 }
 

@@ -216,8 +216,7 @@ static double y_of(const front_figure *state, const axis_ends *ends, uint64_t by
 
 static int compare_tags(const void *left, const void *right)
 {
-    const frag_tag *a = left;
-    const frag_tag *b = right;
+    const frag_tag *a = left, *b = right;
     return a->x < b->x ? -1 : a->x > b->x;
 }
 
@@ -348,8 +347,7 @@ static void define(front_figure *state, const axis_ends *ends)
 
 static int compare_points(const void *left, const void *right)
 {
-    const point *a = left;
-    const point *b = right;
+    const point *a = left, *b = right;
     if (a->has_oom != b->has_oom)
         return a->has_oom ? 1 : -1;
     if (a->reserved_bytes != b->reserved_bytes)

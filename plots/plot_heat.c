@@ -14,9 +14,7 @@
 static const frag_command_option options[] = {
     {"x", "FIELD",
      .help = "the horizontal axis: a field of the rows, such as policy.max_split_size_mb"},
-    {"y", "FIELD",
-     .help = "the vertical axis: a field of the rows, such as "
-             "capacity"},
+    {"y", "FIELD", .help = "the vertical axis: a field of the rows, such as capacity"},
     {"z", "FIELD",
      .help = "what the colour shows (default: peak.reserved_bytes): a field, or over_bound or "
              "over_packing: how far peak reserved is above that bound of the row"},

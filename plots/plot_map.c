@@ -102,8 +102,7 @@ static uint32_t key_of(const map_figure *state, const frag_life *block)
 
 static int compare_weights(const void *left, const void *right)
 {
-    const group *a = left;
-    const group *b = right;
+    const group *a = left, *b = right;
     if (a->weight > b->weight || a->weight < b->weight)
         return a->weight > b->weight ? -1 : 1;
     return a->key < b->key ? -1 : a->key > b->key;

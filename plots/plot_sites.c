@@ -99,8 +99,7 @@ static void find_peak(sites_figure *state)
 /* What lies there all along goes to the bottom, what comes and goes on top of it. */
 static int compare_held(const void *left, const void *right)
 {
-    const layer *a = left;
-    const layer *b = right;
+    const layer *a = left, *b = right;
     double held_a = frag_wide_value(a->held);
     double held_b = frag_wide_value(b->held);
     if (held_a > held_b || held_a < held_b)
@@ -111,8 +110,7 @@ static int compare_held(const void *left, const void *right)
 /* The largest at the peak; then, of those that hold next to nothing there, what is held longest. */
 static int compare_layers(const void *left, const void *right)
 {
-    const layer *a = left;
-    const layer *b = right;
+    const layer *a = left, *b = right;
     if (a->is_large != b->is_large)
         return a->is_large ? -1 : 1;
     if (a->is_large && a->peak_bytes != b->peak_bytes)

@@ -210,8 +210,7 @@ typedef struct oom_label {
 
 static int compare_heights(const void *left, const void *right)
 {
-    const oom_label *a = left;
-    const oom_label *b = right;
+    const oom_label *a = left, *b = right;
     if (a->point_height > b->point_height || a->point_height < b->point_height)
         return a->point_height > b->point_height ? -1 : 1;
     return a->series < b->series ? -1 : 1;

@@ -120,8 +120,7 @@ typedef struct distance {
 
 static int compare_distances(const void *one, const void *other)
 {
-    const distance *a = one;
-    const distance *b = other;
+    const distance *a = one, *b = other;
     if (a->count != b->count)
         return frag_compare(b->count, a->count);
     return frag_compare(a->requests, b->requests);

@@ -246,8 +246,7 @@ uint64_t frag_composed_idle_bytes(const frag_composed *composed)
 
 static int compare_addresses(const void *left, const void *right)
 {
-    const frag_idle_segment *a = left;
-    const frag_idle_segment *b = right;
+    const frag_idle_segment *a = left, *b = right;
     return frag_compare(a->address, b->address);
 }
 

@@ -327,8 +327,7 @@ static void take_apart(frag_policy *policy, uint32_t header)
  * of their streams, then by their last frees. */
 static int compare_doomed(const void *left, const void *right)
 {
-    const frag_lake_doomed *a = left;
-    const frag_lake_doomed *b = right;
+    const frag_lake_doomed *a = left, *b = right;
     if (a->is_whole != b->is_whole)
         return a->is_whole ? 1 : -1;
     if (a->entry != b->entry)

@@ -159,14 +159,13 @@ const frag_command frag_command_doctor = {
     .name = "doctor",
     .summary = "print build, libraries, GPU and machine, for a bug report",
     .description =
-        "Prints what a bug report needs: the build, the libraries with their versions, "
-        "whether gnuplot, "
-        "MPI and a GPU driver are there, the size of the machine, and for each GPU its "
-        "memory and the processes that use it: yours or not, with PyTorch's library "
-        "loaded or not. The GPUs are seen through NVML, which comes with the driver; "
-        "that takes no memory on them. Then the CUDA runtime is asked, in a "
-        "process of its own, whether it drives them. Within a container the driver may list no "
-        "process, or those of the host by their numbers there.",
+        "Prints what a bug report needs: the build, the libraries with their versions, whether "
+        "gnuplot, MPI and a GPU driver are there, the size of the machine, and for each GPU its "
+        "memory and the processes that use it: yours or not, with PyTorch's library loaded or not. "
+        "The GPUs are seen through NVML, which comes with the driver; that takes no memory on "
+        "them. Then the CUDA runtime is asked, in a process of its own, whether it drives them. "
+        "Within a container the driver may list no process, or those of the host by their numbers "
+        "there.",
     .examples = "fraglab doctor\n"
                 "fraglab doctor --watch 2  # while a program runs elsewhere\n"
                 "fraglab doctor --watch 0.5 --format jsonl > memory.jsonl",

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/machine/nvml_abi.h"
@@ -191,51 +192,40 @@ static void add_process(frag_gpu_view *view, size_t seen, uint32_t pid, uint64_t
     ask_system(process);
 }
 
-typedef int list_new(frag_nvml_device, unsigned *, frag_nvml_process *);
-typedef int list_old(frag_nvml_device, unsigned *, frag_nvml_process_old *);
+typedef int list(frag_nvml_device, unsigned *, void *);
 
-static bool read_new(frag_nvml_device device, list_new *list, frag_gpu_view *view)
+/* Rows of every version begin as the old one's. */
+static bool read_rows(frag_nvml_device device, list *ask, size_t row_bytes, frag_gpu_view *view)
 {
     unsigned count = PROCESSES_MAX;
     size_t seen = view->process_count;
-    if (list == NULL)
+    if (ask == NULL)
         return false;
-    frag_nvml_process *rows = frag_alloc(PROCESSES_MAX, sizeof *rows);
-    bool ok = list(device, &count, rows) == FRAG_NVML_OK && count <= PROCESSES_MAX;
-    for (unsigned i = 0; ok && i < count; i++)
-        add_process(view, seen, rows[i].pid, rows[i].used);
-    frag_free(rows);
-    return ok;
-}
-
-static bool read_old(frag_nvml_device device, list_old *list, frag_gpu_view *view)
-{
-    unsigned count = PROCESSES_MAX;
-    size_t seen = view->process_count;
-    if (list == NULL)
-        return false;
-    frag_nvml_process_old *rows = frag_alloc(PROCESSES_MAX, sizeof *rows);
-    bool ok = list(device, &count, rows) == FRAG_NVML_OK && count <= PROCESSES_MAX;
-    for (unsigned i = 0; ok && i < count; i++)
-        add_process(view, seen, rows[i].pid, rows[i].used);
+    char *rows = frag_alloc(PROCESSES_MAX, row_bytes);
+    bool ok = ask(device, &count, rows) == FRAG_NVML_OK && count <= PROCESSES_MAX;
+    for (unsigned i = 0; ok && i < count; i++) {
+        frag_nvml_process_old row;
+        memcpy(&row, rows + i * row_bytes, sizeof row);
+        add_process(view, seen, row.pid, row.used);
+    }
     frag_free(rows);
     return ok;
 }
 
 /* One list, by the newest of its functions that answers. */
-static void read_list(frag_nvml_device device, list_new *third, list_new *second, list_old *first,
+static void read_list(frag_nvml_device device, list *third, list *second, list *first,
                       frag_gpu_view *view)
 {
-    if (read_new(device, third, view) || read_new(device, second, view) ||
-        read_old(device, first, view))
+    if (read_rows(device, third, sizeof(frag_nvml_process), view) ||
+        read_rows(device, second, sizeof(frag_nvml_process), view) ||
+        read_rows(device, first, sizeof(frag_nvml_process_old), view))
         view->has_processes = true;
 }
 
 static int compare_processes(const void *left, const void *right)
 {
-    const frag_gpu_process *a = left;
-    const frag_gpu_process *b = right;
-    return a->pid < b->pid ? -1 : a->pid > b->pid;
+    const frag_gpu_process *a = left, *b = right;
+    return frag_compare(a->pid, b->pid);
 }
 
 static void read_processes(const frag_nvml *nvml, frag_nvml_device device, frag_gpu_view *view)

@@ -62,18 +62,12 @@ typedef struct frag_nvml_process_old {
     X(nvmlDeviceGetName, (frag_nvml_device, char *, unsigned))                                     \
     X(nvmlDeviceGetMemoryInfo_v2, (frag_nvml_device, frag_nvml_memory *))                          \
     X(nvmlDeviceGetMemoryInfo, (frag_nvml_device, frag_nvml_memory_old *))                         \
-    X(nvmlDeviceGetComputeRunningProcesses_v3,                                                     \
-      (frag_nvml_device, unsigned *, frag_nvml_process *))                                         \
-    X(nvmlDeviceGetComputeRunningProcesses_v2,                                                     \
-      (frag_nvml_device, unsigned *, frag_nvml_process *))                                         \
-    X(nvmlDeviceGetComputeRunningProcesses,                                                        \
-      (frag_nvml_device, unsigned *, frag_nvml_process_old *))                                     \
-    X(nvmlDeviceGetGraphicsRunningProcesses_v3,                                                    \
-      (frag_nvml_device, unsigned *, frag_nvml_process *))                                         \
-    X(nvmlDeviceGetGraphicsRunningProcesses_v2,                                                    \
-      (frag_nvml_device, unsigned *, frag_nvml_process *))                                         \
-    X(nvmlDeviceGetGraphicsRunningProcesses,                                                       \
-      (frag_nvml_device, unsigned *, frag_nvml_process_old *))                                     \
+    X(nvmlDeviceGetComputeRunningProcesses_v3, (frag_nvml_device, unsigned *, void *))             \
+    X(nvmlDeviceGetComputeRunningProcesses_v2, (frag_nvml_device, unsigned *, void *))             \
+    X(nvmlDeviceGetComputeRunningProcesses, (frag_nvml_device, unsigned *, void *))                \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v3, (frag_nvml_device, unsigned *, void *))            \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v2, (frag_nvml_device, unsigned *, void *))            \
+    X(nvmlDeviceGetGraphicsRunningProcesses, (frag_nvml_device, unsigned *, void *))               \
     X(nvmlDeviceGetMigMode, (frag_nvml_device, unsigned *, unsigned *))                            \
     X(nvmlDeviceGetMaxMigDeviceCount, (frag_nvml_device, unsigned *))                              \
     X(nvmlDeviceGetMigDeviceHandleByIndex, (frag_nvml_device, unsigned, frag_nvml_device *))

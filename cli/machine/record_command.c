@@ -87,8 +87,7 @@ static void remove_folder(const recording_run *run)
 /* Most calls first; what began earlier first. */
 static int compare_logs(const void *left, const void *right)
 {
-    const left_log *a = left;
-    const left_log *b = right;
+    const left_log *a = left, *b = right;
     if (a->header.begun_count != b->header.begun_count)
         return a->header.begun_count > b->header.begun_count ? -1 : 1;
     if (a->header.start_monotonic_ns != b->header.start_monotonic_ns)

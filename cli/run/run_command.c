@@ -20,8 +20,7 @@ static const frag_command_option options[] = {
     FRAG_LOAD_OPTIONS,
     {"on-oom", "WHAT", .choices = "stop|skip",
      .help = "after the first request that cannot be served: stop the run, or skip the request and "
-             "go on "
-             "(default: stop)"},
+             "go on (default: stop)"},
     {"fail-on-oom", .help = "exit 1 when a run ends in an OOM"},
     {"format", "FORMAT", .choices = "table|jsonl|csv|markdown",
      .help = "how rows are printed (default: table)"},
@@ -344,11 +343,11 @@ const frag_command frag_command_run = {
     .summary = "replay traces through policies; one row per trace and policy",
     .description = "Replays each trace through each policy on the simulated device and prints a "
                    "row for each: peak reserved bytes, how far above the bound, utilisation, "
-                   "device calls, and the OOM point if memory ran out. A trace is a PyTorch "
-                   "memory snapshot (plain, .zst or .gz), a .fgt file, fraglab's text form, a "
-                   "golden log, a recording of another tool (docs/exchange.md) or a packing "
-                   "problem in MiniMalloc's CSV; '-' is stdin. A recording of several devices "
-                   "gives a row for each.\n"
+                   "device calls, and the OOM point if memory ran out. A trace is a PyTorch memory "
+                   "snapshot (plain, .zst or .gz), a .fgt file, fraglab's text form, a golden log, "
+                   "a recording of another tool (docs/exchange.md) or a packing problem in "
+                   "MiniMalloc's CSV; '-' is stdin. A recording of several devices gives a row for "
+                   "each.\n"
                    "\n"
                    "The policy offline packs the whole trace before it runs; with --capacity it "
                    "stops at the first packing that fits, and says when it has proved that there "
@@ -357,11 +356,10 @@ const frag_command frag_command_run = {
                    "--stats-at replays once more, stops exactly after the event, and prints what "
                    "the policy has counted so far; at an OOM the retries and the failed request "
                    "are in it. Policies that keep no statistics, and runs that end before that "
-                   "event, print none. -v prints the message of each OOM, as the program gets "
-                   "it.\n"
+                   "event, print none. -v prints the message of each OOM, as the program gets it.\n"
                    "\n"
-                   "Exit: 0 ok; 1 an OOM, with --fail-on-oom or --placement; 2 usage; 3 bad "
-                   "input; 4 the system refused; 130 interrupted.",
+                   "Exit: 0 ok; 1 an OOM, with --fail-on-oom or --placement; 2 usage; 3 bad input; "
+                   "4 the system refused; 130 interrupted.",
     .examples =
         "fraglab run train.pickle  # PyTorch's settings and two other allocators\n"
         "fraglab run train.pickle --policy pytorch --policy best-fit  # compare two policies\n"

@@ -29,9 +29,7 @@ static const frag_command_option options[] = {
      .help = "how the differences are printed (default: table)"},
     {"annotate", "WHERE", .choices = "github",
      .help = "also print findings on stderr as annotations of the CI workflow"},
-    {"junit", "FILE",
-     .help = "also write a JUnit report there, with a test "
-             "case for each metric"},
+    {"junit", "FILE", .help = "also write a JUnit report there, with a test case for each metric"},
     FRAG_OUTPUT_OPTIONS,
     {.name = NULL},
 };
@@ -243,8 +241,7 @@ const frag_command frag_command_compare = {
     .examples =
         "fraglab compare base.jsonl new.jsonl  # what changed?\n"
         "fraglab compare base.jsonl new.jsonl --fail-above 2% --annotate github  # in a workflow\n"
-        "fraglab compare base.jsonl new.jsonl --threshold 'device_calls.*=5%,10'  # more than "
-        "both",
+        "fraglab compare base.jsonl new.jsonl --threshold 'device_calls.*=5%,10'  # more than both",
     .options = options,
     .operand_min = 2,
     .operand_max = 2,

@@ -236,10 +236,8 @@ const frag_command frag_command_trace_check = {
     .operands = "TRACE...",
     .summary = "read recordings and say whether they are consistent",
     .description = "Exits 0 when every recording is consistent, 1 when a reader found something "
-                   "that does not fit "
-                   "together (a table of findings follows), 3 when one cannot be read. -q prints "
-                   "nothing; -v also "
-                   "prints notes: what was ambiguous or guessed.",
+                   "that does not fit together (a table of findings follows), 3 when one cannot be "
+                   "read. -q prints nothing; -v also prints notes: what was ambiguous or guessed.",
     .examples = "fraglab trace check *.fgt  # one line each\n",
     .options = check_options,
     .operand_min = 1,

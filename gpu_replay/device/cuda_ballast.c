@@ -14,15 +14,18 @@ static bool check(const frag_cuda_runtime *cuda, const char *call, int code, fra
     return code == FRAG_CUDA_OUT_OF_MEMORY || frag_cuda_fail(cuda, call, code, error);
 }
 
+/* The arguments of the call stand in parentheses of their own. */
+#define CHECK(name, arguments, error) check(cuda, #name, cuda->name arguments, error)
+
 static bool warm_up_malloc(const frag_cuda_runtime *cuda, uint64_t bytes, frag_error *error)
 {
     void *memory = NULL;
     int code = cuda->cudaMalloc(&memory, (size_t)bytes);
     if (code != FRAG_CUDA_OK)
         return check(cuda, "cudaMalloc", code, error);
-    bool ok = check(cuda, "cudaMemset", cuda->cudaMemset(memory, 0, (size_t)bytes), error) &&
-              check(cuda, "cudaDeviceSynchronize", cuda->cudaDeviceSynchronize(), error);
-    return check(cuda, "cudaFree", cuda->cudaFree(memory), ok ? error : NULL) && ok;
+    bool ok = CHECK(cudaMemset, (memory, 0, (size_t)bytes), error) &&
+              CHECK(cudaDeviceSynchronize, (), error);
+    return CHECK(cudaFree, (memory), ok ? error : NULL) && ok;
 }
 
 static bool map_once(frag_gpu *gpu, frag_cuda_address address, uint64_t bytes, frag_error *error)
@@ -37,13 +40,10 @@ static bool map_once(frag_gpu *gpu, frag_cuda_address address, uint64_t bytes, f
     code = cuda->cuMemMap(address, (size_t)bytes, 0, handle, 0);
     bool ok = check(cuda, "cuMemMap", code, error);
     if (code == FRAG_CUDA_OK) {
-        code = cuda->cuMemSetAccess(address, (size_t)bytes, &access, 1);
-        ok = check(cuda, "cuMemSetAccess", code, error);
-        code = cuda->cuMemUnmap(address, (size_t)bytes);
-        ok = check(cuda, "cuMemUnmap", code, ok ? error : NULL) && ok;
+        ok = CHECK(cuMemSetAccess, (address, (size_t)bytes, &access, 1), error);
+        ok = CHECK(cuMemUnmap, (address, (size_t)bytes), ok ? error : NULL) && ok;
     }
-    code = cuda->cuMemRelease(handle);
-    return check(cuda, "cuMemRelease", code, ok ? error : NULL) && ok;
+    return CHECK(cuMemRelease, (handle), ok ? error : NULL) && ok;
 }
 
 static bool warm_up_mapping(frag_gpu *gpu, uint64_t bytes, frag_error *error)
@@ -54,8 +54,7 @@ static bool warm_up_mapping(frag_gpu *gpu, uint64_t bytes, frag_error *error)
     if (code != FRAG_CUDA_OK)
         return check(cuda, "cuMemAddressReserve", code, error);
     bool ok = map_once(gpu, address, bytes, error);
-    code = cuda->cuMemAddressFree(address, (size_t)bytes);
-    return check(cuda, "cuMemAddressFree", code, ok ? error : NULL) && ok;
+    return CHECK(cuMemAddressFree, (address, (size_t)bytes), ok ? error : NULL) && ok;
 }
 
 /* What the pool took from the driver goes back. */
@@ -70,9 +69,8 @@ static bool warm_up_pool(const frag_gpu *gpu, uint64_t bytes, frag_error *error)
     code = cuda->cudaMallocAsync(&memory, (size_t)bytes, NULL);
     if (code != FRAG_CUDA_OK)
         return check(cuda, "cudaMallocAsync", code, error);
-    return check(cuda, "cudaFreeAsync", cuda->cudaFreeAsync(memory, NULL), error) &&
-           check(cuda, "cudaDeviceSynchronize", cuda->cudaDeviceSynchronize(), error) &&
-           check(cuda, "cudaMemPoolTrimTo", cuda->cudaMemPoolTrimTo(pool, 0), error);
+    return CHECK(cudaFreeAsync, (memory, NULL), error) && CHECK(cudaDeviceSynchronize, (), error) &&
+           CHECK(cudaMemPoolTrimTo, (pool, 0), error);
 }
 
 bool frag_cuda_warm_up(frag_gpu *gpu, const frag_gpu_facts *facts, uint64_t page_bytes,

@@ -47,6 +47,12 @@ static frag_device_result must(cuda_device *cuda, const char *call, int code)
     return FRAG_DEVICE_FAILED;
 }
 
+/* The code of what a stream was asked for. */
+static frag_device_result of_stream(cuda_device *cuda, int code)
+{
+    return must(cuda, cuda->streams.call, code);
+}
+
 /* The code of a call that asks for memory. */
 static frag_device_result judge(cuda_device *cuda, const char *call, int code)
 {
@@ -70,6 +76,15 @@ static void take_thresholds(cuda_device *cuda)
     cuda->base.refused_need_min_bytes = cuda->book->refused_need_min_bytes;
 }
 
+/* What was got last is to the policy at that address. */
+static void add_place(cuda_device *cuda, frag_cuda_place_kind kind, uint64_t address,
+                      uint64_t bytes)
+{
+    frag_cuda_places_add(
+        &cuda->places,
+        &(frag_cuda_place){.address = address, .bytes = bytes, .real = cuda->real, .kind = kind});
+}
+
 /* ---- mallocs */
 
 static frag_device_result get_malloc(cuda_device *cuda, uint64_t bytes)
@@ -80,8 +95,7 @@ static frag_device_result get_malloc(cuda_device *cuda, uint64_t bytes)
         result = judge(cuda, "cudaMalloc", cuda->cuda->cudaMalloc(&memory, (size_t)bytes));
     } else {
         frag_cuda_stream stream = NULL;
-        int code = frag_cuda_streams_get(&cuda->streams, cuda->stream, &stream);
-        result = must(cuda, cuda->streams.call, code);
+        result = of_stream(cuda, frag_cuda_streams_get(&cuda->streams, cuda->stream, &stream));
         if (result == FRAG_DEVICE_OK)
             result = judge(cuda, "cudaMallocAsync",
                            cuda->cuda->cudaMallocAsync(&memory, (size_t)bytes, stream));
@@ -96,9 +110,9 @@ static frag_device_result give_malloc(cuda_device *cuda, uint64_t real, bool is_
     if (!is_async)
         return must(cuda, "cudaFree", cuda->cuda->cudaFree(memory));
     frag_cuda_stream stream = NULL;
-    int code = frag_cuda_streams_get(&cuda->streams, cuda->stream, &stream);
-    if (code != FRAG_CUDA_OK)
-        return must(cuda, cuda->streams.call, code);
+    if (of_stream(cuda, frag_cuda_streams_get(&cuda->streams, cuda->stream, &stream)) !=
+        FRAG_DEVICE_OK)
+        return FRAG_DEVICE_FAILED;
     return must(cuda, "cudaFreeAsync", cuda->cuda->cudaFreeAsync(memory, stream));
 }
 
@@ -113,12 +127,7 @@ static frag_device_result malloc_any(frag_device *device, uint64_t bytes, bool i
     frag_device_result result = cuda->book->ops->malloc(cuda->book, bytes, address);
     take_thresholds(cuda);
     if (result == FRAG_DEVICE_OK)
-        frag_cuda_places_add(
-            &cuda->places,
-            &(frag_cuda_place){.address = *address,
-                               .bytes = bytes,
-                               .real = cuda->real,
-                               .kind = is_async ? FRAG_CUDA_PLACE_POOL : FRAG_CUDA_PLACE_MALLOC});
+        add_place(cuda, is_async ? FRAG_CUDA_PLACE_POOL : FRAG_CUDA_PLACE_MALLOC, *address, bytes);
     else if (cuda->real != 0 && give_malloc(cuda, cuda->real, is_async) == FRAG_DEVICE_FAILED)
         result = FRAG_DEVICE_FAILED; /* the rule had no address left for it */
     return result;
@@ -210,10 +219,7 @@ static frag_device_result cuda_reserve(frag_device *device, uint64_t bytes, uint
     cuda->real = 0;
     result = cuda->book->ops->reserve(cuda->book, bytes, address);
     if (result == FRAG_DEVICE_OK)
-        frag_cuda_places_add(&cuda->places, &(frag_cuda_place){.address = *address,
-                                                               .bytes = bytes,
-                                                               .real = cuda->real,
-                                                               .kind = FRAG_CUDA_PLACE_RANGE});
+        add_place(cuda, FRAG_CUDA_PLACE_RANGE, *address, bytes);
     else if (cuda->real != 0 && give_range(cuda, cuda->real, bytes) == FRAG_DEVICE_FAILED)
         result = FRAG_DEVICE_FAILED;
     return result;
@@ -256,10 +262,7 @@ static frag_device_result find_range(cuda_device *cuda, uint64_t address, uint64
     frag_device_result result = get_range(cuda, bytes);
     if (result != FRAG_DEVICE_OK)
         return result;
-    frag_cuda_places_add(&cuda->places, &(frag_cuda_place){.address = address,
-                                                           .bytes = bytes,
-                                                           .real = cuda->real,
-                                                           .kind = FRAG_CUDA_PLACE_LOOSE});
+    add_place(cuda, FRAG_CUDA_PLACE_LOOSE, address, bytes);
     *range = frag_cuda_places_find(&cuda->places, address);
     return FRAG_DEVICE_OK;
 }
@@ -397,29 +400,26 @@ static frag_device_result cuda_synchronize(frag_device *device)
 static frag_device_result cuda_event_record(frag_device *device, uint32_t stream, uint64_t mark)
 {
     cuda_device *cuda = from_base(device);
-    if (device->has_failed)
-        return FRAG_DEVICE_FAILED;
-    int code = frag_cuda_streams_record(&cuda->streams, stream, mark);
-    return must(cuda, cuda->streams.call, code);
+    return device->has_failed
+               ? FRAG_DEVICE_FAILED
+               : of_stream(cuda, frag_cuda_streams_record(&cuda->streams, stream, mark));
 }
 
 static frag_device_result cuda_event_query(frag_device *device, uint32_t stream, uint64_t mark,
                                            bool *is_done)
 {
     cuda_device *cuda = from_base(device);
-    if (device->has_failed)
-        return FRAG_DEVICE_FAILED;
-    int code = frag_cuda_streams_query(&cuda->streams, stream, mark, is_done);
-    return must(cuda, cuda->streams.call, code);
+    return device->has_failed
+               ? FRAG_DEVICE_FAILED
+               : of_stream(cuda, frag_cuda_streams_query(&cuda->streams, stream, mark, is_done));
 }
 
 static frag_device_result cuda_event_wait(frag_device *device, uint32_t stream, uint64_t mark)
 {
     cuda_device *cuda = from_base(device);
-    if (device->has_failed)
-        return FRAG_DEVICE_FAILED;
-    int code = frag_cuda_streams_wait(&cuda->streams, stream, mark);
-    return must(cuda, cuda->streams.call, code);
+    return device->has_failed
+               ? FRAG_DEVICE_FAILED
+               : of_stream(cuda, frag_cuda_streams_wait(&cuda->streams, stream, mark));
 }
 
 static frag_device_result cuda_event_await(frag_device *device, uint32_t stream, uint32_t other,
@@ -427,19 +427,17 @@ static frag_device_result cuda_event_await(frag_device *device, uint32_t stream,
 {
     cuda_device *cuda = from_base(device);
     (void)event;
-    if (device->has_failed)
-        return FRAG_DEVICE_FAILED;
-    int code = frag_cuda_streams_await(&cuda->streams, stream, other);
-    return must(cuda, cuda->streams.call, code);
+    return device->has_failed
+               ? FRAG_DEVICE_FAILED
+               : of_stream(cuda, frag_cuda_streams_await(&cuda->streams, stream, other));
 }
 
 static frag_device_result cuda_stream_wait(frag_device *device, uint32_t stream)
 {
     cuda_device *cuda = from_base(device);
-    if (device->has_failed)
-        return FRAG_DEVICE_FAILED;
-    int code = frag_cuda_streams_synchronize(&cuda->streams, stream);
-    return must(cuda, cuda->streams.call, code);
+    return device->has_failed
+               ? FRAG_DEVICE_FAILED
+               : of_stream(cuda, frag_cuda_streams_synchronize(&cuda->streams, stream));
 }
 
 static frag_device_result cuda_touch(frag_device *device, uint64_t address, uint64_t bytes,
@@ -477,10 +475,7 @@ static frag_device_result adopt_malloc(cuda_device *cuda, uint64_t address, uint
     cuda->is_async = false;
     frag_device_result result = get_malloc(cuda, bytes);
     if (result == FRAG_DEVICE_OK)
-        frag_cuda_places_add(&cuda->places, &(frag_cuda_place){.address = address,
-                                                               .bytes = bytes,
-                                                               .real = cuda->real,
-                                                               .kind = FRAG_CUDA_PLACE_MALLOC});
+        add_place(cuda, FRAG_CUDA_PLACE_MALLOC, address, bytes);
     else if (result == FRAG_DEVICE_OUT_OF_MEMORY)
         cuda->book->ops->free(cuda->book, address, bytes);
     return result;

@@ -44,8 +44,7 @@ bool frag_cuda_probing_take(frag_cuda_probing *probing, uint64_t bytes, size_t *
 bool frag_cuda_probing_give(frag_cuda_probing *probing, size_t block)
 {
     void *address = probing->blocks[block];
-    if (address != NULL &&
-        !frag_cuda_probing_ok(probing, "cudaFree", probing->cuda->cudaFree(address)))
+    if (address != NULL && !FRAG_CUDA_PROBED(probing, cudaFree, (address)))
         return false;
     probing->blocks[block] = NULL;
     while (probing->block_count > 0 && probing->blocks[probing->block_count - 1] == NULL)
@@ -66,8 +65,7 @@ bool frag_cuda_probing_free_bytes(frag_cuda_probing *probing, uint64_t *free_byt
 {
     size_t free_size = 0;
     size_t total_size = 0;
-    if (!frag_cuda_probing_ok(probing, "cudaMemGetInfo",
-                              probing->cuda->cudaMemGetInfo(&free_size, &total_size)))
+    if (!FRAG_CUDA_PROBED(probing, cudaMemGetInfo, (&free_size, &total_size)))
         return false;
     *free_bytes = free_size;
     if (total_bytes != NULL)
@@ -382,16 +380,13 @@ static bool find_scattered(frag_cuda_probing *probing, frag_device_description *
 
 static bool find_granularity(frag_cuda_probing *probing, frag_device_description *description)
 {
-    const frag_cuda_runtime *cuda = probing->cuda;
     frag_cuda_memory_properties properties = frag_gpu_memory_properties(probing->gpu);
     size_t least = 0;
     size_t recommended = 0;
-    if (!frag_cuda_probing_ok(probing, "cuMemGetAllocationGranularity",
-                              cuda->cuMemGetAllocationGranularity(&least, &properties,
-                                                                  FRAG_CUDA_GRANULARITY_MINIMUM)) ||
-        !frag_cuda_probing_ok(probing, "cuMemGetAllocationGranularity",
-                              cuda->cuMemGetAllocationGranularity(
-                                  &recommended, &properties, FRAG_CUDA_GRANULARITY_RECOMMENDED)))
+    if (!FRAG_CUDA_PROBED(probing, cuMemGetAllocationGranularity,
+                          (&least, &properties, FRAG_CUDA_GRANULARITY_MINIMUM)) ||
+        !FRAG_CUDA_PROBED(probing, cuMemGetAllocationGranularity,
+                          (&recommended, &properties, FRAG_CUDA_GRANULARITY_RECOMMENDED)))
         return false;
     description->vmm_granularity_bytes = least;
     description->vmm_recommended_bytes = recommended;
@@ -400,16 +395,14 @@ static bool find_granularity(frag_cuda_probing *probing, frag_device_description
 
 static bool pool_reserved(frag_cuda_probing *probing, uint64_t *reserved)
 {
-    return frag_cuda_probing_ok(
-        probing, "cudaMemPoolGetAttribute",
-        probing->cuda->cudaMemPoolGetAttribute(probing->pool, FRAG_CUDA_POOL_RESERVED, reserved));
+    return FRAG_CUDA_PROBED(probing, cudaMemPoolGetAttribute,
+                            (probing->pool, FRAG_CUDA_POOL_RESERVED, reserved));
 }
 
 static bool pool_threshold(frag_cuda_probing *probing, uint64_t threshold)
 {
-    return frag_cuda_probing_ok(probing, "cudaMemPoolSetAttribute",
-                                probing->cuda->cudaMemPoolSetAttribute(
-                                    probing->pool, FRAG_CUDA_POOL_RELEASE_THRESHOLD, &threshold));
+    return FRAG_CUDA_PROBED(probing, cudaMemPoolSetAttribute,
+                            (probing->pool, FRAG_CUDA_POOL_RELEASE_THRESHOLD, &threshold));
 }
 
 /* Takes some requests at once, gives them back, waits; reserved holds what the pool had after each
@@ -422,9 +415,8 @@ static bool use_pool(frag_cuda_probing *probing, const uint64_t *sizes, size_t c
     bool ok = true;
     FRAG_ASSERT(count <= sizeof blocks / sizeof blocks[0]);
     for (size_t i = 0; ok && i < count; i++)
-        ok = frag_cuda_probing_ok(probing, "cudaMallocFromPoolAsync",
-                                  cuda->cudaMallocFromPoolAsync(&blocks[i], (size_t)sizes[i],
-                                                                probing->pool, probing->stream)) &&
+        ok = FRAG_CUDA_PROBED(probing, cudaMallocFromPoolAsync,
+                              (&blocks[i], (size_t)sizes[i], probing->pool, probing->stream)) &&
              pool_reserved(probing, &reserved[i]);
     for (size_t i = 0; i < count && blocks[i] != NULL; i++) {
         int code = cuda->cudaFreeAsync(blocks[i], probing->stream);
@@ -432,9 +424,7 @@ static bool use_pool(frag_cuda_probing *probing, const uint64_t *sizes, size_t c
             cuda->cudaFreeAsync(blocks[i], probing->stream);
         ok = frag_cuda_probing_ok(probing, "cudaFreeAsync", code) && ok;
     }
-    ok = frag_cuda_probing_ok(probing, "cudaStreamSynchronize",
-                              cuda->cudaStreamSynchronize(probing->stream)) &&
-         ok;
+    ok = FRAG_CUDA_PROBED(probing, cudaStreamSynchronize, (probing->stream)) && ok;
     return ok && pool_reserved(probing, &reserved[count]);
 }
 
@@ -448,8 +438,7 @@ static bool find_pool(frag_cuda_probing *probing, frag_device_description *descr
     static const uint64_t sizes[] = {1, 3 * FRAG_MIB, 33 * FRAG_MIB, 47 * FRAG_MIB, 5 * FRAG_MIB};
     enum { COUNT = sizeof sizes / sizeof sizes[0] };
     uint64_t reserved[COUNT + 1] = {0};
-    if (!frag_cuda_probing_ok(probing, "cudaMemPoolCreate",
-                              probing->cuda->cudaMemPoolCreate(&probing->pool, &properties)) ||
+    if (!FRAG_CUDA_PROBED(probing, cudaMemPoolCreate, (&probing->pool, &properties)) ||
         !use_pool(probing, sizes, COUNT, reserved))
         return false;
     description->pool_first_bytes = reserved[0];
@@ -468,36 +457,26 @@ static bool find_pool(frag_cuda_probing *probing, frag_device_description *descr
 
 static bool open_probing(frag_cuda_probing *probing)
 {
-    const frag_cuda_runtime *cuda = probing->cuda;
-    return frag_cuda_probing_ok(
-               probing, "cudaStreamCreateWithFlags",
-               cuda->cudaStreamCreateWithFlags(&probing->stream, FRAG_CUDA_STREAM_NON_BLOCKING)) &&
-           frag_cuda_probing_ok(
-               probing, "cudaEventCreateWithFlags",
-               cuda->cudaEventCreateWithFlags(&probing->event, FRAG_CUDA_EVENT_NO_TIMING));
+    return FRAG_CUDA_PROBED(probing, cudaStreamCreateWithFlags,
+                            (&probing->stream, FRAG_CUDA_STREAM_NON_BLOCKING)) &&
+           FRAG_CUDA_PROBED(probing, cudaEventCreateWithFlags,
+                            (&probing->event, FRAG_CUDA_EVENT_NO_TIMING));
 }
 
 /* Gives everything back whatever came before; what fails here is told only if nothing failed yet.
  */
 static bool close_probing(frag_cuda_probing *probing, bool ok)
 {
-    const frag_cuda_runtime *cuda = probing->cuda;
     frag_error unused = {.code = FRAG_E_NONE};
     if (!ok)
         probing->error = &unused;
     ok = frag_cuda_probing_give_from(probing, 0) && ok;
     if (probing->pool != NULL)
-        ok = frag_cuda_probing_ok(probing, "cudaMemPoolDestroy",
-                                  cuda->cudaMemPoolDestroy(probing->pool)) &&
-             ok;
+        ok = FRAG_CUDA_PROBED(probing, cudaMemPoolDestroy, (probing->pool)) && ok;
     if (probing->event != NULL)
-        ok = frag_cuda_probing_ok(probing, "cudaEventDestroy",
-                                  cuda->cudaEventDestroy(probing->event)) &&
-             ok;
+        ok = FRAG_CUDA_PROBED(probing, cudaEventDestroy, (probing->event)) && ok;
     if (probing->stream != NULL)
-        ok = frag_cuda_probing_ok(probing, "cudaStreamDestroy",
-                                  cuda->cudaStreamDestroy(probing->stream)) &&
-             ok;
+        ok = FRAG_CUDA_PROBED(probing, cudaStreamDestroy, (probing->stream)) && ok;
     free(probing->blocks);
     return ok;
 }
@@ -505,12 +484,10 @@ static bool close_probing(frag_cuda_probing *probing, bool ok)
 /* Makes the calls once whose first time loads code or grows tables of the driver. */
 static bool warm_up(frag_cuda_probing *probing)
 {
-    const frag_cuda_runtime *cuda = probing->cuda;
     uint64_t address = 0;
     bool ok = take(probing, FRAG_DEVICE_PAGE_BYTES, &address) &&
-              frag_cuda_probing_ok(probing, "cudaMemset",
-                                   cuda->cudaMemset(probing->blocks[0], 0, 4096)) &&
-              frag_cuda_probing_ok(probing, "cudaDeviceSynchronize", cuda->cudaDeviceSynchronize());
+              FRAG_CUDA_PROBED(probing, cudaMemset, (probing->blocks[0], 0, 4096)) &&
+              FRAG_CUDA_PROBED(probing, cudaDeviceSynchronize, ());
     return frag_cuda_probing_give_from(probing, 0) && ok;
 }
 

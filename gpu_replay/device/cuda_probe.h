@@ -27,6 +27,9 @@ typedef struct frag_cuda_probing {
 
 /* Was the call served? Else the error is filled with the driver's words. */
 bool frag_cuda_probing_ok(frag_cuda_probing *probing, const char *call, int code);
+/* Makes the call, whose arguments stand in parentheses of their own. */
+#define FRAG_CUDA_PROBED(probing, name, arguments)                                                 \
+    frag_cuda_probing_ok((probing), #name, (probing)->cuda->name arguments)
 
 /* One cudaMalloc that is kept; *block is its place in blocks. Running out of memory is no error:
  * *is_served is false then. */

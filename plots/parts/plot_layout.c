@@ -60,8 +60,7 @@ static void take_blocks(frag_layout *layout, const frag_trace *trace,
 
 static int compare_addresses(const void *left, const void *right)
 {
-    const frag_life *a = left;
-    const frag_life *b = right;
+    const frag_life *a = left, *b = right;
     if (a->address != b->address)
         return a->address < b->address ? -1 : 1;
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;

@@ -77,9 +77,8 @@ static bool read_line(const frag_yaml_node *node, const char *key, char *text, s
     size_t length = strlen(value);
     if (length == 0 || length >= text_bytes)
         return frag_fail_line(error, node->line, node->column,
-                              "the %s has %zu bytes; expected 1 "
-                              "to %zu",
-                              key, length, text_bytes - 1);
+                              "the %s has %zu bytes; expected 1 to %zu", key, length,
+                              text_bytes - 1);
     for (size_t i = 0; i < length; i++)
         if (is_control(value + i))
             return frag_fail_line(error, node->line, node->column,

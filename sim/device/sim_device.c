@@ -345,8 +345,7 @@ static const frag_device_ops sim_ops = {
 
 static int compare_segments(const void *left, const void *right)
 {
-    const ordered_segment *a = left;
-    const ordered_segment *b = right;
+    const ordered_segment *a = left, *b = right;
     if (a->bytes != b->bytes)
         return frag_compare(a->bytes, b->bytes);
     return frag_compare(a->order, b->order);

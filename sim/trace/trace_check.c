@@ -490,8 +490,7 @@ static bool check_block_bytes(const frag_trace *trace, frag_error *error)
         if (!is_held || bytes < event->bytes || bytes > FRAG_REQUEST_BYTES_MAX)
             return frag_fail(error, FRAG_E_INPUT,
                              "event %llu of device %u has a block of %llu bytes; expected block "
-                             "sizes only for INITIAL "
-                             "allocs, and no smaller than the request",
+                             "sizes only for INITIAL allocs, and no smaller than the request",
                              (unsigned long long)i, trace->device, (unsigned long long)bytes);
     }
     return true;
@@ -499,8 +498,7 @@ static bool check_block_bytes(const frag_trace *trace, frag_error *error)
 
 static int compare_pools(const void *left, const void *right)
 {
-    const frag_pool_id *a = left;
-    const frag_pool_id *b = right;
+    const frag_pool_id *a = left, *b = right;
     if (a->high != b->high)
         return frag_compare(a->high, b->high);
     return frag_compare(a->low, b->low);

@@ -235,9 +235,8 @@ const frag_advice_rule frag_advice_rules[] = {
              "(kv_cache_dtype)",
      .with_gain = "; at least %s must go"},
     {FOR(LIMIT), BIT(VLLM), "raise-limit",
-     .text = "Raise gpu_memory_utilization above its default of 0.9 "
-             "(--gpu-memory-utilization 0.95), or leave less to weights and context "
-             "(--max-model-len, quantised weights)"},
+     .text = "Raise gpu_memory_utilization above its default of 0.9 (--gpu-memory-utilization "
+             "0.95), or leave less to weights and context (--max-model-len, quantised weights)"},
 
     {FOR(LIMIT), BIT(SGLANG), "raise-limit",
      .text = "Raise --mem-fraction-static, or leave less to the weights: more devices (--tp), "

@@ -351,8 +351,7 @@ static bool decide_impossible(const case_file *file)
         decide(file, FRAG_OOM_VERDICT_PLATFORM,
                file->free / 2 >= file->segment ? FRAG_CONFIDENCE_HIGH : FRAG_CONFIDENCE_MEDIUM);
         frag_text_add(because,
-                      "%s were free, more than the %s asked: the driver should have "
-                      "given it.",
+                      "%s were free, more than the %s asked: the driver should have given it.",
                       FRAG_BYTES(file->free), FRAG_BYTES(file->requested));
     } else if (!knows_free && knows_total && knows(file, FRAG_FIGURE_RESERVED) &&
                file->idle < file->requested && more(file->held, file->requested) <= file->total) {
@@ -494,8 +493,7 @@ static void decide_by_figures(const case_file *file)
         frag_text_add(because, "%s were asked for; ", FRAG_BYTES(file->requested));
         if (knows(file, FRAG_FIGURE_ALLOCATED) || knows(file, FRAG_FIGURE_RESERVED))
             frag_text_add(because,
-                          "%s were held already, but how much the device has, it does "
-                          "not say.",
+                          "%s were held already, but how much the device has, it does not say.",
                           FRAG_BYTES(file->held));
         else if (knows(file, FRAG_FIGURE_TOTAL))
             frag_text_add(because,

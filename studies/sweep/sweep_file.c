@@ -54,8 +54,7 @@ static bool name_row(const char *line, size_t length, const frag_sweep_file *fil
         frag_json_find_number(json, "decomposition_at_peak.holes_bytes", &holes) !=
             file->has_layout)
         ok = frag_fail(error, FRAG_E_INPUT,
-                       "was written %s --counts-only; do the same again, or "
-                       "start anew with -f",
+                       "was written %s --counts-only; do the same again, or start anew with -f",
                        file->has_layout ? "with" : "without");
     else if (ok && frag_json_find_number(json, "replay.events", &events) &&
              frag_json_find_number(json, "bounds.packing_bytes", &packing) != file->has_bounds)

@@ -18,8 +18,7 @@ static int compare_doubles(double left, double right)
 /* Of equal points the one with the fewest options, then the first tried, comes first. */
 static int compare_candidates(const void *left, const void *right)
 {
-    const candidate *a = left;
-    const candidate *b = right;
+    const candidate *a = left, *b = right;
     int order = compare_doubles(a->point->score.size, b->point->score.size);
     order = order != 0 ? order : compare_doubles(a->cost, b->cost);
     order =

@@ -205,8 +205,7 @@ static void scan_marks(frag_guessing *search, const frag_guess *base)
 
 static int compare_reach(const void *left, const void *right)
 {
-    const known_value *a = left;
-    const known_value *b = right;
+    const known_value *a = left, *b = right;
     int order = (a->reach < b->reach) - (a->reach > b->reach);
     return order != 0 ? order : (a->mib > b->mib) - (a->mib < b->mib);
 }
