@@ -1,13 +1,10 @@
 #include "traces/torch/pools/snapshot_colours.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 
 /* Pieces whose colour is in question; choosing among them is quadratic. */
-enum { INVOLVED_MAX = 4096, WORD_BITS = 64, WORDS = FRAG_COLOUR_MAX / WORD_BITS };
+enum { MEMBERS_MAX = 4096, WORD_BITS = 64, WORDS = FRAG_COLOUR_MAX / WORD_BITS };
 
 #define NONE UINT32_MAX
 
@@ -18,15 +15,19 @@ typedef struct colour_life {
     uint64_t burst;       /* of that piece */
 } colour_life;
 
+/* A piece whose colour is in question. */
+typedef struct member {
+    uint32_t piece;
+    uint32_t possible_count; /* colours */
+    uint64_t ruled_out[WORDS];
+    bool is_done;
+} member;
+
 typedef struct solver {
     frag_colours *colours;
-    uint32_t *involved; /* pieces with an edge, not known */
-    uint32_t involved_count;
-    uint32_t *index_of;           /* by piece: into involved, or NONE */
-    uint64_t (*ruled_out)[WORDS]; /* by involved */
-    bool *is_done;                /* by involved */
-    size_t *first_neighbour;      /* by involved */
-    uint32_t *neighbours;         /* pieces */
+    member *members;
+    uint32_t member_count;
+    uint32_t *member_of; /* by piece; NONE */
     colour_life lives[FRAG_COLOUR_MAX];
 } solver;
 
@@ -43,70 +44,37 @@ void frag_colours_destroy(frag_colours *colours)
 {
     frag_free(colours->pieces);
     frag_free(colours->edges);
-    frag_number_map_destroy(&colours->numbers);
+    frag_number_map_destroy(&colours->pairs);
     *colours = (frag_colours){0};
 }
 
 /* ---- edges */
 
+static void add_edge(frag_colours *colours, size_t edge, uint32_t from, uint32_t to)
+{
+    colours->edges[edge] = (frag_colour_edge){to, colours->pieces[from].first_edge};
+    colours->pieces[from].first_edge = (uint32_t)edge + 1;
+}
+
 void frag_colours_differ(frag_colours *colours, uint32_t a, uint32_t b)
 {
-    uint32_t low = a < b ? a : b;
-    uint32_t high = a < b ? b : a;
-    uint64_t key = (uint64_t)low << 32 | high;
+    uint64_t pair = a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
     uint64_t known = 0;
-    if (frag_number_map_get(&colours->numbers, key, &known))
+    if (frag_number_map_get(&colours->pairs, pair, &known))
         return;
-    frag_number_map_set(&colours->numbers, key, colours->edge_count);
-    colours->edges = frag_grow(colours->edges, &colours->edge_capacity, colours->edge_count + 1,
-                               sizeof *colours->edges);
-    colours->edges[colours->edge_count][0] = low;
-    colours->edges[colours->edge_count++][1] = high;
+    frag_number_map_set(&colours->pairs, pair, colours->edge_count);
+    size_t edge = 2 * colours->edge_count++;
+    colours->edges =
+        frag_grow(colours->edges, &colours->edge_capacity, edge + 2, sizeof *colours->edges);
+    add_edge(colours, edge, a, b);
+    add_edge(colours, edge + 1, b, a);
 }
 
 /* ---- colouring */
 
-static bool involve(solver *state, uint32_t piece)
+static const frag_colour_piece *piece_of(const solver *state, uint32_t at)
 {
-    if (state->colours->pieces[piece].is_known || state->index_of[piece] != NONE)
-        return true;
-    if (state->involved_count == INVOLVED_MAX)
-        return false;
-    state->index_of[piece] = state->involved_count;
-    state->involved[state->involved_count++] = piece;
-    return true;
-}
-
-/* Neighbours of each involved piece, one after the other. */
-static void list_neighbours(solver *state)
-{
-    const frag_colours *colours = state->colours;
-    size_t *counts = frag_alloc((size_t)state->involved_count + 1, sizeof *counts);
-    for (size_t i = 0; i < colours->edge_count; i++)
-        for (int end = 0; end < 2; end++) {
-            uint32_t at = state->index_of[colours->edges[i][end]];
-            if (at != NONE)
-                counts[at]++;
-        }
-    state->first_neighbour = frag_alloc((size_t)state->involved_count + 1, sizeof(size_t));
-    for (uint32_t i = 0; i < state->involved_count; i++) {
-        state->first_neighbour[i + 1] = state->first_neighbour[i] + counts[i];
-        counts[i] = state->first_neighbour[i];
-    }
-    state->neighbours =
-        frag_alloc(state->first_neighbour[state->involved_count] + 1, sizeof(uint32_t));
-    for (size_t i = 0; i < colours->edge_count; i++)
-        for (int end = 0; end < 2; end++) {
-            uint32_t at = state->index_of[colours->edges[i][end]];
-            if (at != NONE)
-                state->neighbours[counts[at]++] = colours->edges[i][1 - end];
-        }
-    frag_free(counts);
-}
-
-static void rule_out(solver *state, uint32_t at, uint32_t colour)
-{
-    state->ruled_out[at][colour / WORD_BITS] |= (uint64_t)1 << colour % WORD_BITS;
+    return &state->colours->pieces[state->members[at].piece];
 }
 
 static void join_life(solver *state, const frag_colour_piece *piece)
@@ -123,9 +91,9 @@ static void join_life(solver *state, const frag_colour_piece *piece)
 /* A private pool gives memory back when nobody owns it any more. */
 static bool is_possible(const solver *state, uint32_t at, uint32_t colour)
 {
-    if ((state->ruled_out[at][colour / WORD_BITS] >> colour % WORD_BITS & 1) != 0)
+    if ((state->members[at].ruled_out[colour / WORD_BITS] >> colour % WORD_BITS & 1) != 0)
         return false;
-    const frag_colour_piece *piece = &state->colours->pieces[state->involved[at]];
+    const frag_colour_piece *piece = piece_of(state, at);
     const colour_life *life = &state->lives[colour];
     if (colour == FRAG_COLOUR_DEFAULT)
         return true;
@@ -134,12 +102,25 @@ static bool is_possible(const solver *state, uint32_t at, uint32_t colour)
            (!is_used || piece->last_alloc < life->first_given);
 }
 
-static uint32_t possible_count(const solver *state, uint32_t at)
+static void count_possible(solver *state, uint32_t at)
 {
-    uint32_t count = 0;
+    state->members[at].possible_count = 0;
     for (uint32_t colour = 0; colour < state->colours->colour_count; colour++)
-        count += is_possible(state, at, colour) ? 1 : 0;
-    return count;
+        state->members[at].possible_count += is_possible(state, at, colour) ? 1 : 0;
+}
+
+/* The neighbours of a piece are of other colours. */
+static void rule_out_beside(solver *state, const frag_colour_piece *piece)
+{
+    const frag_colour_edge *edges = state->colours->edges;
+    for (uint32_t edge = piece->first_edge; edge != 0; edge = edges[edge - 1].next) {
+        uint32_t at = state->member_of[edges[edge - 1].neighbour];
+        if (at == NONE)
+            continue;
+        state->members[at].ruled_out[piece->colour / WORD_BITS] |= (uint64_t)1
+                                                                   << piece->colour % WORD_BITS;
+        count_possible(state, at);
+    }
 }
 
 /* Was memory of this colour given back together with the piece? */
@@ -155,12 +136,11 @@ static bool is_given_with(const solver *state, const frag_colour_piece *piece, u
 static uint32_t choose_colour(const solver *state, uint32_t at)
 {
     const frag_colours *colours = state->colours;
-    const frag_colour_piece *piece = &colours->pieces[state->involved[at]];
     uint32_t first = colours->colour_count;
     for (uint32_t colour = 0; colour < colours->colour_count; colour++) {
         if (!is_possible(state, at, colour))
             continue;
-        if (colour == FRAG_COLOUR_DEFAULT || is_given_with(state, piece, colour))
+        if (colour == FRAG_COLOUR_DEFAULT || is_given_with(state, piece_of(state, at), colour))
             return colour;
         if (first == colours->colour_count)
             first = colour;
@@ -168,34 +148,19 @@ static uint32_t choose_colour(const solver *state, uint32_t at)
     return first;
 }
 
-static void set_colour(solver *state, uint32_t at, uint32_t colour)
-{
-    frag_colour_piece *piece = &state->colours->pieces[state->involved[at]];
-    piece->colour = colour;
-    state->is_done[at] = true;
-    join_life(state, piece);
-    for (size_t i = state->first_neighbour[at]; i < state->first_neighbour[at + 1]; i++) {
-        uint32_t neighbour = state->index_of[state->neighbours[i]];
-        if (neighbour != NONE)
-            rule_out(state, neighbour, colour);
-    }
-}
-
 /* The piece with the fewest colours left; of equals the least doubtful, then the earliest, for
  * programs begin with the default pool. */
-static uint32_t next_piece(const solver *state, const uint32_t *possible)
+static uint32_t next_member(const solver *state)
 {
-    const frag_colour_piece *pieces = state->colours->pieces;
     uint32_t found = NONE;
-    for (uint32_t i = 0; i < state->involved_count; i++) {
-        if (state->is_done[i])
+    for (uint32_t i = 0; i < state->member_count; i++) {
+        const member *it = &state->members[i];
+        if (it->is_done)
             continue;
-        uint32_t piece = state->involved[i];
-        uint32_t other = found == NONE ? 0 : state->involved[found];
-        if (found == NONE || possible[i] < possible[found] ||
-            (possible[i] == possible[found] &&
-             (pieces[piece].doubt < pieces[other].doubt ||
-              (pieces[piece].doubt == pieces[other].doubt && piece < other))))
+        const member *other = found == NONE ? it : &state->members[found];
+        if (found == NONE || it->possible_count < other->possible_count ||
+            (it->possible_count == other->possible_count &&
+             piece_of(state, i)->doubt < piece_of(state, found)->doubt))
             found = i;
     }
     return found;
@@ -204,57 +169,48 @@ static uint32_t next_piece(const solver *state, const uint32_t *possible)
 static bool colour_all(solver *state)
 {
     frag_colours *colours = state->colours;
-    uint32_t *possible = frag_alloc((size_t)state->involved_count + 1, sizeof *possible);
-    bool ok = true;
-    for (uint32_t i = 0; i < state->involved_count; i++)
-        possible[i] = possible_count(state, i);
-    for (uint32_t done = 0; done < state->involved_count && ok; done++) {
-        uint32_t at = next_piece(state, possible);
+    for (uint32_t i = 0; i < state->member_count; i++)
+        count_possible(state, i);
+    for (uint32_t done = 0; done < state->member_count; done++) {
+        uint32_t at = next_member(state);
         uint32_t colour = choose_colour(state, at);
-        ok = colour < FRAG_COLOUR_MAX;
-        if (!ok)
-            break;
+        if (colour == FRAG_COLOUR_MAX)
+            return false;
         if (colour == colours->colour_count)
             colours->colour_count++;
-        set_colour(state, at, colour);
-        for (size_t i = state->first_neighbour[at]; i < state->first_neighbour[at + 1]; i++) {
-            uint32_t neighbour = state->index_of[state->neighbours[i]];
-            if (neighbour != NONE)
-                possible[neighbour] = possible_count(state, neighbour);
-        }
+        frag_colour_piece *piece = &colours->pieces[state->members[at].piece];
+        piece->colour = colour;
+        state->members[at].is_done = true;
+        join_life(state, piece);
+        rule_out_beside(state, piece);
     }
-    frag_free(possible);
-    return ok;
+    return true;
 }
 
 static bool begin(solver *state)
 {
     frag_colours *colours = state->colours;
-    state->involved = frag_alloc(INVOLVED_MAX, sizeof *state->involved);
-    state->index_of = frag_alloc(colours->piece_count + 1, sizeof *state->index_of);
-    memset(state->index_of, 0xff, colours->piece_count * sizeof *state->index_of);
-    for (size_t i = 0; i < colours->edge_count; i++)
-        if (!involve(state, colours->edges[i][0]) || !involve(state, colours->edges[i][1]))
-            return false;
-    state->ruled_out = frag_alloc((size_t)state->involved_count + 1, sizeof *state->ruled_out);
-    state->is_done = frag_alloc((size_t)state->involved_count + 1, sizeof *state->is_done);
-    list_neighbours(state);
+    state->members = frag_alloc(MEMBERS_MAX, sizeof *state->members);
+    state->member_of = frag_alloc(colours->piece_count + 1, sizeof *state->member_of);
     for (uint32_t i = 0; i < FRAG_COLOUR_MAX; i++)
         state->lives[i] = (colour_life){.first_given = UINT64_MAX};
-    for (size_t i = 0; i < colours->piece_count; i++) {
+    for (uint32_t i = 0; i < colours->piece_count; i++) {
         frag_colour_piece *piece = &colours->pieces[i];
+        piece->is_told = !piece->is_known && piece->first_edge != 0;
+        state->member_of[i] = piece->is_told ? state->member_count : NONE;
         if (piece->is_known)
             join_life(state, piece);
         else
             piece->colour = FRAG_COLOUR_DEFAULT;
-        piece->is_told = state->index_of[i] != NONE;
+        if (!piece->is_told)
+            continue;
+        if (state->member_count == MEMBERS_MAX)
+            return false;
+        state->members[state->member_count++].piece = i;
     }
-    for (uint32_t i = 0; i < state->involved_count; i++)
-        for (size_t k = state->first_neighbour[i]; k < state->first_neighbour[i + 1]; k++) {
-            const frag_colour_piece *neighbour = &colours->pieces[state->neighbours[k]];
-            if (neighbour->is_known)
-                rule_out(state, i, neighbour->colour);
-        }
+    for (size_t i = 0; i < colours->piece_count; i++)
+        if (colours->pieces[i].is_known)
+            rule_out_beside(state, &colours->pieces[i]);
     return true;
 }
 
@@ -264,12 +220,8 @@ bool frag_colours_solve(frag_colours *colours, uint32_t known_colours)
     state->colours = colours;
     colours->colour_count = known_colours;
     bool ok = begin(state) && colour_all(state);
-    frag_free(state->involved);
-    frag_free(state->index_of);
-    frag_free(state->ruled_out);
-    frag_free(state->is_done);
-    frag_free(state->first_neighbour);
-    frag_free(state->neighbours);
+    frag_free(state->members);
+    frag_free(state->member_of);
     frag_free(state);
     return ok;
 }

@@ -28,17 +28,24 @@ typedef struct frag_colour_piece {
     bool is_known; /* its colour is not to be changed */
     bool is_told;  /* it differs from another one, so that its colour is not the default for want of
                       evidence */
+    uint32_t first_edge; /* of the array of edges, + 1; 0: none */
 } frag_colour_piece;
+
+/* Seen from one of its two pieces. */
+typedef struct frag_colour_edge {
+    uint32_t neighbour;
+    uint32_t next; /* edge of the same piece, + 1; 0: none */
+} frag_colour_edge;
 
 typedef struct frag_colours {
     frag_colour_piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
     uint32_t colour_count;
-    uint32_t (*edges)[2]; /* pieces of different colours, each pair once, the lower first */
-    size_t edge_count;
+    frag_colour_edge *edges; /* two for each pair of pieces of different colours */
+    size_t edge_count;       /* pairs */
     size_t edge_capacity;
-    frag_number_map numbers; /* of edges, by both pieces */
+    frag_number_map pairs; /* those there are */
 } frag_colours;
 
 /* Adds a piece that is in the default pool unless something speaks against it. */

@@ -1,37 +1,81 @@
 #include "traces/torch/pools/snapshot_layout.h"
 
-#include <stdlib.h>
+#include <string.h>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/memory.h"
 
+/* A list mostly has a few hundred blocks; moving this many is as short as a search. Longer moves
+ * count as a step for each cache line. */
+enum { MOVED_EXPECTED = 4096, LINE_BLOCKS = 16 };
+
 /* ---- free blocks in their lists */
+
+/* Where the first block at or behind a size and an address stands in a list. */
+static size_t find_place(const frag_free_layout *layout, const frag_free_layout_list *list,
+                         uint64_t bytes, uint64_t address)
+{
+    size_t place = 0;
+    for (size_t count = list->count; count > 0;) {
+        size_t half = count / 2;
+        const frag_free_layout_block *middle = &layout->blocks[list->blocks[place + half]];
+        bool is_below = frag_pair_is_below(middle->bytes, middle->address, bytes, address);
+        place += is_below ? half + 1 : 0;
+        count = is_below ? count - half - 1 : half;
+    }
+    return place;
+}
+
+/* Makes room for a block in its list, or closes its gap. */
+static void move_behind(frag_free_layout *layout, frag_free_layout_list *list, size_t from,
+                        size_t to)
+{
+    size_t count = list->count - from;
+    memmove(list->blocks + to, list->blocks + from, count * sizeof *list->blocks);
+    layout->steps += count > MOVED_EXPECTED ? count / LINE_BLOCKS : 0;
+}
 
 static void insert(frag_free_layout *layout, uint32_t id)
 {
     frag_free_layout_block *block = &layout->blocks[id];
-    frag_free_order_add(&layout->lists[block->list].order, layout->blocks, id, &layout->steps);
+    frag_free_layout_list *list = &layout->lists[block->list];
+    size_t place = find_place(layout, list, block->bytes, block->address);
+    list->blocks = frag_grow(list->blocks, &list->capacity, list->count + 1, sizeof *list->blocks);
+    move_behind(layout, list, place, place + 1);
+    list->blocks[place] = id;
+    list->count++;
     block->is_free = true;
 }
 
 static void erase(frag_free_layout *layout, uint32_t id)
 {
     frag_free_layout_block *block = &layout->blocks[id];
-    frag_free_order_remove(&layout->lists[block->list].order, layout->blocks, id, &layout->steps);
+    frag_free_layout_list *list = &layout->lists[block->list];
+    size_t place = find_place(layout, list, block->bytes, block->address);
+    FRAG_ASSERT(place < list->count && list->blocks[place] == id);
+    move_behind(layout, list, place + 1, place);
+    list->count--;
     block->is_free = false;
+}
+
+static uint32_t block_from(const frag_free_layout *layout, uint32_t number, uint64_t bytes,
+                           uint64_t address)
+{
+    const frag_free_layout_list *list = &layout->lists[number];
+    size_t place = find_place(layout, list, bytes, address);
+    return place < list->count ? list->blocks[place] : 0;
 }
 
 uint32_t frag_free_layout_best(frag_free_layout *layout, uint32_t list, uint64_t bytes)
 {
-    return frag_free_order_from(&layout->lists[list].order, layout->blocks, bytes, 0,
-                                &layout->steps);
+    return block_from(layout, list, bytes, 0);
 }
 
 uint32_t frag_free_layout_after(frag_free_layout *layout, uint32_t block)
 {
     const frag_free_layout_block *at = &layout->blocks[block];
-    return frag_free_order_from(&layout->lists[at->list].order, layout->blocks, at->bytes,
-                                at->address + 1, &layout->steps);
+    return block_from(layout, at->list, at->bytes, at->address + 1);
 }
 
 /* ---- blocks in their segments */
@@ -130,7 +174,7 @@ void frag_free_layout_destroy(frag_free_layout *layout)
 {
     frag_held_ranges_destroy(&layout->segments);
     for (size_t i = 0; i < layout->list_count; i++)
-        frag_free_order_destroy(&layout->lists[i].order);
+        frag_free(layout->lists[i].blocks);
     frag_free(layout->blocks);
     frag_free(layout->lists);
     *layout = (frag_free_layout){0};

@@ -6,15 +6,29 @@
 #ifndef FRAG_POOLS_SNAPSHOT_LAYOUT_H
 #define FRAG_POOLS_SNAPSHOT_LAYOUT_H
 
-#include "traces/torch/pools/snapshot_order.h"
 #include "traces/torch/pools/snapshot_ranges.h"
 
-/* The free blocks that one request can be served from, by size, then address. */
+/* A part of a segment, in use or free. */
+typedef struct frag_free_layout_block {
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t prev; /* in the segment */
+    uint32_t next;
+    uint64_t since; /* entry that made it free as it is now */
+    uint32_t list;
+    uint32_t piece; /* the segment, as its owner numbers them */
+    bool is_free;
+    bool is_vague; /* where it begins is not recorded but guessed */
+} frag_free_layout_block;
+
+/* The free blocks that one request can be served from. */
 typedef struct frag_free_layout_list {
     uint64_t stream;
     uint32_t colour; /* of the pool */
     bool is_small;
-    frag_free_order order;
+    uint32_t *blocks; /* by size, then address */
+    size_t count;
+    size_t capacity;
 } frag_free_layout_list;
 
 typedef struct frag_free_layout {
@@ -26,7 +40,7 @@ typedef struct frag_free_layout {
     size_t list_count;
     size_t list_capacity;
     uint32_t last_list;
-    uint64_t steps;            /* by frag_free_layout_find, and down trees that are too deep */
+    uint64_t steps;            /* by frag_free_layout_find, and blocks moved in long lists */
     frag_held_ranges segments; /* pool: the first block */
 } frag_free_layout;
 
