@@ -114,19 +114,29 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
 
 /* ---- what the settings were */
 
+/* PyTorch knows no other words for a switch, and none for a limit that is not there. */
+static const char *conf_word(const frag_option *option, const frag_option_value *value)
+{
+    if (option->type == FRAG_OPTION_FLAG)
+        return value->number != 0 ? "True" : "False";
+    return option->type == FRAG_OPTION_COUNT && value->number == FRAG_UNLIMITED ? NULL
+                                                                                : value->text;
+}
+
 /* The options given, as one settings string; but for what PyTorch knows as no setting. */
 static void write_conf(const frag_policy_spec *policy, frag_text *conf)
 {
     frag_text_add_bytes(conf, "", 0);
     for (uint32_t i = 0; i < policy->value_count; i++) {
         const char *key = policy->ops->options[i].key;
+        const char *word = conf_word(&policy->ops->options[i], &policy->values[i]);
         const char *comma = conf->length > 0 ? "," : "";
-        if (!policy->values[i].is_given || strcmp(key, "version") == 0)
+        if (!policy->values[i].is_given || strcmp(key, "version") == 0 || word == NULL)
             continue;
         if (strcmp(key, "conf") == 0)
             frag_text_add(conf, "%s%s", comma, policy->values[i].text);
         else
-            frag_text_add(conf, "%s%s:%s", comma, key, policy->values[i].text);
+            frag_text_add(conf, "%s%s:%s", comma, key, word);
     }
 }
 

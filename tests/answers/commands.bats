@@ -5,7 +5,8 @@ PINNED=tests/data/answers/commands.txt.zst
 
 # Of every command its exit code and what it prints, without sentences, the tool's version, and times of this machine.
 answers() {
-    local S=traces/samples R=tests/data/recordings D=tests/data/snapshots line status
+    local S=traces/samples R=tests/data/recordings D=tests/data/snapshots T=$BATS_TEST_TMPDIR/made line status
+    mkdir -p "$T"
     while read -r line; do
         case $line in '#'*) continue ;; esac
         status=0
