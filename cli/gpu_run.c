@@ -168,9 +168,9 @@ static frag_device *open_device(void *context, const frag_trace *trace,
     run->capacity_bytes = device->capacity_bytes;
     run->page_bytes = device->page_bytes;
     run->address_rule = options.has_driver_addresses ? FRAG_ADDRESS_GIVEN : rule->address_rule;
-    device->clock_ns = frag_clock_ns;
-    device->on_answer = frag_answer_list_keep;
-    device->on_answer_context = &run->answers;
+    device->times.clock_ns = frag_clock_ns;
+    device->watch.on_answer = frag_answer_list_keep;
+    device->watch.on_answer_context = &run->answers;
     state->device = device;
     return device;
 }

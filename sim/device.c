@@ -26,19 +26,19 @@ const char *frag_device_call_name(frag_device_call call)
     return call_names[call];
 }
 
-static void start(frag_device *device)
+/* When a call begins; 0 where calls are not timed. */
+static uint64_t start(const frag_device *device)
 {
-    if (device->clock_ns != NULL)
-        device->started_ns = device->clock_ns();
+    return device->times.clock_ns != NULL ? device->times.clock_ns() : 0;
 }
 
 static void keep_answer(const frag_device *device, frag_answer_kind kind, frag_device_call call,
                         uint64_t address, uint64_t bytes, frag_device_result result)
 {
-    if (device->on_answer == NULL)
+    if (device->watch.on_answer == NULL)
         return;
     frag_device_answer answer = {(uint8_t)kind, (uint8_t)call, (uint8_t)result, address, bytes};
-    device->on_answer(device->on_answer_context, &answer);
+    device->watch.on_answer(device->watch.on_answer_context, &answer);
 }
 
 /* The engine looks for failures where reserved bytes change, so this counts as a change. */
@@ -51,38 +51,68 @@ static frag_device_result note_failure(frag_device *device, frag_device_result r
     return result;
 }
 
-static void log_call(const frag_device *device, frag_device_call call, uint64_t address,
-                     uint64_t bytes, frag_device_result result, uint64_t took_ns)
+static void log_call(const frag_device *device, const frag_device_report *report, uint64_t took_ns)
 {
-    fprintf(device->log, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s", device->event,
-            call_names[call], address, bytes, result_names[result]);
-    if (device->clock_ns != NULL)
-        fprintf(device->log, "\t%" PRIu64, took_ns);
-    fputc('\n', device->log);
+    FILE *stream = device->log.stream;
+    fprintf(stream, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s", device->log.event,
+            call_names[report->call], report->address, report->bytes, result_names[report->result]);
+    if (device->times.clock_ns != NULL)
+        fprintf(stream, "\t%" PRIu64, took_ns);
+    fputc('\n', stream);
 }
 
-/* Counts, times and logs one finished call. */
-static frag_device_result account(frag_device *device, frag_device_call call, uint64_t address,
-                                  uint64_t bytes, frag_device_result result)
+/* Counts, times and logs one finished call, and shows it to those who watch. */
+static frag_device_result finish(frag_device *device, uint64_t started_ns,
+                                 const frag_device_report *report)
 {
-    uint64_t took_ns = device->clock_ns != NULL ? device->clock_ns() - device->started_ns : 0;
-    device->calls[call]++;
-    device->call_ns[call] += took_ns;
-    if (result == FRAG_DEVICE_OK) {
-        device->call_bytes[call] += bytes;
-    } else if (result == FRAG_DEVICE_OUT_OF_MEMORY) {
-        device->failed_calls[call]++;
-        device->refused_bytes = bytes;
+    frag_device_call call = report->call;
+    uint64_t took_ns = start(device) - started_ns;
+    device->counts.calls[call]++;
+    device->times.call_ns[call] += took_ns;
+    if (report->result == FRAG_DEVICE_OK) {
+        device->counts.call_bytes[call] += report->bytes;
+    } else if (report->result == FRAG_DEVICE_OUT_OF_MEMORY) {
+        device->counts.failed_calls[call]++;
+        device->needs.refused_bytes = report->bytes;
     }
-    if (device->latency != NULL)
-        device->modelled_time_ns += frag_latency_ns(&device->latency->calls[call], bytes);
-    if (device->log != NULL)
-        log_call(device, call, address, bytes, result, took_ns);
+    if (device->times.latency != NULL)
+        device->times.modelled_ns +=
+            frag_latency_ns(&device->times.latency->calls[call], report->bytes);
+    if (device->log.stream != NULL)
+        log_call(device, report, took_ns);
     if (call != FRAG_DEVICE_MEMORY_INFO)
-        keep_answer(device, FRAG_ANSWER_CALL, call, address, bytes, result);
-    if (device->on_call != NULL)
-        device->on_call(device->on_call_context, call, address, bytes, result);
-    return note_failure(device, result);
+        keep_answer(device, FRAG_ANSWER_CALL, call, report->address, report->bytes, report->result);
+    if (device->watch.on_call != NULL)
+        device->watch.on_call(device->watch.on_call_context, report);
+    return note_failure(device, report->result);
+}
+
+static frag_device_report report_of(const frag_device *device, frag_device_call call,
+                                    uint64_t address, uint64_t bytes, frag_device_result result)
+{
+    return (frag_device_report){.call = call,
+                                .address = address,
+                                .bytes = bytes,
+                                .result = result,
+                                .stream = device->for_stream,
+                                .pool = device->for_pool};
+}
+
+static frag_device_result account(frag_device *device, uint64_t started_ns, frag_device_call call,
+                                  uint64_t address, uint64_t bytes, frag_device_result result)
+{
+    frag_device_report report = report_of(device, call, address, bytes, result);
+    return finish(device, started_ns, &report);
+}
+
+/* Of memory that is mapped elsewhere, too. */
+static frag_device_result account_second(frag_device *device, uint64_t started_ns,
+                                         frag_device_call call, uint64_t address, uint64_t bytes,
+                                         frag_device_result result)
+{
+    frag_device_report report = report_of(device, call, address, bytes, result);
+    report.is_second_map = true;
+    return finish(device, started_ns, &report);
 }
 
 static void hold(frag_device *device, uint64_t bytes)
@@ -103,101 +133,89 @@ static void drop(frag_device *device, uint64_t bytes)
 frag_device_result frag_device_malloc(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     *address = 0;
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->malloc(device, bytes, address);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
-    return account(device, FRAG_DEVICE_MALLOC, *address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_MALLOC, *address, bytes, result);
 }
 
 frag_device_result frag_device_free(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->free(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         drop(device, bytes);
-    return account(device, FRAG_DEVICE_FREE, address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_FREE, address, bytes, result);
 }
 
 frag_device_result frag_device_reserve(frag_device *device, uint64_t bytes, uint64_t *address)
 {
     *address = 0;
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->reserve(device, bytes, address);
-    return account(device, FRAG_DEVICE_RESERVE, *address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_RESERVE, *address, bytes, result);
 }
 
 frag_device_result frag_device_unreserve(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    start(device);
-    return account(device, FRAG_DEVICE_UNRESERVE, address, bytes,
+    uint64_t started_ns = start(device);
+    return account(device, started_ns, FRAG_DEVICE_UNRESERVE, address, bytes,
                    device->ops->unreserve(device, address, bytes));
 }
 
 frag_device_result frag_device_map(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->map(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
-    return account(device, FRAG_DEVICE_MAP, address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_MAP, address, bytes, result);
 }
 
 frag_device_result frag_device_unmap(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->unmap(device, address, bytes);
     if (result == FRAG_DEVICE_OK)
         drop(device, bytes);
-    return account(device, FRAG_DEVICE_UNMAP, address, bytes, result);
-}
-
-static frag_device_result account_second(frag_device *device, frag_device_call call,
-                                         uint64_t address, uint64_t bytes,
-                                         frag_device_result result)
-{
-    device->is_second_map = true;
-    account(device, call, address, bytes, result);
-    device->is_second_map = false;
-    return result;
+    return account(device, started_ns, FRAG_DEVICE_UNMAP, address, bytes, result);
 }
 
 frag_device_result frag_device_map_again(frag_device *device, uint64_t address, uint64_t bytes,
                                          uint64_t source)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->map_again != NULL)
         result = device->ops->map_again(device, address, bytes, source);
-    return account_second(device, FRAG_DEVICE_MAP, address, bytes, result);
+    return account_second(device, started_ns, FRAG_DEVICE_MAP, address, bytes, result);
 }
 
 frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address, uint64_t bytes)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->unmap_again != NULL)
         result = device->ops->unmap_again(device, address, bytes);
-    return account_second(device, FRAG_DEVICE_UNMAP, address, bytes, result);
+    return account_second(device, started_ns, FRAG_DEVICE_UNMAP, address, bytes, result);
 }
 
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {
-    device->is_capacity_read = true;
-    start(device);
-    frag_device_result result = device->ops->memory_info(device, free_bytes, total_bytes);
+    device->needs.is_capacity_read = true;
+    uint64_t started_ns = start(device);
+    frag_device_result result = device->ops->memory_info(device, false, free_bytes, total_bytes);
     keep_answer(device, FRAG_ANSWER_CALL, FRAG_DEVICE_MEMORY_INFO, *free_bytes, *total_bytes,
                 result);
-    return account(device, FRAG_DEVICE_MEMORY_INFO, 0, 0, result);
+    return account(device, started_ns, FRAG_DEVICE_MEMORY_INFO, 0, 0, result);
 }
 
 frag_device_result frag_device_look_at_memory(frag_device *device, uint64_t *free_bytes,
                                               uint64_t *total_bytes)
 {
-    device->is_looking = true;
-    frag_device_result result = device->ops->memory_info(device, free_bytes, total_bytes);
-    device->is_looking = false;
+    frag_device_result result = device->ops->memory_info(device, true, free_bytes, total_bytes);
     return note_failure(device, result);
 }
 
@@ -210,24 +228,24 @@ frag_device_result frag_device_malloc_async(frag_device *device, uint64_t bytes,
                                             uint64_t *address)
 {
     *address = 0;
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = FRAG_DEVICE_OUT_OF_MEMORY;
     if (frag_device_has_pool(device))
         result = device->ops->malloc_async(device, bytes, stream, address);
     if (result == FRAG_DEVICE_OK)
         hold(device, bytes);
-    return account(device, FRAG_DEVICE_MALLOC_ASYNC, *address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_MALLOC_ASYNC, *address, bytes, result);
 }
 
 frag_device_result frag_device_free_async(frag_device *device, uint64_t address, uint64_t bytes,
                                           uint32_t stream)
 {
     FRAG_ASSERT(frag_device_has_pool(device));
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->free_async(device, address, stream);
     if (result == FRAG_DEVICE_OK)
         drop(device, bytes);
-    return account(device, FRAG_DEVICE_FREE_ASYNC, address, bytes, result);
+    return account(device, started_ns, FRAG_DEVICE_FREE_ASYNC, address, bytes, result);
 }
 
 void frag_device_touch(frag_device *device, uint64_t address, uint64_t bytes, uint32_t stream)
@@ -238,33 +256,34 @@ void frag_device_touch(frag_device *device, uint64_t address, uint64_t bytes, ui
 
 frag_device_result frag_device_synchronize(frag_device *device)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_device_result result = device->ops->synchronize(device);
-    account(device, FRAG_DEVICE_SYNCHRONIZE, 0, 0, result);
-    if (device->on_synchronize != NULL)
-        device->on_synchronize(device->on_synchronize_context);
+    account(device, started_ns, FRAG_DEVICE_SYNCHRONIZE, 0, 0, result);
+    if (device->watch.on_synchronize != NULL)
+        device->watch.on_synchronize(device->watch.on_synchronize_context);
     return result;
 }
 
 static frag_stream_clock *clock_of(frag_device *device, uint32_t stream)
 {
-    size_t old = device->clock_count;
+    size_t old = device->streams.clock_count;
     if (stream >= old) {
-        device->clocks = frag_grow(device->clocks, &device->clock_count, (size_t)stream + 1,
-                                   sizeof *device->clocks);
-        memset(device->clocks + old, 0, (device->clock_count - old) * sizeof *device->clocks);
+        device->streams.clocks = frag_grow(device->streams.clocks, &device->streams.clock_count,
+                                           (size_t)stream + 1, sizeof *device->streams.clocks);
+        memset(device->streams.clocks + old, 0,
+               (device->streams.clock_count - old) * sizeof *device->streams.clocks);
     }
-    return &device->clocks[stream];
+    return &device->streams.clocks[stream];
 }
 
 uint64_t frag_device_event_record(frag_device *device, uint32_t stream)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     uint64_t mark = ++clock_of(device, stream)->recorded;
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->event_record != NULL)
         result = device->ops->event_record(device, stream, mark);
-    account(device, FRAG_DEVICE_EVENT_RECORD, stream, 0, result);
+    account(device, started_ns, FRAG_DEVICE_EVENT_RECORD, stream, 0, result);
     return mark;
 }
 
@@ -272,7 +291,7 @@ uint64_t frag_device_event_record(frag_device *device, uint32_t stream)
  * the recording shows the event as done, the device waits for it. */
 static frag_device_result query(frag_device *device, uint32_t stream, uint64_t event, bool *is_done)
 {
-    if (device->has_clock && device->ops->event_query != NULL && !*is_done)
+    if (device->streams.has_clock && device->ops->event_query != NULL && !*is_done)
         return device->ops->event_query(device, stream, event, is_done);
     if (*is_done && device->ops->event_wait != NULL)
         return device->ops->event_wait(device, stream, event);
@@ -281,13 +300,13 @@ static frag_device_result query(frag_device *device, uint32_t stream, uint64_t e
 
 bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t event)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_stream_clock *clock = clock_of(device, stream);
     bool is_done = event <= clock->done;
     frag_device_result result = query(device, stream, event, &is_done);
     if (is_done) {
         clock->done = event > clock->done ? event : clock->done;
-        account(device, FRAG_DEVICE_EVENT_QUERY, stream, 0, result);
+        account(device, started_ns, FRAG_DEVICE_EVENT_QUERY, stream, 0, result);
     } else {
         note_failure(device, result);
     }
@@ -296,35 +315,36 @@ bool frag_device_event_is_done(frag_device *device, uint32_t stream, uint64_t ev
 
 void frag_device_event_wait(frag_device *device, uint32_t stream, uint64_t event)
 {
-    start(device);
+    uint64_t started_ns = start(device);
     frag_stream_clock *clock = clock_of(device, stream);
     if (event > clock->done)
         clock->done = event;
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->event_wait != NULL)
         result = device->ops->event_wait(device, stream, event);
-    account(device, FRAG_DEVICE_EVENT_WAIT, stream, 0, result);
+    account(device, started_ns, FRAG_DEVICE_EVENT_WAIT, stream, 0, result);
 }
 
 void frag_device_event_await(frag_device *device, uint32_t stream, uint32_t other, uint64_t event)
 {
-    start(device);
-    device->for_stream = stream;
+    uint64_t started_ns = start(device);
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->event_await != NULL)
         result = device->ops->event_await(device, stream, other, event);
-    account(device, FRAG_DEVICE_EVENT_WAIT, event, 0, result);
+    frag_device_report report = report_of(device, FRAG_DEVICE_EVENT_WAIT, event, 0, result);
+    report.stream = stream;
+    finish(device, started_ns, &report);
 }
 
 void frag_device_stream_wait(frag_device *device, uint32_t stream)
 {
-    start(device);
-    if (!device->waits_elsewhere)
+    uint64_t started_ns = start(device);
+    if (!device->streams.waits_elsewhere)
         frag_device_stream_done(device, stream);
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->stream_wait != NULL)
         result = device->ops->stream_wait(device, stream);
-    account(device, FRAG_DEVICE_STREAM_WAIT, stream, 0, result);
+    account(device, started_ns, FRAG_DEVICE_STREAM_WAIT, stream, 0, result);
 }
 
 void frag_device_stream_done(frag_device *device, uint32_t stream)
@@ -351,7 +371,7 @@ void frag_device_keep_clear(frag_device *device, uint64_t address, uint64_t byte
 
 uint64_t frag_device_capacity(frag_device *device)
 {
-    device->is_capacity_read = true;
+    device->needs.is_capacity_read = true;
     return device->capacity_bytes;
 }
 
@@ -360,10 +380,10 @@ bool frag_device_is_filled_by(frag_device *device, uint64_t bytes)
     bool is_filled = bytes >= device->capacity_bytes;
     if (bytes == FRAG_UNLIMITED)
         return is_filled;
-    if (is_filled && bytes + 1 < device->refused_need_min_bytes)
-        device->refused_need_min_bytes = bytes + 1;
-    if (!is_filled && bytes + 1 > device->need_max_bytes)
-        device->need_max_bytes = bytes + 1;
+    if (is_filled && bytes + 1 < device->needs.refused_min_bytes)
+        device->needs.refused_min_bytes = bytes + 1;
+    if (!is_filled && bytes + 1 > device->needs.max_bytes)
+        device->needs.max_bytes = bytes + 1;
     return is_filled;
 }
 
@@ -371,6 +391,6 @@ void frag_device_destroy(frag_device *device)
 {
     if (device == NULL)
         return;
-    frag_free(device->clocks);
+    frag_free(device->streams.clocks);
     device->ops->destroy(device);
 }

@@ -63,7 +63,8 @@ typedef struct frag_device_ops {
     frag_device_result (*malloc_async)(frag_device *device, uint64_t bytes, uint32_t stream,
                                        uint64_t *address);
     frag_device_result (*free_async)(frag_device *device, uint64_t address, uint32_t stream);
-    frag_device_result (*memory_info)(frag_device *device, uint64_t *free_bytes,
+    /* is_look: asked by those who look on, which is no call of the program. */
+    frag_device_result (*memory_info)(frag_device *device, bool is_look, uint64_t *free_bytes,
                                       uint64_t *total_bytes);
     frag_device_result (*synchronize)(frag_device *device);
     /* Of devices with real streams; NULL: streams do no work, and what is done is decided by
@@ -112,67 +113,96 @@ typedef struct frag_stream_clock {
     uint64_t done;     /* of these, as far as the recording says or someone waited */
 } frag_stream_clock;
 
-struct frag_device {
-    const frag_device_ops *ops;
-    char name[64];
-    uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
-    uint64_t page_bytes;     /* granularity of what a call really takes */
-    /* Set by policies that will unmap other pieces than they map: a map call is made of pieces of
-     * this size, the last perhaps smaller, each of which is unmapped as a whole; 0: of pages. */
-    uint64_t map_unit_bytes;
-    bool has_clock; /* streams do work of their own: the device tells which events are done */
-    /* The call that is over is a map or unmap of memory that is mapped elsewhere, too: it holds and
-     * gives back nothing. For those who watch. */
+/* A call that is over, for those who watch. */
+typedef struct frag_device_report {
+    frag_device_call call;
+    uint64_t address;
+    uint64_t bytes;
+    frag_device_result result;
+    uint32_t stream; /* whom it was for: frag_device_for */
+    uint32_t pool;
+    /* A map or unmap of memory that is mapped elsewhere, too: it holds and gives back nothing. */
     bool is_second_map;
-    /* ---- kept by the functions below for every device */
-    bool has_changed;        /* reserved_bytes, since the replay engine last looked */
-    uint64_t reserved_bytes; /* held by the policy: malloc'ed as asked + mapped */
-    uint64_t reserved_peak_bytes;
+} frag_device_report;
+
+/* What was called how often; kept for every device alike. */
+typedef struct frag_device_counts {
     uint64_t calls[FRAG_DEVICE_CALL_COUNT];        /* successful and failed */
     uint64_t failed_calls[FRAG_DEVICE_CALL_COUNT]; /* out of memory */
     uint64_t call_bytes[FRAG_DEVICE_CALL_COUNT];   /* of the successful ones */
-    double modelled_time_ns;
+} frag_device_counts;
+
+/* What the calls took, measured and modelled. */
+typedef struct frag_device_times {
+    uint64_t (*clock_ns)(void); /* measures each call; NULL: calls are not timed */
+    uint64_t call_ns[FRAG_DEVICE_CALL_COUNT];
     const frag_latency_table *latency; /* NULL: not modelled */
-    FILE *log;                         /* NULL: no driver log */
-    uint64_t event;   /* set by the engine when log is set: the event being replayed */
-    uint32_t ordinal; /* number of the device in the program */
-    /* Whom the next calls are for, for those who watch; set by policies that know better than that
-     * it is the request being served. */
-    uint32_t for_stream;
-    uint32_t for_pool;
-    /* Sees every call when it is over; NULL: nobody watches. */
-    void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                    frag_device_result result);
+    double modelled_ns;
+} frag_device_times;
+
+/* On what capacity the run depends; see sim/capacity.h. */
+typedef struct frag_device_needs {
+    uint64_t max_bytes;         /* largest held + others + asked pages over successful calls */
+    uint64_t refused_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
+    uint64_t refused_bytes;     /* size of the last refused malloc or map */
+    bool is_capacity_read;      /* the policy asked for total or free memory */
+} frag_device_needs;
+
+/* The driver log. */
+typedef struct frag_driver_log {
+    FILE *stream;   /* NULL: none */
+    uint64_t event; /* being replayed; set by the engine where there is a log */
+} frag_driver_log;
+
+/* Those who watch, and those who are told; each may be NULL. */
+typedef struct frag_device_watch {
+    void (*on_call)(void *context, const frag_device_report *report); /* sees every call */
+    /* Told what frag_device_tell_use tells; gets on_call_context. */
+    void (*on_use)(void *context, uint64_t from, uint64_t to, uint64_t bytes);
     void *on_call_context;
-    /* Gets every answer, for a device that answers so again (sim/device/echo_device.h); NULL:
-     * nobody. */
+    /* Gets every answer, for a device that answers so again (sim/device/echo_device.h). */
     void (*on_answer)(void *context, const frag_device_answer *answer);
     void *on_answer_context;
-    uint64_t (*clock_ns)(void); /* measures each call; NULL: calls are not timed */
-    uint64_t started_ns;        /* of the call being made */
-    uint64_t call_ns[FRAG_DEVICE_CALL_COUNT];
+    /* The engine delivers the frees that wait for streams here. */
+    void (*on_synchronize)(void *context);
+    void *on_synchronize_context;
+} frag_device_watch;
+
+/* What streams have done. */
+typedef struct frag_device_streams {
+    bool has_clock; /* they do work of their own: the device tells which events are done */
     /* The program has another device set just now, so that a wait for a stream is for the stream of
      * that handle there. */
     bool waits_elsewhere;
     frag_stream_clock *clocks; /* by stream */
     size_t clock_count;
-    /* What the failed call that made a policy give up would have needed, and the least capacity
-     * that any successful call needed; see sim/capacity.h. */
-    uint64_t need_max_bytes; /* largest held + others + asked pages over successful calls */
-    uint64_t
-        refused_need_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
-    bool is_looking;            /* memory_info is asked by those who look on: not a call */
-    bool is_capacity_read;      /* the policy asked for total or free memory */
-    uint64_t refused_bytes;     /* size of the last refused malloc or map */
+} frag_device_streams;
+
+struct frag_device {
+    const frag_device_ops *ops;
+    /* ---- what it is */
+    char name[64];
+    uint32_t ordinal;        /* its number in the program */
+    uint64_t capacity_bytes; /* FRAG_UNLIMITED: none */
+    uint64_t page_bytes;     /* granularity of what a call really takes */
+    uint64_t map_unit_bytes; /* frag_device_set_map_unit */
+    /* ---- what the policy holds */
+    bool has_changed;        /* reserved_bytes, since the replay engine last looked */
+    uint64_t reserved_bytes; /* malloc'ed as asked + mapped */
+    uint64_t reserved_peak_bytes;
+    uint32_t for_stream; /* frag_device_for */
+    uint32_t for_pool;
     /* A call was refused for another reason than memory; the run ends there. failure holds the
      * words. */
     bool has_failed;
     char failure[256];
-    /* The engine delivers the frees that wait for streams here. */
-    void (*on_synchronize)(void *context);
-    void *on_synchronize_context;
-    /* Told what frag_device_tell_use tells; gets on_call_context. NULL: nobody is. */
-    void (*on_use)(void *context, uint64_t from, uint64_t to, uint64_t bytes);
+    /* ---- kept by the functions below for every device */
+    frag_device_counts counts;
+    frag_device_times times;
+    frag_device_needs needs;
+    frag_driver_log log;
+    frag_device_watch watch;
+    frag_device_streams streams;
 };
 
 /* Each makes one call, counts and logs it. Addresses and sizes must be ones the device gave. */
@@ -193,8 +223,8 @@ frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address
 static inline void frag_device_tell_use(const frag_device *device, uint64_t from, uint64_t to,
                                         uint64_t bytes)
 {
-    if (device->on_use != NULL)
-        device->on_use(device->on_call_context, from, to, bytes);
+    if (device->watch.on_use != NULL)
+        device->watch.on_use(device->watch.on_call_context, from, to, bytes);
 }
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,
                                            uint64_t *total_bytes);
@@ -229,11 +259,25 @@ frag_device_result frag_device_adopt(frag_device *device, uint64_t address, uint
  * at a new address will lie in it. Nothing that the program does, so not counted. */
 void frag_device_keep_clear(frag_device *device, uint64_t address, uint64_t bytes);
 
-/* The memory of the next calls serves every stream and pool. */
+/* Whom the memory of the next calls is for; those who watch are told. Policies say so that know
+ * better than that it is the request being served. */
+static inline void frag_device_for(frag_device *device, uint32_t stream, uint32_t pool)
+{
+    device->for_stream = stream;
+    device->for_pool = pool;
+}
+
+/* It serves every stream and pool. */
 static inline void frag_device_for_all(frag_device *device)
 {
-    device->for_stream = 0;
-    device->for_pool = 0;
+    frag_device_for(device, 0, 0);
+}
+
+/* Said once by policies that will unmap other pieces than they map: a map call is made of pieces of
+ * this size, the last perhaps smaller, each of which is unmapped as a whole. Without: of pages. */
+static inline void frag_device_set_map_unit(frag_device *device, uint64_t bytes)
+{
+    device->map_unit_bytes = bytes;
 }
 
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */

@@ -78,7 +78,7 @@ frag_device *frag_device_open(const frag_trace *trace, const frag_device_spec *s
                               ? spec->opener->open(spec->opener->context, trace, &options, error)
                               : frag_sim_device_create(&options);
     if (device != NULL)
-        device->latency = spec->latency;
+        device->times.latency = spec->latency;
     return device;
 }
 
@@ -93,15 +93,15 @@ void frag_device_close(const frag_device_spec *spec, frag_device *device)
 static void keep_device(frag_run_result *result, const frag_device *device,
                         const frag_device_spec *spec, bool has_recorded)
 {
-    memcpy(result->calls, device->calls, sizeof result->calls);
-    memcpy(result->failed_calls, device->failed_calls, sizeof result->failed_calls);
-    result->modelled_time_ns = device->modelled_time_ns;
-    result->is_time_modelled = device->latency != NULL;
-    memcpy(result->call_ns, device->call_ns, sizeof result->call_ns);
-    result->is_time_measured = device->clock_ns != NULL;
-    result->need_max_bytes = device->need_max_bytes;
-    result->refused_need_min_bytes = device->refused_need_min_bytes;
-    result->is_capacity_read = device->is_capacity_read;
+    memcpy(result->calls, device->counts.calls, sizeof result->calls);
+    memcpy(result->failed_calls, device->counts.failed_calls, sizeof result->failed_calls);
+    result->modelled_time_ns = device->times.modelled_ns;
+    result->is_time_modelled = device->times.latency != NULL;
+    memcpy(result->call_ns, device->times.call_ns, sizeof result->call_ns);
+    result->is_time_measured = device->times.clock_ns != NULL;
+    result->need_max_bytes = device->needs.max_bytes;
+    result->refused_need_min_bytes = device->needs.refused_min_bytes;
+    result->is_capacity_read = device->needs.is_capacity_read;
     result->address_rule = rule_of(spec, has_recorded);
 }
 
@@ -117,7 +117,7 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
         frag_free(segments);
         return false;
     }
-    device->log = spec->driver_log;
+    device->log.stream = spec->driver_log;
     frag_replay *replay = frag_replay_create_planned(recording, trace, ops, values, plan,
                                                      options->spare, device, error);
     bool ok = replay != NULL;

@@ -96,7 +96,7 @@ static frag_policy *gmlake_create(const frag_policy_setup *setup, frag_error *er
     policy->stream_count = setup->limits.stream_count;
     policy->index_count = 3 * policy->stream_count;
     policy->chunk_bytes = frag_round_up(FRAG_DEVICE_PAGE_BYTES, setup->device->page_bytes);
-    setup->device->map_unit_bytes = policy->chunk_bytes;
+    frag_device_set_map_unit(setup->device, policy->chunk_bytes);
     frag_block_space_create_bare(&policy->space, setup, records);
     policy->sides = frag_arena_take(setup->arena, records, sizeof *policy->sides);
     frag_free_index_store_create(&policy->store, setup->arena, policy->space.blocks, records,
@@ -130,7 +130,7 @@ static bool is_over_limit(const frag_policy *policy, uint64_t bytes)
 static bool add_small(frag_policy *policy, uint32_t stream)
 {
     uint64_t address = 0;
-    policy->space.device->for_stream = stream;
+    frag_device_for(policy->space.device, stream, policy->space.device->for_pool);
     if (is_over_limit(policy, SMALL_SEGMENT) ||
         frag_device_malloc(policy->space.device, SMALL_SEGMENT, &address) != FRAG_DEVICE_OK)
         return false;
@@ -147,7 +147,7 @@ static bool add_home(frag_policy *policy, uint64_t bytes, uint32_t stream)
     uint64_t address = 0;
     if (is_over_limit(policy, taken))
         return false;
-    device->for_stream = stream;
+    frag_device_for(device, stream, device->for_pool);
     frag_device_result result = frag_device_reserve(device, taken, &address);
     if (result == FRAG_DEVICE_OK) {
         result = frag_device_map(device, address, taken);

@@ -233,7 +233,7 @@ uint32_t frag_lake_stitch(frag_policy *policy, uint32_t first_chosen, uint64_t b
     frag_device *device = policy->space.device;
     uint32_t stream = policy->sides[blocks[first_chosen].link].stream;
     uint64_t address = 0;
-    device->for_stream = stream;
+    frag_device_for(device, stream, device->for_pool);
     if (!has_runs(policy, first_chosen) ||
         frag_device_reserve(device, bytes, &address) != FRAG_DEVICE_OK)
         return NONE;
@@ -267,7 +267,7 @@ void frag_lake_lend(frag_policy *policy, uint32_t header, uint64_t bytes)
     frag_device *device = policy->space.device;
     uint32_t whole = policy->space.blocks[header].next;
     uint64_t address = policy->space.blocks[header].address;
-    device->for_stream = policy->sides[header].stream;
+    frag_device_for(device, policy->sides[header].stream, device->for_pool);
     frag_lake_take_out(policy, whole);
     policy->sides[header].lent_bytes = bytes;
     policy->space.blocks[whole].state = FRAG_BLOCK_BUSY;
@@ -287,7 +287,7 @@ void frag_lake_free_stitched(frag_policy *policy, uint32_t header)
     uint32_t whole = policy->space.blocks[header].next;
     frag_device *device = policy->space.device;
     uint64_t place = policy->space.blocks[header].address;
-    device->for_stream = range->stream;
+    frag_device_for(device, range->stream, device->for_pool);
     range->freed = ++policy->freed[range->stream];
     for (uint32_t at = range->runs; at != NONE && policy->runs[at].piece != NONE;
          at = policy->runs[at].next_of_range) {
@@ -311,7 +311,7 @@ static void take_apart(frag_policy *policy, uint32_t header)
     frag_block *at = &policy->space.blocks[header];
     frag_device *device = policy->space.device;
     uint32_t whole = at->next;
-    device->for_stream = policy->sides[header].stream;
+    frag_device_for(device, policy->sides[header].stream, device->for_pool);
     if (frag_lake_is_usable(policy, header))
         frag_lake_take_out(policy, whole);
     for (uint32_t run = policy->sides[header].runs; run != NONE;)
@@ -399,7 +399,7 @@ static void release_segment(frag_policy *policy, uint32_t hole)
     for (uint32_t range = first_stitched(policy, header); range != NONE;
          range = first_stitched(policy, header))
         take_apart(policy, range);
-    device->for_stream = policy->sides[header].stream;
+    frag_device_for(device, policy->sides[header].stream, device->for_pool);
     frag_lake_take_out(policy, hole);
     policy->held_bytes -= block->bytes;
     if (policy->sides[header].kind == FRAG_LAKE_HOME) {

@@ -200,7 +200,7 @@ static bool map_front(frag_policy *policy, uint32_t id, uint64_t wanted)
     /* large_segment_size_mb:21: the driver has no such pages. */
     if (page_bytes % policy->device->page_bytes != 0)
         return false;
-    policy->device->map_unit_bytes = page_bytes;
+    frag_device_set_map_unit(policy->device, page_bytes);
     if (frag_device_map(policy->device, at->address, bytes) != FRAG_DEVICE_OK)
         return false;
     remove_unmapped(policy, id);
@@ -241,7 +241,7 @@ uint32_t frag_pytorch_expand(frag_policy *policy, uint32_t list, uint64_t bytes)
     if (id == NONE) {
         /* How often this happens depends on the size of a range, and so on the capacity. */
         if (policy->lists[list].first_unmapped != NONE)
-            policy->device->is_capacity_read = true;
+            policy->device->needs.is_capacity_read = true;
         id = reserve_range(policy, list, bytes);
     }
     if (id == NONE)

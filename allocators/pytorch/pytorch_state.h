@@ -336,8 +336,7 @@ static inline void frag_pytorch_settle(frag_policy *policy)
 /* Names the list that the next device calls are for, to those who watch. */
 static inline void frag_pytorch_call_for(frag_policy *policy, const frag_pytorch_list *list)
 {
-    policy->device->for_stream = list->stream;
-    policy->device->for_pool = list->pool;
+    frag_device_for(policy->device, list->stream, list->pool);
 }
 
 /* ---- pytorch.c */

@@ -57,7 +57,7 @@ static void compare_answer(void *context, const frag_device_answer *simulated)
     state->is_different = true;
     state->has_simulated = true;
     state->simulated = *simulated;
-    state->event = state->device->event;
+    state->event = state->device->log.event;
     /* What comes after is of no interest: the run ends. */
     state->device->has_failed = true;
     state->device->has_changed = true;
@@ -103,8 +103,8 @@ static frag_device *open_beside(void *context, const frag_trace *trace,
         options.backing = &state->backing;
     }
     state->device = frag_sim_device_create(&options);
-    state->device->on_answer = compare_answer;
-    state->device->on_answer_context = state;
+    state->device->watch.on_answer = compare_answer;
+    state->device->watch.on_answer_context = state;
     return state->device;
 }
 

@@ -72,8 +72,8 @@ static frag_device_result refuse(frag_device *device, const char *words)
 /* What the book knows of thresholds holds for the device. */
 static void take_thresholds(cuda_device *cuda)
 {
-    cuda->base.need_max_bytes = cuda->book->need_max_bytes;
-    cuda->base.refused_need_min_bytes = cuda->book->refused_need_min_bytes;
+    cuda->base.needs.max_bytes = cuda->book->needs.max_bytes;
+    cuda->base.needs.refused_min_bytes = cuda->book->needs.refused_min_bytes;
 }
 
 /* What was got last is to the policy at that address. */
@@ -371,7 +371,7 @@ static uint64_t ballast_leaves(const frag_gpu_device_options *options)
     return options->capacity_bytes > others ? options->capacity_bytes - others : 0;
 }
 
-static frag_device_result cuda_memory_info(frag_device *device, uint64_t *free_bytes,
+static frag_device_result cuda_memory_info(frag_device *device, bool is_look, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {
     cuda_device *cuda = from_base(device);
@@ -379,7 +379,7 @@ static frag_device_result cuda_memory_info(frag_device *device, uint64_t *free_b
         return FRAG_DEVICE_FAILED;
     /* Under a budget the card's own figures are not what the policy has to do with. */
     if (cuda->book->capacity_bytes != FRAG_UNLIMITED)
-        return cuda->book->ops->memory_info(cuda->book, free_bytes, total_bytes);
+        return cuda->book->ops->memory_info(cuda->book, is_look, free_bytes, total_bytes);
     size_t free_now = 0;
     size_t total = 0;
     frag_device_result result =
@@ -534,7 +534,7 @@ static void give_back_places(cuda_device *cuda)
 static void read_pool(cuda_device *cuda)
 {
     frag_cuda_pool pool = NULL;
-    if (cuda->base.calls[FRAG_DEVICE_MALLOC_ASYNC] == 0 ||
+    if (cuda->base.counts.calls[FRAG_DEVICE_MALLOC_ASYNC] == 0 ||
         cuda->cuda->cudaDeviceGetDefaultMemPool(&pool, cuda->gpu->ordinal) != FRAG_CUDA_OK)
         return;
     cuda->cuda->cudaMemPoolGetAttribute(pool, FRAG_CUDA_POOL_RESERVED_HIGH,
@@ -679,9 +679,9 @@ frag_device *frag_cuda_device_create(frag_gpu *gpu, const frag_gpu_device_option
         .capacity_bytes =
             options->capacity_bytes != FRAG_UNLIMITED ? options->capacity_bytes : facts.total_bytes,
         .page_bytes = options->page_bytes != 0 ? options->page_bytes : page,
-        .refused_need_min_bytes = FRAG_UNLIMITED,
+        .needs.refused_min_bytes = FRAG_UNLIMITED,
         .ordinal = options->rule.device,
-        .has_clock = options->has_program_streams,
+        .streams.has_clock = options->has_program_streams,
     };
     snprintf(cuda->base.name, sizeof cuda->base.name, "cuda:%d", gpu->ordinal);
     cuda->backing = (frag_device_backing){.context = cuda, .get = get_real};

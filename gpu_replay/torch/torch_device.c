@@ -36,8 +36,7 @@ static const char *runtime_of_program(void)
     return NULL;
 }
 
-static void note_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                      frag_device_result result)
+static void note_call(void *context, const frag_device_report *report)
 {
     static const struct {
         frag_device_call call;
@@ -50,21 +49,21 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
         {FRAG_DEVICE_UNMAP, FRAG_OP_SEGMENT_UNMAP, false},
     };
     frag_torch_device *device = context;
-    if (call == FRAG_DEVICE_STREAM_WAIT || call == FRAG_DEVICE_SYNCHRONIZE)
+    if (report->call == FRAG_DEVICE_STREAM_WAIT || report->call == FRAG_DEVICE_SYNCHRONIZE)
         device->has_waited = true;
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
-        if (moves[i].call != call || result != FRAG_DEVICE_OK || device->device->is_second_map)
+        if (moves[i].call != report->call || report->result != FRAG_DEVICE_OK ||
+            report->is_second_map)
             continue;
         frag_torch_counts *counts = &device->counts;
         (moves[i].is_gain ? frag_torch_count_add : frag_torch_count_remove)(&counts->reserved_bytes,
-                                                                            bytes);
+                                                                            report->bytes);
         (moves[i].is_gain ? frag_torch_count_add : frag_torch_count_remove)(&counts->segments, 1);
-        frag_torch_log_add(device->log,
-                           &(frag_torch_event){.op = (uint8_t)moves[i].op,
-                                               .stream = (uint16_t)device->device->for_stream,
-                                               .pool = (uint16_t)device->device->for_pool,
-                                               .bytes = bytes,
-                                               .address = address});
+        frag_torch_log_add(device->log, &(frag_torch_event){.op = (uint8_t)moves[i].op,
+                                                            .stream = (uint16_t)report->stream,
+                                                            .pool = (uint16_t)report->pool,
+                                                            .bytes = report->bytes,
+                                                            .address = report->address});
     }
 }
 
@@ -79,14 +78,14 @@ static void wait_for_work(frag_torch_device *device)
 
 static frag_device_result unmap_idle(frag_device *base, uint64_t address, uint64_t bytes)
 {
-    frag_torch_device *device = base->on_call_context;
+    frag_torch_device *device = base->watch.on_call_context;
     wait_for_work(device);
     return device->card_ops->unmap(base, address, bytes);
 }
 
 static frag_device_result unmap_again_idle(frag_device *base, uint64_t address, uint64_t bytes)
 {
-    frag_torch_device *device = base->on_call_context;
+    frag_torch_device *device = base->watch.on_call_context;
     wait_for_work(device);
     return device->card_ops->unmap_again(base, address, bytes);
 }
@@ -121,10 +120,10 @@ static bool open_card(frag_torch_device *device, const frag_torch_settings *sett
     device->ops.unmap_again = unmap_again_idle;
     device->device->ops = &device->ops;
     device->device->ordinal = device->ordinal;
-    device->device->on_call = note_call;
-    device->device->on_call_context = device;
-    device->device->on_synchronize = deliver_all;
-    device->device->on_synchronize_context = device;
+    device->device->watch.on_call = note_call;
+    device->device->watch.on_call_context = device;
+    device->device->watch.on_synchronize = deliver_all;
+    device->device->watch.on_synchronize_context = device;
     return true;
 }
 
@@ -236,7 +235,7 @@ static void log_oom(frag_torch_device *device, const frag_request *request, bool
     if (is_counted) {
         uint64_t free_bytes = 0;
         uint64_t total_bytes = 0;
-        device->device->ops->memory_info(device->device, &free_bytes, &total_bytes);
+        device->device->ops->memory_info(device->device, true, &free_bytes, &total_bytes);
         event.op = FRAG_OP_OOM;
         event.address = free_bytes;
         frag_torch_log_add(device->log, &event);
@@ -317,8 +316,7 @@ static bool ask(frag_torch_device *device, const frag_request *request, frag_gra
         device->pools.scope_count > 0 && device->calls.cudaThreadExchangeStreamCaptureMode != NULL;
     if (is_captured)
         device->calls.cudaThreadExchangeStreamCaptureMode(&mode);
-    device->device->for_stream = request->stream;
-    device->device->for_pool = request->pool;
+    frag_device_for(device->device, request->stream, request->pool);
     bool is_served = device->policy.ops->alloc(device->policy.policy, request, grant);
     if (is_captured)
         device->calls.cudaThreadExchangeStreamCaptureMode(&mode);
@@ -390,8 +388,7 @@ static void release(frag_torch_device *device, uint32_t number)
     frag_torch_stream_freed(device, block.stream);
     if (block.freed_on != block.stream)
         frag_torch_stream_freed(device, block.freed_on);
-    device->device->for_stream = block.stream;
-    device->device->for_pool = block.pool;
+    frag_device_for(device->device, block.stream, block.pool);
     device->policy.ops->free(device->policy.policy, block.handle, block.freed_on);
 }
 
@@ -572,7 +569,7 @@ void frag_torch_device_close(frag_torch_device *device)
         for (size_t i = 0; i < device->spare_event_count; i++)
             device->gpu->cuda.cudaEventDestroy(device->spare_events[i]);
         device->spare_event_count = 0;
-        device->device->on_call = NULL;
+        device->device->watch.on_call = NULL;
         if (device->policy.ops->empty_cache != NULL)
             device->policy.ops->empty_cache(device->policy.policy, FRAG_POOL_ALL);
         frag_device_destroy(device->device);

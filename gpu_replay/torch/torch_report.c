@@ -23,12 +23,12 @@ static void print_calls(FILE *stream, const frag_device *device)
 {
     fputs("  device calls:", stream);
     for (uint32_t call = 0; call < FRAG_DEVICE_CALL_COUNT; call++) {
-        if (device->calls[call] == 0)
+        if (device->counts.calls[call] == 0)
             continue;
         fprintf(stream, " %s %" PRIu64, frag_device_call_name((frag_device_call)call),
-                device->calls[call]);
-        if (device->failed_calls[call] > 0)
-            fprintf(stream, " (%" PRIu64 " refused)", device->failed_calls[call]);
+                device->counts.calls[call]);
+        if (device->counts.failed_calls[call] > 0)
+            fprintf(stream, " (%" PRIu64 " refused)", device->counts.failed_calls[call]);
     }
     fputc('\n', stream);
 }

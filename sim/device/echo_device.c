@@ -161,10 +161,10 @@ static frag_device_result look(const echo_device *echo, uint64_t *free_bytes, ui
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result echo_memory_info(frag_device *device, uint64_t *free_bytes,
+static frag_device_result echo_memory_info(frag_device *device, bool is_look, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {
-    if (device->is_looking)
+    if (is_look)
         return look(from_base(device), free_bytes, total_bytes);
     const frag_device_answer *answer =
         next_answer(device, FRAG_ANSWER_CALL, FRAG_DEVICE_MEMORY_INFO);
@@ -255,7 +255,7 @@ frag_device *frag_echo_device_create(const frag_echo_options *options)
         .name = "echo",
         .capacity_bytes = options->capacity_bytes,
         .page_bytes = options->page_bytes,
-        .refused_need_min_bytes = FRAG_UNLIMITED,
+        .needs.refused_min_bytes = FRAG_UNLIMITED,
         .ordinal = options->ordinal,
     };
     echo->options = *options;

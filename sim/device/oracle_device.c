@@ -205,9 +205,10 @@ static frag_device_result oracle_map(frag_device *device, uint64_t address, uint
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result oracle_memory_info(frag_device *device, uint64_t *free_bytes,
-                                             uint64_t *total_bytes)
+static frag_device_result oracle_memory_info(frag_device *device, bool is_look,
+                                             uint64_t *free_bytes, uint64_t *total_bytes)
 {
+    (void)is_look;
     *free_bytes = FRAG_UNLIMITED;
     *total_bytes = device->capacity_bytes;
     return FRAG_DEVICE_OK;
@@ -255,7 +256,7 @@ frag_device *frag_oracle_device_create(const frag_trace *trace, uint64_t capacit
         .name = "oracle",
         .capacity_bytes = capacity_bytes,
         .page_bytes = FRAG_DEVICE_PAGE_BYTES,
-        .refused_need_min_bytes = FRAG_UNLIMITED,
+        .needs.refused_min_bytes = FRAG_UNLIMITED,
         .ordinal = trace->device,
     };
     oracle->trace = trace;

@@ -82,8 +82,8 @@ static frag_device_result charge(sim_device *sim, frag_device_call call, uint64_
     uint64_t need = sim->held_bytes + sim->options.used_by_others_bytes + taken;
     bool is_injected = call != ADOPTION && ++sim->space_calls == sim->options.fail_call;
     if (is_injected || need > sim->base.capacity_bytes) {
-        if (need < sim->base.refused_need_min_bytes)
-            sim->base.refused_need_min_bytes = need;
+        if (need < sim->base.needs.refused_min_bytes)
+            sim->base.needs.refused_min_bytes = need;
         return FRAG_DEVICE_OUT_OF_MEMORY;
     }
     frag_device_result result = FRAG_DEVICE_OK;
@@ -91,8 +91,8 @@ static frag_device_result charge(sim_device *sim, frag_device_call call, uint64_
         result = sim->options.backing->get(sim->options.backing->context, call, bytes, address);
     if (result != FRAG_DEVICE_OK)
         return result;
-    if (need > sim->base.need_max_bytes)
-        sim->base.need_max_bytes = need;
+    if (need > sim->base.needs.max_bytes)
+        sim->base.needs.max_bytes = need;
     sim->held_bytes += taken;
     return FRAG_DEVICE_OK;
 }
@@ -263,9 +263,10 @@ static frag_device_result sim_unmap(frag_device *device, uint64_t address, uint6
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result sim_memory_info(frag_device *device, uint64_t *free_bytes,
+static frag_device_result sim_memory_info(frag_device *device, bool is_look, uint64_t *free_bytes,
                                           uint64_t *total_bytes)
 {
+    (void)is_look;
     sim_device *sim = from_base(device);
     *total_bytes = device->capacity_bytes;
     *free_bytes = FRAG_UNLIMITED;
@@ -393,7 +394,7 @@ frag_device *frag_sim_device_create(const frag_sim_device_options *options)
         .name = "sim",
         .capacity_bytes = options->capacity_bytes,
         .page_bytes = options->page_bytes == 0 ? FRAG_DEVICE_PAGE_BYTES : options->page_bytes,
-        .refused_need_min_bytes = FRAG_UNLIMITED,
+        .needs.refused_min_bytes = FRAG_UNLIMITED,
         .ordinal = options->device,
     };
     FRAG_ASSERT(options->address_rule == FRAG_ADDRESS_BUMP ||

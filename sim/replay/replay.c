@@ -212,7 +212,7 @@ void frag_replay_run_out(frag_replay *replay, const frag_request *request)
             .has_happened = true,
             .event = frag_replay_event(replay),
             .requested_bytes = request->bytes,
-            .segment_bytes = replay->device->refused_bytes,
+            .segment_bytes = replay->device->needs.refused_bytes,
             .free_bytes = free_bytes,
             .largest_hole_bytes = holes.largest,
             .total_hole_bytes = holes.total,
@@ -486,8 +486,8 @@ frag_replay *frag_replay_create_planned(const frag_recording *recording, const f
     replay->arena = arena;
     /* The policy may keep the arena's address. */
     setup.arena = &replay->arena;
-    device->on_synchronize = deliver_all;
-    device->on_synchronize_context = replay;
+    device->watch.on_synchronize = deliver_all;
+    device->watch.on_synchronize_context = replay;
     setup.on_complete = frag_use_complete;
     setup.on_complete_context = replay;
     replay->policy = ops->create(&setup, error);
@@ -520,7 +520,7 @@ void frag_replay_destroy(frag_replay *replay)
         return;
     if (replay->own_plan != NULL)
         frag_policy_engine_of(replay->ops)->planner->destroy(replay->own_plan);
-    replay->device->on_synchronize = NULL;
+    replay->device->watch.on_synchronize = NULL;
     frag_notes_end(replay);
     frag_use_destroy(replay->uses);
     frag_arena_destroy(&replay->arena);
@@ -580,12 +580,12 @@ bool frag_replay_advance(frag_replay *replay, uint64_t until, frag_error *error)
     uint64_t end = until < replay->end ? until : replay->end;
     uint64_t step = options->check_every > 0 ? options->check_every : BATCH_EVENTS;
     bool is_watched =
-        options->observer != NULL || options->on_note != NULL || replay->device->log != NULL;
+        options->observer != NULL || options->on_note != NULL || replay->device->log.stream != NULL;
     step = is_watched ? 1 : step;
     while (frag_replay_event(replay) < end && !replay->has_stopped) {
         uint64_t start = frag_replay_event(replay);
         uint64_t stop = end - start < step ? end : start + step;
-        replay->device->event = start;
+        replay->device->log.event = start;
         run_batch(replay, stop);
         if (replay->device->has_failed)
             return fail_with_device(replay, frag_replay_event(replay) - 1, error);

@@ -29,8 +29,7 @@ struct frag_note_keeper {
     noted_block *blocks; /* by handle */
     size_t block_count;
     /* Who watched the device before. */
-    void (*on_call)(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                    frag_device_result result);
+    void (*on_call)(void *context, const frag_device_report *report);
     void *on_call_context;
 };
 
@@ -131,17 +130,16 @@ void frag_note_oom(frag_replay *replay, const frag_request *request)
     replay->notes->take(replay->notes->context, &note);
 }
 
-static void take_call(frag_replay *replay, frag_device_call call, uint64_t address, uint64_t bytes,
-                      frag_device_result result)
+static void take_call(frag_replay *replay, const frag_device_report *report)
 {
-    const frag_latency_table *latency = replay->device->latency;
+    const frag_latency_table *latency = replay->device->times.latency;
     frag_call_note made = {.event = frag_replay_event(replay),
-                           .call = call,
-                           .result = result,
-                           .address = address,
-                           .bytes = bytes};
+                           .call = report->call,
+                           .result = report->result,
+                           .address = report->address,
+                           .bytes = report->bytes};
     if (latency != NULL)
-        made.modelled_ns = frag_latency_ns(&latency->calls[call], bytes);
+        made.modelled_ns = frag_latency_ns(&latency->calls[report->call], report->bytes);
     replay->notes->take_call(replay->notes->context, &made);
 }
 
@@ -158,8 +156,7 @@ static void tell_segment(const frag_replay *replay, frag_note_kind kind, uint64_
     replay->notes->take(replay->notes->context, &note);
 }
 
-static void tell_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                      frag_device_result result)
+static void tell_call(void *context, const frag_device_report *report)
 {
     static const struct {
         frag_device_call call;
@@ -172,12 +169,13 @@ static void tell_call(void *context, frag_device_call call, uint64_t address, ui
     };
     frag_replay *replay = context;
     if (replay->notes->on_call != NULL)
-        replay->notes->on_call(replay->notes->on_call_context, call, address, bytes, result);
+        replay->notes->on_call(replay->notes->on_call_context, report);
     if (replay->notes->take_call != NULL)
-        take_call(replay, call, address, bytes, result);
+        take_call(replay, report);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].call == call && result == FRAG_DEVICE_OK && !replay->device->is_second_map)
-            tell_segment(replay, kinds[i].kind, address, bytes);
+        if (kinds[i].call == report->call && report->result == FRAG_DEVICE_OK &&
+            !report->is_second_map)
+            tell_segment(replay, kinds[i].kind, report->address, report->bytes);
 }
 
 /* What is seen of memory that is mapped twice: it goes from one place to the other. */
@@ -189,8 +187,7 @@ static void tell_use(void *context, uint64_t from, uint64_t to, uint64_t bytes)
 
 bool frag_notes_alloc(frag_replay *replay, const frag_request *request, frag_grant *grant)
 {
-    replay->device->for_stream = request->stream;
-    replay->device->for_pool = request->pool;
+    frag_device_for(replay->device, request->stream, request->pool);
     bool is_served = replay->ops->alloc(replay->policy, request, grant);
     if (replay->on_grant != NULL)
         replay->on_grant(replay->on_grant_context, request, is_served ? grant : NULL);
@@ -234,12 +231,12 @@ void frag_notes_begin(frag_replay *replay, const frag_replay_options *options)
     replay->notes->take = options->on_note;
     replay->notes->take_call = options->on_call;
     replay->notes->context = options->on_note_context;
-    replay->notes->on_call = replay->device->on_call;
-    replay->notes->on_call_context = replay->device->on_call_context;
+    replay->notes->on_call = replay->device->watch.on_call;
+    replay->notes->on_call_context = replay->device->watch.on_call_context;
     replay->notes->is_start_noted = options->is_start_noted;
-    replay->device->on_call = tell_call;
-    replay->device->on_use = tell_use;
-    replay->device->on_call_context = replay;
+    replay->device->watch.on_call = tell_call;
+    replay->device->watch.on_use = tell_use;
+    replay->device->watch.on_call_context = replay;
     /* What a policy got for itself when it was made. */
     replay->ops->walk(replay->policy, tell_held_segment, replay);
 }
@@ -248,9 +245,9 @@ void frag_notes_end(frag_replay *replay)
 {
     if (replay->notes == NULL)
         return;
-    replay->device->on_call = replay->notes->on_call;
-    replay->device->on_use = NULL;
-    replay->device->on_call_context = replay->notes->on_call_context;
+    replay->device->watch.on_call = replay->notes->on_call;
+    replay->device->watch.on_use = NULL;
+    replay->device->watch.on_call_context = replay->notes->on_call_context;
     frag_free(replay->notes->blocks);
     frag_free(replay->notes);
     replay->notes = NULL;

@@ -161,10 +161,11 @@ static void keep_second(golden_comparison *state, frag_golden_call_kind kind, ui
 
 /* Waits as the logs of other frameworks' pools have them: streams by handle, the default stream by
  * its legacy one where it waits; events by handles that count up or down in order of creation. */
-static void note_wait(golden_comparison *state, const side *at, frag_device_call call,
-                      uint64_t address)
+static void note_wait(golden_comparison *state, const side *at, const frag_device_report *report)
 {
-    uint64_t number = call == FRAG_DEVICE_EVENT_WAIT ? at->device->for_stream : address;
+    frag_device_call call = report->call;
+    uint64_t address = report->address;
+    uint64_t number = call == FRAG_DEVICE_EVENT_WAIT ? report->stream : address;
     uint64_t handle = frag_trace_stream_handle(at->trace, (uint32_t)number);
     if (call == FRAG_DEVICE_EVENT_WAIT)
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_WAIT, false,
@@ -187,14 +188,15 @@ static void finish_stream(side *of, uint64_t handle)
             frag_device_stream_done(of->device, i);
 }
 
-static void note_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                      frag_device_result result)
+static void note_call(void *context, const frag_device_report *report)
 {
+    uint64_t address = report->address;
+    uint64_t bytes = report->bytes;
     const side *at = context;
     golden_comparison *state = at->owner;
-    bool is_refused = result != FRAG_DEVICE_OK;
+    bool is_refused = report->result != FRAG_DEVICE_OK;
     uint64_t page = 0;
-    switch (call) {
+    switch (report->call) {
     case FRAG_DEVICE_MALLOC:
         keep_call(state,
                   (frag_golden_call){FRAG_GOLDEN_CALL_MALLOC, is_refused, address, bytes, 1});
@@ -214,13 +216,13 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
         keep_call(state, (frag_golden_call){FRAG_GOLDEN_CALL_VFREE, false, address, bytes, 1});
         break;
     case FRAG_DEVICE_MAP:
-        if (at->device->is_second_map)
+        if (report->is_second_map)
             keep_second(state, FRAG_GOLDEN_CALL_ALIAS, address, bytes);
         else
             keep_map(state, at, address, bytes, is_refused);
         break;
     case FRAG_DEVICE_UNMAP:
-        if (at->device->is_second_map) {
+        if (report->is_second_map) {
             keep_second(state, FRAG_GOLDEN_CALL_UNALIAS, address, bytes);
             break;
         }
@@ -229,11 +231,11 @@ static void note_call(void *context, frag_device_call call, uint64_t address, ui
                   (frag_golden_call){FRAG_GOLDEN_CALL_UNMAP, false, address, page, bytes / page});
         break;
     default: /* calls that look or wait */
-        if (call == FRAG_DEVICE_STREAM_WAIT && at->device->waits_elsewhere)
+        if (report->call == FRAG_DEVICE_STREAM_WAIT && at->device->streams.waits_elsewhere)
             finish_stream(&state->sides[state->current],
                           frag_trace_stream_handle(at->trace, (uint32_t)address));
         if (state->log->has_waits)
-            note_wait(state, at, call, address);
+            note_wait(state, at, report);
         break;
     }
 }
@@ -522,9 +524,9 @@ static bool compare_end(golden_comparison *state)
     uint64_t frees = 0;
     for (uint32_t i = 0; i < state->log->device_count; i++) {
         const frag_device *device = state->sides[i].device;
-        asked += device->calls[FRAG_DEVICE_MALLOC];
-        refused += device->failed_calls[FRAG_DEVICE_MALLOC];
-        frees += device->calls[FRAG_DEVICE_FREE];
+        asked += device->counts.calls[FRAG_DEVICE_MALLOC];
+        refused += device->counts.failed_calls[FRAG_DEVICE_MALLOC];
+        frees += device->counts.calls[FRAG_DEVICE_FREE];
     }
     const end_count counts[] = {
         {"mallocs", asked - refused},
@@ -545,9 +547,10 @@ static bool compare_end(golden_comparison *state)
         {"driver_frees", frees},
         {"peak_reserved", device->reserved_peak_bytes},
         {"reserved_end", device->reserved_bytes},
-        {"event_records", device->calls[FRAG_DEVICE_EVENT_RECORD]},
-        {"stream_waits", device->calls[FRAG_DEVICE_EVENT_WAIT]},
-        {"syncs", device->calls[FRAG_DEVICE_STREAM_WAIT] + device->calls[FRAG_DEVICE_SYNCHRONIZE]},
+        {"event_records", device->counts.calls[FRAG_DEVICE_EVENT_RECORD]},
+        {"stream_waits", device->counts.calls[FRAG_DEVICE_EVENT_WAIT]},
+        {"syncs", device->counts.calls[FRAG_DEVICE_STREAM_WAIT] +
+                      device->counts.calls[FRAG_DEVICE_SYNCHRONIZE]},
     };
     return state->log->library == 0
                ? compare_counts(state, counts, sizeof counts / sizeof counts[0])
@@ -604,7 +607,7 @@ static void set_current(golden_comparison *state)
         break;
     }
     for (uint32_t d = 0; d < state->log->device_count; d++)
-        state->sides[d].device->waits_elsewhere =
+        state->sides[d].device->streams.waits_elsewhere =
             line->op == FRAG_GOLDEN_EMPTY_CACHE && d != state->current && !state->sets_devices;
 }
 
@@ -657,8 +660,8 @@ static bool open_side(golden_comparison *state, uint32_t number, const frag_reco
         .is_descending = state->log->is_descending,
     };
     opened->device = frag_sim_device_create(&device);
-    opened->device->on_call = note_call;
-    opened->device->on_call_context = opened;
+    opened->device->watch.on_call = note_call;
+    opened->device->watch.on_call_context = opened;
     opened->replay = frag_replay_create(recording, opened->trace, spec->ops, spec->values,
                                         opened->device, error);
     frag_replay_options replay = {

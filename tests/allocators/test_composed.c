@@ -14,7 +14,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 /* ---- rounding */
@@ -192,7 +192,7 @@ static void a_pool_doubles_and_halves_what_the_device_refuses(void **state)
     small_world_alloc(&world, MIB(19));
     small_world_alloc(&world, MIB(15)); /* 80 and 40 MiB are refused */
     assert_int_equal(world.device->reserved_bytes, MIB(100));
-    assert_int_equal(world.device->failed_calls[FRAG_DEVICE_MALLOC], 2);
+    assert_int_equal(world.device->counts.failed_calls[FRAG_DEVICE_MALLOC], 2);
     small_world_close(&world);
 }
 
@@ -235,7 +235,7 @@ static void regions_double_and_shrink_by_a_tenth_when_refused(void **state)
     assert_int_equal(world.device->reserved_bytes, MIB(6));
     small_world_alloc(&world, MIB(2)); /* 8 MiB less a tenth until 4 MiB are left */
     assert_true(world.device->reserved_bytes > MIB(9) && world.device->reserved_bytes <= MIB(10));
-    assert_int_equal(world.device->failed_calls[FRAG_DEVICE_MALLOC], 7);
+    assert_int_equal(world.device->counts.failed_calls[FRAG_DEVICE_MALLOC], 7);
     small_world_close(&world);
 }
 

@@ -13,7 +13,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 /* As the engine tells a policy that the program waited. */
@@ -43,7 +43,7 @@ static void the_pool_grows_by_chunks_of_which_blocks_are_multiples_of_512(void *
     small_world_alloc(&world, MIB(31) + 1);
     small_world_alloc(&world, MIB(17));
     assert_int_equal(world.device->reserved_bytes, MIB(50));
-    assert_int_equal(world.device->failed_calls[FRAG_DEVICE_MALLOC], 1);
+    assert_int_equal(world.device->counts.failed_calls[FRAG_DEVICE_MALLOC], 1);
     small_world_close(&world);
 }
 

@@ -13,7 +13,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 static bool alloc_in(small_world *world, uint32_t pool, uint64_t bytes, frag_grant *grant)

@@ -14,7 +14,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 /* Two free blocks of these sizes in segments of their own. */
@@ -337,7 +337,7 @@ static void a_limit_is_one_of_all_that_is_held(void **state)
     /* What is cached goes back before the request fails. */
     assert_int_equal(small_world_alloc(&world, MIB(50)).block_bytes, MIB(50));
     assert_int_equal(world.device->reserved_bytes, MIB(52));
-    assert_int_equal(world.device->failed_calls[FRAG_DEVICE_MAP], 0);
+    assert_int_equal(world.device->counts.failed_calls[FRAG_DEVICE_MAP], 0);
     small_world_close(&world);
 }
 

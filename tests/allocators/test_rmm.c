@@ -15,7 +15,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 static void fixed_blocks_are_used_again_oldest_first(void **state)

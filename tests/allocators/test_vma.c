@@ -16,7 +16,7 @@
 
 static uint64_t calls(const small_world *world, frag_device_call call)
 {
-    return world->device->calls[call];
+    return world->device->counts.calls[call];
 }
 
 /* Two blocks with one more between them and behind: the first is freed. */

@@ -149,12 +149,12 @@ static void memory_of_the_pool_comes_and_goes_in_stream_order(void **state)
     assert_int_equal(device->reserved_bytes, 2 * PAGE);
     /* The budget holds for the pool too. */
     assert_int_equal(frag_device_malloc_async(device, 1, 1, &other), FRAG_DEVICE_OUT_OF_MEMORY);
-    assert_int_equal(device->need_max_bytes, 2 * PAGE);
-    assert_int_equal(device->refused_need_min_bytes, 3 * PAGE);
+    assert_int_equal(device->needs.max_bytes, 2 * PAGE);
+    assert_int_equal(device->needs.refused_min_bytes, 3 * PAGE);
     assert_int_equal(frag_device_free_async(device, one, 2 * PAGE, 1), FRAG_DEVICE_OK);
     assert_int_equal(frag_device_malloc_async(device, PAGE, 0, &other), FRAG_DEVICE_OK);
-    assert_int_equal(device->calls[FRAG_DEVICE_MALLOC_ASYNC], 3);
-    assert_int_equal(device->failed_calls[FRAG_DEVICE_MALLOC_ASYNC], 1);
+    assert_int_equal(device->counts.calls[FRAG_DEVICE_MALLOC_ASYNC], 3);
+    assert_int_equal(device->counts.failed_calls[FRAG_DEVICE_MALLOC_ASYNC], 1);
     close_device(device);
 }
 
@@ -197,7 +197,7 @@ static void memory_is_mapped_for_a_second_time_and_released_once(void **state)
     assert_int_equal(frag_device_map_again(device, range + PAGE, 3 * PAGE, home + PAGE),
                      FRAG_DEVICE_OK);
     assert_int_equal(device->reserved_bytes, 8 * PAGE);
-    assert_int_equal(device->calls[FRAG_DEVICE_MAP], 3);
+    assert_int_equal(device->counts.calls[FRAG_DEVICE_MAP], 3);
     software.held(&held);
     assert_int_equal(held.handle_count, 8);
     assert_int_equal(held.mapping_count, 12);

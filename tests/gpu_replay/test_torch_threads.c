@@ -11,6 +11,7 @@
 
 #include "allocators/registry.h"
 #include "base/bytes.h"
+#include "sim/policy_engine.h"
 #include "tests/gpu_replay/torch_program.h"
 
 /* ---- a program of several threads */
@@ -140,7 +141,7 @@ static void every_policy_serves_threads_and_streams_and_its_recording_replays_al
     (void)state;
     for (size_t i = 0; frag_policy_table[i] != NULL; i++) {
         const char *policy = frag_policy_table[i]->name;
-        if (frag_policy_table[i]->plan != NULL)
+        if (frag_policy_engine_of(frag_policy_table[i])->planner != NULL)
             continue; /* needs a trace in advance */
         if (strcmp(policy, "rmm-fixed-size") == 0)
             policy = "rmm-fixed-size:block_size=16MiB"; /* larger requests are refused */

@@ -29,8 +29,8 @@ static frag_device *open_kept(void *context, const frag_trace *trace,
     (void)trace;
     (void)error;
     frag_device *device = frag_sim_device_create(rule);
-    device->on_answer = frag_answer_list_keep;
-    device->on_answer_context = &answers;
+    device->watch.on_answer = frag_answer_list_keep;
+    device->watch.on_answer_context = &answers;
     return device;
 }
 

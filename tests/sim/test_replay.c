@@ -416,13 +416,9 @@ static void means_are_sums_over_events(void **state)
 /* ---- the least capacity */
 
 /* Counts device calls, as one who watches beside the notes. */
-static void count_call(void *context, frag_device_call call, uint64_t address, uint64_t bytes,
-                       frag_device_result result)
+static void count_call(void *context, const frag_device_report *report)
 {
-    (void)address;
-    (void)bytes;
-    (void)result;
-    *(uint64_t *)context += frag_device_call_moves_memory(call) ? 1 : 0;
+    *(uint64_t *)context += frag_device_call_moves_memory(report->call) ? 1 : 0;
 }
 
 static void count_note(void *context, const frag_note *note)
@@ -444,8 +440,8 @@ static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
     frag_device *device = frag_sim_device_create(&device_options);
     uint64_t calls = 0;
     uint64_t segments = 0;
-    device->on_call = count_call;
-    device->on_call_context = &calls;
+    device->watch.on_call = count_call;
+    device->watch.on_call_context = &calls;
     frag_replay *replay =
         frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
     assert_non_null(replay);

@@ -30,9 +30,9 @@ static void charges_whole_pages_but_reserves_what_was_asked(void **state)
     assert_int_equal(frag_device_malloc(device, PAGE + 1, &second), FRAG_DEVICE_OK);
     assert_int_equal(device->reserved_bytes, PAGE + 2);
     assert_int_equal(frag_device_malloc(device, 1, &third), FRAG_DEVICE_OUT_OF_MEMORY);
-    assert_int_equal(device->failed_calls[FRAG_DEVICE_MALLOC], 1);
-    assert_int_equal(device->need_max_bytes, 3 * PAGE);
-    assert_int_equal(device->refused_need_min_bytes, 4 * PAGE);
+    assert_int_equal(device->counts.failed_calls[FRAG_DEVICE_MALLOC], 1);
+    assert_int_equal(device->needs.max_bytes, 3 * PAGE);
+    assert_int_equal(device->needs.refused_min_bytes, 4 * PAGE);
     assert_int_equal(second, first + PAGE);
     frag_device_destroy(device);
 }
@@ -53,7 +53,7 @@ static void charges_what_the_footprint_says(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         taken += cases[i].taken;
         assert_int_equal(frag_device_malloc(device, cases[i].bytes, &at[i]), FRAG_DEVICE_OK);
-        assert_int_equal(device->need_max_bytes, taken);
+        assert_int_equal(device->needs.max_bytes, taken);
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(frag_device_free(device, at[i], cases[i].bytes), FRAG_DEVICE_OK);
@@ -61,7 +61,7 @@ static void charges_what_the_footprint_says(void **state)
     uint64_t range = 0;
     frag_device_reserve(device, 2 * taken, &range);
     assert_int_equal(frag_device_map(device, range, PAGE), FRAG_DEVICE_OK);
-    assert_int_equal(device->need_max_bytes, PAGE);
+    assert_int_equal(device->needs.max_bytes, PAGE);
     frag_device_destroy(device);
 }
 
@@ -269,12 +269,12 @@ static void tells_free_memory_less_what_others_use(void **state)
     uint64_t address = 0;
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
-    assert_false(device->is_capacity_read);
+    assert_false(device->needs.is_capacity_read);
     frag_device_malloc(device, PAGE, &address);
     frag_device_memory_info(device, &free_bytes, &total_bytes);
     assert_int_equal(free_bytes, 4 * PAGE);
     assert_int_equal(total_bytes, 8 * PAGE);
-    assert_true(device->is_capacity_read);
+    assert_true(device->needs.is_capacity_read);
     frag_device_destroy(device);
 }
 
@@ -384,10 +384,10 @@ static void the_pool_of_a_device_counts_what_it_gave(void **state)
     device.answer = FRAG_DEVICE_OK;
     assert_int_equal(frag_device_free_async(&device.base, 4097, 100, 2), FRAG_DEVICE_OK);
     assert_int_equal(device.base.reserved_bytes, 0);
-    assert_int_equal(device.base.calls[FRAG_DEVICE_MALLOC_ASYNC], 2);
-    assert_int_equal(device.base.failed_calls[FRAG_DEVICE_MALLOC_ASYNC], 1);
-    assert_int_equal(device.base.call_bytes[FRAG_DEVICE_MALLOC_ASYNC], 100);
-    assert_int_equal(device.base.calls[FRAG_DEVICE_FREE_ASYNC], 2);
+    assert_int_equal(device.base.counts.calls[FRAG_DEVICE_MALLOC_ASYNC], 2);
+    assert_int_equal(device.base.counts.failed_calls[FRAG_DEVICE_MALLOC_ASYNC], 1);
+    assert_int_equal(device.base.counts.call_bytes[FRAG_DEVICE_MALLOC_ASYNC], 100);
+    assert_int_equal(device.base.counts.calls[FRAG_DEVICE_FREE_ASYNC], 2);
     frag_device *none = open_device(FRAG_UNLIMITED, FRAG_ADDRESS_LOWEST);
     assert_false(frag_device_has_pool(none));
     assert_int_equal(frag_device_malloc_async(none, 1, 0, &address), FRAG_DEVICE_OUT_OF_MEMORY);

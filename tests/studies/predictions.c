@@ -206,10 +206,10 @@ static void note_outcome(const frag_replay_result *result, const frag_device *de
         outcome[FRAG_OUTCOME_OOM_BYTES] = recorded_bytes(spec, result->oom.requested_bytes);
         outcome[FRAG_OUTCOME_OOM_FREE] = result->oom.free_bytes;
     }
-    outcome[FRAG_OUTCOME_MALLOCS] = device->calls[FRAG_DEVICE_MALLOC];
-    outcome[FRAG_OUTCOME_FREES] = device->calls[FRAG_DEVICE_FREE];
-    outcome[FRAG_OUTCOME_REFUSED] =
-        device->failed_calls[FRAG_DEVICE_MALLOC] + device->failed_calls[FRAG_DEVICE_MAP];
+    outcome[FRAG_OUTCOME_MALLOCS] = device->counts.calls[FRAG_DEVICE_MALLOC];
+    outcome[FRAG_OUTCOME_FREES] = device->counts.calls[FRAG_DEVICE_FREE];
+    outcome[FRAG_OUTCOME_REFUSED] = device->counts.failed_calls[FRAG_DEVICE_MALLOC] +
+                                    device->counts.failed_calls[FRAG_DEVICE_MAP];
     outcome[FRAG_OUTCOME_PEAK_ALLOCATED] = result->peak.allocated_bytes;
     outcome[FRAG_OUTCOME_PEAK_RESERVED] = result->peak.reserved_bytes;
 }

@@ -185,9 +185,10 @@ static frag_device_result slow_unmap_again(frag_device *base, uint64_t address, 
     return FRAG_DEVICE_OK;
 }
 
-static frag_device_result slow_memory_info(frag_device *base, uint64_t *free_bytes,
+static frag_device_result slow_memory_info(frag_device *base, bool is_look, uint64_t *free_bytes,
                                            uint64_t *total_bytes)
 {
+    (void)is_look;
     *total_bytes = base->capacity_bytes;
     *free_bytes = base->capacity_bytes - from_base(base)->held_bytes;
     return FRAG_DEVICE_OK;
@@ -220,7 +221,7 @@ void slow_checker_create(slow_checker *checker, uint64_t capacity_bytes, uint64_
                                          .name = "slow",
                                          .capacity_bytes = capacity_bytes,
                                          .page_bytes = page_bytes,
-                                         .refused_need_min_bytes = UINT64_MAX};
+                                         .needs.refused_min_bytes = UINT64_MAX};
     checker->device.next_address = (uint64_t)1 << 40;
 }
 
@@ -231,7 +232,7 @@ void slow_checker_destroy(slow_checker *checker)
     free(checker->device.reservations);
     free(checker->device.segments);
     free(checker->device.aliases);
-    free(checker->device.base.clocks);
+    free(checker->device.base.streams.clocks);
     free(checker->blocks);
 }
 
