@@ -262,11 +262,11 @@ bool frag_policy_spec_set(frag_policy_spec *spec, const char *key, const char *v
             show_conf(spec, value);
         return true;
     }
-    const char *names[64];
-    size_t name_count = 0;
-    for (uint32_t i = 0; i < spec->value_count && i < sizeof names / sizeof names[0]; i++)
-        names[name_count++] = spec->ops->options[i].key;
-    const char *nearest = frag_nearest_name(key, names, name_count);
+    const char **names = frag_alloc((size_t)spec->value_count + 1, sizeof *names);
+    for (uint32_t i = 0; i < spec->value_count; i++)
+        names[i] = spec->ops->options[i].key;
+    const char *nearest = frag_nearest_name(key, names, spec->value_count);
+    frag_free(names);
     if (nearest != NULL)
         return frag_fail(error, FRAG_E_USAGE, "%s has no option '%s'; did you mean '%s'?",
                          spec->ops->name, key, nearest);

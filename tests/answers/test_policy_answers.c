@@ -355,7 +355,7 @@ static void tell_random(frag_text *out)
  * then layers, the last ones for what lives shortly. */
 static void write_program(frag_text *text, uint64_t seed)
 {
-    enum { STRANGER = 98, SHORT = 99 };
+    enum { STRANGER = 98, SHORT = 99, PHASE_SLOTS = 6 };
     uint64_t bits = seed * 0x9e3779b97f4a7c15u;
     uint64_t layers = 2 + xorshift_next(&bits) % 5;
     uint64_t iterations = 3 + xorshift_next(&bits) % 5;
@@ -379,6 +379,18 @@ static void write_program(frag_text *text, uint64_t seed)
                           unit * (70 + 5 * i), layers + i, (int)SHORT);
         if (step == odd && seed % 3 == 1)
             frag_text_add(text, "free %d\n", (int)STRANGER);
+    }
+    /* Another phase, in which the same sizes come in any order. */
+    bool is_live[PHASE_SLOTS] = {false};
+    for (int i = 0; i < 60 && seed % 2 == 0; i++) {
+        uint64_t slot = xorshift_next(&bits) % PHASE_SLOTS;
+        uint64_t layer = xorshift_next(&bits) % layers;
+        uint64_t size = unit * (xorshift_next(&bits) % 2 == 0 ? 90 - 3 * layer : 50 + 4 * layer);
+        if (is_live[slot])
+            frag_text_add(text, "free %" PRIu64 "\n", 100 + slot);
+        else
+            frag_text_add(text, "alloc %" PRIu64 " %" PRIu64 "\n", 100 + slot, size);
+        is_live[slot] = !is_live[slot];
     }
 }
 

@@ -21,7 +21,9 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/text_recording.h"
 
-enum { RUNS = 150, EVENTS_MAX = 700 };
+/* Of the last runs, those with private pools, only the history without pools is read: whole, and
+ * without its beginning. */
+enum { RUNS = 150, POOL_RUNS = 250, EVENTS_MAX = 700 };
 
 typedef struct seen_span {
     frag_span span;
@@ -212,6 +214,12 @@ static void tell_snapshot(frag_text *out, const history *of, const loss *lost)
     frag_text_destroy(&text);
 }
 
+static void tell_pools(frag_text *out, const history *of)
+{
+    tell_snapshot(out, of, &(loss){0});
+    tell_snapshot(out, of, &(loss){.first = of->note_count / 5});
+}
+
 static void tell_history(frag_text *out, const history *of, uint64_t seed)
 {
     static const uint32_t kinds[] = {1u << FRAG_NOTE_FREE_REQUESTED, 1u << FRAG_NOTE_FREE_COMPLETED,
@@ -245,7 +253,7 @@ static frag_device *open_descending(void *context, const frag_trace *trace,
     return frag_sim_device_create(&options);
 }
 
-static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
+static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed, bool has_pools)
 {
     frag_text text = {0};
     frag_recording recording;
@@ -273,7 +281,10 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
                           &of, &error)) {
             frag_text_add(out, "trace %" PRIu64 ", %s: %zu notes\n", seed, what.policy,
                           of.note_count);
-            tell_history(out, &of, seed);
+            if (has_pools)
+                tell_pools(out, &of);
+            else
+                tell_history(out, &of, seed);
         }
         frag_policy_spec_destroy(&spec);
     }
@@ -284,15 +295,24 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
     frag_text_destroy(&text);
 }
 
+static bool has_private_pools(const random_trace *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->events[i].op == FRAG_OP_POOL_BEGIN)
+            return true;
+    return false;
+}
+
 static void tell_all(frag_text *out)
 {
     random_trace trace = {0};
     unsigned count = 0;
-    for (uint64_t seed = 5001; count < RUNS; seed++) {
+    for (uint64_t seed = 5001; count < RUNS + POOL_RUNS; seed++) {
+        bool is_late = count >= RUNS;
         random_trace_draw(&trace, seed);
-        if (trace.count > EVENTS_MAX)
+        if (trace.count > EVENTS_MAX || (is_late && !has_private_pools(&trace)))
             continue;
-        tell_run(out, &trace, seed);
+        tell_run(out, &trace, seed, is_late);
         count++;
     }
     random_trace_destroy(&trace);
