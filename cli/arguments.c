@@ -255,9 +255,20 @@ static bool add_operand(frag_arguments *arguments, const char *operand, frag_err
     return true;
 }
 
+/* An error of a value is about its option, as typed. */
+static bool fail_in_option(frag_error *error, const char *option)
+{
+    char where[64];
+    snprintf(where, sizeof where, "--%s", option);
+    return frag_error_in(error, where);
+}
+
 static bool add_option(frag_arguments *arguments, const frag_command_option *option,
                        const char *value, frag_error *error)
 {
+    uint64_t count = 0;
+    if (option->max > 0 && !frag_count_parse(value, option->min, option->max, &count, error))
+        return fail_in_option(error, option->name);
     if (option->choices != NULL && option->argument != NULL && !check_choice(option, value, error))
         return false;
     if (take_global(arguments, option))
@@ -383,10 +394,24 @@ const char *frag_arguments_operand(const frag_arguments *arguments, size_t index
     return arguments->operands[index];
 }
 
+static bool is_listed(const frag_command_option *options, const char *name)
+{
+    while (options != NULL && options->name != NULL && strcmp(options->name, name) != 0)
+        options++;
+    return options != NULL && options->name != NULL;
+}
+
+bool frag_arguments_knows(const frag_arguments *arguments, const char *option)
+{
+    return is_listed(last_command(arguments)->options, option) ||
+           is_listed(frag_global_options, option);
+}
+
 /* The index-th given of an option, or NULL. */
 static const frag_given *find_given(const frag_arguments *arguments, const char *option,
                                     size_t index)
 {
+    FRAG_ASSERT(frag_arguments_knows(arguments, option));
     for (size_t i = 0; i < arguments->given_count; i++)
         if (strcmp(arguments->given[i].option->name, option) == 0 && index-- == 0)
             return &arguments->given[i];
@@ -449,14 +474,6 @@ bool frag_arguments_is_verbose(const frag_arguments *arguments)
     return arguments->is_verbose;
 }
 
-/* An error of a value is about its option, as typed. */
-static bool fail_in_option(frag_error *error, const char *option)
-{
-    char where[64];
-    snprintf(where, sizeof where, "--%s", option);
-    return frag_error_in(error, where);
-}
-
 bool frag_arguments_bytes(const frag_arguments *arguments, const char *option, uint64_t *value,
                           frag_error *error)
 {
@@ -470,4 +487,14 @@ bool frag_arguments_count(const frag_arguments *arguments, const char *option, u
     const char *text = frag_arguments_value(arguments, option);
     return text == NULL || frag_count_parse(text, min, max, value, error) ||
            fail_in_option(error, option);
+}
+
+uint64_t frag_arguments_number(const frag_arguments *arguments, const char *option,
+                               uint64_t otherwise)
+{
+    const char *text = frag_arguments_value(arguments, option);
+    uint64_t number = otherwise;
+    frag_error none = {0};
+    FRAG_ASSERT(text == NULL || frag_count_parse(text, 0, UINT64_MAX, &number, &none));
+    return number;
 }

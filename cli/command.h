@@ -10,12 +10,25 @@
 #include "base/context.h"
 #include "base/error.h"
 
+typedef enum frag_output_scope {
+    FRAG_OF_ALL_RUNS,
+    FRAG_OF_ONE_DEVICE, /* simulated or real */
+    FRAG_OF_ONE_RUN     /* of one trace, too */
+} frag_output_scope;
+
 typedef struct frag_command_option {
     const char *name;     /* without dashes: "capacity" */
     const char *argument; /* "SIZE"; NULL: a flag */
     char letter;          /* 'o' for -o; 0: none */
     const char *help;     /* one or more lines' worth of text; wrapped when printed */
     const char *choices;  /* "table|jsonl": for completion, and checked by the parser; NULL: any */
+    /* Of an option that takes a count: the parser checks it. max 0: it takes something else. */
+    uint64_t min;
+    uint64_t max;
+    /* Of an option that names a file to write: what goes there, and how many runs it can hold.
+     * NULL: it names none. No two go to one place. */
+    const char *writes;
+    frag_output_scope scope;
 } frag_command_option;
 
 typedef struct frag_arguments frag_arguments;
@@ -68,6 +81,11 @@ const char *frag_arguments_value_at(const frag_arguments *arguments, const char 
 /* Place of the n-th value among all arguments, for options whose order against others matters. */
 size_t frag_arguments_value_position(const frag_arguments *arguments, const char *option,
                                      size_t index);
+/* The number of an option whose count the parser has checked; without the option: otherwise. */
+uint64_t frag_arguments_number(const frag_arguments *arguments, const char *option,
+                               uint64_t otherwise);
+/* Has the command such an option? To ask for the value of one that it has not is a bug. */
+bool frag_arguments_knows(const frag_arguments *arguments, const char *option);
 /* Global switches: -q, -v. */
 bool frag_arguments_is_quiet(const frag_arguments *arguments);
 bool frag_arguments_is_verbose(const frag_arguments *arguments);

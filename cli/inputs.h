@@ -46,14 +46,17 @@
     FRAG_DEVICE_OPTIONS_OF("sim", "where segments come from", "sim", "lowest|bump|recorded")
 
 #define FRAG_OUTPUT_OPTIONS                                                                        \
-    {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout"},                 \
+    {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout",                  \
+     .writes = "rows"},                                                                            \
     {                                                                                              \
         "force", .letter = 'f', .help = "overwrite the output file"                                \
     }
 
 #define FRAG_JOBS_OPTION                                                                           \
     {                                                                                              \
-        "jobs", "N", .letter = 'j', .help = "threads (default: all cores); the output is the same" \
+        "jobs", "N", .letter = 'j',                                                                \
+                     .help = "threads (default: all cores); the output is the same", .min = 1,     \
+                     .max = 4096                                                                   \
     }
 
 #define FRAG_LOAD_OPTIONS                                                                          \

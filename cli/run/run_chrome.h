@@ -7,6 +7,7 @@
 #define FRAG_CHROME_OPTION                                                                         \
     {                                                                                              \
         "chrome", "FILE",                                                                          \
+            .writes = "Chrome trace", .scope = FRAG_OF_ONE_DEVICE,                                 \
             .help =                                                                                \
                 "write the run there as a Chrome trace, for Perfetto: counters of requested, "     \
                 "allocated, active and reserved bytes, slices for requests, segments and device "  \

@@ -33,14 +33,15 @@ static const frag_command_option options[] = {
     FRAG_JOBS_OPTION,
     {"timing",
      .help = "measure wall time and events per second (they differ from run to run; use -j 1)"},
-    {"check", "N", .help = "audit the policy's structures every N events (slow)"},
-    {"driver-log", "FILE",
+    {"check", "N", .min = 1, .max = UINT64_MAX,
+     .help = "audit the policy's structures every N events (slow)"},
+    {"driver-log", "FILE", .writes = "driver log", .scope = FRAG_OF_ONE_RUN,
      .help = "write every device call of the run there (one trace of one device, one policy)"},
     FRAG_SNAPSHOT_OPTIONS,
     FRAG_CHROME_OPTION,
     FRAG_BOUNDS_OPTION,
     FRAG_PLACEMENT_OPTION,
-    {"plan-seconds", "N",
+    {"plan-seconds", "N", .min = 1, .max = 1000000,
      .help = "let policies that plan look for a better plan for N seconds of each run, and for as "
              "many steps as their option says (the plan then depends on the machine)"},
     {.name = NULL},
@@ -59,14 +60,12 @@ static bool read_policies(const frag_arguments *arguments, frag_run_state *state
 
 static bool read_options(const frag_arguments *arguments, frag_run_state *state, frag_error *error)
 {
-    state->threads = frag_core_count();
+    state->threads = frag_arguments_number(arguments, "jobs", frag_core_count());
+    state->run.check_every = frag_arguments_number(arguments, "check", 0);
     if (!read_policies(arguments, state, error) ||
         !frag_inputs_device(arguments, &state->device, &state->gpu, error) ||
         !frag_gpu_devices_read(arguments, &state->devices, error) ||
-        !frag_inputs_format(arguments, &state->format, error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) ||
-        !frag_arguments_count(arguments, "plan-seconds", 1, 1000000, &state->plan_seconds, error) ||
-        !frag_arguments_count(arguments, "check", 1, UINT64_MAX, &state->run.check_every, error))
+        !frag_inputs_format(arguments, &state->format, error))
         return false;
     const char *format = frag_arguments_value(arguments, "format");
     if (format != NULL && !frag_result_format_find(format, &state->result_format))
@@ -95,13 +94,14 @@ static void load_source(void *context, uint64_t index)
 /* Of a recording of several devices these would mix the runs. */
 static bool is_one_where_needed(const frag_run_state *state, size_t job_count, frag_error *error)
 {
-    static const char *const outputs[] = {"driver-log", "placement"};
-    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0] && job_count > 1; i++)
-        if (frag_arguments_has(state->arguments, outputs[i])) {
+    for (const frag_command_option *option = options; option->name != NULL && job_count > 1;
+         option++)
+        if (option->scope == FRAG_OF_ONE_RUN &&
+            frag_arguments_has(state->arguments, option->name)) {
             frag_fail(error, FRAG_E_USAGE,
                       "the recording holds %zu traces, and --%s is about one run: cut out a device "
                       "first (fraglab trace cut --device N)",
-                      job_count, outputs[i]);
+                      job_count, option->name);
             return frag_error_in(error, state->sources[0].recording.name);
         }
     return true;
@@ -174,33 +174,31 @@ static int run_block(frag_run_state *state, size_t count, FILE *stream)
     return code;
 }
 
+/* Where an output goes; NULL: nowhere. Rows go to stdout when no file is named. */
+static const char *place_of(const frag_arguments *arguments, const frag_command_option *option)
+{
+    const char *place =
+        option->writes != NULL ? frag_arguments_value(arguments, option->name) : NULL;
+    return place == NULL && strcmp(option->name, "output") == 0 ? "-" : place;
+}
+
 /* Two outputs in one place would be mixed, or the last would take the place of the other. */
 static bool check_places(const frag_arguments *arguments, frag_error *error)
 {
-    static const struct {
-        const char *option;
-        const char *words;
-    } outputs[] = {{"output", "rows"},
-                   {"driver-log", "driver log"},
-                   {"snapshot", "snapshot"},
-                   {"chrome", "Chrome trace"},
-                   {"placement", "placement"}};
-    const size_t count = sizeof outputs / sizeof outputs[0];
-    for (size_t i = 0; i < count; i++)
-        if (!frag_inputs_spare(arguments, frag_arguments_value(arguments, outputs[i].option),
-                               error))
+    for (const frag_command_option *one = options; one->name != NULL; one++)
+        if (one->writes != NULL &&
+            !frag_inputs_spare(arguments, frag_arguments_value(arguments, one->name), error))
             return false;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = i + 1; j < count; j++) {
-            const char *one = frag_arguments_value(arguments, outputs[i].option);
-            const char *other = frag_arguments_value(arguments, outputs[j].option);
-            one = one == NULL && i == 0 ? "-" : one;
-            if (one == NULL || other == NULL || strcmp(one, other) != 0 ||
-                strcmp(one, "/dev/null") == 0)
+    for (const frag_command_option *one = options; one->name != NULL; one++)
+        for (const frag_command_option *other = one + 1; other->name != NULL; other++) {
+            const char *place = place_of(arguments, one);
+            const char *second = place_of(arguments, other);
+            if (place == NULL || second == NULL || strcmp(place, second) != 0 ||
+                strcmp(place, "/dev/null") == 0)
                 continue;
             return frag_fail(
                 error, FRAG_E_USAGE, "the %s and the %s cannot both go to %s; name a file for one",
-                outputs[j].words, outputs[i].words, strcmp(one, "-") == 0 ? "stdout" : one);
+                other->writes, one->writes, strcmp(place, "-") == 0 ? "stdout" : place);
         }
     return true;
 }
@@ -208,12 +206,11 @@ static bool check_places(const frag_arguments *arguments, frag_error *error)
 /* The log and the snapshot are of one run. */
 static bool check_one_device(const frag_run_state *state, frag_error *error)
 {
-    static const char *const outputs[] = {"driver-log", "snapshot", "chrome", "placement"};
-    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
-        if (state->devices.has_sim && state->devices.has_gpu &&
-            frag_arguments_has(state->arguments, outputs[i]))
+    for (const frag_command_option *option = options; option->name != NULL; option++)
+        if (option->scope != FRAG_OF_ALL_RUNS && state->devices.has_sim && state->devices.has_gpu &&
+            frag_arguments_has(state->arguments, option->name))
             return frag_fail(error, FRAG_E_USAGE, "--%s holds one run; name one device",
-                             outputs[i]);
+                             option->name);
     return true;
 }
 

@@ -75,9 +75,10 @@ static bool begin_job(const frag_run_state *state, frag_run_job *task)
                              &task->error))
         return false;
     task->spec = resolved;
-    plan_deadline now = {.is_timed = state->plan_seconds > 0};
+    uint64_t seconds = frag_arguments_number(state->arguments, "plan-seconds", 0);
+    plan_deadline now = {.is_timed = seconds > 0};
     if (now.is_timed)
-        now.end_ns = frag_clock_ns() + state->plan_seconds * 1000000000u;
+        now.end_ns = frag_clock_ns() + seconds * 1000000000u;
     frag_plan_limits limits = {
         .capacity_bytes = frag_device_plan_bytes(&task->device, task->trace),
         .is_stopped = is_planned_enough,

@@ -8,6 +8,7 @@
 #define FRAG_PLACEMENT_OPTION                                                                      \
     {                                                                                              \
         "placement", "FILE",                                                                       \
+            .writes = "placement", .scope = FRAG_OF_ONE_RUN,                                       \
             .help =                                                                                \
                 "write where each request was placed there, as MiniMalloc's CSV with a column "    \
                 "offset (one trace, one policy); exit 1 if a request could not be placed"          \

@@ -5,7 +5,7 @@
 #include "cli/inputs.h"
 
 #define FRAG_SNAPSHOT_OPTIONS                                                                      \
-    {"snapshot", "FILE",                                                                           \
+    {"snapshot", "FILE", .writes = "snapshot", .scope = FRAG_OF_ONE_DEVICE,                        \
      .help = "write the run there as a memory snapshot, for PyTorch's viewers: its history and "   \
              "the memory at its end (one trace, one policy); .zst and .gz are compressed"},        \
     {                                                                                              \

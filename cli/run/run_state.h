@@ -63,7 +63,6 @@ typedef struct frag_run_state {
     frag_run_snapshot *snapshot;   /* NULL: none wanted */
     frag_run_placement *placement; /* NULL: none wanted */
     frag_run_chrome *chrome;       /* NULL: none wanted */
-    uint64_t plan_seconds;         /* 0: no limit */
     size_t row_count;              /* printed */
     bool has_oom;
 } frag_run_state;

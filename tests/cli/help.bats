@@ -166,3 +166,24 @@ END
     grep -qx found "$BATS_TEST_TMPDIR/out"
     grep -qx card "$BATS_TEST_TMPDIR/out"
 }
+
+# The names in calls such as frag_arguments_has(arguments, "capacity").
+asked_for() {
+    grep -rhE -A1 --include='*.c' 'frag_arguments_(has|is|value|value_at|value_count|value_position|bytes|count|number)\(' cli plots |
+        tr -d '\n' | sed 's/frag_arguments_/\n&/g' | sed -nE 's/^frag_arguments_[a-z_]+\([^"();]*"([a-z-]+)".*/\1/p' | sort -u
+}
+
+@test "the code asks for options of the tables, and for all of them" {
+    for name in $(commands); do
+        # shellcheck disable=SC2046
+        ./fraglab $(words "$name") --help
+    done | sed -nE 's/^  (-.,|   ) --([a-z-]+).*/\2/p' | sort -u >"$BATS_TEST_TMPDIR/listed"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/listed")" -ge 60 ]
+    asked_for >"$BATS_TEST_TMPDIR/asked"
+    echo "asked for, and in no table of options:"
+    comm -13 "$BATS_TEST_TMPDIR/listed" "$BATS_TEST_TMPDIR/asked" | tee "$BATS_TEST_TMPDIR/unknown"
+    [ ! -s "$BATS_TEST_TMPDIR/unknown" ]
+    echo "in a table of options, and never asked for:"
+    comm -23 "$BATS_TEST_TMPDIR/listed" "$BATS_TEST_TMPDIR/asked" | grep -vxE 'help|quiet|verbose' | tee "$BATS_TEST_TMPDIR/unused"
+    [ ! -s "$BATS_TEST_TMPDIR/unused" ]
+}

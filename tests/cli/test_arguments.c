@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -69,6 +71,45 @@ static void typed_values_keep_their_default_or_are_read(void **state)
     assert_false(frag_arguments_count(&arguments, "jobs", 1, 2, &value, &error));
     assert_int_equal(error.code, FRAG_E_USAGE);
     assert_string_equal(error.where, "--jobs");
+    frag_arguments_destroy(&arguments);
+}
+
+static void a_count_is_checked_by_its_line_of_the_table(void **state)
+{
+    (void)state;
+    char good[] = "fraglab run t --plan-seconds 1000000";
+    char bad[] = "fraglab run t --plan-seconds 0 --plan-seconds 2";
+    frag_arguments arguments;
+    frag_error error;
+    assert_true(parse(good, &arguments, &error));
+    assert_int_equal(frag_arguments_number(&arguments, "plan-seconds", 5), 1000000);
+    assert_int_equal(frag_arguments_number(&arguments, "check", 5), 5);
+    frag_arguments_destroy(&arguments);
+    assert_false(parse(bad, &arguments, &error));
+    assert_int_equal(error.code, FRAG_E_USAGE);
+    assert_string_equal(error.where, "--plan-seconds");
+    frag_arguments_destroy(&arguments);
+}
+
+static void an_option_that_no_table_has_cannot_be_asked_for(void **state)
+{
+    (void)state;
+    char line[] = "fraglab run t";
+    frag_arguments arguments;
+    frag_error error;
+    assert_true(parse(line, &arguments, &error));
+    assert_true(frag_arguments_knows(&arguments, "capacity"));
+    assert_true(frag_arguments_knows(&arguments, "verbose"));
+    assert_false(frag_arguments_knows(&arguments, "capacities"));
+    pid_t child = fork();
+    if (child == 0) {
+        close(STDERR_FILENO);
+        (void)frag_arguments_has(&arguments, "capacities");
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     frag_arguments_destroy(&arguments);
 }
 
@@ -157,6 +198,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_and_operands_keep_their_order),
         cmocka_unit_test(typed_values_keep_their_default_or_are_read),
+        cmocka_unit_test(a_count_is_checked_by_its_line_of_the_table),
+        cmocka_unit_test(an_option_that_no_table_has_cannot_be_asked_for),
         cmocka_unit_test(a_subcommand_is_found_behind_its_group),
         cmocka_unit_test(many_short_options_in_one_word_are_all_seen),
         cmocka_unit_test(usage_errors_leave_nothing_behind),
