@@ -298,6 +298,15 @@ static void messages_of_any_program_and_language_are_read(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void logs_as_people_paste_them_are_read(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "pastes.jsonl.zst", &sum));
+    assert_true(sum.count >= 150);
+    assert_int_equal(sum.wrong, 0);
+}
+
 static void ordinary_lines_about_memory_are_no_out_of_memory(void **state)
 {
     (void)state;
@@ -331,8 +340,9 @@ static void every_size_in_the_line_of_a_message_is_read(void **state)
 {
     (void)state;
     static const char *const files[] = {
-        FOLDER "threads.jsonl.zst", FOLDER "more-threads.jsonl.zst", FOLDER "programs.jsonl.zst",
-        FOLDER "later-programs.jsonl.zst", FOLDER "latest-programs.jsonl.zst"};
+        FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
+        FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
+        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -364,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(damaged_and_rare_messages_get_an_accepted_verdict),
         cmocka_unit_test(messages_of_any_program_seen_later_are_read),
         cmocka_unit_test(messages_of_any_program_and_language_are_read),
+        cmocka_unit_test(logs_as_people_paste_them_are_read),
         cmocka_unit_test(ordinary_lines_about_memory_are_no_out_of_memory),
         cmocka_unit_test(talk_of_memory_that_ran_out_is_never_clearly_something_else),
         cmocka_unit_test(every_size_in_the_line_of_a_message_is_read),

@@ -192,11 +192,10 @@ size_t frag_escape_html(const unsigned char *bytes, size_t length, char *plain)
 /* ---- prefixes of a logger */
 
 /* Could these bytes belong to a message? */
-static bool is_telling(const unsigned char *bytes, size_t length)
+static bool has_word(const unsigned char *bytes, size_t length, const char *const *words)
 {
-    static const char *const words[] = {"memory", "alloc", "error:", "cuda", "fail", "exhausted"};
     for (size_t i = 0; i < length; i++)
-        for (size_t j = 0; j < sizeof words / sizeof *words; j++) {
+        for (size_t j = 0; words[j] != NULL; j++) {
             size_t k = 0;
             while (words[j][k] != '\0' && i + k < length &&
                    lower(bytes[i + k]) == (unsigned char)words[j][k])
@@ -205,6 +204,19 @@ static bool is_telling(const unsigned char *bytes, size_t length)
                 return true;
         }
     return false;
+}
+
+static bool is_telling(const unsigned char *bytes, size_t length)
+{
+    static const char *const words[] = {"memory", "alloc",     "error:", "cuda",
+                                        "fail",   "exhausted", NULL};
+    return has_word(bytes, length, words);
+}
+
+bool frag_escape_says_error(const unsigned char *bytes, size_t length)
+{
+    static const char *const words[] = {"error", "fatal", "critical", NULL};
+    return has_word(bytes, length, words);
 }
 
 size_t frag_escape_prefix(const unsigned char *bytes, size_t length, size_t before, size_t at)

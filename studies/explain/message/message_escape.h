@@ -2,6 +2,7 @@
 #ifndef FRAG_MESSAGE_MESSAGE_ESCAPE_H
 #define FRAG_MESSAGE_MESSAGE_ESCAPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ size_t frag_escape_html(const unsigned char *bytes, size_t length, char *plain);
  * mark that ends a prefix ("[rank0]: ", "2026-01-02 12:00:00 | "), numbers aside. What may belong
  * to a message is no prefix. */
 size_t frag_escape_prefix(const unsigned char *bytes, size_t length, size_t before, size_t at);
+
+/* Does such a prefix say that its line is an error ("[ERROR] ")? */
+bool frag_escape_says_error(const unsigned char *bytes, size_t length);
 
 /* UTF-16, as PowerShell writes logs, to UTF-8. false: it is none, and *text stays empty. The
  * caller destroys the text. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 6, DIMENSIONS_MAX = 32 };
+enum { INTEGER_DIGITS_MAX = 30, DECIMALS_MAX = 6, DIMENSIONS_MAX = 32, NODE_MAX = 240 };
 
 static bool is_digit(char byte)
 {
@@ -155,6 +155,19 @@ static uint64_t type_bytes(const char *name)
     return 0;
 }
 
+/* "[[Node: mul = Mul[T=DT_FLOAT, ...": TensorFlow 1.x names the type of the node only. */
+static uint64_t node_type_bytes(const char *text)
+{
+    static const char node[] = "[[node:";
+    static const char type[] = "[t=dt_";
+    if (strncmp(text, node, sizeof node - 1) != 0)
+        return 0;
+    for (size_t at = 0; at < NODE_MAX && text[at] != '\0' && text[at] != '\n'; at++)
+        if (strncmp(text + at, type, sizeof type - 1) == 0)
+            return type_bytes(text + at + sizeof type - 1);
+    return 0;
+}
+
 size_t frag_message_shape(const char *text, frag_amount *amount)
 {
     uint64_t bytes = 1;
@@ -174,11 +187,12 @@ size_t frag_message_shape(const char *text, frag_amount *amount)
     if (at == 0 || text[at] != ']')
         return 0;
     at++;
-    at += text[at] == '\n';
-    if (strncmp(text + at, "andtype", 7) != 0)
+    size_t type = at + (text[at] == '\n');
+    bool is_told = strncmp(text + type, "andtype", 7) == 0;
+    uint64_t each = is_told ? type_bytes(text + type + 7) : node_type_bytes(text + type);
+    if (!is_told && each == 0)
         return 0;
-    uint64_t each = type_bytes(text + at + 7);
     *amount = (frag_amount){.bytes = bytes};
     amount->is_known = each > 0 && fits && multiply_add(&amount->bytes, each, 0);
-    return at + 7;
+    return is_told ? type + 7 : at;
 }

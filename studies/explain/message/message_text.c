@@ -83,6 +83,7 @@ typedef struct maker {
     bool is_line_start;   /* nothing of this line is in the text yet */
     bool has_gap;         /* a blank was left out since the last byte */
     bool has_bar;         /* this line began with a "|" */
+    bool has_error;       /* this line began with a prefix that said "error" */
     uint64_t phrase_line; /* the last one with words of another language */
     frag_language language;
     frag_message_text *text;
@@ -104,8 +105,10 @@ static void put(maker *state, char plain)
         text->marks[text->length] =
             (unsigned char)((state->has_gap || state->is_line_start ? FRAG_MESSAGE_WORD : 0) |
                             (is_capital ? FRAG_MESSAGE_CAPITAL : 0) |
-                            (state->has_bar ? FRAG_MESSAGE_BAR : 0));
+                            (state->has_bar ? FRAG_MESSAGE_BAR : 0) |
+                            (state->has_error ? FRAG_MESSAGE_ERROR : 0));
         state->has_bar = false;
+        state->has_error = false;
         state->is_line_start = false;
         state->has_gap = false;
         text->bytes[text->length++] = is_capital ? (char)(plain - 'A' + 'a') : plain;
@@ -143,6 +146,17 @@ static size_t take_phrase(maker *state)
     return taken;
 }
 
+/* "•", "‣", "▪", "◦": an item of a list, like "-". */
+static bool is_bullet(const unsigned char *bytes, size_t length)
+{
+    static const char *const bullets[] = {"\xe2\x80\xa2", "\xe2\x80\xa3", "\xe2\x96\xaa",
+                                          "\xe2\x97\xa6"};
+    for (size_t i = 0; length == 3 && i < sizeof bullets / sizeof *bullets; i++)
+        if (memcmp(bytes, bullets[i], length) == 0)
+            return true;
+    return false;
+}
+
 /* One character, however it is written. */
 static void take(maker *state)
 {
@@ -167,7 +181,9 @@ static void take(maker *state)
         taken = frag_escape_html(bytes, left, &plain);
     if (taken == 0 && *bytes >= 0x80) {
         taken = frag_text_sequence(bytes, left);
-        plain = taken == 0 ? FRAG_MESSAGE_FOREIGN : plain_of(bytes, taken);
+        plain = taken == 0                                        ? FRAG_MESSAGE_FOREIGN
+                : state->is_line_start && is_bullet(bytes, taken) ? '-'
+                                                                  : plain_of(bytes, taken);
         taken = taken == 0 ? 1 : taken;
     } else if (taken == 0) {
         state->has_bar |= state->is_line_start && *bytes == '|';
@@ -198,6 +214,7 @@ void frag_message_text_make(frag_message_text *text, const char *bytes, size_t l
         state.line++;
         size_t prefix = frag_escape_prefix(state.bytes, length, state.line_at, state.at);
         state.line_at = state.at;
+        state.has_error = frag_escape_says_error(state.bytes + state.at, prefix);
         state.at += prefix;
     }
     text->bytes[text->length] = '\0';

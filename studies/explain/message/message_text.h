@@ -16,7 +16,8 @@
 enum {
     FRAG_MESSAGE_WORD = 1,    /* a blank stood before it, or a line begins here */
     FRAG_MESSAGE_CAPITAL = 2, /* it was a capital letter */
-    FRAG_MESSAGE_BAR = 4      /* a line begins here, with a '|' that was taken away */
+    FRAG_MESSAGE_BAR = 4,     /* a line begins here, with a '|' that was taken away */
+    FRAG_MESSAGE_ERROR = 8    /* a line begins here, with a prefix that said "error" */
 };
 
 typedef struct frag_message_text {

@@ -36,6 +36,7 @@ const frag_wording frag_wordings[] = {
     /* ---- PyTorch: what was asked */
     {OPENS(PYTORCH_ASYNC, "allocationondevice#wouldexceedallowedmemory"), .figures = {GPU}},
     {OPENS(PYTORCH_ASYNC, "allocationondevice"), BARE},
+    {OPENS(PYTORCH, "gotanoom,unloadingallloadedmodels")}, /* ComfyUI */
     {OPENS(PYTORCH_MPS, "mpsbackendoutofmemory")},
     {OPENS(PYTORCH_XPU, "cannotallocatememoryblockwithsizelargerthan%"), .figures = {L},
      .says = FRAG_SAYS_BLOCK_MAX},
@@ -122,6 +123,7 @@ const frag_wording frag_wordings[] = {
     /* ---- programs beside the frameworks */
     {OPENS(UNKNOWN, "cudasuccess(2vs.0)")},
     {OPENS(UNKNOWN, "cudamallocerroroutofmemory")},
+    {OPENS(UNKNOWN, "erroroutofmemoryatline#infile"), .figures = {NOT}}, /* bitsandbytes */
     {OPENS(UNKNOWN, "cudacustomallocatoroutofmemory[requestedspace:%"), .figures = {R}},
     {OPENS(UNKNOWN, "hipcustomallocatoroutofmemory[requestedspace:%"), .figures = {R}},
     {FIELD("[largestcontinuousfreespace:%"), .figures = {B}},

@@ -1,0 +1,37 @@
+/* What an error is: the words in which programs say that memory ran out, and the signs by which
+ * they set off what they report. */
+#ifndef FRAG_MESSAGE_MESSAGE_FAILURE_H
+#define FRAG_MESSAGE_MESSAGE_FAILURE_H
+
+#include "studies/explain/message/message_line.h"
+
+/* What was found in a line, and whether it is the mere name of an error, which sources and
+ * sentences use too. */
+typedef struct frag_message_failure {
+    bool is_found;
+    bool is_allocation;
+    bool is_name;
+    size_t at; /* the first word of it */
+} frag_message_failure;
+
+frag_message_failure frag_message_find_failure(const frag_message_split_line *read);
+
+/* Is a failure of another kind told ("illegal address", "launch failed")? */
+bool frag_message_is_other(const frag_message_split_line *read);
+
+/* Does a mark such as "Error:" or "[E]" stand before the word at to? */
+bool frag_message_has_mark(const frag_message_split_line *read, size_t to);
+
+/* Is the failure at the word at told as something that happened ("ran out of memory")? */
+bool frag_message_is_told(const frag_message_split_line *read, size_t at);
+
+/* Does the failure stand near the start of its line, or behind the sign that ends a prefix? */
+bool frag_message_is_headed(const frag_message_split_line *read, size_t at);
+
+/* "out of memory", "OutOfMemory", "OOM" at the word i; the status of Windows for it, as a number;
+ * an exception that was thrown ("GpuOOM: "). */
+bool frag_message_is_out_of(const frag_message_split_line *read, size_t i);
+bool frag_message_is_status(const frag_message_split_line *read, size_t i);
+bool frag_message_is_thrown(const frag_message_split_line *read, size_t i);
+
+#endif

@@ -1,0 +1,72 @@
+#include "studies/explain/message/message_line.h"
+
+#include <string.h>
+
+enum { FAR = 1200 /* where else the text may say that it is about a device */ };
+
+bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names)
+{
+    size_t from = at > FAR ? at - FAR : 0;
+    size_t to = at + FAR < text->length ? at + FAR : text->length;
+    for (size_t i = from; i < to; i++)
+        for (size_t j = 0; names[j] != NULL; j++)
+            if (text->bytes[i] == names[j][0] &&
+                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0)
+                return true;
+    return false;
+}
+
+bool frag_message_is_about_device(const frag_message_text *text, size_t at)
+{
+    static const char *const devices[] = {
+        "cuda",  "gpu",     "vulkan", "opencl",  "hip",    "tensorrt", "npu",     "xpu",   "tpu",
+        "metal", "ascend",  "vram",   "rocm",    "hpu",    "d3d",      "directx", "gltex", "opengl",
+        "nvenc", "hresult", "render", "texture", "shader", "webgl",    "webgpu",  NULL};
+    return frag_message_stands_near(text, at, devices);
+}
+
+/* "malloc_failed", "on_oom": two words of one small name, which a program gives to a field or an
+ * option, not to what it reports. */
+bool frag_message_line_is_joined(const frag_message_split_line *read, size_t i)
+{
+    if (i == 0 || i >= read->count)
+        return false;
+    size_t before = read->words[i - 1].end;
+    return read->words[i].at == before + 1 && read->text->bytes[before] == '_' &&
+           (read->text->marks[read->words[i].at] & FRAG_MESSAGE_CAPITAL) == 0;
+}
+
+void frag_message_line_read(frag_message_split_line *read, const frag_message_text *text,
+                            size_t from, size_t to)
+{
+    read->text = text;
+    read->count = frag_message_words(text, from, to, read->words);
+    read->kinds = 0;
+    for (size_t i = 0; i < read->count; i++) {
+        /* "what(): " is a call */
+        if (text->bytes[read->words[i].end] == '(')
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_PROSE;
+        if (frag_message_line_is_joined(read, i) || frag_message_line_is_joined(read, i + 1))
+            read->words[i].kinds &= ~(uint32_t)FRAG_WORD_FAIL;
+        read->kinds |= read->words[i].kinds;
+    }
+}
+
+bool frag_message_line_is(const frag_message_split_line *read, size_t index, const char *name)
+{
+    return index < read->count && frag_message_word_is(read->text, &read->words[index], name);
+}
+
+bool frag_message_line_has(const frag_message_split_line *read, size_t index, uint32_t kinds)
+{
+    return index < read->count && (read->words[index].kinds & kinds) != 0;
+}
+
+bool frag_message_line_has_within(const frag_message_split_line *read, size_t from, size_t to,
+                                  uint32_t kinds)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_has(read, i, kinds))
+            return true;
+    return false;
+}
