@@ -308,9 +308,10 @@ fuzz-policies: setup-harness
 	build/release/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 	build/asan/tests/policy_fuzzer --events $(or $(EVENTS),1e7) --seed $(or $(SEED),1) --keep build/policy_fuzzer.trace
 
-# Would the tests notice a wrong operator? COUNT changes at random, at most SECONDS; ONLY=regular expression for paths.
+# Would the tests notice a wrong operator? COUNT changes at random, at most SECONDS; ONLY=regular expression for paths;
+# QUICK=1: of the command-line tests only those of the folder; AGAIN=output of an earlier run: what it did not notice.
 mutants: setup-harness
-	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)"
+	@python3 tests/fuzz/mutants.py --count $(or $(COUNT),60) --seed $(or $(SEED),1) --seconds $(or $(SECONDS),3600) --jobs $(JOBS) --only "$(ONLY)" $(if $(QUICK),--quick) $(if $(AGAIN),--again "$(AGAIN)")
 
 # After a change on purpose: every pinned text is written anew, to be read in the diff; NAME-golden writes one kind.
 PINNED = help results statistics fields explain answers docs
@@ -441,7 +442,7 @@ help:
 	@echo 'make record-cost  what the recorder adds to each call of a program'
 	@echo 'make fuzz       fuzz every reader for FUZZ_SECONDS (60) each'
 	@echo 'make fuzz-policies EVENTS=1e8  every policy with its options over random traces, SEED=1; a failure is made small and kept'
-	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path'
+	@echo 'make mutants COUNT=60  do the tests notice operators changed at random, in a copy of the tree? SEED=1, SECONDS=3600, ONLY=path, QUICK=1, AGAIN=log'
 	@echo 'make golden     compare with logs of the libraries themselves, DIR=folder of them'
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'
