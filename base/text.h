@@ -9,6 +9,12 @@
 
 #include "base/error.h"
 
+/* ---- texts of an enumeration, out of the list X(enumerator, text, ...) that it is made of: they
+ * stand in its order */
+#define FRAG_SECOND_OF_2(value, text) text,
+#define FRAG_SECOND_OF_3(value, text, title) text,
+#define FRAG_THIRD_OF_3(value, text, title) title,
+
 /* ---- growing text; start from {0}, always zero-terminated once something was added */
 typedef struct frag_text {
     char *bytes;

@@ -8,11 +8,7 @@
 #include "base/memory.h"
 #include "sim/device/latency.h"
 
-static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {
-#define NAME(name, text) [FRAG_DEVICE_##name] = text,
-    FRAG_DEVICE_CALLS(NAME)
-#undef NAME
-};
+static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {FRAG_DEVICE_CALLS(FRAG_SECOND_OF_2)};
 
 static const char *const result_names[] = {
     [FRAG_DEVICE_OK] = "ok",

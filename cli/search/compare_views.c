@@ -262,10 +262,8 @@ static void print_json_metric(FILE *stream, const frag_compared_row *row,
     frag_json_text(json, "metric", metric->path);
     add_json_value(json, "base", metric->has_base, metric->base);
     add_json_value(json, "now", metric->has_now, metric->now);
-    if (metric->has_base && metric->has_now && isfinite(metric->change_ratio))
-        frag_json_ratio(json, "change_ratio", metric->change_ratio);
-    else
-        frag_json_null(json, "change_ratio");
+    bool has_both = metric->has_base && metric->has_now;
+    frag_json_ratio(json, "change_ratio", has_both ? metric->change_ratio : NAN);
     frag_json_text(json, "verdict", frag_verdict_name(metric->verdict));
     frag_json_write(json, stream, false);
 }

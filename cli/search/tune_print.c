@@ -2,6 +2,7 @@
 #include "cli/search/tune.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -426,10 +427,7 @@ static void add_traces(frag_json *json, const frag_tuned *tuned)
 
 static void add_over_packing(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
 {
-    if (tuned->has_bounds)
-        frag_json_ratio(json, "over_packing", point->score.over_packing);
-    else
-        frag_json_null(json, "over_packing");
+    frag_json_ratio(json, "over_packing", tuned->has_bounds ? point->score.over_packing : NAN);
 }
 
 static void add_front(frag_json *json, const frag_tuned *tuned)
@@ -446,10 +444,8 @@ static void add_front(frag_json *json, const frag_tuned *tuned)
         frag_json_number(item, "failed_traces", point->score.failed);
         frag_json_ratio(item, "over_bound", point->score.size);
         add_over_packing(item, tuned, point);
-        if (is_comparable)
-            frag_json_ratio(item, "over_default", point->score.size / before->size);
-        else
-            frag_json_null(item, "over_default");
+        frag_json_ratio(item, "over_default",
+                        is_comparable ? point->score.size / before->size : NAN);
         frag_json_number(item, "device_calls",
                          tuned->goal == FRAG_TUNE_PEAK ? point->score.calls : FRAG_UNLIMITED);
         frag_json_append(json, "front", item);
@@ -467,10 +463,9 @@ static void add_costs(frag_json *json, const frag_tuned *tuned)
         frag_json_ratio(item, "over_bound", points[i]->score.size);
         add_over_packing(item, tuned, points[i]);
         frag_json_number(item, "device_calls", points[i]->score.calls);
-        if (tuned->has_latency)
-            frag_json_number(item, "modelled_time_ns", (uint64_t)(points[i]->score.time_ns + 0.5));
-        else
-            frag_json_null(item, "modelled_time_ns");
+        frag_json_number(item, "modelled_time_ns",
+                         tuned->has_latency ? (uint64_t)(points[i]->score.time_ns + 0.5)
+                                            : FRAG_UNLIMITED);
         frag_json_append(json, "memory_against_cost", item);
     }
     frag_free(points);

@@ -7,11 +7,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 
-static const char *const op_names[FRAG_OP_COUNT] = {
-#define OP_NAME(name, text) [FRAG_OP_##name] = text,
-    FRAG_OPS(OP_NAME)
-#undef OP_NAME
-};
+static const char *const op_names[FRAG_OP_COUNT] = {FRAG_OPS(FRAG_SECOND_OF_2)};
 
 static const uint8_t op_flags[FRAG_OP_COUNT] = {
     [FRAG_OP_ALLOC] = FRAG_EVENT_INITIAL | FRAG_EVENT_FAILED | FRAG_EVENT_INFERRED,

@@ -4,21 +4,13 @@
 
 const char *frag_purpose_name(frag_purpose purpose)
 {
-    static const char *const names[] = {
-#define FRAG_PURPOSE_NAME(name, text, person) [FRAG_PURPOSE_##name] = text,
-        FRAG_PURPOSES(FRAG_PURPOSE_NAME)
-#undef FRAG_PURPOSE_NAME
-    };
+    static const char *const names[] = {FRAG_PURPOSES(FRAG_SECOND_OF_3)};
     return names[purpose];
 }
 
 const char *frag_purpose_title(frag_purpose purpose)
 {
-    static const char *const titles[] = {
-#define FRAG_PURPOSE_TITLE(name, text, person) [FRAG_PURPOSE_##name] = person,
-        FRAG_PURPOSES(FRAG_PURPOSE_TITLE)
-#undef FRAG_PURPOSE_TITLE
-    };
+    static const char *const titles[] = {FRAG_PURPOSES(FRAG_THIRD_OF_3)};
     return titles[purpose];
 }
 

@@ -4,21 +4,13 @@
 
 const char *frag_oom_verdict_name(frag_oom_verdict verdict)
 {
-    static const char *const names[] = {
-#define FRAG_OOM_VERDICT_NAME(name, text, meaning) [FRAG_OOM_VERDICT_##name] = text,
-        FRAG_OOM_VERDICTS(FRAG_OOM_VERDICT_NAME)
-#undef FRAG_OOM_VERDICT_NAME
-    };
+    static const char *const names[] = {FRAG_OOM_VERDICTS(FRAG_SECOND_OF_3)};
     return names[verdict];
 }
 
 const char *frag_oom_verdict_meaning(frag_oom_verdict verdict)
 {
-    static const char *const meanings[] = {
-#define FRAG_OOM_VERDICT_MEANING(name, text, meaning) [FRAG_OOM_VERDICT_##name] = meaning,
-        FRAG_OOM_VERDICTS(FRAG_OOM_VERDICT_MEANING)
-#undef FRAG_OOM_VERDICT_MEANING
-    };
+    static const char *const meanings[] = {FRAG_OOM_VERDICTS(FRAG_THIRD_OF_3)};
     return meanings[verdict];
 }
 

@@ -5,17 +5,9 @@
 
 #define LINE_BYTES_MAX ((size_t)1 << 24)
 
-static const char *const op_names[FRAG_GOLDEN_OP_COUNT] = {
-#define NAME(name, text) [FRAG_GOLDEN_##name] = text,
-    FRAG_GOLDEN_OPS(NAME)
-#undef NAME
-};
+static const char *const op_names[FRAG_GOLDEN_OP_COUNT] = {FRAG_GOLDEN_OPS(FRAG_SECOND_OF_2)};
 
-static const char *const call_names[FRAG_GOLDEN_CALL_COUNT] = {
-#define NAME(name, text) [FRAG_GOLDEN_CALL_##name] = text,
-    FRAG_GOLDEN_CALLS(NAME)
-#undef NAME
-};
+static const char *const call_names[FRAG_GOLDEN_CALL_COUNT] = {FRAG_GOLDEN_CALLS(FRAG_SECOND_OF_2)};
 
 static const char *const note_names[FRAG_GOLDEN_NOTE_COUNT] = {
     [FRAG_GOLDEN_NOTE_A] = "A",   [FRAG_GOLDEN_NOTE_FR] = "FR",   [FRAG_GOLDEN_NOTE_FC] = "FC",

@@ -9,11 +9,7 @@
 #include "traces/pickle/json_tree.h"
 #include "traces/pickle/pickle.h"
 
-static const char *const names[FRAG_SNAPSHOT_NAME_COUNT] = {
-#define NAME_TEXT(name, text) [FRAG_SNAPSHOT_##name] = text,
-    FRAG_SNAPSHOT_NAMES(NAME_TEXT)
-#undef NAME_TEXT
-};
+static const char *const names[FRAG_SNAPSHOT_NAME_COUNT] = {FRAG_SNAPSHOT_NAMES(FRAG_SECOND_OF_2)};
 
 enum { BYTES_PER_ENTRY = 60 }; /* about as few as there are */
 

@@ -28,31 +28,19 @@ enum {
 
 const char *frag_framework_name(frag_framework framework)
 {
-    static const char *const names[] = {
-#define FRAG_FRAMEWORK_NAME(name, text, person) [FRAG_FRAMEWORK_##name] = text,
-        FRAG_FRAMEWORKS(FRAG_FRAMEWORK_NAME)
-#undef FRAG_FRAMEWORK_NAME
-    };
+    static const char *const names[] = {FRAG_FRAMEWORKS(FRAG_SECOND_OF_3)};
     return names[framework];
 }
 
 const char *frag_framework_title(frag_framework framework)
 {
-    static const char *const titles[] = {
-#define FRAG_FRAMEWORK_TITLE(name, text, person) [FRAG_FRAMEWORK_##name] = person,
-        FRAG_FRAMEWORKS(FRAG_FRAMEWORK_TITLE)
-#undef FRAG_FRAMEWORK_TITLE
-    };
+    static const char *const titles[] = {FRAG_FRAMEWORKS(FRAG_THIRD_OF_3)};
     return titles[framework];
 }
 
 const char *frag_figure_field(frag_figure figure)
 {
-    static const char *const fields[] = {
-#define FRAG_FIGURE_FIELD(name, field) [FRAG_FIGURE_##name] = field,
-        FRAG_FIGURES(FRAG_FIGURE_FIELD)
-#undef FRAG_FIGURE_FIELD
-    };
+    static const char *const fields[] = {FRAG_FIGURES(FRAG_SECOND_OF_2)};
     return fields[figure];
 }
 
