@@ -14,8 +14,7 @@ frag_text *frag_text_table_cell(frag_text_table *table)
     return cell;
 }
 
-/* Columns of a terminal: UTF-8 continuation bytes take none. */
-static int width_of(const char *text)
+int frag_text_width(const char *text)
 {
     int width = 0;
     for (; *text != '\0'; text++)
@@ -32,7 +31,7 @@ static void print_line(FILE *stream, const frag_text_table *table, const frag_te
                        const int *widths)
 {
     for (size_t i = 0; i < table->columns; i++) {
-        int pad = widths[i] - width_of(line[i].bytes);
+        int pad = widths[i] - frag_text_width(line[i].bytes);
         fputs(i > 0 ? "   " : "", stream);
         if (!is_left(table, i))
             fprintf(stream, "%*s%s", pad, "", line[i].bytes);
@@ -68,7 +67,7 @@ void frag_text_table_print(frag_text_table *table, bool is_markdown, FILE *strea
     FRAG_ASSERT(table->columns > 0 && table->columns <= FRAG_TEXT_TABLE_COLUMNS_MAX);
     FRAG_ASSERT(table->count % table->columns == 0);
     for (size_t i = 0; i < table->count; i++) {
-        int width = width_of(table->cells[i].bytes);
+        int width = frag_text_width(table->cells[i].bytes);
         int *widest = &widths[i % table->columns];
         *widest = width > *widest ? width : *widest;
     }

@@ -18,6 +18,9 @@ typedef struct frag_text_table {
     size_t capacity;
 } frag_text_table;
 
+/* Columns of a terminal: UTF-8 continuation bytes take none. */
+int frag_text_width(const char *text);
+
 /* The next cell, empty: text is added to it before the next one is asked for. */
 frag_text *frag_text_table_cell(frag_text_table *table);
 

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text_table.h"
 
 /* ---- words */
 
@@ -128,19 +128,9 @@ static void free_lines(lines *list)
     frag_free(list->items);
 }
 
-/* Columns on a screen: bytes that do not go on a sequence of UTF-8. */
-static size_t width_of(const char *text)
+static void print_padded(FILE *stream, const char *text, int width, bool is_right)
 {
-    size_t width = 0;
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xC0) != 0x80 ? 1 : 0;
-    return width;
-}
-
-static void print_padded(FILE *stream, const char *text, size_t width, bool is_right)
-{
-    size_t own = width_of(text);
-    int space = (int)(width > own ? width - own : 0);
+    int own = frag_text_width(text), space = width > own ? width - own : 0;
     if (is_right)
         fprintf(stream, "%*s%s", space, "", text);
     else
@@ -151,14 +141,14 @@ void frag_compare_print_table(FILE *stream, const frag_comparison *comparison,
                               const frag_compare_view *view)
 {
     lines list = {0};
-    size_t widths[COLUMN_COUNT];
+    int widths[COLUMN_COUNT];
     for (size_t v = 0; v < shown_kinds(view); v++)
         collect(&list, comparison, shown_order[v]);
     for (size_t c = 0; c < COLUMN_COUNT; c++) {
-        widths[c] = width_of(headers[c]);
+        widths[c] = frag_text_width(headers[c]);
         for (size_t i = 0; i < list.count; i++)
-            if (width_of(list.items[i].cells[c].bytes) > widths[c])
-                widths[c] = width_of(list.items[i].cells[c].bytes);
+            if (frag_text_width(list.items[i].cells[c].bytes) > widths[c])
+                widths[c] = frag_text_width(list.items[i].cells[c].bytes);
     }
     for (size_t i = 0; i < list.count; i++) {
         bool is_first = i == 0 || list.items[i - 1].verdict != list.items[i].verdict;
