@@ -303,7 +303,7 @@ static void logs_as_people_paste_them_are_read(void **state)
     (void)state;
     judged sum = {0};
     assert_true(judge_file(FOLDER "pastes.jsonl.zst", &sum));
-    assert_true(sum.count >= 150);
+    assert_true(sum.count >= 200);
     assert_int_equal(sum.wrong, 0);
 }
 

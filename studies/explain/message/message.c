@@ -434,11 +434,42 @@ static bool is_pinning(const reader *state, size_t at)
     return false;
 }
 
+static bool names_device(const frag_wording *wording)
+{
+    static const char *const names[] = {"cuda", "hip", "gpu", "device"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(wording->pattern, names[i]) != NULL)
+            return true;
+    return wording->framework != FRAG_FRAMEWORK_UNKNOWN;
+}
+
+static bool is_in_line_below(const reader *state, size_t at)
+{
+    return frag_message_text_line_start(&state->text, at) >= state->last_at;
+}
+
+/* "MemoryError", and the error of a runtime below it: two failures, not one told twice. */
+static bool is_second(const reader *state, const frag_wording *wording, size_t at)
+{
+    return names_device(wording) && state->current->says == 0 && is_in_line_below(state, at);
+}
+
+/* A device's memory ran out, and in a line below the computer's, a disk or the patience of a batch
+ * system did. */
+static bool is_aftermath(const reader *state, const frag_wording *wording, size_t at)
+{
+    const uint32_t others = FRAG_SAYS_KILLED | FRAG_SAYS_DISK | FRAG_SAYS_SHM;
+    bool is_bare = (wording->place & FRAG_WORDING_AT_END) != 0;
+    bool is_device = state->opener != NULL && names_device(state->opener);
+    return state->current->kind == FRAG_MESSAGE_OOM && is_in_line_below(state, at) &&
+           ((wording->says & others) != 0 || (is_bare && is_device));
+}
+
 static void take_opener(reader *state, const frag_wording *wording, const match *found, size_t at)
 {
     bool is_vague = wording->framework == FRAG_FRAMEWORK_UNKNOWN;
     if (is_vague && state->current != NULL && state->current->kind == FRAG_MESSAGE_HOST &&
-        distance(state, at) <= HOST_REACH)
+        distance(state, at) <= HOST_REACH && !is_second(state, wording, at))
         return;
     if (!continues(state, wording, at)) {
         open_message(state, FRAG_MESSAGE_OOM, at);
@@ -494,7 +525,8 @@ static void take(reader *state, const frag_wording *wording, const match *found,
         break;
     case FRAG_WORDING_HOST:
         if (is_just_before(state, at) && at - state->current_at <= HOST_REACH &&
-            state->current->framework != FRAG_FRAMEWORK_PYTORCH)
+            state->current->framework != FRAG_FRAMEWORK_PYTORCH &&
+            !is_aftermath(state, wording, at))
             state->current->kind = FRAG_MESSAGE_HOST;
         else
             open_message(state, FRAG_MESSAGE_HOST, at);
