@@ -1,4 +1,4 @@
-/* `fraglab plot bars`: what the reserved bytes hold at their peak, one bar for each policy. */
+/* What the reserved bytes hold at their peak, one bar for each policy. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,6 @@
 #include "plots/plot.h"
 #include "sim/rows/result.h"
 #include "studies/capacity/bounds.h"
-
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
 
 #define PARTS 7u
 static const char *const part_names[PARTS] = {"requested", "rounding", "unsplit",   "holes",
@@ -48,8 +38,6 @@ typedef struct bars_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
-    uint64_t threads;
     frag_recording recording; /* of the operand being worked on */
     frag_run_result *results;
     frag_row_packing *packings; /* of each trace, with --bounds */
@@ -141,10 +129,10 @@ static void run_job(void *context, uint64_t index)
     const frag_trace *trace = &state->recording.traces[index / state->policies.count];
     const frag_policy_spec *spec = &state->policies.specs[index % state->policies.count];
     frag_policy_spec resolved = {0};
-    frag_run_options run = {.context = frag_arguments_context(state->plot.arguments)};
-    if (!frag_is_interrupted() &&
-        frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
-                            &resolved, &state->errors[index])) {
+    frag_run_options run = {.context = state->plot.request->context};
+    if (!frag_is_cancelled(state->plot.request->context) &&
+        frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
+                            &state->errors[index])) {
         (void)frag_run(&state->recording, trace, resolved.ops, resolved.values, &state->device,
                        &run, &state->results[index], &state->errors[index]);
         frag_policy_spec_destroy(&resolved);
@@ -156,8 +144,8 @@ static void bound_job(void *context, uint64_t index)
 {
     bars_figure *state = context;
     size_t runs = state->recording.trace_count * state->policies.count;
-    if (!frag_is_interrupted())
-        (void)frag_bounds_find(frag_arguments_context(state->plot.arguments), &state->recording,
+    if (!frag_is_cancelled(state->plot.request->context))
+        (void)frag_bounds_find(state->plot.request->context, &state->recording,
                                &state->recording.traces[index], &state->packings[index],
                                &state->errors[runs + index]);
 }
@@ -169,19 +157,19 @@ static bool run_traces(bars_figure *state, frag_error *error)
     state->results = frag_alloc(count, sizeof *state->results);
     state->packings = frag_alloc(traces, sizeof *state->packings);
     state->errors = frag_alloc(count + traces, sizeof *state->errors);
-    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
-                                          "replaying", "runs", count);
-    frag_for_each((uint32_t)state->threads, count, run_job, state);
+    state->progress = frag_progress_start(state->plot.request->context, "replaying", "runs", count);
+    frag_for_each(frag_context_threads(state->plot.request->context), count, run_job, state);
     if (state->has_bounds)
-        frag_for_each((uint32_t)state->threads, traces, bound_job, state);
+        frag_for_each(frag_context_threads(state->plot.request->context), traces, bound_job, state);
     frag_progress_end(state->progress);
     bool ok = true;
-    for (size_t i = 0; ok && i < count + traces && !frag_is_interrupted(); i++) {
+    for (size_t i = 0; ok && i < count + traces && !frag_is_cancelled(state->plot.request->context);
+         i++) {
         ok = state->errors[i].code == FRAG_E_NONE;
         if (!ok)
             *error = state->errors[i];
     }
-    for (size_t i = 0; ok && i < count && !frag_is_interrupted(); i++) {
+    for (size_t i = 0; ok && i < count && !frag_is_cancelled(state->plot.request->context); i++) {
         const frag_trace *trace = &state->recording.traces[i / state->policies.count];
         const frag_run_result *result = &state->results[i];
         const frag_decomposition *at = &result->at_peak;
@@ -351,7 +339,8 @@ static void define(bars_figure *state)
         shown[j] = used[j] ? 1 : 0;
     /* Bars stay thick enough to carry their names. */
     uint64_t height = frag_plot_pixels(plot, 130 + 20 * line);
-    if (!frag_arguments_has(plot->arguments, "height") && height > plot->height && height <= 20000)
+    if (frag_plot_setting_text(plot->request, "height") == NULL && height > plot->height &&
+        height <= 20000)
         plot->height = height;
     frag_plot_define_texts(plot, "labels", labels, count);
     frag_plot_define_texts(plot, "heads", (const char *const *)heads, count);
@@ -390,7 +379,7 @@ static void print_bounds(FILE *stream, const bar *of, uint64_t most, size_t labe
 static void print_characters(bars_figure *state)
 {
     static const char *const marks[PARTS] = {"█", "r", "u", "░", "c", "w", "p"};
-    FILE *stream = frag_output_stream(state->plot.output);
+    FILE *stream = state->plot.characters;
     size_t label_width = 0;
     uint64_t most = 1;
     for (size_t i = 0; i < state->count; i++) {
@@ -433,9 +422,9 @@ static void warn_of_no_packing(const bars_figure *state)
 {
     for (size_t i = 0; state->has_bounds && i < state->count; i++)
         if (state->bars[i].bounds[BOUNDS - 1] == FRAG_UNLIMITED) {
-            frag_warn(state->plot.arguments,
-                      "rows of %s hold no packing; have them made with --bounds too",
-                      state->bars[i].trace);
+            frag_context_warn(state->plot.request->context,
+                              "rows of %s hold no packing; have them made with --bounds too",
+                              state->bars[i].trace);
             return;
         }
 }
@@ -443,14 +432,12 @@ static void warn_of_no_packing(const bars_figure *state)
 static bool fill(void *context, frag_error *error)
 {
     bars_figure *state = context;
-    const frag_arguments *arguments = state->plot.arguments;
-    frag_trace_format format = FRAG_FORMAT_AUTO;
-    if (!frag_inputs_format(arguments, &format, error))
-        return false;
-    for (size_t i = 0; i < frag_arguments_operand_count(arguments) && !frag_is_interrupted(); i++)
-        if (!read_operand(state, frag_arguments_operand(arguments, i), format, error))
+    const frag_plot_request *request = state->plot.request;
+    for (size_t i = 0;
+         i < request->operand_count && !frag_is_cancelled(state->plot.request->context); i++)
+        if (!read_operand(state, request->operands[i], request->input_format, error))
             return false;
-    if (frag_is_interrupted())
+    if (frag_is_cancelled(state->plot.request->context))
         return true;
     if (state->count == 0)
         return frag_fail(error, FRAG_E_INPUT, "there are no rows; there is nothing to draw");
@@ -468,43 +455,16 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static int bars_command(const frag_arguments *arguments)
+bool frag_plot_bars(const frag_plot_request *request, frag_error *error)
 {
-    bars_figure state = {.threads = frag_core_count(),
-                         .has_bounds = frag_arguments_has(arguments, "bounds")};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw(&state.plot, "bars", arguments, fill, &state);
+    bars_figure state = {.has_bounds = frag_plot_setting_text(request, "bounds") != NULL};
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = frag_plot_draw(&state.plot, "bars", request, fill, &state, error);
     for (size_t i = 0; i < state.count; i++) {
         frag_free(state.bars[i].trace);
         frag_free(state.bars[i].policy);
     }
     frag_free(state.bars);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_bars = {
-    .name = "bars",
-    .operands = "TRACE|ROWS...",
-    .summary = "where reserved bytes are at their peak, for each policy",
-    .description =
-        "Draws for each policy what its reserved bytes consist of at their peak: requested bytes, "
-        "rounding, remainders that were not split off, holes, cached segments, blocks that wait "
-        "for a stream, page slack. Operands are traces, which are replayed, or rows that 'fraglab "
-        "run --format jsonl' wrote. A run that ended in an OOM is marked; its peak is the one "
-        "before the OOM. --bounds draws the bounds of each trace across its bars; for rows, the "
-        "bounds stored in them.",
-    .examples =
-        "fraglab plot bars train.pickle -o bars.pdf\n"
-        "fraglab run *.pickle --policy all --format jsonl | fraglab plot bars - -o bars.svg",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = UINT32_MAX,
-    .run = bars_command,
-};

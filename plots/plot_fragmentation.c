@@ -1,4 +1,4 @@
-/* `fraglab plot fragmentation`: utilisation, the largest hole and unusable free memory over time.
+/* Utilisation, the largest hole and unusable free memory over time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,28 +11,6 @@
 #include "plots/plot.h"
 #include "sim/replay/hole_series.h"
 
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    {"on-oom", "WHAT", .choices = "stop|skip",
-     .help = "after the first request that cannot be served: stop, or skip the request and go on "
-             "(default: stop)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
-    {"sizes", "SIZE,...",
-     .help = "request sizes to draw, at most 8: sizes, percentiles of the trace's requests (p90: "
-             "nine in ten are no larger), max (default: p50,p90,p99,max)"},
-    {"samples", "N", .help = "points of a line; peaks are never lost (default: 3000)"},
-    {"every", "N",
-     .help = "look at the holes only after every N events: faster, but changes in between are "
-             "missed (default: 1)"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
-
 #define SIZES_DEFAULT "p50,p90,p99,max"
 #define COLUMNS 320u /* of the strip */
 #define LOG_LEAST 9u /* of its rows: requests below 512 bytes are of no weight */
@@ -42,7 +20,6 @@ typedef struct holes_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     frag_hole_options holes;
@@ -77,7 +54,7 @@ static bool sort_requests(holes_figure *state, frag_error *error)
     }
     if (state->request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+        return frag_error_in(error, state->plot.request->operands[0]);
     }
     qsort(state->requests, state->request_count, sizeof *state->requests, compare_numbers);
     return true;
@@ -138,7 +115,7 @@ static bool add_size(holes_figure *state, uint64_t bytes, const char *name, frag
 
 static bool find_sizes(holes_figure *state, frag_error *error)
 {
-    const char *list = frag_arguments_value(state->plot.arguments, "sizes");
+    const char *list = frag_plot_setting_text(state->plot.request, "sizes");
     char *copy = frag_copy_text(list != NULL ? list : SIZES_DEFAULT);
     char *rest = copy;
     bool ok = true;
@@ -274,7 +251,8 @@ static void define_sizes(holes_figure *state)
 static void define(holes_figure *state)
 {
     frag_plot *plot = &state->plot;
-    if (!frag_arguments_has(plot->arguments, "height") && plot->format != FRAG_PLOT_TERMINAL)
+    if (frag_plot_setting_text(plot->request, "height") == NULL &&
+        plot->format != FRAG_PLOT_TERMINAL)
         plot->height = frag_plot_pixels(plot, TALL_PIXELS);
     define_sizes(state);
     frag_plot_define_number(plot, "is_by_time", state->times_ns != NULL ? 1 : 0);
@@ -306,7 +284,7 @@ static bool find_end(holes_figure *state, const frag_policy_spec *policy, bool i
 {
     frag_run_options run = {.is_oom_skipped = is_oom_skipped,
                             .is_layout_skipped = true,
-                            .context = frag_arguments_context(state->plot.arguments)};
+                            .context = state->plot.request->context};
     frag_run_result result;
     if (!frag_run(&state->recording, state->trace, policy->ops, policy->values, &state->device,
                   &run, &result, error))
@@ -330,23 +308,23 @@ static void observe(void *context, const frag_replay *at, uint64_t event, const 
 
 static bool replay(holes_figure *state, frag_error *error)
 {
-    const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
+    const char *on_oom = frag_plot_setting_text(state->plot.request, "on-oom");
     bool is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
     frag_policy_spec resolved = {0};
-    if (!frag_policy_resolve(frag_arguments_context(state->plot.arguments),
-                             &state->policies.specs[0], &state->recording, &resolved, error))
+    if (!frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
+                             &state->recording, &resolved, error))
         return false;
     bool ok = find_end(state, &resolved, is_oom_skipped, error);
     if (ok) {
         state->series = frag_hole_series_create(&state->holes);
-        state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
-                                              "looking at holes", "events", state->holes.end + 1);
+        state->progress = frag_progress_start(state->plot.request->context, "looking at holes",
+                                              "events", state->holes.end + 1);
         frag_replay_options run = {
             .is_oom_skipped = is_oom_skipped,
             .stop_after = FRAG_UNLIMITED,
             .observer = observe,
             .observer_context = state,
-            .context = frag_arguments_context(state->plot.arguments),
+            .context = state->plot.request->context,
         };
         ok = frag_run_look(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, NULL, NULL, error);
@@ -359,7 +337,7 @@ static bool replay(holes_figure *state, frag_error *error)
 static bool fill(void *context, frag_error *error)
 {
     holes_figure *state = context;
-    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    const char *axis = frag_plot_setting_text(state->plot.request, "x");
     if (!sort_requests(state, error) || !find_sizes(state, error))
         return false;
     find_rows(state);
@@ -383,12 +361,13 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(holes_figure *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(holes_figure *state, const frag_plot_request *request, frag_error *error)
 {
     state->holes.every = 1;
     state->holes.sample_max = 3000;
-    if (!frag_arguments_count(arguments, "samples", 10, 1000000, &state->holes.sample_max, error) ||
-        !frag_arguments_count(arguments, "every", 1, UINT32_MAX, &state->holes.every, error))
+    if (!frag_plot_setting_count(request, "samples", 10, 1000000, &state->holes.sample_max,
+                                 error) ||
+        !frag_plot_setting_count(request, "every", 1, UINT32_MAX, &state->holes.every, error))
         return false;
     if (state->policies.count == 1)
         return true;
@@ -396,41 +375,16 @@ static bool check_options(holes_figure *state, const frag_arguments *arguments, 
     return frag_error_in(error, "--policy");
 }
 
-static int fragmentation_command(const frag_arguments *arguments)
+bool frag_plot_fragmentation(const frag_plot_request *request, frag_error *error)
 {
     holes_figure state = {.request_count = 0};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "fragmentation", arguments, true, &state.recording,
-                                    &state.trace, fill, &state);
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = check_options(&state, request, error) &&
+              frag_plot_draw_trace(&state.plot, "fragmentation", request, true, &state.recording,
+                                   &state.trace, fill, &state, error);
     frag_hole_series_destroy(state.series);
     frag_free(state.requests);
     frag_free(state.times_ns);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_fragmentation = {
-    .name = "fragmentation",
-    .operands = "TRACE",
-    .summary = "utilisation, the largest hole, and what free memory is too small for, over time",
-    .description =
-        "Draws how one policy uses its memory: blocks, the largest hole and the other holes, "
-        "which add up to reserved bytes; below, utilisation and the largest hole as a share of "
-        "all free memory; and below that, for several request sizes, the share of free memory "
-        "that lies in holes too small for them. A hole is a free range inside a segment; policies "
-        "that move pages or stitch holes can use several for one request.",
-    .examples =
-        "fraglab plot fragmentation train.pickle -o holes.svg\n"
-        "fraglab plot fragmentation train.pickle --policy best-fit --x time --sizes p90,2MiB -o "
-        "holes.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = fragmentation_command,
-};

@@ -1,4 +1,4 @@
-/* `fraglab plot front`: memory against cost, one point for each policy or row, and the Pareto
+/* Memory against cost, one point for each policy or row, and the Pareto
  * front. */
 #include <inttypes.h>
 #include <math.h>
@@ -12,20 +12,6 @@
 #include "plots/parts/plot_names.h"
 #include "plots/plot.h"
 #include "sim/policy_engine.h"
-
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    FRAG_LOAD_OPTIONS,
-    {"by", "COST", .choices = "calls|time",
-     .help = "the cost beside memory: calls that move memory, or their modelled time (default: "
-             "time if --latency or --gpu gives latencies, else calls)"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_JOBS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
 
 typedef struct point {
     const char *policy;
@@ -48,8 +34,6 @@ typedef struct front_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
-    uint64_t threads;
     frag_recording recording;
     const frag_trace *trace;
     point *points; /* in the order of the policies */
@@ -64,11 +48,11 @@ static void run_job(void *context, uint64_t index)
     front_figure *state = context;
     const frag_policy_spec *spec = &state->policies.specs[index];
     frag_policy_spec resolved = {0};
-    frag_run_options run = {.context = frag_arguments_context(state->plot.arguments)};
+    frag_run_options run = {.context = state->plot.request->context};
     frag_run_result result = {0};
-    if (!frag_is_interrupted() &&
-        frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
-                            &resolved, &state->errors[index])) {
+    if (!frag_is_cancelled(state->plot.request->context) &&
+        frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
+                            &state->errors[index])) {
         if (frag_run_count(&state->recording, state->trace, resolved.ops, resolved.values,
                            &state->device, &run, &result, &state->errors[index]))
             state->points[index] =
@@ -89,11 +73,10 @@ static bool run_policies(front_figure *state, frag_error *error)
     size_t count = state->policies.count;
     state->points = frag_alloc(count, sizeof *state->points);
     state->errors = frag_alloc(count, sizeof *state->errors);
-    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
-                                          "replaying", "runs", count);
-    frag_for_each((uint32_t)state->threads, count, run_job, state);
+    state->progress = frag_progress_start(state->plot.request->context, "replaying", "runs", count);
+    frag_for_each(frag_context_threads(state->plot.request->context), count, run_job, state);
     frag_progress_end(state->progress);
-    for (size_t i = 0; i < count && !frag_is_interrupted(); i++)
+    for (size_t i = 0; i < count && !frag_is_cancelled(state->plot.request->context); i++)
         if (state->errors[i].code != FRAG_E_NONE) {
             *error = state->errors[i];
             return false;
@@ -291,10 +274,11 @@ static void tell_left_out(const front_figure *state)
         named += state->points[i].has_name;
     }
     if (named < drawn)
-        frag_warn(state->plot.arguments,
-                  "%zu of %zu policies are drawn without their names, for which there is no room; "
-                  "--width makes room, and the data (--format csv) has them all",
-                  drawn - named, drawn);
+        frag_context_warn(
+            state->plot.request->context,
+            "%zu of %zu policies are drawn without their names, for which there is no room; "
+            "--width makes room, and the data (--format csv) has them all",
+            drawn - named, drawn);
 }
 
 /* What there is of each kind: gnuplot complains of a plot without a point. */
@@ -365,7 +349,7 @@ static void print_bound(FILE *stream, size_t width, const char *name, uint64_t b
 /* With characters: from the least memory to the most. */
 static void print_characters(front_figure *state)
 {
-    FILE *stream = frag_output_stream(state->plot.output);
+    FILE *stream = state->plot.characters;
     size_t count = state->policies.count;
     static const char packing[] = "bound: offline packing";
     size_t width = state->packing.bytes > 0 ? strlen(packing) : 6;
@@ -404,7 +388,7 @@ static void print_characters(front_figure *state)
 static bool fill(void *context, frag_error *error)
 {
     front_figure *state = context;
-    const char *by = frag_arguments_value(state->plot.arguments, "by");
+    const char *by = frag_plot_setting_text(state->plot.request, "by");
     state->is_by_time = by != NULL ? strcmp(by, "time") == 0 : state->device.latency != NULL;
     if (state->is_by_time && state->device.latency == NULL)
         return frag_fail(error, FRAG_E_USAGE,
@@ -414,7 +398,7 @@ static bool fill(void *context, frag_error *error)
     if (!run_policies(state, error) ||
         !frag_plot_packing(&state->plot, &state->recording, state->trace, &state->packing, error))
         return false;
-    if (frag_is_interrupted())
+    if (frag_is_cancelled(state->plot.request->context))
         return true;
     mark_front(state);
     axis_ends ends = {.x_least = HUGE_VAL, .y_most = 10};
@@ -450,41 +434,14 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static int front_command(const frag_arguments *arguments)
+bool frag_plot_front(const frag_plot_request *request, frag_error *error)
 {
-    front_figure state = {.threads = frag_core_count()};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "all", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !frag_arguments_count(arguments, "jobs", 1, 4096, &state.threads, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "front", arguments, false, &state.recording,
-                                    &state.trace, fill, &state);
+    front_figure state = {.plot = {.kind = "front"}};
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = frag_plot_draw_trace(&state.plot, "front", request, false, &state.recording,
+                                   &state.trace, fill, &state, error);
     frag_free(state.points);
     frag_free(state.errors);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_front = {
-    .name = "front",
-    .operands = "TRACE",
-    .summary = "memory against device calls or their time, and the policies that no other beats "
-               "in both",
-    .description =
-        "Draws each policy as a point: how far its peak of reserved bytes is above the bound, the "
-        "peak of requested bytes, and what it cost in device calls, or in their modelled time. A "
-        "policy is on the front when no other is at least as good in both and better in one. "
-        "Policies that know the trace in advance, such as offline, are drawn hollow and are never "
-        "on the front; those that run out of memory are not drawn. --bounds draws what a policy "
-        "that knew the future would need.",
-    .examples = "fraglab plot front train.pickle -o front.svg\n"
-                "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
-                "docs/latency-example.yaml -o front.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = front_command,
-};

@@ -1,4 +1,4 @@
-/* `fraglab plot heat`: a heat map of one field of result rows over two others. */
+/* A heat map of one field of result rows over two others. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,22 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "cli/inputs.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
 #include "sim/rows/result.h"
-
-static const frag_command_option options[] = {
-    {"x", "FIELD",
-     .help = "the horizontal axis: a field of the rows, such as policy.max_split_size_mb"},
-    {"y", "FIELD", .help = "the vertical axis: a field of the rows, such as capacity"},
-    {"z", "FIELD",
-     .help = "what the colour shows (default: peak.reserved_bytes): a field, or over_bound or "
-             "over_packing: how far peak reserved is above that bound of the row"},
-    {"where", "FIELD=VALUE", .help = "only rows with that value; repeat it for several fields"},
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
 
 #define CELLS_MAX 100000u
 #define AXIS_MAX 2000u
@@ -103,11 +90,11 @@ static bool take_row(void *context, frag_json *row, frag_error *error)
     return true;
 }
 
-static bool read_rows(heat_figure *state, const frag_arguments *arguments, frag_error *error)
+static bool read_rows(heat_figure *state, const frag_plot_request *request, frag_error *error)
 {
     bool ok = true;
-    for (size_t i = 0; ok && i < frag_arguments_operand_count(arguments); i++) {
-        const char *path = frag_arguments_operand(arguments, i);
+    for (size_t i = 0; ok && i < request->operand_count; i++) {
+        const char *path = request->operands[i];
         frag_input *input = frag_input_open(path, error);
         ok = input != NULL && frag_plot_each_row(input, take_row, state, error);
         if (input != NULL)
@@ -169,10 +156,11 @@ static bool keep_where(heat_figure *state, const char *condition, frag_error *er
     return frag_error_in(error, "--where");
 }
 
-static bool choose_rows(heat_figure *state, const frag_arguments *arguments, frag_error *error)
+static bool choose_rows(heat_figure *state, const frag_plot_request *request, frag_error *error)
 {
-    for (size_t i = 0; i < frag_arguments_value_count(arguments, "where"); i++)
-        if (!keep_where(state, frag_arguments_value_at(arguments, "where", i), error))
+    const char *where = NULL;
+    for (size_t i = 0; (where = frag_plot_setting_at(request, "where", i)) != NULL; i++)
+        if (!keep_where(state, where, error))
             return false;
     return true;
 }
@@ -566,7 +554,7 @@ static void define(heat_figure *state)
 /* With characters: a table. */
 static void print_characters(const heat_figure *state)
 {
-    FILE *stream = frag_output_stream(state->plot.output);
+    FILE *stream = state->plot.characters;
     unit shown_in = unit_of(state);
     int decimals = decimals_of(state);
     frag_text title = {0};
@@ -607,8 +595,8 @@ static void print_characters(const heat_figure *state)
 static bool fill(void *context, frag_error *error)
 {
     heat_figure *state = context;
-    const frag_arguments *arguments = state->plot.arguments;
-    if (!read_rows(state, arguments, error) || !choose_rows(state, arguments, error))
+    const frag_plot_request *request = state->plot.request;
+    if (!read_rows(state, request, error) || !choose_rows(state, request, error))
         return false;
     state->z_path = frag_plot_find_path(state->rows, state->row_count, state->z_name, error);
     if (state->z_path == NULL)
@@ -625,11 +613,11 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(heat_figure *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(heat_figure *state, const frag_plot_request *request, frag_error *error)
 {
-    state->x.name = frag_arguments_value(arguments, "x");
-    state->y.name = frag_arguments_value(arguments, "y");
-    state->z_name = frag_arguments_value(arguments, "z");
+    state->x.name = frag_plot_setting_text(request, "x");
+    state->y.name = frag_plot_setting_text(request, "y");
+    state->z_name = frag_plot_setting_text(request, "z");
     if (state->z_name == NULL)
         state->z_name = "peak.reserved_bytes";
     return (state->x.name != NULL && state->y.name != NULL) ||
@@ -638,15 +626,11 @@ static bool check_options(heat_figure *state, const frag_arguments *arguments, f
                      "policy.max_split_size_mb --y capacity");
 }
 
-static int heat_command(const frag_arguments *arguments)
+bool frag_plot_heat(const frag_plot_request *request, frag_error *error)
 {
     heat_figure state = {.row_count = 0};
-    frag_error error = {0};
-    int code = 0;
-    if (!check_options(&state, arguments, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw(&state.plot, "heat", arguments, fill, &state);
+    bool ok = check_options(&state, request, error) &&
+              frag_plot_draw(&state.plot, "heat", request, fill, &state, error);
     for (size_t i = 0; i < state.row_count; i++)
         frag_json_destroy(state.rows[i]);
     frag_free(state.rows);
@@ -657,25 +641,5 @@ static int heat_command(const frag_arguments *arguments)
     frag_free(state.y.path);
     frag_free(state.y.values);
     frag_free(state.z_path);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_heat = {
-    .name = "heat",
-    .operands = "ROWS...",
-    .summary = "a figure of result rows over two options of a sweep",
-    .description =
-        "Draws rows of 'fraglab sweep' or 'fraglab run --format jsonl' as a grid of two of their "
-        "fields, coloured by a third. Fields are named by their path in the rows, or by the end "
-        "of it if that is unambiguous. A run that ended in an OOM shows that instead of a value; "
-        "a combination without a row is grey. Rows that also differ in another field are refused: "
-        "choose with --where.",
-    .examples =
-        "fraglab plot heat rows.jsonl --x policy.max_split_size_mb --y capacity -o heat.svg\n"
-        "fraglab plot heat rows.jsonl --x sli --y grow --z utilisation --where "
-        "trace.name=unet.pickle.zst -o heat.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = UINT32_MAX,
-    .run = heat_command,
-};

@@ -1,4 +1,4 @@
-/* `fraglab plot map`: where every block lay, address over events or time. */
+/* Where every block lay, address over events or time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,21 +13,6 @@
 #include "plots/plot.h"
 #include "sim/trace/site_names.h"
 
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
-    {"colour", "WHAT", .choices = "size|site|stream",
-     .help =
-         "what the colour of a block says: its size, the call site it was requested from, or its "
-         "stream (default: size)"},
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
-
 typedef enum colouring { COLOUR_SIZE, COLOUR_SITE, COLOUR_STREAM } colouring;
 
 #define GROUP_MAX 7u /* call sites or streams with a colour of their own */
@@ -41,7 +26,6 @@ typedef struct map_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     frag_layout layout;
@@ -168,7 +152,7 @@ static void define_groups(map_figure *state)
 
 static bool order_times(map_figure *state, frag_error *error)
 {
-    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    const char *axis = frag_plot_setting_text(state->plot.request, "x");
     if (axis == NULL || strcmp(axis, "time") != 0)
         return true;
     state->times_ns = frag_plot_times(state->trace, error);
@@ -284,7 +268,7 @@ static void paint(map_figure *state)
 static void print_characters(map_figure *state)
 {
     frag_plot *plot = &state->plot;
-    FILE *stream = frag_output_stream(plot->output);
+    FILE *stream = plot->characters;
     state->columns = plot->width - 12;
     state->rows = plot->height - 4;
     paint(state);
@@ -363,26 +347,27 @@ static bool fill(void *context, frag_error *error)
     frag_policy_spec resolved = {0};
     state->start = frag_trace_start(state->trace);
     if (!order_times(state, error) ||
-        !frag_policy_resolve(frag_arguments_context(state->plot.arguments),
-                             &state->policies.specs[0], &state->recording, &resolved, error))
+        !frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
+                             &state->recording, &resolved, error))
         return false;
-    bool ok = frag_layout_record(&state->recording, state->trace, resolved.ops, resolved.values,
-                                 &state->device, frag_arguments_context(state->plot.arguments),
-                                 &state->layout, error);
+    bool ok =
+        frag_layout_record(&state->recording, state->trace, resolved.ops, resolved.values,
+                           &state->device, state->plot.request->context, &state->layout, error);
     frag_policy_spec_destroy(&resolved);
     if (!ok)
         return false;
     if (state->layout.offset_end == 0 ||
         x_of(state, state->layout.event_end) <= x_of(state, state->start)) {
         frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
-        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+        return frag_error_in(error, state->plot.request->operands[0]);
     }
     frag_groups_create(&state->keys,
                        state->colouring == COLOUR_STREAM ? FRAG_GROUP_STREAM : FRAG_GROUP_SITE,
                        &state->recording, state->trace);
     if (state->colouring == COLOUR_SITE && state->recording.site_count < 2)
-        frag_warn(state->plot.arguments, "%s holds no call stacks; --colour size shows more",
-                  state->recording.name);
+        frag_context_warn(state->plot.request->context,
+                          "%s holds no call stacks; --colour size shows more",
+                          state->recording.name);
     find_groups(state);
     find_sizes(state);
     write_data(state);
@@ -395,9 +380,9 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(map_figure *state, const frag_arguments *arguments, frag_error *error)
+static bool check_options(map_figure *state, const frag_plot_request *request, frag_error *error)
 {
-    const char *colour = frag_arguments_value(arguments, "colour");
+    const char *colour = frag_plot_setting_text(request, "colour");
     state->colouring = colour == NULL || strcmp(colour, "size") == 0 ? COLOUR_SIZE
                        : strcmp(colour, "site") == 0                 ? COLOUR_SITE
                                                                      : COLOUR_STREAM;
@@ -407,42 +392,19 @@ static bool check_options(map_figure *state, const frag_arguments *arguments, fr
     return frag_error_in(error, "--policy");
 }
 
-static int map_command(const frag_arguments *arguments)
+bool frag_plot_map(const frag_plot_request *request, frag_error *error)
 {
     map_figure state = {.group_count = 0};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "map", arguments, true, &state.recording,
-                                    &state.trace, fill, &state);
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = check_options(&state, request, error) &&
+              frag_plot_draw_trace(&state.plot, "map", request, true, &state.recording,
+                                   &state.trace, fill, &state, error);
     if (state.raster != NULL)
         frag_raster_destroy(state.raster);
     frag_layout_destroy(&state.layout);
     frag_free(state.groups);
     frag_groups_destroy(&state.keys);
     frag_free(state.times_ns);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_map = {
-    .name = "map",
-    .operands = "TRACE",
-    .summary = "where every block lay, address over events or time",
-    .description =
-        "Draws the memory of one policy: segments one above the other in order of their "
-        "addresses, each block from its request to when its place was free again, and the holes "
-        "between them in white. Where no segment was held it is grey. A block smaller than a "
-        "pixel tints the pixel by the share that it covers.",
-    .examples =
-        "fraglab plot map train.pickle -o map.png\n"
-        "fraglab plot map train.pickle --policy best-fit --colour site --capacity 8GiB -o map.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = map_command,
-};

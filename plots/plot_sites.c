@@ -1,4 +1,4 @@
-/* `fraglab plot sites`: live memory over time, one layer for each call site, stream, pool or size
+/* Live memory over time, one layer for each call site, stream, pool or size
  * class. */
 #include <inttypes.h>
 #include <math.h>
@@ -13,23 +13,6 @@
 #include "plots/plot.h"
 #include "sim/replay/series.h"
 #include "sim/trace/demand.h"
-
-static const frag_command_option options[] = {
-    FRAG_LOAD_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    {"by", "WHAT", .choices = "site|stream|pool|size-class",
-     .help = "what a layer stands for: the place in the program that asked, the stream, the pool, "
-             "or requests of about one size (default: site)"},
-    {"top", "N",
-     .help = "number of layers, the largest at the peak first; everything else is one more layer "
-             "(default: 8)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
-    {"samples", "N", .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
 
 #define SAMPLES_DEFAULT 1800u
 #define TOP_DEFAULT 8u
@@ -352,7 +335,7 @@ static const uint64_t *row_of(const sites_figure *state, double from, double to)
 /* With characters: a letter a layer; the rest is dots. */
 static void print_characters(const sites_figure *state)
 {
-    FILE *stream = frag_output_stream(state->plot.output);
+    FILE *stream = state->plot.characters;
     size_t columns = state->plot.width - 12;
     size_t shown = state->layer_count + 1;
     size_t rows = state->plot.height > shown + 10 ? state->plot.height - shown - 5 : 6;
@@ -399,9 +382,9 @@ static void print_characters(const sites_figure *state)
     frag_free(at);
 }
 
-static frag_grouping grouping_of(const frag_arguments *arguments)
+static frag_grouping grouping_of(const frag_plot_request *request)
 {
-    const char *by = frag_arguments_value(arguments, "by");
+    const char *by = frag_plot_setting_text(request, "by");
     return by == NULL || strcmp(by, "site") == 0 ? FRAG_GROUP_SITE
            : strcmp(by, "stream") == 0           ? FRAG_GROUP_STREAM
            : strcmp(by, "pool") == 0             ? FRAG_GROUP_POOL
@@ -411,9 +394,9 @@ static frag_grouping grouping_of(const frag_arguments *arguments)
 static bool fill(void *context, frag_error *error)
 {
     sites_figure *state = context;
-    const frag_arguments *arguments = state->plot.arguments;
-    frag_groups_create(&state->groups, grouping_of(arguments), &state->recording, state->trace);
-    const char *axis = frag_arguments_value(arguments, "x");
+    const frag_plot_request *request = state->plot.request;
+    frag_groups_create(&state->groups, grouping_of(request), &state->recording, state->trace);
+    const char *axis = frag_plot_setting_text(request, "x");
     if (axis != NULL && strcmp(axis, "time") == 0 && state->trace->event_count > 0) {
         state->times_ns = frag_plot_times(state->trace, error);
         if (state->times_ns == NULL)
@@ -422,11 +405,11 @@ static bool fill(void *context, frag_error *error)
     find_peak(state);
     if (state->peak_bytes == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_arguments_operand(arguments, 0));
+        return frag_error_in(error, request->operands[0]);
     }
     if (state->groups.grouping == FRAG_GROUP_SITE && state->recording.site_count < 2)
-        frag_warn(arguments, "%s holds no call stacks; --by size-class shows more",
-                  state->recording.name);
+        frag_context_warn(request->context, "%s holds no call stacks; --by size-class shows more",
+                          state->recording.name);
     find_layers(state);
     follow(state);
     name_layers(state);
@@ -441,17 +424,13 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static int sites_command(const frag_arguments *arguments)
+bool frag_plot_sites(const frag_plot_request *request, frag_error *error)
 {
     sites_figure state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_arguments_count(arguments, "top", 1, TOP_MAX, &state.top, &error) ||
-        !frag_arguments_count(arguments, "samples", 10, 1000000, &state.samples, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "sites", arguments, true, &state.recording,
-                                    &state.trace, fill, &state);
+    bool ok = frag_plot_setting_count(request, "top", 1, TOP_MAX, &state.top, error) &&
+              frag_plot_setting_count(request, "samples", 10, 1000000, &state.samples, error) &&
+              frag_plot_draw_trace(&state.plot, "sites", request, true, &state.recording,
+                                   &state.trace, fill, &state, error);
     for (size_t i = 0; i < LAYERS_MAX; i++)
         frag_free(state.names[i]);
     frag_series_destroy(state.all);
@@ -461,23 +440,5 @@ static int sites_command(const frag_arguments *arguments)
     frag_free(state.figure_of);
     frag_free(state.times_ns);
     frag_groups_destroy(&state.groups);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_sites = {
-    .name = "sites",
-    .operands = "TRACE",
-    .summary = "requested bytes over events or time, layer by layer: who holds the memory",
-    .description =
-        "Draws what the program holds as layers that add up to it exactly: the call sites that "
-        "hold most at the peak, each with its share, and all others above. Memory that is held "
-        "throughout lies at the bottom. A call site is the innermost line of the program's own "
-        "code; frames of a framework are skipped. Layers can be streams, pools or sizes instead. "
-        "No policy is involved.",
-    .examples = "fraglab plot sites train.pickle  # on the terminal\n"
-                "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = sites_command,
-};

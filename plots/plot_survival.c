@@ -1,4 +1,4 @@
-/* `fraglab plot survival`: how far a trace gets under each policy, for every capacity. */
+/* How far a trace gets under each policy, for every capacity. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -9,20 +9,6 @@
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
 #include "sim/policy_engine.h"
-
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    {"samples", "N",
-     .help = "replays of each policy at most. If the result changes at more capacities than that, "
-             "the curve is coarser; the least surviving capacity stays exact (default: 400)"},
-    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
 
 #define SAMPLES_DEFAULT 400u
 
@@ -49,11 +35,9 @@ typedef struct survival_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     uint64_t samples;
-    uint64_t threads;
     uint64_t first; /* the least capacity drawn */
     uint64_t page_bytes;
     curve *curves;
@@ -72,9 +56,8 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
 {
     frag_device_spec device = state->device;
     device.capacity_bytes = capacity;
-    frag_run_options run = {.is_layout_skipped = true,
-                            .context = frag_arguments_context(state->plot.arguments),
-                            .plan = line->plan};
+    frag_run_options run = {
+        .is_layout_skipped = true, .context = state->plot.request->context, .plan = line->plan};
     frag_run_result result;
     if (!frag_run(&state->recording, state->trace, spec->ops, spec->values, &device, &run, &result,
                   &line->error))
@@ -111,13 +94,14 @@ static bool follow(const survival_figure *state, curve *line, const frag_policy_
     if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
                           &line->plan, &line->error) ||
         !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
-                            &state->device, frag_arguments_context(state->plot.arguments),
-                            &line->least, &line->error))
+                            &state->device, state->plot.request->context, &line->least,
+                            &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
     uint64_t span = end > state->first ? end - state->first : 0;
     uint64_t step = frag_round_up(span / state->samples + 1, state->page_bytes);
-    for (uint64_t at = state->first; at <= end && !frag_is_interrupted();) {
+    for (uint64_t at = state->first;
+         at <= end && !frag_is_cancelled(state->plot.request->context);) {
         uint64_t next = 0;
         if (!add_interval(state, line, spec, at, step, &next))
             return false;
@@ -136,9 +120,9 @@ static void follow_job(void *context, uint64_t index)
     survival_figure *state = context;
     curve *line = &state->curves[index];
     frag_policy_spec resolved = {0};
-    if (!frag_is_interrupted() && frag_policy_resolve(frag_arguments_context(state->plot.arguments),
-                                                      &state->policies.specs[index],
-                                                      &state->recording, &resolved, &line->error)) {
+    if (!frag_is_cancelled(state->plot.request->context) &&
+        frag_policy_resolve(state->plot.request->context, &state->policies.specs[index],
+                            &state->recording, &resolved, &line->error)) {
         line->is_ok = follow(state, line, &resolved);
         if (line->plan != NULL)
             frag_policy_engine_of(resolved.ops)->planner->destroy(line->plan);
@@ -224,16 +208,17 @@ static bool fill(void *context, frag_error *error)
     uint64_t least = frag_trace_bound_bytes(state->trace) + state->device.used_by_others_bytes;
     if (state->trace->stats.request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+        return frag_error_in(error, state->plot.request->operands[0]);
     }
     state->page_bytes = frag_device_page(&state->device, state->trace);
     state->first = frag_round_up(least > 0 ? least : 1, state->page_bytes);
     state->curves = frag_alloc(state->policies.count, sizeof *state->curves);
-    state->progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
-                                          "searching", "policies", state->policies.count);
-    frag_for_each((uint32_t)state->threads, state->policies.count, follow_job, state);
+    state->progress = frag_progress_start(state->plot.request->context, "searching", "policies",
+                                          state->policies.count);
+    frag_for_each(frag_context_threads(state->plot.request->context), state->policies.count,
+                  follow_job, state);
     frag_progress_end(state->progress);
-    if (frag_is_interrupted())
+    if (frag_is_cancelled(state->plot.request->context))
         return true;
     frag_row_packing packing = {0};
     if (!frag_plot_packing(&state->plot, &state->recording, state->trace, &packing, error))
@@ -263,51 +248,28 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-static bool check_options(survival_figure *state, const frag_arguments *arguments,
+static bool check_options(survival_figure *state, const frag_plot_request *request,
                           frag_error *error)
 {
-    if (frag_arguments_has(arguments, "capacity")) {
+    if (frag_plot_setting_text(request, "capacity") != NULL) {
         frag_fail(error, FRAG_E_USAGE,
                   "the capacity is what runs to the right; leave --capacity out");
         return false;
     }
-    state->threads = frag_core_count();
     state->samples = SAMPLES_DEFAULT;
-    return frag_arguments_count(arguments, "jobs", 1, 4096, &state->threads, error) &&
-           frag_arguments_count(arguments, "samples", 2, 1000000, &state->samples, error);
+    return frag_plot_setting_count(request, "samples", 2, 1000000, &state->samples, error);
 }
 
-static int survival_command(const frag_arguments *arguments)
+bool frag_plot_survival(const frag_plot_request *request, frag_error *error)
 {
     survival_figure state = {.curves = NULL};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !check_options(&state, arguments, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "survival", arguments, false, &state.recording,
-                                    &state.trace, fill, &state);
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = check_options(&state, request, error) &&
+              frag_plot_draw_trace(&state.plot, "survival", request, false, &state.recording,
+                                   &state.trace, fill, &state, error);
     for (size_t i = 0; state.curves != NULL && i < state.policies.count; i++)
         frag_free(state.curves[i].intervals);
     frag_free(state.curves);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_survival = {
-    .name = "survival",
-    .operands = "TRACE",
-    .summary = "how far the trace gets, for every capacity",
-    .description =
-        "Draws for each policy the share of the requests that are served before the first OOM, "
-        "for capacities from the peak of requested bytes to the one with which no device call "
-        "fails. The least capacity that survives is marked and printed in the legend, exact to 2 "
-        "MiB. --bounds marks what a policy that knew the future would need.",
-    .examples = "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = survival_command,
-};

@@ -1,4 +1,4 @@
-/* `fraglab plot timeline`: requested, allocated, active and reserved bytes over time. */
+/* Requested, allocated, active and reserved bytes over time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,27 +11,10 @@
 #include "sim/replay/timeline.h"
 #include "sim/trace/demand.h"
 
-static const frag_command_option options[] = {
-    FRAG_POLICY_OPTIONS,
-    FRAG_DEVICE_OPTIONS,
-    FRAG_LOAD_OPTIONS,
-    FRAG_PLOT_DEVICE_OPTION,
-    {"on-oom", "WHAT", .choices = "stop|skip",
-     .help = "after the first request that cannot be served: stop, or skip the request and go on "
-             "(default: stop)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
-    {"samples", "N", .help = "points of a line; peaks are never lost (default: 4000)"},
-    FRAG_BOUNDS_OPTION,
-    FRAG_PLOT_OPTIONS,
-    {.name = NULL},
-};
-
 typedef struct timeline_figure {
     frag_plot plot;
     frag_policy_list policies;
     frag_device_spec device;
-    frag_device_description gpu;
     frag_recording recording;
     const frag_trace *trace;
     uint64_t samples;
@@ -44,7 +27,7 @@ typedef struct timeline_figure {
 
 static bool order_times(timeline_figure *state, frag_error *error)
 {
-    const char *axis = frag_arguments_value(state->plot.arguments, "x");
+    const char *axis = frag_plot_setting_text(state->plot.request, "x");
     if (axis == NULL || strcmp(axis, "time") != 0)
         return true;
     state->times_ns = frag_plot_times(state->trace, error);
@@ -165,17 +148,17 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
 {
     const frag_policy_spec *spec = &state->policies.specs[series - 1];
     frag_policy_spec resolved = {0};
-    if (!frag_policy_resolve(frag_arguments_context(state->plot.arguments), spec, &state->recording,
-                             &resolved, error))
+    if (!frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
+                             error))
         return false;
-    const char *on_oom = frag_arguments_value(state->plot.arguments, "on-oom");
+    const char *on_oom = frag_plot_setting_text(state->plot.request, "on-oom");
     frag_timeline *timeline = frag_timeline_create(state->trace->event_count, state->samples);
     frag_run_options run = {
         .is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0,
         .is_layout_skipped = true,
         .observer = frag_timeline_observe,
         .observer_context = timeline,
-        .context = frag_arguments_context(state->plot.arguments),
+        .context = state->plot.request->context,
     };
     frag_run_result result;
     bool ok = frag_run(&state->recording, state->trace, resolved.ops, resolved.values,
@@ -321,7 +304,7 @@ static bool fill(void *context, frag_error *error)
     if (state->trace->event_count == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
-               frag_error_in(error, frag_arguments_operand(state->plot.arguments, 0));
+               frag_error_in(error, state->plot.request->operands[0]);
     if (!order_times(state, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"
@@ -332,12 +315,13 @@ static bool fill(void *context, frag_error *error)
     if (has_recorded)
         write_fact(state, FACT_RECORDED);
     frag_plot_define_number(&state->plot, "has_recorded", has_recorded ? 1 : 0);
-    frag_progress *progress = frag_progress_start(frag_arguments_context(state->plot.arguments),
-                                                  "replaying", "runs", state->policies.count);
+    frag_progress *progress = frag_progress_start(state->plot.request->context, "replaying", "runs",
+                                                  state->policies.count);
     bool ok = true;
     state->ooms = frag_alloc(state->policies.count, sizeof *state->ooms);
     state->peaks = frag_alloc(state->policies.count, sizeof *state->peaks);
-    for (size_t i = 0; ok && i < state->policies.count && !frag_is_interrupted(); i++) {
+    for (size_t i = 0;
+         ok && i < state->policies.count && !frag_is_cancelled(state->plot.request->context); i++) {
         ok = write_policy(state, i + 1, error);
         frag_progress_add(progress, 1);
     }
@@ -351,39 +335,17 @@ static bool fill(void *context, frag_error *error)
     return ok;
 }
 
-static int timeline_command(const frag_arguments *arguments)
+bool frag_plot_timeline(const frag_plot_request *request, frag_error *error)
 {
     timeline_figure state = {.samples = FRAG_TIMELINE_SAMPLES_DEFAULT};
-    frag_error error = {0};
-    int code = 0;
-    if (!frag_inputs_policies(arguments, "pytorch", &state.policies, &error) ||
-        !frag_inputs_device(arguments, &state.device, &state.gpu, &error) ||
-        !frag_arguments_count(arguments, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
-                              &state.samples, &error))
-        code = frag_report(&error);
-    else
-        code = frag_plot_draw_trace(&state.plot, "timeline", arguments, true, &state.recording,
-                                    &state.trace, fill, &state);
+    state.policies = *request->policies;
+    state.device = *request->device;
+    bool ok = frag_plot_setting_count(request, "samples", FRAG_TIMELINE_SAMPLES_MIN, 1000000,
+                                      &state.samples, error) &&
+              frag_plot_draw_trace(&state.plot, "timeline", request, true, &state.recording,
+                                   &state.trace, fill, &state, error);
     frag_free(state.times_ns);
     frag_free(state.ooms);
     frag_free(state.peaks);
-    frag_policy_list_destroy(&state.policies);
-    return code;
+    return ok;
 }
-
-const frag_command frag_command_plot_timeline = {
-    .name = "timeline",
-    .operands = "TRACE",
-    .summary = "requested, allocated and reserved bytes over events or time",
-    .description =
-        "Draws what the program requested (filled) and what each policy reserved for it. If the "
-        "recording shows what its own allocator reserved, that is a dotted line. A cross marks "
-        "where a run ended in an OOM. With one policy its allocated bytes are drawn too.",
-    .examples =
-        "fraglab plot timeline train.pickle  # on the terminal\n"
-        "fraglab plot timeline train.pickle --policy pytorch,best-fit --capacity 8GiB -o oom.pdf",
-    .options = options,
-    .operand_min = 1,
-    .operand_max = 1,
-    .run = timeline_command,
-};

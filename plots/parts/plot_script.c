@@ -9,6 +9,26 @@
 #include "base/memory.h"
 #include "sim/version.h"
 
+static const char *const format_names[] = {
+    [FRAG_PLOT_SVG] = "svg",           [FRAG_PLOT_PNG] = "png", [FRAG_PLOT_PDF] = "pdf",
+    [FRAG_PLOT_TERMINAL] = "terminal", [FRAG_PLOT_CSV] = "csv",
+};
+
+const char *frag_plot_format_name(frag_plot_format format)
+{
+    return format_names[format];
+}
+
+bool frag_plot_format_find(const char *name, frag_plot_format *format)
+{
+    for (size_t i = 0; i < sizeof format_names / sizeof *format_names; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            *format = (frag_plot_format)i;
+            return true;
+        }
+    return false;
+}
+
 /* ---- variables */
 
 /* In single quotes gnuplot reads everything as it stands but the quote, which is doubled. */
@@ -76,7 +96,7 @@ void frag_plot_define_places(frag_plot *plot, const uint64_t *bytes, size_t coun
 
 void frag_plot_define_title(frag_plot *plot, const char *usual)
 {
-    const char *title = frag_arguments_value(plot->arguments, "title");
+    const char *title = frag_plot_setting_text(plot->request, "title");
     frag_plot_define_text(plot, "title_text", title != NULL ? title : usual);
 }
 
@@ -153,8 +173,8 @@ static bool add_file(const char *folder, const char *name, frag_text *script, fr
     return ok;
 }
 
-bool frag_plot_compose(const frag_plot *plot, const char *picture, frag_text *script,
-                       frag_error *error)
+bool frag_plot_compose(const frag_plot *plot, const char *folder, const char *picture,
+                       frag_text *script, frag_error *error)
 {
     frag_text name = {0};
     frag_text_add(&name, "%s.gp", plot->kind);
@@ -176,9 +196,9 @@ bool frag_plot_compose(const frag_plot *plot, const char *picture, frag_text *sc
     frag_text_add(script, "\n");
     bool ok = plot->has_picture || add_data(plot->data, script) ||
               frag_fail(error, FRAG_E_SYSTEM, "the data cannot be read back (%s)", strerror(errno));
-    ok = ok && add_file(plot->scripts, "style.gp", script, error);
+    ok = ok && add_file(folder, "style.gp", script, error);
     frag_text_add(script, "\n");
-    ok = ok && add_file(plot->scripts, name.bytes, script, error);
+    ok = ok && add_file(folder, name.bytes, script, error);
     frag_text_destroy(&name);
     return ok;
 }

@@ -11,12 +11,14 @@
 
 /* "svg" */
 const char *frag_plot_format_name(frag_plot_format format);
+bool frag_plot_format_find(const char *name, frag_plot_format *format);
 
 /* Adds all of a file, from its beginning. false: it cannot be read. */
 bool frag_plot_read(FILE *stream, frag_text *text);
 
-/* Adds the script. picture: where a figure with one finds it; NULL: beside the script. */
-bool frag_plot_compose(const frag_plot *plot, const char *picture, frag_text *script,
-                       frag_error *error);
+/* Adds the script. folder: that of the scripts of all kinds; picture: where a figure with one finds
+ * it; NULL: beside the script. */
+bool frag_plot_compose(const frag_plot *plot, const char *folder, const char *picture,
+                       frag_text *script, frag_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Runs gnuplot for every plot command: finds it and its script, passes it the data, writes the
- * figure. */
+#include "cli/plot/plot_gnuplot.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,26 +12,27 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "cli/data_folder.h"
+#include "cli/inputs.h"
 #include "plots/parts/plot_script.h"
-#include "plots/plot.h"
 #include "sim/version.h"
 
 extern char **environ;
 
-#define SIDE_MAX 100000u /* pixels */
-
-static const char *const format_names[] = {
-    [FRAG_PLOT_SVG] = "svg",           [FRAG_PLOT_PNG] = "png", [FRAG_PLOT_PDF] = "pdf",
-    [FRAG_PLOT_TERMINAL] = "terminal", [FRAG_PLOT_CSV] = "csv",
-};
-#define FORMAT_COUNT (sizeof format_names / sizeof *format_names)
-
-const char *frag_plot_format_name(frag_plot_format format)
-{
-    return format_names[format];
-}
+typedef struct figure_drawing {
+    const frag_arguments *arguments;
+    frag_plot *plot;
+    bool has_figure;     /* false: only the script is wanted */
+    frag_output *output; /* NULL: no figure */
+    frag_output *kept;   /* --data; NULL: none */
+    frag_output *script; /* --script; NULL: none */
+    frag_output *kept_picture;
+    char *folder;  /* temporary; NULL with --format csv */
+    char *scripts; /* folder of the gnuplot scripts */
+    char *gnuplot; /* the program */
+} figure_drawing;
 
 static char *join(const char *folder, const char *name)
 {
@@ -42,12 +43,12 @@ static char *join(const char *folder, const char *name)
 
 /* ---- options */
 
-static bool find_format(frag_plot *plot, frag_error *error)
+static bool find_format(figure_drawing *drawing, frag_error *error)
 {
-    const char *name = frag_arguments_value(plot->arguments, "format");
-    const char *path = frag_arguments_value(plot->arguments, "output");
+    const char *name = frag_arguments_value(drawing->arguments, "format");
+    const char *path = frag_arguments_value(drawing->arguments, "output");
     if (name == NULL && (path == NULL || strcmp(path, "-") == 0)) {
-        plot->format = plot->has_figure ? FRAG_PLOT_TERMINAL : FRAG_PLOT_SVG;
+        drawing->plot->format = drawing->has_figure ? FRAG_PLOT_TERMINAL : FRAG_PLOT_SVG;
         return true;
     }
     if (name == NULL) {
@@ -55,90 +56,74 @@ static bool find_format(frag_plot *plot, frag_error *error)
         const char *dot = strrchr(base, '.');
         name = dot != NULL ? dot + 1 : "";
     }
-    for (size_t i = 0; i < FORMAT_COUNT; i++)
-        if (strcmp(name, format_names[i]) == 0) {
-            plot->format = (frag_plot_format)i;
-            return true;
-        }
+    if (frag_plot_format_find(name, &drawing->plot->format))
+        return true;
     frag_fail(error, FRAG_E_USAGE,
               "the name says no format; end it in .svg, .png, .pdf or .csv, or add --format");
     return frag_error_in(error, path);
 }
 
 /* A figure is 8 by 5 inches of 100 pixels, a png twice that fine; characters fill the terminal. */
-static bool read_size(frag_plot *plot, frag_error *error)
+static bool read_size(figure_drawing *drawing, frag_error *error)
 {
-    bool is_terminal = plot->format == FRAG_PLOT_TERMINAL;
-    uint64_t scale = plot->format == FRAG_PLOT_PNG ? 2 : 1;
-    plot->width = is_terminal ? 100 : 800 * scale;
-    plot->height = is_terminal ? 30 : 500 * scale;
+    bool is_terminal = drawing->plot->format == FRAG_PLOT_TERMINAL;
+    uint64_t scale = drawing->plot->format == FRAG_PLOT_PNG ? 2 : 1;
+    drawing->plot->width = is_terminal ? 100 : 800 * scale;
+    drawing->plot->height = is_terminal ? 30 : 500 * scale;
     struct winsize window;
     if (is_terminal && frag_is_terminal(1) && ioctl(1, TIOCGWINSZ, &window) == 0 &&
         window.ws_col >= 40 && window.ws_row >= 12) {
-        plot->width = window.ws_col - 1u;
-        plot->height = window.ws_row - 2u;
+        drawing->plot->width = window.ws_col - 1u;
+        drawing->plot->height = window.ws_row - 2u;
     }
-    uint64_t usual = plot->width;
-    if (!frag_arguments_count(plot->arguments, "width", is_terminal ? 40 : 200, SIDE_MAX,
-                              &plot->width, error))
+    uint64_t usual = drawing->plot->width;
+    if (!frag_arguments_count(drawing->arguments, "width", is_terminal ? 40 : 200,
+                              FRAG_PLOT_SIDE_MAX, &drawing->plot->width, error))
         return false;
-    plot->scale = is_terminal ? 1 : (double)plot->width / 800.0;
-    if (!is_terminal && plot->width != usual)
-        plot->height = frag_plot_pixels(plot, 500);
-    return frag_arguments_count(plot->arguments, "height", is_terminal ? 12 : 100, SIDE_MAX,
-                                &plot->height, error);
-}
-
-uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
-{
-    uint64_t scaled = (uint64_t)((double)pixels * plot->scale + 0.5);
-    return scaled < 100 ? 100 : scaled < SIDE_MAX ? scaled : SIDE_MAX;
-}
-
-/* plots/style.gp draws letters as wide as those of 12 pixels in Helvetica in every format, and
- * makes them grow with the width of a png. */
-double frag_plot_letter_scale(const frag_plot *plot)
-{
-    return plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
+    drawing->plot->scale = is_terminal ? 1 : (double)drawing->plot->width / 800.0;
+    if (!is_terminal && drawing->plot->width != usual)
+        drawing->plot->height = frag_plot_pixels(drawing->plot, 500);
+    return frag_arguments_count(drawing->arguments, "height", is_terminal ? 12 : 100,
+                                FRAG_PLOT_SIDE_MAX, &drawing->plot->height, error);
 }
 
 /* ---- what is needed to draw */
 
-static bool find_program(frag_plot *plot, frag_error *error)
+static bool find_program(figure_drawing *drawing, frag_error *error)
 {
     const char *path = getenv("PATH");
     char *folders = frag_copy_text(path != NULL ? path : "/usr/local/bin:/usr/bin:/bin");
     char *rest = NULL;
-    for (char *folder = strtok_r(folders, ":", &rest); folder != NULL && plot->gnuplot == NULL;
+    for (char *folder = strtok_r(folders, ":", &rest); folder != NULL && drawing->gnuplot == NULL;
          folder = strtok_r(NULL, ":", &rest)) {
         char *program = join(folder, "gnuplot");
         if (access(program, X_OK) == 0)
-            plot->gnuplot = program;
+            drawing->gnuplot = program;
         else
             frag_free(program);
     }
     frag_free(folders);
-    return plot->gnuplot != NULL ||
+    return drawing->gnuplot != NULL ||
            frag_fail(error, FRAG_E_SYSTEM,
                      "gnuplot is not installed; install gnuplot-nox (apt install gnuplot-nox), or "
                      "write the data with --format csv");
 }
 
-static bool find_scripts(frag_plot *plot, frag_error *error)
+static bool find_scripts(figure_drawing *drawing, frag_error *error)
 {
     frag_text script = {0};
-    frag_text_add(&script, "plots/%s.gp", plot->kind);
-    plot->scripts = frag_data_find(script.bytes);
+    frag_text_add(&script, "plots/%s.gp", drawing->plot->kind);
+    drawing->scripts = frag_data_find(script.bytes);
     frag_text_destroy(&script);
-    if (plot->scripts == NULL)
+    if (drawing->scripts == NULL)
         return frag_fail(error, FRAG_E_SYSTEM,
                          "%s.gp is neither beside the program nor in %s/plots; run 'make install'",
-                         plot->kind, frag_data_folder());
-    *strrchr(plot->scripts, '/') = '\0';
+                         drawing->plot->kind, frag_data_folder());
+    *strrchr(drawing->scripts, '/') = '\0';
     return true;
 }
 
-static bool make_folder(frag_plot *plot, frag_error *error)
+static bool make_folder(figure_drawing *drawing, frag_error *error)
 {
     const char *place = getenv("TMPDIR");
     char *folder = join(place != NULL && place[0] == '/' ? place : "/tmp", "fraglab-plot-XXXXXX");
@@ -149,13 +134,13 @@ static bool make_folder(frag_plot *plot, frag_error *error)
         frag_free(folder);
         return false;
     }
-    plot->folder = folder;
+    drawing->folder = folder;
     return true;
 }
 
-static FILE *open_file(const frag_plot *plot, const char *name, frag_error *error)
+static FILE *open_file(const figure_drawing *drawing, const char *name, frag_error *error)
 {
-    char *path = join(plot->folder, name);
+    char *path = join(drawing->folder, name);
     FILE *stream = fopen(path, "w+b");
     if (stream == NULL) {
         frag_fail(error, FRAG_E_SYSTEM, "cannot be written (%s)", strerror(errno));
@@ -165,32 +150,33 @@ static FILE *open_file(const frag_plot *plot, const char *name, frag_error *erro
     return stream;
 }
 
-static bool open_outputs(frag_plot *plot, frag_error *error)
+static bool open_outputs(figure_drawing *drawing, frag_error *error)
 {
-    bool may_overwrite = frag_arguments_has(plot->arguments, "force");
-    const char *kept = frag_arguments_value(plot->arguments, "data");
-    const char *script = frag_arguments_value(plot->arguments, "script");
-    bool is_text = plot->format != FRAG_PLOT_PNG && plot->format != FRAG_PLOT_PDF;
-    return (!plot->has_figure ||
-            ((plot->output = frag_inputs_output(plot->arguments, error)) != NULL &&
+    bool may_overwrite = frag_arguments_has(drawing->arguments, "force");
+    const char *kept = frag_arguments_value(drawing->arguments, "data");
+    const char *script = frag_arguments_value(drawing->arguments, "script");
+    bool is_text = drawing->plot->format != FRAG_PLOT_PNG && drawing->plot->format != FRAG_PLOT_PDF;
+    return (!drawing->has_figure ||
+            ((drawing->output = frag_inputs_output(drawing->arguments, error)) != NULL &&
              (is_text ||
               frag_inputs_spare_terminal(
-                  plot->output, plot->format == FRAG_PLOT_PNG ? "a png" : "a pdf",
+                  drawing->output, drawing->plot->format == FRAG_PLOT_PNG ? "a png" : "a pdf",
                   "redirect stdout, name a file with -o, or leave --format out", error)))) &&
-           (kept == NULL || (plot->kept = frag_output_open(kept, may_overwrite, error)) != NULL) &&
+           (kept == NULL ||
+            (drawing->kept = frag_output_open(kept, may_overwrite, error)) != NULL) &&
            (script == NULL ||
-            (plot->script = frag_output_open(script, may_overwrite, error)) != NULL);
+            (drawing->script = frag_output_open(script, may_overwrite, error)) != NULL);
 }
 
-static bool check_format(const frag_plot *plot, frag_error *error)
+static bool check_format(const figure_drawing *drawing, frag_error *error)
 {
-    const char *name = format_names[plot->format];
-    if (plot->format == FRAG_PLOT_CSV && frag_arguments_has(plot->arguments, "data")) {
+    const char *name = frag_plot_format_name(drawing->plot->format);
+    if (drawing->plot->format == FRAG_PLOT_CSV && frag_arguments_has(drawing->arguments, "data")) {
         frag_fail(error, FRAG_E_USAGE, "the output is the data already; leave one of both out");
         return frag_error_in(error, "--data");
     }
-    if (frag_arguments_has(plot->arguments, "script") &&
-        (plot->format == FRAG_PLOT_CSV || plot->format == FRAG_PLOT_TERMINAL)) {
+    if (frag_arguments_has(drawing->arguments, "script") &&
+        (drawing->plot->format == FRAG_PLOT_CSV || drawing->plot->format == FRAG_PLOT_TERMINAL)) {
         frag_fail(error, FRAG_E_USAGE, "a script draws svg, png or pdf, not %s; add --format svg",
                   name);
         return frag_error_in(error, "--script");
@@ -198,35 +184,15 @@ static bool check_format(const frag_plot *plot, frag_error *error)
     return true;
 }
 
-bool frag_plot_begin(frag_plot *plot, const char *kind, const frag_arguments *arguments,
-                     frag_error *error)
-{
-    *plot = (frag_plot){.arguments = arguments, .kind = kind};
-    plot->has_figure =
-        !frag_arguments_has(arguments, "script") || frag_arguments_has(arguments, "output");
-    bool ok = find_format(plot, error) && check_format(plot, error) && read_size(plot, error);
-    bool is_drawn = plot->format != FRAG_PLOT_CSV;
-    ok = ok && (!is_drawn || !plot->has_figure || find_program(plot, error)) &&
-         (!is_drawn || find_scripts(plot, error)) && open_outputs(plot, error);
-    ok = ok && (!is_drawn || (make_folder(plot, error) &&
-                              (plot->data = open_file(plot, "data.csv", error)) != NULL));
-    if (!ok) {
-        frag_plot_abandon(plot);
-        return false;
-    }
-    if (!is_drawn)
-        plot->data = frag_output_stream(plot->output);
-    return true;
-}
-
 /* ---- files */
 
-FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
+static FILE *open_picture(void *user, frag_plot *plot, frag_error *error)
 {
-    plot->has_picture = true;
-    if (plot->script != NULL) {
-        const char *name = frag_arguments_value(plot->arguments, "script");
-        bool may_overwrite = frag_arguments_has(plot->arguments, "force");
+    figure_drawing *drawing = user;
+    (void)plot;
+    if (drawing->script != NULL) {
+        const char *name = frag_arguments_value(drawing->arguments, "script");
+        bool may_overwrite = frag_arguments_has(drawing->arguments, "force");
         if (strcmp(name, "-") == 0) {
             frag_fail(error, FRAG_E_USAGE, "a picture goes beside the script; give it a name");
             frag_error_in(error, "--script");
@@ -234,26 +200,26 @@ FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
         }
         frag_text path = {0};
         frag_text_add(&path, "%s" FRAG_PLOT_PICTURE_ENDING, name);
-        plot->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
+        drawing->kept_picture = frag_output_open(path.bytes, may_overwrite, error);
         frag_text_destroy(&path);
-        if (plot->kept_picture == NULL)
+        if (drawing->kept_picture == NULL)
             return NULL;
     }
-    return open_file(plot, "picture", error);
+    return open_file(drawing, "picture", error);
 }
 
 /* ---- running gnuplot */
 
-static void remove_folder(frag_plot *plot)
+static void remove_folder(figure_drawing *drawing)
 {
     static const char *const names[] = {"data.csv", "picture", "figure", "messages", "figure.gp"};
-    for (size_t i = 0; plot->folder != NULL && i < sizeof names / sizeof *names; i++) {
-        char *path = join(plot->folder, names[i]);
+    for (size_t i = 0; drawing->folder != NULL && i < sizeof names / sizeof *names; i++) {
+        char *path = join(drawing->folder, names[i]);
         unlink(path);
         frag_free(path);
     }
-    if (plot->folder != NULL)
-        rmdir(plot->folder);
+    if (drawing->folder != NULL)
+        rmdir(drawing->folder);
 }
 
 /* The environment without what would change the figure from one place to another. */
@@ -278,7 +244,7 @@ static char **fixed_environment(void)
     return fixed;
 }
 
-static bool spawn(const frag_plot *plot, const char *script, const char *figure,
+static bool spawn(const figure_drawing *drawing, const char *script, const char *figure,
                   const char *messages, int *status, frag_error *error)
 {
     char *arguments[4];
@@ -294,7 +260,7 @@ static bool spawn(const frag_plot *plot, const char *script, const char *figure,
     posix_spawn_file_actions_addopen(&actions, 1, figure, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&actions, 2, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     pid_t child = 0;
-    int refused = posix_spawn(&child, plot->gnuplot, &actions, NULL, arguments, environment);
+    int refused = posix_spawn(&child, drawing->gnuplot, &actions, NULL, arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     for (size_t i = 0; i < count; i++)
         frag_free(arguments[i]);
@@ -302,7 +268,7 @@ static bool spawn(const frag_plot *plot, const char *script, const char *figure,
         frag_free(environment[i]);
     frag_free(environment);
     if (refused != 0)
-        return frag_fail(error, FRAG_E_SYSTEM, "%s does not start (%s)", plot->gnuplot,
+        return frag_fail(error, FRAG_E_SYSTEM, "%s does not start (%s)", drawing->gnuplot,
                          strerror(refused));
     while (waitpid(child, status, 0) < 0)
         if (errno != EINTR)
@@ -365,13 +331,13 @@ static void drop_date(char *bytes, size_t length)
     }
 }
 
-static void copy_figure(frag_plot *plot, char *bytes, size_t length)
+static void copy_figure(figure_drawing *drawing, char *bytes, size_t length)
 {
-    FILE *stream = frag_output_stream(plot->output);
+    FILE *stream = frag_output_stream(drawing->output);
     size_t start = 0;
-    if (plot->format == FRAG_PLOT_PDF)
+    if (drawing->plot->format == FRAG_PLOT_PDF)
         drop_date(bytes, length);
-    if (plot->format == FRAG_PLOT_TERMINAL) {
+    if (drawing->plot->format == FRAG_PLOT_TERMINAL) {
         /* A page break comes first, which a terminal has no use for. */
         while (start < length && (bytes[start] == '\f' || bytes[start] == '\n'))
             start++;
@@ -379,44 +345,44 @@ static void copy_figure(frag_plot *plot, char *bytes, size_t length)
     fwrite(bytes + start, 1, length - start, stream);
 }
 
-static bool write_script(frag_plot *plot, const char *picture, frag_error *error)
+static bool write_script(figure_drawing *drawing, const char *picture, frag_error *error)
 {
-    if (plot->format == FRAG_PLOT_TERMINAL)
-        frag_plot_define_number(plot, "has_colour", frag_has_colour(1) ? 1 : 0);
+    if (drawing->plot->format == FRAG_PLOT_TERMINAL)
+        frag_plot_define_number(drawing->plot, "has_colour", frag_has_colour(1) ? 1 : 0);
     frag_text text = {0};
-    bool ok = frag_plot_compose(plot, picture, &text, error);
-    FILE *stream = ok ? open_file(plot, "figure.gp", error) : NULL;
+    bool ok = frag_plot_compose(drawing->plot, drawing->scripts, picture, &text, error);
+    FILE *stream = ok ? open_file(drawing, "figure.gp", error) : NULL;
     if (stream != NULL)
         fwrite(text.bytes, 1, text.length, stream);
     frag_text_destroy(&text);
     return stream != NULL &&
            (fclose(stream) == 0 || frag_fail(error, FRAG_E_SYSTEM, "%s: writing failed (%s)",
-                                             plot->folder, strerror(errno)));
+                                             drawing->folder, strerror(errno)));
 }
 
-static bool draw(frag_plot *plot, frag_error *error)
+static bool draw(figure_drawing *drawing, frag_error *error)
 {
-    char *picture = join(plot->folder, "picture");
-    char *script = join(plot->folder, "figure.gp");
-    char *figure = join(plot->folder, "figure");
-    char *messages = join(plot->folder, "messages");
+    char *picture = join(drawing->folder, "picture");
+    char *script = join(drawing->folder, "figure.gp");
+    char *figure = join(drawing->folder, "figure");
+    char *messages = join(drawing->folder, "messages");
     int status = 0;
-    bool ok =
-        write_script(plot, picture, error) && spawn(plot, script, figure, messages, &status, error);
+    bool ok = write_script(drawing, picture, error) &&
+              spawn(drawing, script, figure, messages, &status, error);
     size_t length = 0;
     char *bytes = NULL;
     if (ok) {
         bytes = read_whole(figure, &length);
         ok = (WIFEXITED(status) && WEXITSTATUS(status) == 0 && bytes != NULL && length > 0) ||
-             (is_disk_full(plot->folder)
+             (is_disk_full(drawing->folder)
                   ? frag_fail(error, FRAG_E_SYSTEM,
                               "the disk of %s is full; make room there, or set TMPDIR to another "
                               "place",
-                              plot->folder)
+                              drawing->folder)
                   : fail_drawing(messages, error));
     }
     if (ok)
-        copy_figure(plot, bytes, length);
+        copy_figure(drawing, bytes, length);
     frag_free(bytes);
     frag_free(messages);
     frag_free(figure);
@@ -435,79 +401,116 @@ static bool finish_kept(frag_output **kept, frag_error *error)
 }
 
 /* Copies the data for --data. */
-static bool keep_data(frag_plot *plot, frag_error *error)
+static bool keep_data(figure_drawing *drawing, frag_error *error)
 {
-    if (plot->kept == NULL)
+    if (drawing->kept == NULL)
         return true;
     frag_text text = {0};
-    bool ok = frag_plot_read(plot->data, &text) ||
+    bool ok = frag_plot_read(drawing->plot->data, &text) ||
               frag_fail(error, FRAG_E_SYSTEM, "the data cannot be read back (%s)", strerror(errno));
     if (ok)
-        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->kept));
+        fwrite(text.bytes, 1, text.length, frag_output_stream(drawing->kept));
     frag_text_destroy(&text);
-    return ok && finish_kept(&plot->kept, error);
+    return ok && finish_kept(&drawing->kept, error);
 }
 
 /* Writes --script, and the picture it needs, if any. */
-static bool keep_script(frag_plot *plot, frag_error *error)
+static bool keep_script(figure_drawing *drawing, frag_error *error)
 {
-    if (plot->script == NULL)
+    if (drawing->script == NULL)
         return true;
-    if (plot->kept_picture != NULL) {
-        char *path = join(plot->folder, "picture");
+    if (drawing->kept_picture != NULL) {
+        char *path = join(drawing->folder, "picture");
         size_t length = 0;
         char *bytes = read_whole(path, &length);
         frag_free(path);
         if (bytes == NULL)
             return frag_fail(error, FRAG_E_SYSTEM, "the picture cannot be read back (%s)",
                              strerror(errno));
-        fwrite(bytes, 1, length, frag_output_stream(plot->kept_picture));
+        fwrite(bytes, 1, length, frag_output_stream(drawing->kept_picture));
         frag_free(bytes);
-        if (!finish_kept(&plot->kept_picture, error))
+        if (!finish_kept(&drawing->kept_picture, error))
             return false;
     }
     frag_text text = {0};
-    bool ok = frag_plot_compose(plot, NULL, &text, error);
+    bool ok = frag_plot_compose(drawing->plot, drawing->scripts, NULL, &text, error);
     if (ok)
-        fwrite(text.bytes, 1, text.length, frag_output_stream(plot->script));
+        fwrite(text.bytes, 1, text.length, frag_output_stream(drawing->script));
     frag_text_destroy(&text);
-    return ok && finish_kept(&plot->script, error);
+    return ok && finish_kept(&drawing->script, error);
 }
 
-static void release(frag_plot *plot)
+/* ---- the host of the plot */
+
+static void release(figure_drawing *drawing)
 {
-    if (plot->data != NULL && plot->format != FRAG_PLOT_CSV)
-        fclose(plot->data);
-    remove_folder(plot);
-    frag_free(plot->folder);
-    frag_free(plot->scripts);
-    frag_free(plot->gnuplot);
-    frag_text_destroy(&plot->definitions);
+    if (drawing->plot->data != NULL && drawing->plot->format != FRAG_PLOT_CSV)
+        fclose(drawing->plot->data);
+    remove_folder(drawing);
+    frag_free(drawing->folder);
+    frag_free(drawing->scripts);
+    frag_free(drawing->gnuplot);
 }
 
-bool frag_plot_finish(frag_plot *plot, frag_error *error)
+static void abandon(void *user, frag_plot *plot)
 {
-    if (fflush(plot->data) != 0 || ferror(plot->data) != 0) {
+    figure_drawing *drawing = user;
+    (void)plot;
+    release(drawing);
+    frag_output_abandon(drawing->output);
+    frag_output_abandon(drawing->kept);
+    frag_output_abandon(drawing->kept_picture);
+    frag_output_abandon(drawing->script);
+}
+
+static bool begin(void *user, frag_plot *plot, frag_error *error)
+{
+    figure_drawing *drawing = user;
+    drawing->plot = plot;
+    drawing->has_figure = !frag_arguments_has(drawing->arguments, "script") ||
+                          frag_arguments_has(drawing->arguments, "output");
+    bool ok =
+        find_format(drawing, error) && check_format(drawing, error) && read_size(drawing, error);
+    bool is_drawn = plot->format != FRAG_PLOT_CSV;
+    ok = ok && (!is_drawn || !drawing->has_figure || find_program(drawing, error)) &&
+         (!is_drawn || find_scripts(drawing, error)) && open_outputs(drawing, error);
+    ok = ok && (!is_drawn || (make_folder(drawing, error) &&
+                              (plot->data = open_file(drawing, "data.csv", error)) != NULL));
+    if (!ok) {
+        abandon(drawing, plot);
+        return false;
+    }
+    if (drawing->output != NULL)
+        plot->characters = frag_output_stream(drawing->output);
+    if (!is_drawn)
+        plot->data = frag_output_stream(drawing->output);
+    return true;
+}
+
+static bool finish(void *user, frag_plot *plot, frag_error *error)
+{
+    figure_drawing *drawing = user;
+    bool ok =
+        (fflush(plot->data) == 0 && ferror(plot->data) == 0) ||
         frag_fail(error, FRAG_E_SYSTEM, "the data could not be written (%s)", strerror(errno));
-        frag_plot_abandon(plot);
+    bool is_drawn = drawing->has_figure && plot->format != FRAG_PLOT_CSV && !plot->is_written;
+    if (!ok || (is_drawn && !draw(drawing, error)) || !keep_data(drawing, error) ||
+        !keep_script(drawing, error)) {
+        abandon(drawing, plot);
         return false;
     }
-    bool is_drawn = plot->has_figure && plot->format != FRAG_PLOT_CSV && !plot->is_written;
-    if ((is_drawn && !draw(plot, error)) || !keep_data(plot, error) || !keep_script(plot, error)) {
-        frag_plot_abandon(plot);
-        return false;
-    }
-    frag_output *output = plot->output;
-    release(plot);
-    return output == NULL || frag_output_finish(output, error);
+    release(drawing);
+    return drawing->output == NULL || frag_output_finish(drawing->output, error);
 }
 
-void frag_plot_abandon(frag_plot *plot)
+static const frag_plot_host host = {
+    .begin = begin, .open_picture = open_picture, .finish = finish, .abandon = abandon};
+
+bool frag_plot_with_gnuplot(const frag_arguments *arguments, frag_plot_request *request,
+                            frag_plot_kind *kind, frag_error *error)
 {
-    release(plot);
-    frag_output_abandon(plot->output);
-    frag_output_abandon(plot->kept);
-    frag_output_abandon(plot->kept_picture);
-    frag_output_abandon(plot->script);
-    *plot = (frag_plot){0};
+    figure_drawing state = {.arguments = arguments};
+    request->host = &host;
+    request->user = &state;
+    return kind(request, error);
 }

@@ -1,0 +1,171 @@
+#include "plots/plot.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+
+/* ---- settings */
+
+const char *frag_plot_setting_text(const frag_plot_request *request, const char *name)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < request->setting_count; i++)
+        if (strcmp(request->settings[i].name, name) == 0)
+            value = request->settings[i].value;
+    return value;
+}
+
+const char *frag_plot_setting_at(const frag_plot_request *request, const char *name, size_t index)
+{
+    for (size_t i = 0; i < request->setting_count; i++)
+        if (strcmp(request->settings[i].name, name) == 0 && index-- == 0)
+            return request->settings[i].value;
+    return NULL;
+}
+
+static bool fail_in_setting(frag_error *error, const char *name)
+{
+    char where[64];
+    snprintf(where, sizeof where, "--%s", name);
+    return frag_error_in(error, where);
+}
+
+bool frag_plot_setting_count(const frag_plot_request *request, const char *name, uint64_t min,
+                             uint64_t max, uint64_t *value, frag_error *error)
+{
+    const char *text = frag_plot_setting_text(request, name);
+    return text == NULL || frag_count_parse(text, min, max, value, error) ||
+           fail_in_setting(error, name);
+}
+
+/* ---- from the settings to the figure */
+
+typedef struct plot_load {
+    const frag_plot_request *request;
+    bool with_columns;
+    frag_recording *recording;
+    const frag_trace **trace;
+    frag_plot_filler *fill;
+    void *state;
+} plot_load;
+
+/* The only trace operand, and which of its devices is meant. */
+static bool load(const plot_load *drawn, frag_error *error)
+{
+    uint64_t device = 0;
+    const frag_plot_request *request = drawn->request;
+    const char *path = request->operands[0];
+    frag_recording *recording = drawn->recording;
+    if (!frag_plot_setting_count(request, "trace-device", 0, UINT32_MAX, &device, error) ||
+        !frag_recording_load_plain(path, request->input_format, drawn->with_columns, recording,
+                                   error))
+        return false;
+    bool is_named = frag_plot_setting_text(request, "trace-device") != NULL;
+    const frag_trace *trace = is_named ? NULL : frag_recording_main_trace(recording);
+    for (uint32_t i = 0; is_named && i < recording->trace_count; i++)
+        if (recording->traces[i].device == device)
+            trace = &recording->traces[i];
+    if (trace == NULL) {
+        if (is_named)
+            frag_fail(error, FRAG_E_USAGE,
+                      "the recording has no device %" PRIu64 "; leave --trace-device out", device);
+        else
+            frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
+        frag_recording_destroy(recording);
+        return frag_error_in(error, path);
+    }
+    if (!is_named && recording->trace_count > 1)
+        frag_context_warn(request->context,
+                          "%s holds %" PRIu32 " devices; device %" PRIu32
+                          ", which requests most, is drawn; name another with --trace-device",
+                          recording->name, recording->trace_count, trace->device);
+    *drawn->trace = trace;
+    return true;
+}
+
+static bool fill_loaded(void *context, frag_error *error)
+{
+    const plot_load *drawn = context;
+    if (!load(drawn, error))
+        return false;
+    bool ok = drawn->fill(drawn->state, error);
+    frag_recording_destroy(drawn->recording);
+    return ok;
+}
+
+bool frag_plot_draw(frag_plot *plot, const char *kind, const frag_plot_request *request,
+                    frag_plot_filler *fill, void *state, frag_error *error)
+{
+    *plot = (frag_plot){.request = request, .kind = kind, .scale = 1};
+    bool ok = request->host->begin(request->user, plot, error);
+    if (ok) {
+        ok = fill(state, error);
+        if (!ok || frag_is_cancelled(request->context))
+            request->host->abandon(request->user, plot);
+        else
+            ok = request->host->finish(request->user, plot, error);
+    }
+    frag_text_destroy(&plot->definitions);
+    return ok;
+}
+
+bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_request *request,
+                          bool with_columns, frag_recording *recording, const frag_trace **trace,
+                          frag_plot_filler *fill, void *state, frag_error *error)
+{
+    plot_load drawn = {request, with_columns, recording, trace, fill, state};
+    return frag_plot_draw(plot, kind, request, fill_loaded, &drawn, error);
+}
+
+FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
+{
+    plot->has_picture = true;
+    return plot->request->host->open_picture(plot->request->user, plot, error);
+}
+
+/* ---- sizes */
+
+uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
+{
+    uint64_t scaled = (uint64_t)((double)pixels * plot->scale + 0.5);
+    return scaled < 100 ? 100 : scaled < FRAG_PLOT_SIDE_MAX ? scaled : FRAG_PLOT_SIDE_MAX;
+}
+
+/* plots/style.gp draws letters as wide as those of 12 pixels in Helvetica in every format, and
+ * makes them grow with the width of a png. */
+double frag_plot_letter_scale(const frag_plot *plot)
+{
+    return plot->format == FRAG_PLOT_PNG ? plot->scale : 1;
+}
+
+/* ---- the axis to the right */
+
+uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
+{
+    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
+        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
+        frag_error_in(error, "--x");
+        return NULL;
+    }
+    uint64_t *times = frag_alloc(trace->event_count, sizeof *times);
+    uint64_t first = 0;
+    uint64_t latest = 0;
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        uint64_t time = trace->times_ns[i];
+        if (first == 0)
+            first = time;
+        if (latest < first)
+            latest = first;
+        if (time > latest)
+            latest = time;
+        times[i] = latest - first;
+    }
+    return times;
+}
+
+double frag_plot_x(const uint64_t *times_ns, uint64_t event)
+{
+    return times_ns != NULL ? (double)times_ns[event] / 1e9 : (double)event;
+}
