@@ -2,28 +2,31 @@
 
 #include <string.h>
 
-/* The next line, and how many bytes it and its end have; 0: the input has no more. */
-static bool find_line(frag_input *input, const char **line, size_t *length, size_t *taken,
-                      frag_error *error)
+bool frag_line_find(frag_input *input, const frag_line_limit *limit, frag_line *line,
+                    frag_error *error)
 {
     const unsigned char *bytes = NULL;
     const unsigned char *end = NULL;
     size_t count = 0;
+    line->number++;
     for (size_t wanted = 4096;; wanted *= 2) {
         if (!frag_input_peek(input, wanted, &bytes, &count, error))
             return false;
         end = count > 0 ? memchr(bytes, '\n', count) : NULL;
         if (end != NULL || count < wanted)
             break;
-        if (wanted >= FRAG_LINE_BYTES_MAX)
-            return frag_fail(error, FRAG_E_INPUT, "the line has more than %zu MiB; expected a row",
-                             FRAG_LINE_BYTES_MAX >> 20);
+        bool is_mebi = limit->bytes >> 20 > 0;
+        if (wanted >= limit->bytes)
+            return frag_fail_line(
+                error, line->number, 0, "the line has more than %zu %s; expected %s",
+                limit->bytes >> (is_mebi ? 20 : 10), is_mebi ? "MiB" : "KiB", limit->expected);
     }
-    *line = (const char *)bytes;
-    *length = end != NULL ? (size_t)(end - bytes) : count;
-    *taken = *length + (end != NULL ? 1 : 0);
-    if (*length > 0 && bytes[*length - 1] == '\r')
-        --*length;
+    line->bytes = (const char *)bytes;
+    line->length = end != NULL ? (size_t)(end - bytes) : count;
+    line->is_ended = end != NULL;
+    line->taken = line->length + (end != NULL ? 1 : 0);
+    if (line->length > 0 && bytes[line->length - 1] == '\r')
+        line->length--;
     return true;
 }
 
@@ -31,17 +34,16 @@ bool frag_each_line(frag_input *input,
                     bool (*take)(void *context, const char *line, size_t length, frag_error *error),
                     void *context, frag_error *error)
 {
-    for (uint64_t number = 1;; number++) {
-        const char *line = NULL;
-        size_t length = 0;
-        size_t taken = 0;
-        bool ok = find_line(input, &line, &length, &taken, error);
-        if (ok && taken == 0)
+    static const frag_line_limit limit = {FRAG_LINE_BYTES_MAX, "a row"};
+    frag_line line = {0};
+    for (;;) {
+        bool ok = frag_line_find(input, &limit, &line, error);
+        if (ok && line.taken == 0)
             return true;
-        if (!ok || (length > 0 && !take(context, line, length, error))) {
-            error->line = number;
+        if (!ok || (line.length > 0 && !take(context, line.bytes, line.length, error))) {
+            error->line = line.number;
             return false;
         }
-        frag_input_skip(input, taken);
+        frag_input_skip(input, line.taken);
     }
 }

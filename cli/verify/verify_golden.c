@@ -102,19 +102,17 @@ static void read_context(golden_job *job)
     frag_error ignored = {0};
     frag_input *input = strcmp(job->path, "-") != 0 ? frag_input_open(job->path, &ignored) : NULL;
     uint64_t first = job->result.line > CONTEXT_LINES ? job->result.line - CONTEXT_LINES : 1;
-    for (uint64_t line = 1; input != NULL && line <= job->result.line; line++) {
-        const char *bytes = NULL;
-        size_t length = 0;
-        size_t consumed = 0;
-        if (!frag_golden_next_line(input, &bytes, &length, &consumed, &ignored) || consumed == 0)
+    frag_line line = {0};
+    while (input != NULL && line.number < job->result.line) {
+        if (!frag_line_find(input, &FRAG_GOLDEN_LINE_LIMIT, &line, &ignored) || line.taken == 0)
             break;
-        if (line >= first) {
-            frag_text_add(&job->context, "  %10" PRIu64 "  ", line);
-            frag_text_add_bytes(&job->context, bytes,
-                                length < CONTEXT_BYTES ? length : CONTEXT_BYTES);
-            frag_text_add(&job->context, length < CONTEXT_BYTES ? "\n" : "...\n");
+        if (line.number >= first) {
+            size_t shown = line.length < CONTEXT_BYTES ? line.length : CONTEXT_BYTES;
+            frag_text_add(&job->context, "  %10" PRIu64 "  ", line.number);
+            frag_text_add_bytes(&job->context, line.bytes, shown);
+            frag_text_add(&job->context, shown < CONTEXT_BYTES ? "\n" : "...\n");
         }
-        frag_input_skip(input, consumed);
+        frag_input_skip(input, line.taken);
     }
     if (input != NULL)
         frag_input_close(input);

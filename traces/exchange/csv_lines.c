@@ -2,34 +2,22 @@
 
 #include <string.h>
 
+#include "base/lines.h"
+
 bool frag_csv_next(frag_csv_lines *lines, const char **text, size_t *length, frag_error *error)
 {
-    const unsigned char *bytes = NULL;
-    const unsigned char *end = NULL;
-    size_t count = 0;
-    size_t wanted = 256;
+    static const frag_line_limit limit = {FRAG_CSV_LINE_BYTES_MAX, "a few fields"};
+    frag_line line = {.number = lines->line};
     frag_input_skip(lines->input, lines->taken);
     lines->taken = 0;
-    for (;; wanted = count * 2) {
-        lines->has_failed = !frag_input_peek(lines->input, wanted, &bytes, &count, error);
-        if (lines->has_failed || count == 0)
-            return false;
-        end = memchr(bytes, '\n', count);
-        if (end != NULL || count < wanted)
-            break;
-        lines->has_failed = count > FRAG_CSV_LINE_BYTES_MAX;
-        if (lines->has_failed)
-            return frag_fail_line(error, lines->line + 1, 0,
-                                  "the line has more than %zu bytes; expected a few fields",
-                                  FRAG_CSV_LINE_BYTES_MAX);
-    }
-    lines->is_ended = end != NULL;
-    *length = end != NULL ? (size_t)(end - bytes) : count;
-    lines->taken = *length + (end != NULL ? 1 : 0);
-    lines->line++;
-    *text = (const char *)bytes;
-    if (*length > 0 && bytes[*length - 1] == '\r')
-        --*length;
+    lines->has_failed = !frag_line_find(lines->input, &limit, &line, error);
+    if (lines->has_failed || line.taken == 0)
+        return false;
+    lines->is_ended = line.is_ended;
+    lines->taken = line.taken;
+    lines->line = line.number;
+    *text = line.bytes;
+    *length = line.length;
     return true;
 }
 

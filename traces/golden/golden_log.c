@@ -512,25 +512,25 @@ static bool is_last(const frag_golden_log *log, frag_golden_op op)
 
 static bool read_lines(frag_golden_reader *reader)
 {
+    frag_line line = {0};
     for (;;) {
-        const char *bytes = NULL;
-        size_t length = 0;
-        size_t consumed = 0;
-        reader->line++;
-        if (!frag_golden_next_line(reader->input, &bytes, &length, &consumed, reader->error)) {
+        bool is_found =
+            frag_line_find(reader->input, &FRAG_GOLDEN_LINE_LIMIT, &line, reader->error);
+        reader->line = line.number;
+        if (!is_found) {
             reader->error->line = reader->line;
             return false;
         }
-        if (consumed == 0)
+        if (line.taken == 0)
             break;
         if (is_last(reader->log, FRAG_GOLDEN_END))
             return frag_fail_line(reader->error, reader->line, 0,
                                   "a line follows the end of the log; expected none");
-        if (reader->line == 1 && bytes[0] != '{')
+        if (reader->line == 1 && line.bytes[0] != '{')
             return frag_fail_line(reader->error, 1, 0,
                                   "not a golden log; expected a JSON object with \"golden\" in "
                                   "its first line");
-        reader->json = frag_json_parse(bytes, length, reader->error);
+        reader->json = frag_json_parse(line.bytes, line.length, reader->error);
         if (reader->json == NULL) {
             reader->error->line = reader->line;
             return false;
@@ -539,7 +539,7 @@ static bool read_lines(frag_golden_reader *reader)
         frag_json_destroy(reader->json);
         if (!ok)
             return false;
-        frag_input_skip(reader->input, consumed);
+        frag_input_skip(reader->input, line.taken);
         /* The lines that follow were written by a library that had failed. */
         if (is_last(reader->log, FRAG_GOLDEN_ERROR))
             return true;

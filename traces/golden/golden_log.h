@@ -10,6 +10,7 @@
 #define FRAG_GOLDEN_GOLDEN_LOG_H
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "sim/trace/trace.h"
 
 #define FRAG_GOLDEN_DEVICES_MAX 16u
@@ -205,10 +206,8 @@ uint32_t frag_golden_call_find(const char *name);
 uint32_t frag_golden_note_find(const char *name);
 const char *frag_golden_op_nearest(const char *name); /* NULL: none is near */
 
-/* Makes the next line visible, without its line end, until the input is used again. *consumed is
- * what to skip to be behind it; 0 at the end of the input. Lines have at most 16 MiB. */
-bool frag_golden_next_line(frag_input *input, const char **bytes, size_t *length, size_t *consumed,
-                           frag_error *error);
+/* A request a line. */
+#define FRAG_GOLDEN_LINE_LIMIT ((frag_line_limit){(size_t)1 << 24, "one request a line"})
 
 /* FRAG_E_INPUT names the line. *log is {0} on failure. */
 bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *error);

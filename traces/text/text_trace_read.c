@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/lines.h"
 #include "base/memory.h"
 #include "traces/builder.h"
 #include "traces/load.h"
 #include "traces/text/text_trace.h"
 
-#define LINE_BYTES_MAX ((size_t)16 << 20)
+#define LINE_BYTES_MAX ((size_t)8 << 20)
 #define SLOT_SLACK 65536 /* as in frag_trace_check */
 
 typedef enum slot_state { SLOT_FREE, SLOT_LIVE, SLOT_WAITING } slot_state;
@@ -33,7 +34,8 @@ typedef struct text_reader {
     frag_error *error;
     uint64_t version;
     line_cursor line;
-    frag_text string; /* the string read last */
+    size_t line_taken; /* bytes of the input */
+    frag_text string;  /* the string read last */
     bool has_device;
     uint32_t device;
     bool has_streams; /* defined by a line: stream=N is an index */
@@ -647,49 +649,24 @@ static bool read_line(text_reader *reader)
     return read_event(reader, op);
 }
 
-/* Shows the next line without its end; *has_line false: there is none. */
-static bool next_line(text_reader *reader, bool *has_line, size_t *consumed)
+/* Takes the line before, and shows the next one; *has_line false: there is none. */
+static bool next_line(text_reader *reader, bool *has_line)
 {
-    const unsigned char *bytes = NULL;
-    size_t count = 0;
-    size_t wanted = (size_t)1 << 16;
-    const unsigned char *end = NULL;
-    size_t seen = 1;
-    if (!frag_input_peek(reader->input, 1, &bytes, &count, reader->error))
+    static const frag_line_limit limit = {LINE_BYTES_MAX, "a trace with one event a line"};
+    frag_line found = {.number = reader->line.number};
+    frag_input_skip(reader->input, reader->line_taken);
+    if (!frag_line_find(reader->input, &limit, &found, reader->error))
         return false;
-    while (count > 0 && (end = memchr(bytes, '\n', count)) == NULL && seen < wanted) {
-        if (!frag_input_peek(reader->input, wanted, &bytes, &count, reader->error))
-            return false;
-        seen = wanted;
-        wanted = count < wanted ? wanted : wanted * 2;
-        if (wanted > LINE_BYTES_MAX)
-            break;
-    }
-    *has_line = count > 0;
-    reader->line.number++;
-    if (count == 0)
-        return true;
-    if (end == NULL)
-        end = memchr(bytes, '\n', count);
-    if (end == NULL && count >= LINE_BYTES_MAX / 2)
-        return frag_fail_line(reader->error, reader->line.number, 0,
-                              "the line is longer than 8 MiB; expected a trace "
-                              "with one event a line");
-    size_t length = end == NULL ? count : (size_t)(end - bytes);
-    *consumed = end == NULL ? count : length + 1;
-    if (length > 0 && bytes[length - 1] == '\r')
-        length--;
-    reader->line.bytes = (const char *)bytes;
-    reader->line.length = length;
-    reader->line.at = 0;
+    *has_line = found.taken > 0;
+    reader->line = (line_cursor){found.bytes, found.length, 0, found.number};
+    reader->line_taken = found.taken;
     return true;
 }
 
 static bool read_first_line(text_reader *reader)
 {
     bool has_line = false;
-    size_t consumed = 0;
-    if (!next_line(reader, &has_line, &consumed))
+    if (!next_line(reader, &has_line))
         return false;
     static const char start[] = FRAG_TEXT_START;
     if (!has_line || reader->line.length < sizeof start - 1 ||
@@ -703,10 +680,7 @@ static bool read_first_line(text_reader *reader)
         return false;
     if (reader->version == 0)
         return fail_here(reader, sizeof start - 1, expected);
-    if (!expect_end(reader))
-        return false;
-    frag_input_skip(reader->input, consumed);
-    return true;
+    return expect_end(reader);
 }
 
 static bool read_lines(text_reader *reader)
@@ -715,14 +689,12 @@ static bool read_lines(text_reader *reader)
         return false;
     for (;;) {
         bool has_line = false;
-        size_t consumed = 0;
-        if (!next_line(reader, &has_line, &consumed))
+        if (!next_line(reader, &has_line))
             return false;
         if (!has_line)
             return true;
         if (!read_line(reader))
             return false;
-        frag_input_skip(reader->input, consumed);
     }
 }
 
@@ -735,11 +707,7 @@ bool frag_text_read(frag_input *input, const frag_load_options *options, frag_re
     *recording = (frag_recording){0};
     text_reader reader = {.input = input, .recording = recording, .error = error, .pool_count = 1};
     reader.builder = frag_builder_create(recording);
-    bool ok = read_lines(&reader);
-    if (ok)
-        ok = frag_builder_finish(reader.builder, frag_input_name(input), error);
-    else
-        frag_builder_abandon(reader.builder);
+    bool ok = frag_builder_end(reader.builder, read_lines(&reader), input, error);
     frag_text_destroy(&reader.string);
     frag_free(reader.streams);
     frag_free(reader.slots);

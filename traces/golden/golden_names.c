@@ -1,9 +1,7 @@
-/* The lines of a golden log as text, and the names used in them. */
+/* The names used in golden logs. */
 #include <string.h>
 
 #include "traces/golden/golden_log.h"
-
-#define LINE_BYTES_MAX ((size_t)1 << 24)
 
 static const char *const op_names[FRAG_GOLDEN_OP_COUNT] = {FRAG_GOLDEN_OPS(FRAG_SECOND_OF_2)};
 
@@ -51,27 +49,4 @@ uint32_t frag_golden_note_find(const char *name)
 const char *frag_golden_op_nearest(const char *name)
 {
     return frag_nearest_name(name, op_names, FRAG_GOLDEN_OP_COUNT);
-}
-
-bool frag_golden_next_line(frag_input *input, const char **bytes, size_t *length, size_t *consumed,
-                           frag_error *error)
-{
-    const unsigned char *visible = NULL;
-    const unsigned char *end = NULL;
-    size_t count = 0;
-    size_t wanted = (size_t)1 << 12;
-    for (;; wanted *= 2) {
-        if (!frag_input_peek(input, wanted, &visible, &count, error))
-            return false;
-        end = count > 0 ? memchr(visible, '\n', count) : NULL;
-        if (end != NULL || count < wanted)
-            break;
-        if (wanted == LINE_BYTES_MAX)
-            return frag_fail(error, FRAG_E_INPUT,
-                             "the line is longer than 16 MiB; expected one request a line");
-    }
-    *bytes = (const char *)visible;
-    *length = end != NULL ? (size_t)(end - visible) : count;
-    *consumed = end != NULL ? *length + 1 : count;
-    return true;
 }
