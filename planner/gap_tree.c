@@ -111,45 +111,56 @@ void frag_gap_tree_clear(frag_gap_tree *tree)
     }
 }
 
-static void add_climb(frag_gap_tree *tree, const range_set *set)
+/* The nodes that a lifetime is made of, and those above them, each once, from the leaves up. */
+static void visit_nodes(frag_gap_tree *tree, uint32_t lower, uint32_t upper,
+                        void (*visit)(frag_gap_tree *tree, node *at, bool is_whole,
+                                      const range *taken),
+                        const range *taken)
 {
+    uint32_t low = lower + tree->leaf_count;
+    uint32_t high = upper + tree->leaf_count;
+    uint32_t low_path = 0; /* the nodes whose paths to the root are still to come */
+    uint32_t high_path = 0;
+    while (low < high || low_path > 0 || high_path > 0) {
+        low_path /= 2;
+        high_path /= 2;
+        high_path = high_path == low_path ? 0 : high_path;
+        if (low_path > 0)
+            visit(tree, &tree->nodes[low_path], false, taken);
+        if (high_path > 0)
+            visit(tree, &tree->nodes[high_path], false, taken);
+        if (low < high && (low & 1) != 0) {
+            visit(tree, &tree->nodes[low], true, taken);
+            low_path = low_path > 0 ? low_path : low;
+            low++;
+        }
+        if (low < high && (high & 1) != 0) {
+            high--;
+            visit(tree, &tree->nodes[high], true, taken);
+            high_path = high_path > 0 ? high_path : high;
+        }
+        low /= 2;
+        high /= 2;
+    }
+}
+
+/* Of the nodes of a lifetime and of those above, the set that conflicts with it. */
+static void add_climb(frag_gap_tree *tree, node *at, bool is_whole, const range *taken)
+{
+    (void)taken;
+    const range_set *set = is_whole ? &at->any : &at->whole;
     if (set->count == 0)
         return;
     FRAG_ASSERT(tree->climb_count < CLIMBS_MAX);
     tree->climbs[tree->climb_count++] = (climb){set, 0};
 }
 
-/* The sets that conflict with a lifetime, each once: those most likely to be full first. */
-static void collect(frag_gap_tree *tree, uint32_t lower, uint32_t upper)
+static void take_in_node(frag_gap_tree *tree, node *at, bool is_whole, const range *taken)
 {
-    tree->climb_count = 0;
-    uint32_t low = lower + tree->leaf_count;
-    uint32_t high = upper + tree->leaf_count;
-    uint32_t low_path = 0; /* the nodes whose paths to the root are still to come */
-    uint32_t high_path = 0;
-    while (low < high || low_path > 0 || high_path > 0) {
-        if (low_path > 0)
-            low_path /= 2;
-        if (high_path > 0)
-            high_path /= 2;
-        high_path = high_path == low_path ? 0 : high_path;
-        if (low_path > 0)
-            add_climb(tree, &tree->nodes[low_path].whole);
-        if (high_path > 0)
-            add_climb(tree, &tree->nodes[high_path].whole);
-        if (low < high && (low & 1) != 0) {
-            add_climb(tree, &tree->nodes[low].any);
-            low_path = low_path > 0 ? low_path : low;
-            low++;
-        }
-        if (low < high && (high & 1) != 0) {
-            high--;
-            add_climb(tree, &tree->nodes[high].any);
-            high_path = high_path > 0 ? high_path : high;
-        }
-        low /= 2;
-        high /= 2;
-    }
+    (void)tree;
+    if (is_whole)
+        add_range(&at->whole, taken->start, taken->end);
+    add_range(&at->any, taken->start, taken->end);
 }
 
 /* The lowest address at or above `at` from which size bytes are free in every set. */
@@ -190,7 +201,8 @@ static uint64_t find_end(const frag_gap_tree *tree)
 uint64_t frag_gap_tree_find(frag_gap_tree *tree, uint32_t lower, uint32_t upper, uint64_t size,
                             uint64_t alignment, frag_gap_choice choice)
 {
-    collect(tree, lower, upper);
+    tree->climb_count = 0;
+    visit_nodes(tree, lower, upper, add_climb, NULL);
     uint64_t offset = find_room(tree, 0, size, alignment);
     if (choice == FRAG_GAP_FIRST)
         return offset;
@@ -214,32 +226,5 @@ uint64_t frag_gap_tree_find(frag_gap_tree *tree, uint32_t lower, uint32_t upper,
 void frag_gap_tree_take(frag_gap_tree *tree, uint32_t lower, uint32_t upper, uint64_t offset,
                         uint64_t size)
 {
-    uint32_t low = lower + tree->leaf_count;
-    uint32_t high = upper + tree->leaf_count;
-    uint64_t end = offset + size;
-    uint32_t low_path = 0;
-    uint32_t high_path = 0;
-    while (low < high || low_path > 0 || high_path > 0) {
-        low_path /= 2;
-        high_path /= 2;
-        high_path = high_path == low_path ? 0 : high_path;
-        if (low_path > 0)
-            add_range(&tree->nodes[low_path].any, offset, end);
-        if (high_path > 0)
-            add_range(&tree->nodes[high_path].any, offset, end);
-        if (low < high && (low & 1) != 0) {
-            add_range(&tree->nodes[low].whole, offset, end);
-            add_range(&tree->nodes[low].any, offset, end);
-            low_path = low_path > 0 ? low_path : low;
-            low++;
-        }
-        if (low < high && (high & 1) != 0) {
-            high--;
-            add_range(&tree->nodes[high].whole, offset, end);
-            add_range(&tree->nodes[high].any, offset, end);
-            high_path = high_path > 0 ? high_path : high;
-        }
-        low /= 2;
-        high /= 2;
-    }
+    visit_nodes(tree, lower, upper, take_in_node, &(range){offset, offset + size});
 }

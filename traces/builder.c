@@ -254,15 +254,6 @@ void frag_builder_expect(frag_builder *builder, uint64_t event_count)
 }
 
 /* ---- events */
-static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
-{
-    if (column == NULL)
-        return NULL;
-    unsigned char *grown = frag_realloc(column, capacity, item_bytes);
-    memset(grown + old * item_bytes, 0, (capacity - old) * item_bytes);
-    return grown;
-}
-
 static void grow_events(frag_builder *builder)
 {
     frag_trace *trace = builder->trace;
@@ -270,12 +261,7 @@ static void grow_events(frag_builder *builder)
     size_t old = device->capacity;
     size_t capacity = old > 0 ? old * 2 : device->expected > 1024 ? device->expected : 1024;
     trace->events = frag_realloc(trace->events, capacity, sizeof *trace->events);
-    trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
-    trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
-    trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
-    trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
-    trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
-    trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
+    frag_trace_grow_columns(trace, old, capacity);
     device->capacity = capacity;
 }
 
@@ -387,4 +373,12 @@ void frag_builder_abandon(frag_builder *builder)
     frag_recording *recording = builder->recording;
     destroy_builder(builder);
     frag_recording_destroy(recording);
+}
+
+bool frag_builder_end(frag_builder *builder, bool is_read, frag_input *input, frag_error *error)
+{
+    if (is_read)
+        return frag_builder_finish(builder, frag_input_name(input), error);
+    frag_builder_abandon(builder);
+    return false;
 }

@@ -2,6 +2,7 @@
 #ifndef FRAG_TRACES_BUILDER_H
 #define FRAG_TRACES_BUILDER_H
 
+#include "base/file.h"
 #include "sim/trace/trace.h"
 
 typedef struct frag_builder frag_builder;
@@ -52,5 +53,7 @@ void frag_builder_slot_give(frag_builder *builder, uint32_t slot);
  * is destroyed. More than 65535 streams on a device is FRAG_E_INPUT. */
 bool frag_builder_finish(frag_builder *builder, const char *name, frag_error *error);
 void frag_builder_abandon(frag_builder *builder);
+/* Finishes what was read, or abandons what was not. */
+bool frag_builder_end(frag_builder *builder, bool is_read, frag_input *input, frag_error *error);
 
 #endif

@@ -122,13 +122,26 @@ const char *frag_recording_get(const frag_recording *recording, const char *key)
 
 bool frag_recording_is_problem(const frag_recording *recording)
 {
-    uint32_t id = 0;
-    if (!frag_strings_find(&recording->strings, FRAG_PROBLEM_KEY, strlen(FRAG_PROBLEM_KEY), &id))
-        return false;
-    for (uint32_t i = 0; i < recording->metadata_count; i++)
-        if (recording->metadata[i][0] == id)
-            return true;
-    return false;
+    return frag_recording_get(recording, FRAG_PROBLEM_KEY) != NULL;
+}
+
+static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
+{
+    if (column == NULL)
+        return NULL;
+    unsigned char *grown = frag_realloc(column, capacity, item_bytes);
+    memset(grown + old * item_bytes, 0, (capacity - old) * item_bytes);
+    return grown;
+}
+
+void frag_trace_grow_columns(frag_trace *trace, size_t old, size_t capacity)
+{
+    trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
+    trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
+    trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
+    trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
+    trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
+    trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
 }
 
 void frag_trace_destroy(frag_trace *trace)

@@ -301,10 +301,7 @@ bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_err
     if (ok)
         add_events(&reader);
     frag_free(reader.rows);
-    if (ok)
-        return frag_builder_finish(reader.builder, frag_input_name(input), error);
-    frag_builder_abandon(reader.builder);
-    return false;
+    return frag_builder_end(reader.builder, ok, input, error);
 }
 
 /* ---- writing */

@@ -447,12 +447,9 @@ bool frag_nsys_read(frag_input *input, frag_device_log_view view, frag_recording
         frag_builder *builder = frag_builder_create(recording);
         frag_builder_metadata(builder, "source", reader->table->source);
         ok = find_owners(reader, builder);
-        if (ok) {
+        if (ok)
             build_traces(reader, view, builder);
-            ok = frag_builder_finish(builder, frag_input_name(input), error);
-        } else {
-            frag_builder_abandon(builder);
-        }
+        ok = frag_builder_end(builder, ok, input, error);
     }
     frag_sqlite_close(reader->database);
     frag_free(reader->rows);

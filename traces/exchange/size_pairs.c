@@ -75,18 +75,6 @@ void frag_size_pairs_move(frag_size_pairs *pairs, uint64_t bytes, uint8_t from, 
     add_last(pairs, queue_of(pairs, bytes, to), slot);
 }
 
-void frag_size_pairs_alloc_failed(frag_size_pairs *pairs, const frag_live_call *call)
-{
-    frag_build_event event = {
-        .op = FRAG_OP_ALLOC,
-        .flags = FRAG_EVENT_FAILED,
-        .slot = FRAG_SLOT_NONE,
-        .bytes = call->bytes,
-        .time_ns = call->time_ns,
-    };
-    frag_builder_add(pairs->builder, &event);
-}
-
 void frag_size_pairs_free(frag_size_pairs *pairs, const frag_live_call *call)
 {
     frag_size_queue *queue = fullest_of(pairs, call->bytes, call->group);

@@ -36,7 +36,6 @@ typedef struct frag_size_pairs {
 
 /* As those of live_blocks.h; the addresses of calls are not looked at. */
 void frag_size_pairs_alloc(frag_size_pairs *pairs, const frag_live_call *call);
-void frag_size_pairs_alloc_failed(frag_size_pairs *pairs, const frag_live_call *call);
 void frag_size_pairs_free(frag_size_pairs *pairs, const frag_live_call *call);
 /* Memory of this size and group becomes one of another group; it stays the same memory. */
 void frag_size_pairs_move(frag_size_pairs *pairs, uint64_t bytes, uint8_t from, uint8_t to);

@@ -217,8 +217,5 @@ bool frag_stalloc_read(frag_input *input, frag_recording *recording, frag_findin
     frag_builder_device(reader.builder, 0);
     bool ok = read_lines(&reader);
     frag_live_destroy(&reader.live);
-    if (ok)
-        return frag_builder_finish(reader.builder, frag_input_name(input), error);
-    frag_builder_abandon(reader.builder);
-    return false;
+    return frag_builder_end(reader.builder, ok, input, error);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/trace/trace.h"
 
 #define FRAG_FGT_MAGIC                                                                             \
     "\x89"                                                                                         \
@@ -147,5 +148,9 @@ uint64_t frag_fgt_difference(uint64_t *values, uint32_t count, uint64_t last, bo
  * stored, or is_back the other way; guesses begin as zeros. */
 #define FRAG_FGT_GUESSES 65536u
 uint64_t frag_fgt_guess(uint64_t *guesses, uint32_t slot, uint64_t value, bool is_back);
+
+/* The numbers of a trace that its summary holds, in their order in the file. */
+#define FRAG_FGT_SUMMARY_NUMBERS 13
+void frag_fgt_summary_numbers(frag_trace_stats *stats, uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS]);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 #include "sim/trace/trace_plain.h"
+#include "traces/fgt/fgt.h"
 
 /* Fewer plain events in a row than this are made one by one, like those that are not plain. */
 #define PLAIN_RUN_MIN 16u
@@ -208,4 +209,24 @@ void frag_fgt_block_make_old(const frag_fgt_block *block, frag_event *events)
         events[i].slot = block->slots[i];
         events[i].bytes = block->bytes[i];
     }
+}
+
+void frag_fgt_summary_numbers(frag_trace_stats *stats, uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS])
+{
+    uint64_t *const all[FRAG_FGT_SUMMARY_NUMBERS] = {
+        &stats->request_count,
+        &stats->initial_count,
+        &stats->initial_bytes,
+        &stats->failed_count,
+        &stats->requested_bytes_total,
+        &stats->peak_requested_bytes,
+        &stats->peak_requested_event,
+        &stats->end_requested_bytes,
+        &stats->live_count_max,
+        &stats->observed_reserved_peak_bytes,
+        &stats->observed_reserved_end_bytes,
+        &stats->time_first_ns,
+        &stats->time_last_ns,
+    };
+    memcpy(numbers, all, sizeof all);
 }

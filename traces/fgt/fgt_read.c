@@ -10,8 +10,7 @@
 #include "traces/fgt/fgt_chunk.h"
 #include "traces/load.h"
 
-#define SUMMARY_NUMBERS 13
-#define SUMMARY_BYTES (16 + 32 + SUMMARY_NUMBERS * 8 + 4)
+#define SUMMARY_BYTES (16 + 32 + FRAG_FGT_SUMMARY_NUMBERS * 8 + 4)
 
 /* What the input shows at once without a copy. */
 #define WINDOW_BYTES ((size_t)1 << 20)
@@ -135,22 +134,9 @@ static bool read_summary(fgt_reader *reader)
     if (number > 0 && trace->device <= trace[-1].device)
         return fail(reader, "the devices of the traces do not ascend");
     frag_trace_stats *stats = &state->stats;
-    uint64_t *const numbers[SUMMARY_NUMBERS] = {
-        &stats->request_count,
-        &stats->initial_count,
-        &stats->initial_bytes,
-        &stats->failed_count,
-        &stats->requested_bytes_total,
-        &stats->peak_requested_bytes,
-        &stats->peak_requested_event,
-        &stats->end_requested_bytes,
-        &stats->live_count_max,
-        &stats->observed_reserved_peak_bytes,
-        &stats->observed_reserved_end_bytes,
-        &stats->time_first_ns,
-        &stats->time_last_ns,
-    };
-    for (uint32_t i = 0; i < SUMMARY_NUMBERS; i++)
+    uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS];
+    frag_fgt_summary_numbers(stats, numbers);
+    for (uint32_t i = 0; i < FRAG_FGT_SUMMARY_NUMBERS; i++)
         *numbers[i] = frag_fgt_get(in + 48 + 8 * i, 8);
     uint64_t op_count = frag_fgt_get(in + SUMMARY_BYTES - 4, 4);
     if (reader->payload_bytes - SUMMARY_BYTES < op_count * 8)
@@ -321,15 +307,6 @@ static bool find_columns(fgt_reader *reader, uint32_t count,
            fail(reader, "a chunk of events has no ops");
 }
 
-static void *grow_column(void *column, size_t old, size_t capacity, size_t item_bytes)
-{
-    if (column == NULL)
-        return NULL;
-    unsigned char *grown = frag_realloc(column, capacity, item_bytes);
-    memset(grown + old * item_bytes, 0, (capacity - old) * item_bytes);
-    return grown;
-}
-
 static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
 {
     size_t old = state->capacity;
@@ -339,12 +316,7 @@ static void grow_trace(frag_trace *trace, trace_state *state, uint64_t count)
         frag_grow(trace->events, &state->capacity, (size_t)count, sizeof *trace->events);
     size_t capacity = state->capacity;
     frag_memory_will_fill(trace->events, capacity * sizeof *trace->events);
-    trace->addresses = grow_column(trace->addresses, old, capacity, sizeof *trace->addresses);
-    trace->times_ns = grow_column(trace->times_ns, old, capacity, sizeof *trace->times_ns);
-    trace->sites = grow_column(trace->sites, old, capacity, sizeof *trace->sites);
-    trace->pools = grow_column(trace->pools, old, capacity, sizeof *trace->pools);
-    trace->notes = grow_column(trace->notes, old, capacity, sizeof *trace->notes);
-    trace->block_bytes = grow_column(trace->block_bytes, old, capacity, sizeof *trace->block_bytes);
+    frag_trace_grow_columns(trace, old, capacity);
 }
 
 static bool read_chunk(fgt_reader *reader)

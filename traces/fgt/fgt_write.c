@@ -50,32 +50,19 @@ static void write_section(fgt_writer *writer, frag_fgt_section kind)
 
 static void write_summary(fgt_writer *writer, const frag_trace *trace)
 {
-    const frag_trace_stats *stats = &trace->stats;
-    const uint64_t numbers[] = {
-        stats->request_count,
-        stats->initial_count,
-        stats->initial_bytes,
-        stats->failed_count,
-        stats->requested_bytes_total,
-        stats->peak_requested_bytes,
-        stats->peak_requested_event,
-        stats->end_requested_bytes,
-        stats->live_count_max,
-        stats->observed_reserved_peak_bytes,
-        stats->observed_reserved_end_bytes,
-        stats->time_first_ns,
-        stats->time_last_ns,
-    };
+    frag_trace_stats stats = trace->stats;
+    uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS];
+    frag_fgt_summary_numbers(&stats, numbers);
     frag_text *out = &writer->payload;
     add_number(out, trace->device, 4);
     add_number(out, trace->slot_count, 4);
     add_number(out, trace->event_count, 8);
     frag_text_add_bytes(out, trace->digest, FRAG_DIGEST_TEXT_BYTES - 1);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        add_number(out, numbers[i], 8);
+    for (size_t i = 0; i < FRAG_FGT_SUMMARY_NUMBERS; i++)
+        add_number(out, *numbers[i], 8);
     add_number(out, FRAG_OP_COUNT, 4);
     for (uint32_t i = 0; i < FRAG_OP_COUNT; i++)
-        add_number(out, stats->op_counts[i], 8);
+        add_number(out, stats.op_counts[i], 8);
     write_section(writer, FRAG_FGT_SUMMARY);
 }
 

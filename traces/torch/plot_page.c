@@ -312,11 +312,7 @@ bool frag_plot_page_read(frag_input *input, frag_recording *recording, frag_find
     bool ok = frag_json_tree_read(reader.tree, input, &options, &root, error);
     if (ok) {
         reader.builder = frag_builder_create(recording);
-        ok = build(&reader, root);
-        if (ok)
-            ok = frag_builder_finish(reader.builder, frag_input_name(input), error);
-        else
-            frag_builder_abandon(reader.builder);
+        ok = frag_builder_end(reader.builder, build(&reader, root), input, error);
     }
     frag_pickle_destroy(reader.tree);
     frag_free(reader.elements);
