@@ -407,11 +407,24 @@ bool frag_arguments_knows(const frag_arguments *arguments, const char *option)
            is_listed(frag_global_options, option);
 }
 
+static bool has_option(const frag_command *command, const char *name)
+{
+    bool has = is_listed(command->options, name);
+    for (size_t i = 0; !has && command->subcommands != NULL && command->subcommands[i] != NULL; i++)
+        has = has_option(command->subcommands[i], name);
+    return has;
+}
+
+bool frag_option_is_known(const char *name)
+{
+    return is_listed(frag_global_options, name) || has_option(&frag_program, name);
+}
+
 /* The index-th given of an option, or NULL. */
 static const frag_given *find_given(const frag_arguments *arguments, const char *option,
                                     size_t index)
 {
-    FRAG_ASSERT(frag_arguments_knows(arguments, option));
+    FRAG_ASSERT(frag_option_is_known(option));
     for (size_t i = 0; i < arguments->given_count; i++)
         if (strcmp(arguments->given[i].option->name, option) == 0 && index-- == 0)
             return &arguments->given[i];

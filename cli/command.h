@@ -84,8 +84,10 @@ size_t frag_arguments_value_position(const frag_arguments *arguments, const char
 /* The number of an option whose count the parser has checked; without the option: otherwise. */
 uint64_t frag_arguments_number(const frag_arguments *arguments, const char *option,
                                uint64_t otherwise);
-/* Has the command such an option? To ask for the value of one that it has not is a bug. */
+/* Has the command such an option? Those that it has not are never given. */
 bool frag_arguments_knows(const frag_arguments *arguments, const char *option);
+/* Has any command such an option? To ask for the value of one that no table has is a bug. */
+bool frag_option_is_known(const char *name);
 /* Global switches: -q, -v. */
 bool frag_arguments_is_quiet(const frag_arguments *arguments);
 bool frag_arguments_is_verbose(const frag_arguments *arguments);

@@ -16,8 +16,7 @@ static bool apply_labels(const frag_arguments *arguments, frag_policy_list *poli
                          const size_t *positions, const size_t *ends, size_t given,
                          frag_error *error)
 {
-    bool has_labels = frag_arguments_knows(arguments, "label");
-    for (size_t i = 0; has_labels && i < frag_arguments_value_count(arguments, "label"); i++) {
+    for (size_t i = 0; i < frag_arguments_value_count(arguments, "label"); i++) {
         size_t at = frag_arguments_value_position(arguments, "label", i);
         size_t owner = given;
         for (size_t j = 0; j < given && positions[j] < at; j++)
