@@ -392,5 +392,5 @@ fails() {
 
 @test "of a thousand changed files each is read or refused as input" {
     python3 tests/cli/mutated_files.py --count 1000 ./fraglab tests/data/snapshots/*.pickle \
-        tests/corpus/text_trace/*.txt tests/data/exchange/rmm.csv
+        tests/fuzz/corpus/text_trace/*.txt tests/data/exchange/rmm.csv
 }
