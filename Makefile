@@ -65,6 +65,7 @@ mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 # The C files of folders and of all below them.
 sources = $(sort $(shell find $(1) -name '*.c'))
 CORE = $(call sources,base sim planner allocators traces studies)
+API = $(call sources,api)
 CLI = $(call sources,plots report cli) $(BUILD)/report/page/page_parts.c
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/device/*.c))
 TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
@@ -80,7 +81,7 @@ fuzz_programs = $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(FUZZERS)))
 fuzz_main = $(BUILD)/tests/fuzz/fuzz_main.o
 test_libraries = $(BUILD)/libsupport.a $(BUILD)/libcli.a $(BUILD)/libgpu.a $(BUILD)/libfraglab.a
 
-all: fraglab
+all: fraglab library
 
 fraglab: $(BUILD)/fraglab $(gpu_targets) $(record_targets) $(mpi_targets)
 	@for file in $^; do name=$$(basename $$file); [ -f $$file ] || continue; \
@@ -122,7 +123,22 @@ $(BUILD)/shared/libfraglab.a: $(patsubst %.c,$(BUILD)/shared/%.o,$(filter-out si
 # Objects for shared objects.
 $(BUILD)/shared/%.o: %.c | setup
 	@mkdir -p $(@D)
-	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
+	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -D_GNU_SOURCE -fPIC -fvisibility=hidden $(if $(filter sim/version.c,$<),$(version_flags)) -MMD -MP -c -o $@ $<
+
+# ---- libfraglab: include/fraglab.h over all of it, for other programs. Only what api/fraglab.map names shows, in the archive too.
+LIBRARY = $(BUILD)/library
+library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API))
+library: $(LIBRARY)/libfraglab.so $(LIBRARY)/libfraglab.a
+$(LIBRARY)/libfraglab.so.0: $(library_objects) api/fraglab.map
+	@mkdir -p $(@D)
+	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libfraglab.so.0 -Wl,-Bsymbolic-functions -Wl,--as-needed -Wl,--version-script=api/fraglab.map -o $@ $(filter %.o,$^) $(LIBS)
+$(LIBRARY)/libfraglab.so: $(LIBRARY)/libfraglab.so.0
+	@ln -sf libfraglab.so.0 $@
+# One object, which shows what the shared library shows; its other names meet nobody's.
+$(LIBRARY)/libfraglab.a: $(library_objects) $(LIBRARY)/libfraglab.so.0
+	$(call quiet,AR  )rm -f $@ && ld -r -o $(LIBRARY)/fraglab.o $(library_objects) && \
+	    nm -D --defined-only $(LIBRARY)/libfraglab.so.0 | awk '$$2 != "A" { sub(/@.*/, "", $$3); print $$3 }' > $(LIBRARY)/shown && \
+	    objcopy --keep-global-symbols=$(LIBRARY)/shown $(LIBRARY)/fraglab.o && ar rcs $@ $(LIBRARY)/fraglab.o
 
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out cli/main.c,$(CLI)))
@@ -143,6 +159,11 @@ endef
 $(foreach source,$(TESTS) $(FUZZERS) tests/benchmarks/bench.c tests/fuzz/policy_fuzzer.c,$(eval $(call test_program,$(source))))
 $(test_programs): $(test_libraries)
 	$(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -lcmocka $(LIBS)
+
+# Of the library, with host memory that fails on demand.
+$(BUILD)/libapi.a: $(call objects,$(API))
+$(BUILD)/tests/test_library: $(BUILD)/libapi.a
+$(BUILD)/tests/test_library: ALL_LDFLAGS += $(foreach name,malloc calloc realloc free,-Wl,--wrap=$(name))
 
 # Opens these when it runs.
 $(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD)/libfraglab_torch.so software-cuda
@@ -248,7 +269,7 @@ version_flags = -DFRAG_BUILD_VERSION='"$(VERSION)"' -DFRAG_BUILD_COMMIT='"$(shel
                 -DFRAG_BUILD_DATE='"$(COMMIT_DATE)"' \
                 -DFRAG_BUILD_MODE='"$(MODE)"' -DFRAG_BUILD_COMPILER='"$(notdir $(CC))"' \
                 -DFRAG_BUILD_DATA_FOLDER='"$(PREFIX)/share/fraglab"'
-$(BUILD)/sim/version.o: $(BUILD)/version.stamp
+$(BUILD)/sim/version.o $(BUILD)/shared/sim/version.o: $(BUILD)/version.stamp
 $(BUILD)/version.stamp: FORCE
 	@mkdir -p $(@D); new="$(VERSION) $(COMMIT) $(PREFIX) $(COMMIT_DATE)"; \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
@@ -391,6 +412,7 @@ COMPLETIONDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 INCLUDEDIR = $(DESTDIR)$(PREFIX)/include/fraglab
+LIBDIR = $(DESTDIR)$(PREFIX)/lib
 DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
@@ -398,7 +420,12 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
 
 # Documentation is installed as it lies here, so that links from one page to another hold.
-install: fraglab
+install: fraglab library
+	install -d "$(LIBDIR)/pkgconfig"
+	install -m 755 $(LIBRARY)/libfraglab.so.0 "$(LIBDIR)/libfraglab.so.0"
+	ln -sf libfraglab.so.0 "$(LIBDIR)/libfraglab.so"
+	install -m 644 $(LIBRARY)/libfraglab.a "$(LIBDIR)/libfraglab.a"
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' api/fraglab.pc.in > "$(LIBDIR)/pkgconfig/fraglab.pc"
 	install -d "$(BINDIR)" "$(MANDIR)" "$(COMPLETIONDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(INCLUDEDIR)/sim" "$(INCLUDEDIR)/base" "$(DATADIR)/plots" "$(DATADIR)/devices" "$(DATADIR)/examples" "$(DOCDIR)"
 	install -m 755 fraglab "$(BINDIR)/fraglab"
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
@@ -410,8 +437,9 @@ install: fraglab
 	./fraglab help --completion > "$(COMPLETIONDIR)/fraglab"
 	./fraglab help --completion zsh > "$(ZSHDIR)/_fraglab"
 	./fraglab help --completion fish > "$(FISHDIR)/fraglab.fish"
+	install -m 644 include/fraglab.h "$(DESTDIR)$(PREFIX)/include/fraglab.h"
 	for header in $(POLICY_HEADERS); do install -m 644 $$header "$(INCLUDEDIR)/$$header" || exit 1; done
-	install -m 644 examples/my_policy.c "$(DATADIR)/examples/"
+	install -m 644 $(wildcard examples/*.c) "$(DATADIR)/examples/"
 	sed 's|^PREFIX ?=.*|PREFIX ?= $(PREFIX)|' examples/Makefile > "$(DATADIR)/examples/Makefile"
 	for file in $(wildcard plots/*.gp plots/*.gnuplot plots/*.plt); do install -m 644 $$file "$(DATADIR)/plots/" || exit 1; done
 	for file in $(wildcard devices/*.yaml); do install -m 644 $$file "$(DATADIR)/devices/" || exit 1; done
@@ -420,6 +448,7 @@ install: fraglab
 
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab" "$(ZSHDIR)/_fraglab" "$(FISHDIR)/fraglab.fish"
+	rm -f "$(LIBDIR)/libfraglab.so.0" "$(LIBDIR)/libfraglab.so" "$(LIBDIR)/libfraglab.a" "$(LIBDIR)/pkgconfig/fraglab.pc" "$(DESTDIR)$(PREFIX)/include/fraglab.h"
 	rm -rf "$(INCLUDEDIR)" "$(DATADIR)" "$(DOCDIR)" "$(MODULEDIR)"
 
 clean:
@@ -456,7 +485,7 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
+.PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
         golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.

@@ -1,3 +1,6 @@
+/* For dladdr; some builds define it for all files. */
+#define _GNU_SOURCE 1
+
 #include "allocators/registry.h"
 
 #include <dlfcn.h>
@@ -368,6 +371,18 @@ static bool is_shared_object(const char *name)
     return length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
+/* What a policy calls is looked up in what the process shows to all: the program, but not a library
+ * that was opened for one user alone, as Python opens them. */
+static void show_to_policies(void)
+{
+    Dl_info ours;
+    if (dladdr(&frag_policy_table, &ours) == 0 || ours.dli_fname == NULL)
+        return;
+    void *object = dlopen(ours.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    if (object != NULL)
+        dlclose(object);
+}
+
 /* A policy from outside the tree. The object stays loaded: its tables are used until the program
  * ends. */
 static const frag_policy_ops *load_shared_object(const char *path, frag_error *error)
@@ -375,6 +390,7 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
     /* Without a slash dlopen would search the system's folders. */
     frag_text place = {0};
     frag_text_add(&place, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    show_to_policies();
     void *object = dlopen(place.bytes, RTLD_NOW | RTLD_LOCAL);
     frag_text_destroy(&place);
     if (object == NULL) {

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+/* A policy in a shared object may call these. */
+#pragma GCC visibility push(default)
+
 #define FRAG_KIB ((uint64_t)1 << 10)
 #define FRAG_MIB ((uint64_t)1 << 20)
 #define FRAG_GIB ((uint64_t)1 << 30)
@@ -34,5 +37,7 @@ const char *frag_count_text(uint64_t count, char text[FRAG_BYTES_TEXT_MAX]);
 /* The same for one expression: the text lasts until the block around it ends. */
 #define FRAG_BYTES(bytes) frag_bytes_text((bytes), (char[FRAG_BYTES_TEXT_MAX]){0})
 #define FRAG_COUNT(count) frag_count_text((count), (char[FRAG_BYTES_TEXT_MAX]){0})
+
+#pragma GCC visibility pop
 
 #endif

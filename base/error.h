@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A policy in a shared object may call these. */
+#pragma GCC visibility push(default)
+
 typedef enum frag_error_code {
     FRAG_E_NONE = 0,
     FRAG_E_USAGE = 2,  /* the command line is wrong */
@@ -62,5 +65,7 @@ _Noreturn void frag_assert_failed(const char *file, int line, const char *condit
 #else
 #define FRAG_ASSERT_SLOW(condition) ((void)0)
 #endif
+
+#pragma GCC visibility pop
 
 #endif

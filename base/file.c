@@ -182,6 +182,26 @@ frag_input *frag_input_open(const char *path, frag_error *error)
     return start(input, error);
 }
 
+frag_input *frag_input_from_descriptor(int descriptor, const char *name, frag_error *error)
+{
+    struct stat status;
+    bool is_open = fstat(descriptor, &status) == 0;
+    if (!is_open || S_ISDIR(status.st_mode)) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "the descriptor %d cannot be read (%s); expected one of an open file", descriptor,
+                  is_open ? "it is a directory" : strerror(errno));
+        frag_error_in(error, name);
+        return NULL;
+    }
+    frag_input *input = frag_alloc(1, sizeof *input);
+    input->name = frag_copy_text(name);
+    input->descriptor = descriptor;
+    /* The size is not that of what is left, where part was read before. */
+    bool is_fresh = S_ISREG(status.st_mode) && lseek(descriptor, 0, SEEK_CUR) == 0;
+    input->raw_bytes = is_fresh ? (uint64_t)status.st_size : 0;
+    return start(input, error);
+}
+
 frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name)
 {
     frag_input *input = frag_alloc(1, sizeof *input);

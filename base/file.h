@@ -19,6 +19,8 @@
 typedef struct frag_input frag_input;
 
 frag_input *frag_input_open(const char *path, frag_error *error); /* NULL on failure */
+/* From where the descriptor stands to its end; it stays open. name is for people. */
+frag_input *frag_input_from_descriptor(int descriptor, const char *name, frag_error *error);
 /* The bytes are the caller's and outlive the input. They are decompressed like a file's. */
 frag_input *frag_input_from_memory(const void *bytes, size_t count, const char *name);
 void frag_input_close(frag_input *input);

@@ -13,6 +13,9 @@
 
 #include "base/error.h"
 
+/* A policy in a shared object may call these. */
+#pragma GCC visibility push(default)
+
 typedef struct frag_arena_spare frag_arena_spare;
 
 typedef struct frag_arena {
@@ -69,5 +72,7 @@ void frag_memory_keep(void);
 
 /* Grows *items (capacity *capacity) so that it holds at least count; at least doubles. */
 void *frag_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
+
+#pragma GCC visibility pop
 
 #endif

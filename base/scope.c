@@ -31,8 +31,9 @@ typedef struct active_scope {
     jmp_buf *target;
 } active_scope;
 
-/* With no model of its own: one that is static would want all thread-local memory of a library that
- * holds this file (libfraglab_torch.so has a long message) where little is left once programs run. */
+/* With no model of its own: one that is static would want all thread-local memory of a library
+ * that holds this file (libfraglab_torch.so has a long message) where little is left once programs
+ * run. */
 static _Thread_local active_scope active;
 
 frag_scope *frag_scope_create(void)

@@ -9,20 +9,30 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/scope.h"
 
 typedef struct team {
     atomic_uint_fast64_t next;
     uint64_t count;
     void (*job)(void *context, uint64_t index);
     void *context;
+    frag_scope *scope; /* NULL: none is active */
 } team;
 
-static void *work(void *argument)
+static void do_jobs(void *argument)
 {
     team *mine = argument;
     uint64_t index;
-    while ((index = atomic_fetch_add(&mine->next, 1)) < mine->count)
+    while (!frag_scope_has_failed(mine->scope) &&
+           (index = atomic_fetch_add(&mine->next, 1)) < mine->count)
         mine->job(mine->context, index);
+}
+
+/* Where host memory fails the others are waited for, before the call ends. */
+static void *work(void *argument)
+{
+    team *mine = argument;
+    frag_scope_help(mine->scope, do_jobs, mine);
     return NULL;
 }
 
@@ -38,7 +48,7 @@ uint32_t frag_core_count(void)
 void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, uint64_t index),
                    void *context)
 {
-    team all = {.count = count, .job = job, .context = context};
+    team all = {.count = count, .job = job, .context = context, .scope = frag_scope_active()};
     atomic_init(&all.next, 0);
     uint32_t wanted = count < threads ? (uint32_t)count : threads;
     uint32_t started = 0;
@@ -50,4 +60,5 @@ void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, 
     for (uint32_t i = 0; i < started; i++)
         pthread_join(helpers[i], NULL);
     frag_free(helpers);
+    frag_scope_rejoin(all.scope);
 }

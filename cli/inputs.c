@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/machine/card_table.h"
+#include "sim/device/card_table.h"
 
 /* A label names the policy before it; one that covers several rows would be no name. */
 static bool apply_labels(const frag_arguments *arguments, frag_policy_list *policies,

@@ -13,6 +13,9 @@
 
 #include "base/error.h"
 
+/* A policy in a shared object may call these. */
+#pragma GCC visibility push(default)
+
 #define FRAG_DEVICE_PAGE_BYTES ((uint64_t)2 << 20)
 
 #define FRAG_DEVICE_CALLS(X)                                                                       \
@@ -351,5 +354,7 @@ typedef struct frag_sim_device_options {
 } frag_sim_device_options;
 
 frag_device *frag_sim_device_create(const frag_sim_device_options *options);
+
+#pragma GCC visibility pop
 
 #endif

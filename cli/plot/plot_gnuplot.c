@@ -14,9 +14,9 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/data_folder.h"
 #include "cli/inputs.h"
 #include "plots/parts/plot_script.h"
+#include "sim/data_folder.h"
 #include "sim/version.h"
 
 extern char **environ;

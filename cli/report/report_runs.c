@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cli/machine/card_table.h"
+#include "sim/device/card_table.h"
 #include "cli/report/report_state.h"
 #include "sim/policy_engine.h"
 #include "studies/rows/row_policy.h"

@@ -1,76 +1,16 @@
 /* `fraglab policies`: the list of policies, or one with its rules, options and source. */
 #include "cli/command.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/policy_json.h"
 #include "allocators/registry.h"
-#include "base/bytes.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "sim/policy_engine.h"
 
-static const char *const type_names[] = {
-    [FRAG_OPTION_BYTES] = "bytes", [FRAG_OPTION_COUNT] = "count", [FRAG_OPTION_RATIO] = "ratio",
-    [FRAG_OPTION_FLAG] = "flag",   [FRAG_OPTION_ENUM] = "enum",   [FRAG_OPTION_TEXT] = "text",
-};
-
-/* One end of the range of sizes or counts. */
-static void add_limit(frag_text *text, const frag_option *option, uint64_t limit)
-{
-    if (limit == FRAG_UNLIMITED)
-        frag_text_add(text, "unlimited");
-    else if (option->type == FRAG_OPTION_BYTES)
-        frag_text_add(text, "%s", FRAG_BYTES(limit));
-    else
-        frag_text_add(text, "%" PRIu64, limit);
-}
-
-/* What may be written: "1 to 64", "best|first". */
-static void add_range(frag_text *text, const frag_option *option)
-{
-    switch (option->type) {
-    case FRAG_OPTION_BYTES:
-    case FRAG_OPTION_COUNT:
-        add_limit(text, option, option->min);
-        frag_text_add(text, " to ");
-        add_limit(text, option, option->max);
-        break;
-    case FRAG_OPTION_RATIO:
-        frag_text_add(text, "%g to %g", option->ratio_min, option->ratio_max);
-        break;
-    case FRAG_OPTION_FLAG:
-        frag_text_add(text, "true|false");
-        break;
-    case FRAG_OPTION_ENUM:
-        frag_text_add(text, "%s", option->choices);
-        break;
-    case FRAG_OPTION_TEXT:
-        frag_text_add(text, "text");
-        break;
-    }
-}
-
-/* The choices in the order of the struct, under the names that pages and rows give them. */
-typedef struct named_rule {
-    const char *name;
-    const char *text;
-    const char *label; /* for people */
-} named_rule;
-
-enum { RULE_COUNT = 6, LABEL_COLUMNS = 8, RULE_COLUMNS = 13, OPTION_HELP_COLUMNS = 6 };
-
-static void name_rules(const frag_policy_rules *rules, named_rule named[RULE_COUNT])
-{
-    const named_rule all[RULE_COUNT] = {
-        {"rounding", rules->rounding, "rounding"}, {"takes", rules->takes, "takes"},
-        {"cuts", rules->cuts, "splits"},           {"joins", rules->joins, "coalesces"},
-        {"grows", rules->grows, "grows"},          {"streams", rules->streams, "streams"},
-    };
-    memcpy(named, all, sizeof all);
-}
+enum { LABEL_COLUMNS = 8, RULE_COLUMNS = 13, OPTION_HELP_COLUMNS = 6 };
 
 static void print_labelled(const char *label, const char *text)
 {
@@ -97,12 +37,12 @@ static void print_checked(const frag_policy_ops *policy)
 
 static void print_rules(const frag_policy_rules *rules)
 {
-    named_rule named[RULE_COUNT];
+    frag_named_rule named[FRAG_POLICY_RULE_COUNT];
     if (rules == NULL)
         return;
-    name_rules(rules, named);
+    frag_policy_name_rules(rules, named);
     printf("\nrules\n");
-    for (size_t i = 0; i < RULE_COUNT; i++) {
+    for (size_t i = 0; i < FRAG_POLICY_RULE_COUNT; i++) {
         printf("  %-*s", RULE_COLUMNS - 2, named[i].label);
         frag_help_print_wrapped(stdout, named[i].text, RULE_COLUMNS, RULE_COLUMNS);
     }
@@ -124,7 +64,7 @@ static void print_page(const frag_policy_ops *policy)
     for (const frag_option *option = policy->options; has_options && option->key != NULL;
          option++) {
         frag_text range = {.bytes = NULL};
-        add_range(&range, option);
+        frag_option_add_range(&range, option);
         printf("  %s=%s  (%s)\n", option->key, option->default_text, range.bytes);
         frag_help_print_wrapped(stdout, option->help, OPTION_HELP_COLUMNS, 0);
         frag_text_destroy(&range);
@@ -152,49 +92,6 @@ static void print_list(void)
                "", (*policy)->source);
 }
 
-static void add_rules_json(frag_json *json, const frag_policy_rules *rules)
-{
-    named_rule named[RULE_COUNT];
-    if (rules == NULL) {
-        frag_json_text(json, "rules", NULL);
-        return;
-    }
-    name_rules(rules, named);
-    for (size_t i = 0; i < RULE_COUNT; i++) {
-        char path[32];
-        snprintf(path, sizeof path, "rules.%s", named[i].name);
-        frag_json_text(json, path, named[i].text);
-    }
-}
-
-static void print_json(const frag_policy_ops *policy)
-{
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "name", policy->name);
-    frag_json_text(json, "summary", policy->summary);
-    frag_json_text(json, "source", policy->source);
-    frag_json_text(json, "bound", policy->bound[0] != '\0' ? policy->bound : NULL);
-    frag_json_text(json, "checked", policy->checked);
-    add_rules_json(json, policy->rules);
-    frag_json_flag(json, "keeps_statistics", frag_policy_engine_of(policy)->statistics != NULL);
-    frag_json_flag(json, "describes_oom", policy->describe_oom != NULL);
-    frag_json_array(json, "options");
-    for (const frag_option *option = policy->options; option != NULL && option->key != NULL;
-         option++) {
-        frag_text range = {.bytes = NULL};
-        add_range(&range, option);
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "key", option->key);
-        frag_json_text(item, "type", type_names[option->type]);
-        frag_json_text(item, "default", option->default_text);
-        frag_json_text(item, "range", range.bytes);
-        frag_json_text(item, "help", option->help);
-        frag_json_append(json, "options", item);
-        frag_text_destroy(&range);
-    }
-    frag_json_write(json, stdout, false);
-}
-
 static const frag_command_option policies_options[] = {
     {"format", "FORMAT", .choices = "table|jsonl",
      .help = "for people (the default), or one JSON object a line"},
@@ -211,7 +108,7 @@ static int run_policies(const frag_arguments *arguments)
         if (policy == NULL)
             return frag_report(&error);
         if (is_json)
-            print_json(policy);
+            frag_policy_write_json(policy, stdout);
         else
             print_page(policy);
         return 0;
@@ -220,7 +117,7 @@ static int run_policies(const frag_arguments *arguments)
         print_list();
     for (const frag_policy_ops *const *policy = frag_policy_table; is_json && *policy != NULL;
          policy++)
-        print_json(*policy);
+        frag_policy_write_json(*policy, stdout);
     return 0;
 }
 

@@ -14,7 +14,7 @@ fi
 mapfile -t code < <(list '*.c' '*.h')
 mapfile -t text < <(list '*.c' '*.h' '*.sh' '*.bats' '*.md' '*.gp' '*.yaml' '*.js' '*.css' '*.html' 'Makefile')
 mapfile -t all < <(list '*')
-mapfile -t core < <(printf '%s\n' "${code[@]}" | grep -vE '^(cli|tests|gpu_replay|cluster|examples)/')
+mapfile -t core < <(printf '%s\n' "${code[@]}" | grep -vE '^(api|cli|tests|gpu_replay|cluster|examples)/')
 
 broken=$(mktemp)
 trap 'rm -f "$broken"' EXIT
@@ -37,6 +37,7 @@ if rule include-direction; then
             may["studies"] = "base sim planner allocators traces studies cluster"
             may["plots"] = may["studies"] " plots"
             may["report"] = may["studies"] " plots report"
+            may["api"] = may["report"] " api include"
             may["cli"] = may["report"] " api include cli"
             may["cluster"] = "base sim cluster"
             may["examples"] = "base sim include"
@@ -94,9 +95,9 @@ if rule unique-name; then
         say unique-name
 fi
 
-# Conditions live in base/ and gpu_replay; elsewhere only the guard of a header stays.
+# Conditions live in base/, gpu_replay and the header for other languages; elsewhere only the guard of a header stays.
 if rule no-condition; then
-    printf '%s\n' "${code[@]}" | grep -vE '^(base|gpu_replay)/' | xargs -r grep -nHE '^ *# *(if|ifdef|ifndef|elif)\b' |
+    printf '%s\n' "${code[@]}" | grep -vE '^(base|gpu_replay|include)/' | xargs -r grep -nHE '^ *# *(if|ifdef|ifndef|elif)\b' |
         grep -vE '^[^:]*\.h:[0-9]+:#ifndef FRAG_[A-Z0-9_]*_H$' | say no-condition
 fi
 

@@ -1,4 +1,4 @@
-#include "cli/machine/card_table.h"
+#include "sim/device/card_table.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/data_folder.h"
+#include "sim/data_folder.h"
 
 #define FOLDER "devices"
 #define SUFFIX ".yaml"

@@ -1,6 +1,6 @@
 /* The bundled descriptions of cards: devices/NAME.yaml. */
-#ifndef FRAG_MACHINE_CARD_TABLE_H
-#define FRAG_MACHINE_CARD_TABLE_H
+#ifndef FRAG_DEVICE_CARD_TABLE_H
+#define FRAG_DEVICE_CARD_TABLE_H
 
 #include "sim/device/device_description.h"
 

@@ -1,0 +1,134 @@
+/* The caller's context as what lies below takes it, and what is said of the library and errors. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/api_call.h"
+#include "base/memory.h"
+#include "sim/version.h"
+
+struct fraglab_context {
+    frag_scope *scope;
+    fraglab_context_options given;
+    frag_context below;
+};
+
+const char *fraglab_version(void)
+{
+    return frag_version();
+}
+
+const char *fraglab_commit(void)
+{
+    return frag_commit();
+}
+
+void fraglab_free(void *memory)
+{
+    frag_free(memory);
+}
+
+char *fraglab_error_text(const fraglab_error *error, char *text, size_t bytes)
+{
+    frag_error found = {.code = (frag_error_code)error->code,
+                        .line = error->line,
+                        .column = error->column,
+                        .offset = error->offset,
+                        .has_offset = error->has_offset != 0};
+    memcpy(found.where, error->where, sizeof found.where);
+    memcpy(found.sentence, error->sentence, sizeof found.sentence);
+    frag_error_text(&found, text, bytes);
+    return text;
+}
+
+static bool is_cancelled(void *user)
+{
+    const fraglab_context *context = user;
+    return context->given.is_cancelled(context->given.user) != 0;
+}
+
+static void tell_progress(void *user, const frag_progress_report *report)
+{
+    const fraglab_context *context = user;
+    if (report->event != FRAG_PROGRESS_PAUSED)
+        context->given.progress(context->given.user, report->what, report->unit, report->done,
+                                report->total);
+}
+
+static void warn(void *user, const char *sentence)
+{
+    const fraglab_context *context = user;
+    context->given.warn(context->given.user, sentence);
+}
+
+static const char *look_up(void *user, const char *name)
+{
+    const fraglab_context *context = user;
+    return context->given.environment(context->given.user, name);
+}
+
+static const char *look_up_own(void *user, const char *name)
+{
+    (void)user;
+    return getenv(name);
+}
+
+static uint64_t clock_ns(void *user)
+{
+    struct timespec now;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+typedef struct create_call {
+    const fraglab_context_options *options;
+    fraglab_context *made;
+} create_call;
+
+static bool create_work(void *arguments, frag_error *error)
+{
+    create_call *call = arguments;
+    fraglab_context *made = frag_alloc(1, sizeof *made);
+    fraglab_context_options *given = &made->given;
+    if (!frag_call_read(call->options, given, sizeof *given, "fraglab_context_options", error))
+        return false;
+    made->below = (frag_context){
+        .is_cancelled = given->is_cancelled != NULL ? is_cancelled : NULL,
+        .progress = given->progress != NULL ? tell_progress : NULL,
+        .warn = given->warn != NULL ? warn : NULL,
+        .clock_ns = clock_ns,
+        .environment = given->environment != NULL ? look_up : look_up_own,
+        .user = made,
+    };
+    call->made = made;
+    return true;
+}
+
+int fraglab_context_create(const fraglab_context_options *options, fraglab_context **context,
+                           fraglab_error *error)
+{
+    create_call call = {.options = options};
+    frag_scope *scope = NULL;
+    *context = NULL;
+    int code = frag_call_new(&scope, create_work, &call, error);
+    if (code == FRAGLAB_OK) {
+        call.made->scope = scope;
+        *context = call.made;
+    }
+    return code;
+}
+
+void fraglab_context_destroy(fraglab_context *context)
+{
+    if (context != NULL)
+        frag_scope_destroy(context->scope);
+}
+
+const frag_context *frag_call_context(const fraglab_context *context)
+{
+    static const frag_context silent = {.clock_ns = clock_ns, .environment = look_up_own};
+    return context != NULL ? &context->below : &silent;
+}

@@ -1,0 +1,19 @@
+/* Recordings behind their handle. */
+#ifndef FRAG_API_API_RECORDING_H
+#define FRAG_API_API_RECORDING_H
+
+#include "api/api_call.h"
+#include "traces/load.h"
+
+struct fraglab_recording {
+    frag_scope *scope; /* all of it lives there */
+    frag_recording recording;
+    frag_findings findings;
+    char recorded_by[64]; /* "": not known */
+};
+
+/* NULL: there is no trace of that number, and error says so. */
+const frag_trace *frag_recording_trace_at(const fraglab_recording *recording, size_t number,
+                                          frag_error *error);
+
+#endif

@@ -1,0 +1,136 @@
+/* The caller's options of a replay as what lies below takes them. */
+#include "api/api_run.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "sim/device/card_table.h"
+#include "studies/policy_settings.h"
+
+#define OTHERS_BYTES_MAX ((uint64_t)1 << 46)
+
+/* A capacity of the caller's own is what programs can take, so the context of the card is not
+ * charged against it. */
+static bool take_card(frag_replay_call *call, frag_error *error)
+{
+    frag_text note = {.bytes = NULL};
+    if (call->options.gpu == NULL)
+        return true;
+    if (!frag_card_load(call->options.gpu, &call->gpu, &note, error))
+        return frag_error_in(error, "gpu");
+    if (note.bytes != NULL)
+        frag_context_warn(call->below, "gpu: %s", note.bytes);
+    frag_text_destroy(&note);
+    if (call->gpu.total_bytes == 0) {
+        frag_fail(error, FRAG_E_INPUT,
+                  "it says nothing of memory; give it as latency, or add 'memory'");
+        return frag_error_in(error, call->options.gpu);
+    }
+    call->device.gpu = &call->gpu;
+    call->device.page_bytes = frag_device_description_page(&call->gpu);
+    call->device.capacity_bytes = call->gpu.total_bytes;
+    if (call->options.capacity_bytes == 0)
+        call->device.used_by_others_bytes = call->gpu.context_bytes;
+    call->device.latency = call->gpu.has_latency ? &call->gpu.latency : NULL;
+    return true;
+}
+
+static bool take_latency(frag_replay_call *call, frag_error *error)
+{
+    const char *path = call->options.latency;
+    if (path == NULL)
+        return true;
+    frag_device_description *read = frag_alloc(1, sizeof *read);
+    if (!frag_device_description_load(path, read, error))
+        return false;
+    if (!read->has_latency) {
+        frag_fail(error, FRAG_E_INPUT, "it has no 'calls'; a table of latencies needs them");
+        return frag_error_in(error, path);
+    }
+    call->gpu.latency = read->latency;
+    call->device.latency = &call->gpu.latency;
+    frag_free(read);
+    return true;
+}
+
+static bool take_rule(frag_replay_call *call, frag_error *error)
+{
+    static const struct {
+        const char *name;
+        frag_address_rule rule;
+    } rules[] = {{"lowest", FRAG_ADDRESS_LOWEST},
+                 {"bump", FRAG_ADDRESS_BUMP},
+                 {"recorded", FRAG_ADDRESS_RECORDED}};
+    const char *name = call->options.address_rule;
+    for (size_t i = 0; name != NULL && i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(name, rules[i].name) == 0) {
+            call->device.is_rule_given = true;
+            call->device.address_rule = rules[i].rule;
+        }
+    if (name == NULL || call->device.is_rule_given)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "'%s' is no rule; expected lowest, bump or recorded", name);
+    return frag_error_in(error, "address_rule");
+}
+
+static bool take_device(frag_replay_call *call, frag_error *error)
+{
+    call->device = (frag_device_spec){.capacity_bytes = FRAG_UNLIMITED};
+    frag_device_description_clear(&call->gpu);
+    if (!take_card(call, error) || !take_latency(call, error) || !take_rule(call, error))
+        return false;
+    if (call->options.capacity_bytes != 0)
+        call->device.capacity_bytes = call->options.capacity_bytes;
+    if (call->options.used_by_others_bytes > OTHERS_BYTES_MAX) {
+        frag_fail(error, FRAG_E_USAGE, "more than 64 TiB cannot be used by others");
+        return frag_error_in(error, "used_by_others_bytes");
+    }
+    call->device.used_by_others_bytes += call->options.used_by_others_bytes;
+    call->device.fail_call = call->options.fail_call;
+    return true;
+}
+
+static bool take_label(frag_replay_call *call, frag_error *error)
+{
+    const char *label = call->options.label;
+    if (label == NULL)
+        return true;
+    if (label[0] == '\0') {
+        frag_fail(error, FRAG_E_USAGE, "the label is empty; write a name for the row");
+        return frag_error_in(error, "label");
+    }
+    for (const char *c = label; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            frag_fail(error, FRAG_E_USAGE, "it holds a control character; write one line of text");
+            return frag_error_in(error, "label");
+        }
+    frag_policy_spec_label(&call->spec, label);
+    return true;
+}
+
+bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
+{
+    call->below = frag_call_context(call->context);
+    if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_run_options",
+                        error))
+        return false;
+    call->trace = frag_recording_trace_at(call->recording, call->number, error);
+    if (call->trace == NULL || !take_device(call, error) ||
+        !frag_policy_resolve(call->below, &call->policy->spec, &call->recording->recording,
+                             &call->spec, error) ||
+        !take_label(call, error))
+        return false;
+    call->run = (frag_run_options){
+        .is_oom_skipped = call->options.skip_oom != 0,
+        .check_every = call->options.check_every,
+        .context = call->below,
+    };
+    return frag_replay_call_goes_on(call, error);
+}
+
+bool frag_replay_call_goes_on(const frag_replay_call *call, frag_error *error)
+{
+    return !frag_is_cancelled(call->below) ||
+           frag_fail(error, (frag_error_code)FRAGLAB_E_CANCELLED, "the call was cancelled");
+}

@@ -1,0 +1,415 @@
+/* libfraglab: what a program's GPU-memory requests do to an allocator, without a GPU.
+ *
+ *     fraglab_recording *recording = NULL;
+ *     fraglab_policy *policy = NULL;
+ *     fraglab_result *result = NULL;
+ *     fraglab_error error = FRAGLAB_ERROR_INIT;
+ *     if (fraglab_open_path(NULL, "run.pickle", NULL, &recording, &error) == FRAGLAB_OK &&
+ *         fraglab_policy_parse("pytorch:recorded", &policy, &error) == FRAGLAB_OK &&
+ *         fraglab_run(NULL, recording, 0, policy, NULL, &result, &error) == FRAGLAB_OK)
+ *         fputs(fraglab_result_json(result), stdout);
+ *     else
+ *         fprintf(stderr, "%s: %s\n", error.where, error.sentence);
+ *
+ * docs/library.md starts from nothing; docs/result-format.md lists the fields of a result.
+ *
+ * Calls. A function that can fail returns FRAGLAB_OK or a code, and fills the error where one is
+ * given (NULL: it is not wanted). What it makes is stored through a pointer, which is NULL after a
+ * failure. No function prints, exits or aborts because of what a caller or a file does, and none
+ * keeps anything of a call that failed. Host memory that runs out is FRAGLAB_E_MEMORY. (A broken
+ * promise of the library itself does abort: that is a bug, please report it. So does a NULL where
+ * this page does not allow it crash, as everywhere in C.)
+ *
+ * Ownership. Whoever gets a handle gives it back with the function named beside its type, where
+ * NULL is allowed. Handles do not depend on each other: a recording may be closed while its results
+ * live. Texts stored through `char **` are the caller's: fraglab_free. Texts returned as
+ * `const char *` live as long as the handle they were asked of. What a caller passes in is copied,
+ * but for the functions of a context.
+ *
+ * Threads. Calls on different handles may run at the same time on any threads. Recordings, policies
+ * and contexts are never changed by what uses them: several threads may use one at a time. Results
+ * and histories too, once made. A builder belongs to one thread at a time. No handle may be given
+ * back while another thread uses it.
+ *
+ * Structures. Those with a `size` as their first member are set to zero, then size to their sizeof
+ * (the _INIT macros do): a program that was compiled against an older header keeps working with a
+ * newer library, which takes what is not there for zero. Zero is the default of every member.
+ *
+ * Units. Sizes are bytes, times nanoseconds. Texts are UTF-8; what is not UTF-8 in a recording
+ * comes out as U+FFFD or '?'. Events are counted from 0, lines and columns from 1.
+ *
+ * Versions. Within one soname (libfraglab.so.0) functions and members are only added. */
+#ifndef FRAG_INCLUDE_FRAGLAB_H
+#define FRAG_INCLUDE_FRAGLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* Of this header; fraglab_version tells that of the library. */
+#define FRAGLAB_VERSION_MAJOR 0
+#define FRAGLAB_VERSION_MINOR 1
+#define FRAGLAB_VERSION_PATCH 0
+
+/* No limit, never, or not known, wherever a number can be that. */
+#define FRAGLAB_UNLIMITED UINT64_MAX
+
+const char *fraglab_version(void); /* "0.1.0" */
+const char *fraglab_commit(void);  /* of the source: "1e0d381", or "unknown" */
+
+/* Gives back a text that was stored through a `char **`, or bytes. NULL is allowed. */
+void fraglab_free(void *memory);
+
+/* ---- errors */
+
+enum {
+    FRAGLAB_OK = 0,
+    FRAGLAB_E_USAGE = 2,    /* what the caller asks for is wrong: an unknown policy, a bad option */
+    FRAGLAB_E_INPUT = 3,    /* a file's content is wrong */
+    FRAGLAB_E_SYSTEM = 4,   /* the operating system refused */
+    FRAGLAB_E_MEMORY = 5,   /* host memory ran out (never: simulated memory, which is a result) */
+    FRAGLAB_E_CANCELLED = 6 /* is_cancelled said so */
+};
+
+typedef struct fraglab_error {
+    size_t size;
+    int32_t code;
+    int32_t has_offset; /* 1: offset is known */
+    uint64_t line;      /* of the file; 0: not known */
+    uint64_t column;    /* 0: not known */
+    uint64_t offset;    /* byte of the file, after decompression */
+    char where[256];    /* file, option or member; "": none */
+    char sentence[512]; /* what was found, and what would be right; one line */
+} fraglab_error;
+#define FRAGLAB_ERROR_INIT                                                                         \
+    {                                                                                              \
+        sizeof(fraglab_error), 0, 0, 0, 0, 0, {0},                                                 \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+/* Writes "where:line:column: sentence" (what is known of it) into text, which has room for bytes,
+ * cut off where it is too long. Returns text. */
+char *fraglab_error_text(const fraglab_error *error, char *text, size_t bytes);
+
+/* ---- context: what long calls may use and ask for. NULL: silent, not to be cancelled, with the
+ * environment of the process */
+
+typedef struct fraglab_context fraglab_context; /* fraglab_context_destroy */
+
+/* The functions may be called from any thread of a call, never at the same time for one call.
+ * They may not call the library, and must return. Each may be NULL. */
+typedef struct fraglab_context_options {
+    size_t size;
+    void *user; /* handed to the functions */
+    /* Not 0: the call is to end soon, with FRAGLAB_E_CANCELLED. Asked many times a second. */
+    int (*is_cancelled)(void *user);
+    /* "replaying", "events", so many of so many (total 0: not known). */
+    void (*progress)(void *user, const char *what, const char *unit, uint64_t done, uint64_t total);
+    /* Something a person should know about an input that was read all the same. */
+    void (*warn)(void *user, const char *sentence);
+    /* The variables that "pytorch:env" reads; NULL: those of the process. NULL as an answer: the
+     * variable is not set. */
+    const char *(*environment)(void *user, const char *name);
+} fraglab_context_options;
+
+int fraglab_context_create(const fraglab_context_options *options, fraglab_context **context,
+                           fraglab_error *error);
+void fraglab_context_destroy(fraglab_context *context);
+
+/* ---- recordings: files that programs produced, with one trace for each device */
+
+typedef struct fraglab_recording fraglab_recording; /* fraglab_recording_close */
+
+typedef struct fraglab_open_options {
+    size_t size;
+    const char *format; /* as after --from: "snapshot"; NULL: told by the content */
+    const char *name;   /* for people and rows; NULL: the file's, without folders; else "memory" */
+    int32_t with_sites; /* 1: keep call stacks and notes, for explain and for writing it whole */
+} fraglab_open_options;
+
+/* Every format that fraglab reads, compressed or not (docs/trace-format.md, docs/exchange.md). "-"
+ * is stdin. options NULL: defaults. */
+int fraglab_open_path(const fraglab_context *context, const char *path,
+                      const fraglab_open_options *options, fraglab_recording **recording,
+                      fraglab_error *error);
+/* The bytes of such a file. They may be changed or freed when the call has returned. */
+int fraglab_open_memory(const fraglab_context *context, const void *bytes, size_t count,
+                        const fraglab_open_options *options, fraglab_recording **recording,
+                        fraglab_error *error);
+/* Reads from the descriptor, from where it stands to the end; it stays open. Pipes too. */
+int fraglab_open_descriptor(const fraglab_context *context, int descriptor,
+                            const fraglab_open_options *options, fraglab_recording **recording,
+                            fraglab_error *error);
+void fraglab_recording_close(fraglab_recording *recording);
+
+size_t fraglab_recording_trace_count(const fraglab_recording *recording);
+/* The number of the trace of the device that requests most at one time; 0 when there is none. */
+size_t fraglab_recording_main_trace(const fraglab_recording *recording);
+
+typedef struct fraglab_trace_facts {
+    size_t size;
+    uint64_t device; /* number of the GPU in the program */
+    uint64_t event_count;
+    uint64_t request_count; /* allocations after the start */
+    uint64_t failed_count;  /* of them: ran out of memory when recorded */
+    uint64_t stream_count;
+    uint64_t pool_count;    /* private pools, and the default one */
+    uint64_t initial_bytes; /* live at the start */
+    uint64_t peak_requested_bytes;
+    uint64_t peak_requested_event;
+    uint64_t bound_bytes;                  /* no policy can serve every request with less */
+    uint64_t observed_reserved_peak_bytes; /* of the recorded allocator; 0: not recorded */
+    char digest[33];                       /* of all that the trace says, in hexadecimal */
+} fraglab_trace_facts;
+
+/* facts->size tells what the caller has room for. */
+int fraglab_recording_trace_facts(const fraglab_recording *recording, size_t trace,
+                                  fraglab_trace_facts *facts, fraglab_error *error);
+/* One JSON object: name, recorded_by, metadata (the recorded program's settings and more), findings
+ * (what did not fit together), traces with the facts above. */
+int fraglab_recording_json(const fraglab_recording *recording, char **json, fraglab_error *error);
+
+/* Writes the recording as "fgt" (compressed columns) or "text" (an event a line), to a file that
+ * takes the place of `path` when it is whole, or to memory (fraglab_free). overwrite 0: a file that
+ * exists is FRAGLAB_E_USAGE. A recording opened without sites is written without them. */
+int fraglab_recording_write(const fraglab_recording *recording, const char *format,
+                            const char *path, int overwrite, fraglab_error *error);
+int fraglab_recording_write_memory(const fraglab_recording *recording, const char *format,
+                                   void **bytes, size_t *count, fraglab_error *error);
+
+/* ---- a recording of one's own, event by event */
+
+typedef struct fraglab_builder fraglab_builder; /* fraglab_builder_destroy */
+
+enum {
+    FRAGLAB_ALLOC = 0,      /* id, bytes, stream */
+    FRAGLAB_FREE = 1,       /* id */
+    FRAGLAB_USE = 2,        /* id, stream: the block is used on another stream (record_stream) */
+    FRAGLAB_SYNC = 3,       /* every stream has done its work */
+    FRAGLAB_EMPTY_CACHE = 4 /* the program asks for cached memory to be given back */
+};
+
+typedef struct fraglab_event {
+    uint32_t op;      /* FRAGLAB_ALLOC ... */
+    uint32_t pool;    /* ALLOC: 0, or the number of a private pool */
+    uint64_t id;      /* the program's own name for the block: its address, say. May be used again
+                         after its free */
+    uint64_t bytes;   /* ALLOC: 1 to 2^56 - 1 */
+    uint64_t stream;  /* any number; 0 is the default stream */
+    uint64_t time_ns; /* 0: not known */
+} fraglab_event;
+
+typedef struct fraglab_builder_options {
+    size_t size;
+    const char *name; /* of the recording; NULL: "built" */
+    uint32_t device;
+} fraglab_builder_options;
+
+int fraglab_builder_create(const fraglab_builder_options *options, fraglab_builder **builder,
+                           fraglab_error *error);
+/* A fact about the program: "torch.conf" is what the policy pytorch:recorded takes, and
+ * "torch.version_hint" ("2.9") the release. Before the first event. */
+int fraglab_builder_set(fraglab_builder *builder, const char *key, const char *value,
+                        fraglab_error *error);
+/* Adds count events. FRAGLAB_E_INPUT names the first that makes no sense (an id that is live
+ * already, a free of none); those before it were added. After FRAGLAB_E_MEMORY the builder can only
+ * be destroyed. */
+int fraglab_builder_add(fraglab_builder *builder, const fraglab_event *events, size_t count,
+                        fraglab_error *error);
+/* Makes the recording of what was added; the builder can then only be destroyed. */
+int fraglab_builder_finish(fraglab_builder *builder, fraglab_recording **recording,
+                           fraglab_error *error);
+void fraglab_builder_destroy(fraglab_builder *builder);
+
+/* ---- policies */
+
+typedef struct fraglab_policy fraglab_policy; /* fraglab_policy_destroy */
+
+/* One policy with options, as after --policy: "best-fit", "pytorch:expandable_segments=true",
+ * "pytorch:recorded", "pytorch:env", "./my_policy.so:align=4KiB" (docs/adding-a-policy.md; the
+ * shared object stays loaded). */
+int fraglab_policy_parse(const char *text, fraglab_policy **policy, fraglab_error *error);
+const char *fraglab_policy_name(const fraglab_policy *policy);
+void fraglab_policy_destroy(fraglab_policy *policy);
+
+/* The number of bundled policies, and the name of each; NULL beyond them. */
+size_t fraglab_policy_count(void);
+const char *fraglab_policy_name_at(size_t index);
+/* A JSON object a line, as `fraglab policies --format jsonl` prints them: rules, options with
+ * defaults and ranges. name NULL: all bundled ones. */
+int fraglab_policies_json(const char *name, char **json, fraglab_error *error);
+/* The bundled cards, as `fraglab device list --format jsonl` prints them. */
+int fraglab_cards_json(char **json, fraglab_error *error);
+
+/* ---- runs */
+
+typedef struct fraglab_run_options {
+    size_t size;
+    uint64_t capacity_bytes;       /* 0: unlimited, or what the card has */
+    uint64_t used_by_others_bytes; /* of the capacity */
+    const char *label;             /* names the row; NULL: the policy as it was written */
+    const char *gpu;               /* a card, by name or file: "rtx4090"; NULL: none */
+    const char *latency;           /* a file with latencies of device calls; NULL: the card's */
+    const char *address_rule;      /* "lowest", "bump", "recorded"; NULL: as on the command line */
+    uint64_t fail_call;            /* this malloc or map (from 1) fails as if full; 0: none */
+    uint64_t check_every;          /* audit the policy every so many events; 0: never */
+    int32_t skip_oom;              /* 1: after an OOM go on without the request */
+    int32_t with_bounds;           /* 1: add what a policy that knows the future would need */
+} fraglab_run_options;
+#define FRAGLAB_RUN_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(fraglab_run_options), 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0                      \
+    }
+
+typedef struct fraglab_result fraglab_result; /* fraglab_result_destroy */
+
+/* Replays a trace of the recording with the policy on the simulated device. That simulated memory
+ * runs out is a result (the fields under "oom"). options NULL: defaults. */
+int fraglab_run(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
+                const fraglab_policy *policy, const fraglab_run_options *options,
+                fraglab_result **result, fraglab_error *error);
+void fraglab_result_destroy(fraglab_result *result);
+
+/* The row: the very line, newline included, that `fraglab run --format jsonl` prints. */
+const char *fraglab_result_json(const fraglab_result *result);
+/* One field of the row by its path: "peak.reserved_bytes". FRAGLAB_E_USAGE: the row has no such
+ * field, it is null, or of another kind (a number is a double too); *value stays. */
+int fraglab_result_u64(const fraglab_result *result, const char *path, uint64_t *value,
+                       fraglab_error *error);
+int fraglab_result_double(const fraglab_result *result, const char *path, double *value,
+                          fraglab_error *error);
+int fraglab_result_text(const fraglab_result *result, const char *path, const char **value,
+                        fraglab_error *error);
+
+/* ---- the least capacity that survives, as `fraglab min-capacity` */
+
+typedef struct fraglab_capacity {
+    size_t size;
+    uint64_t capacity_bytes;      /* FRAGLAB_UNLIMITED: none is enough */
+    uint64_t failing_above_bytes; /* the largest capacity that fails; FRAGLAB_UNLIMITED: none does
+                                     above the least */
+    uint64_t enough_bytes;        /* from here on no call of the policy ever fails */
+    uint64_t runs;                /* replays it took */
+    uint64_t below_event;         /* of the OOM with one page less; FRAGLAB_UNLIMITED: none */
+    uint64_t below_requested_bytes;
+} fraglab_capacity;
+
+/* Of the options all but capacity and bounds count; capacity->size tells what the caller has room
+ * for. */
+int fraglab_min_capacity(const fraglab_context *context, const fraglab_recording *recording,
+                         size_t trace, const fraglab_policy *policy,
+                         const fraglab_run_options *options, fraglab_capacity *capacity,
+                         fraglab_error *error);
+
+/* ---- does a policy do what the recorded allocator did? As `fraglab verify` with a policy named */
+
+typedef struct fraglab_verification {
+    size_t size;
+    int32_t is_identical;
+    int32_t has_first; /* 0: identical */
+    uint64_t requests; /* compared, up to the first difference */
+    uint64_t device_events;
+    uint64_t ooms;
+    uint64_t first_event;
+    char first_kind[32]; /* "address", "call", "missing", "early", "failed", "served"; "": none */
+} fraglab_verification;
+
+/* capacity_bytes 0: as the recording says, else not limited. */
+int fraglab_verify(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
+                   const fraglab_policy *policy, uint64_t capacity_bytes,
+                   fraglab_verification *verification, fraglab_error *error);
+
+/* ---- histories: what figures are drawn from */
+
+typedef struct fraglab_history fraglab_history; /* fraglab_history_destroy */
+
+typedef struct fraglab_sample {
+    uint64_t event;
+    uint64_t requested_bytes; /* of allocations the program holds; all four right after the event */
+    uint64_t allocated_bytes; /* of their blocks */
+    uint64_t active_bytes;    /* allocated, and blocks whose free waits for a stream */
+    uint64_t reserved_bytes;  /* of segments */
+} fraglab_sample;
+
+typedef struct fraglab_placement {
+    uint64_t event;      /* of the request */
+    uint64_t free_event; /* the program's free; FRAGLAB_UNLIMITED: never */
+    uint64_t end_event;  /* its place was free again; FRAGLAB_UNLIMITED: never */
+    uint64_t address;
+    uint64_t block_bytes;   /* 0: not served */
+    uint64_t rounded_bytes; /* of the request, by the policy's rule */
+} fraglab_placement;
+
+typedef struct fraglab_segment {
+    uint64_t begin_event; /* held after this event */
+    uint64_t end_event;   /* up to this one; FRAGLAB_UNLIMITED: to the end of the run */
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t stream;
+    uint32_t pool;
+} fraglab_segment;
+
+/* As fraglab_run; samples: at most so many levels are kept, with every peak among them (0: 4000;
+ * else 10 or more). */
+int fraglab_history_record(const fraglab_context *context, const fraglab_recording *recording,
+                           size_t trace, const fraglab_policy *policy,
+                           const fraglab_run_options *options, size_t samples,
+                           fraglab_history **history, fraglab_error *error);
+void fraglab_history_destroy(fraglab_history *history);
+/* Each returns how many there are, and copies at most capacity of them to out (NULL: none), in
+ * order of their first event. */
+size_t fraglab_history_samples(const fraglab_history *history, fraglab_sample *out,
+                               size_t capacity);
+size_t fraglab_history_placements(const fraglab_history *history, fraglab_placement *out,
+                                  size_t capacity);
+size_t fraglab_history_segments(const fraglab_history *history, fraglab_segment *out,
+                                size_t capacity);
+
+/* ---- the layout after one event */
+
+typedef struct fraglab_layout fraglab_layout; /* fraglab_layout_destroy */
+
+enum { FRAGLAB_SPAN_SEGMENT = 0, FRAGLAB_SPAN_BLOCK = 1, FRAGLAB_SPAN_HOLE = 2 };
+
+typedef struct fraglab_span {
+    uint32_t kind;
+    uint32_t stream;
+    uint32_t pool;
+    uint32_t is_waiting; /* BLOCK: freed by the program, but still waiting for a stream */
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t requested_bytes; /* BLOCK */
+} fraglab_span;
+
+/* event FRAGLAB_UNLIMITED: at the end. Where memory runs out before, the layout is the one there.
+ */
+int fraglab_layout_at(const fraglab_context *context, const fraglab_recording *recording,
+                      size_t trace, const fraglab_policy *policy,
+                      const fraglab_run_options *options, uint64_t event, fraglab_layout **layout,
+                      fraglab_error *error);
+void fraglab_layout_destroy(fraglab_layout *layout);
+/* Segments, each before the blocks and holes inside it, in order of address. */
+size_t fraglab_layout_spans(const fraglab_layout *layout, fraglab_span *out, size_t capacity);
+
+/* ---- explain a message */
+
+/* One JSON object, as `fraglab explain --format jsonl` prints it for a log or a message: verdict,
+ * figures, advice. Text without a message of out of memory is no error: the verdict says so. */
+int fraglab_explain_text(const char *text, size_t length, char **json, fraglab_error *error);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif
