@@ -32,6 +32,20 @@ notices() {
     notices include-direction sim/wrong_direction4.c
 }
 
+@test "notices files that include each other in a circle" {
+    printf '#include "sim/circle2.h"\n' >"$COPY/sim/circle1.h"
+    printf '#include "sim/circle3.h"\n' >"$COPY/sim/circle2.h"
+    printf '#include "sim/circle1.h"\n' >"$COPY/sim/circle3.c"
+    notices no-circle sim/circle1.h
+    notices no-circle sim/circle3.c
+    printf '#include "base/text.h"\n' >"$COPY/sim/circle3.c"
+    run bash tests/house/tidiness.sh "$COPY" no-circle
+    echo "$output"
+    [ "$status" -eq 0 ]
+    echo base/text >>"$COPY/tests/house/circles.left"
+    notices no-circle tests/house/circles.left
+}
+
 @test "notices a wrong include guard" {
     printf '#ifndef FRAG_WRONG_H\n#define FRAG_WRONG_H\n#endif\n' >"$COPY/sim/wrong_guard.h"
     notices guard sim/wrong_guard.h
