@@ -383,6 +383,11 @@ void frag_arguments_destroy(frag_arguments *arguments)
     *arguments = (frag_arguments){0};
 }
 
+const frag_command *frag_arguments_command(const frag_arguments *arguments)
+{
+    return last_command(arguments);
+}
+
 size_t frag_arguments_operand_count(const frag_arguments *arguments)
 {
     return arguments->operand_count;

@@ -21,7 +21,10 @@ static int run(const frag_arguments *arguments)
         frag_help_print(stdout, arguments->path, arguments->path_length);
         return 0;
     }
-    int code = arguments->path[arguments->path_length - 1]->run(arguments);
+    size_t at = arguments->path_length - 1;
+    while (arguments->path[at]->run == NULL)
+        at--;
+    int code = arguments->path[at]->run(arguments);
     if (!frag_is_interrupted())
         return code;
     fputs("fraglab: interrupted\n", stderr);

@@ -169,3 +169,14 @@ double frag_plot_x(const uint64_t *times_ns, uint64_t event)
 {
     return times_ns != NULL ? (double)times_ns[event] / 1e9 : (double)event;
 }
+
+const frag_plot_kind *frag_plot_kind_find(const char *name)
+{
+#define ADDRESS(kind) &frag_plot_##kind,
+    static const frag_plot_kind *const kinds[] = {FRAG_PLOT_KINDS(ADDRESS)};
+#undef ADDRESS
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i]->command.name, name) == 0)
+            return kinds[i];
+    return NULL;
+}

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/command_table.h"
 #include "base/context.h"
 #include "base/text.h"
 #include "sim/run.h"
@@ -127,16 +128,33 @@ uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error);
 /* Seconds, or the event itself when times_ns is NULL. */
 double frag_plot_x(const uint64_t *times_ns, uint64_t event);
 
-/* ---- the kinds; docs/plots.md has their settings, which are the options of `fraglab plot KIND` */
-typedef bool frag_plot_kind(const frag_plot_request *request, frag_error *error);
+/* ---- the kinds: each is one file, plots/plot_NAME.c, with its script plots/NAME.gp, and one line
+ * here, in order of the help */
 
-frag_plot_kind frag_plot_timeline;
-frag_plot_kind frag_plot_map;
-frag_plot_kind frag_plot_bars;
-frag_plot_kind frag_plot_survival;
-frag_plot_kind frag_plot_front;
-frag_plot_kind frag_plot_fragmentation;
-frag_plot_kind frag_plot_sites;
-frag_plot_kind frag_plot_heat;
+#define FRAG_PLOT_KINDS(X)                                                                         \
+    X(timeline)                                                                                    \
+    X(map)                                                                                         \
+    X(bars)                                                                                        \
+    X(survival)                                                                                    \
+    X(front)                                                                                       \
+    X(fragmentation)                                                                               \
+    X(sites)                                                                                       \
+    X(heat)
+
+typedef bool frag_plot_drawer(const frag_plot_request *request, frag_error *error);
+
+typedef struct frag_plot_kind {
+    /* What it is called, says of itself and takes; its options are the settings of a request. */
+    frag_command command;
+    const char *policies; /* what is replayed where none is named; NULL: it replays nothing */
+    frag_plot_drawer *draw;
+} frag_plot_kind;
+
+#define FRAG_PLOT_DECLARE(name) extern const frag_plot_kind frag_plot_##name;
+FRAG_PLOT_KINDS(FRAG_PLOT_DECLARE)
+#undef FRAG_PLOT_DECLARE
+
+/* NULL: there is none of that name. */
+const frag_plot_kind *frag_plot_kind_find(const char *name);
 
 #endif

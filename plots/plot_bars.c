@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/rows/result.h"
 #include "studies/capacity/bounds.h"
 
@@ -455,7 +456,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-bool frag_plot_bars(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     bars_figure state = {.has_bounds = frag_plot_setting_text(request, "bounds") != NULL};
     state.policies = *request->policies;
@@ -468,3 +469,41 @@ bool frag_plot_bars(const frag_plot_request *request, frag_error *error)
     frag_free(state.bars);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_bars = {
+    .command =
+        {
+            .name = "bars",
+            .operands = "TRACE|ROWS...",
+            .summary = "where reserved bytes are at their peak, for each policy",
+            .description = "Draws for each policy what its reserved bytes consist of at their "
+                           "peak: requested bytes, "
+                           "rounding, remainders that were not split off, holes, cached segments, "
+                           "blocks that wait "
+                           "for a stream, page slack. Operands are traces, which are replayed, or "
+                           "rows that 'fraglab "
+                           "run --format jsonl' wrote. A run that ended in an OOM is marked; its "
+                           "peak is the one "
+                           "before the OOM. --bounds draws the bounds of each trace across its "
+                           "bars; for rows, the "
+                           "bounds stored in them.",
+            .examples = "fraglab plot bars train.pickle -o bars.pdf\n"
+                        "fraglab run *.pickle --policy all --format jsonl | fraglab plot bars - -o "
+                        "bars.svg",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = UINT32_MAX,
+        },
+    .policies = "all",
+    .draw = draw,
+};

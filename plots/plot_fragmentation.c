@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/replay/hole_series.h"
 
 #define SIZES_DEFAULT "p50,p90,p99,max"
@@ -375,7 +376,7 @@ static bool check_options(holes_figure *state, const frag_plot_request *request,
     return frag_error_in(error, "--policy");
 }
 
-bool frag_plot_fragmentation(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     holes_figure state = {.request_count = 0};
     state.policies = *request->policies;
@@ -388,3 +389,53 @@ bool frag_plot_fragmentation(const frag_plot_request *request, frag_error *error
     frag_free(state.times_ns);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {"on-oom", "WHAT", .choices = "stop|skip",
+     .help = "after the first request that cannot be served: stop, or skip the request and go on "
+             "(default: stop)"},
+    {"x", "AXIS", .choices = "events|time",
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    {"sizes", "SIZE,...",
+     .help = "request sizes to draw, at most 8: sizes, percentiles of the trace's requests (p90: "
+             "nine in ten are no larger), max (default: p50,p90,p99,max)"},
+    {"samples", "N", .help = "points of a line; peaks are never lost (default: 3000)"},
+    {"every", "N",
+     .help = "look at the holes only after every N events: faster, but changes in between are "
+             "missed (default: 1)"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_fragmentation = {
+    .command =
+        {
+            .name = "fragmentation",
+            .operands = "TRACE",
+            .summary =
+                "utilisation, the largest hole, and what free memory is too small for, over time",
+            .description = "Draws how one policy uses its memory: blocks, the largest hole and the "
+                           "other holes, "
+                           "which add up to reserved bytes; below, utilisation and the largest "
+                           "hole as a share of "
+                           "all free memory; and below that, for several request sizes, the share "
+                           "of free memory "
+                           "that lies in holes too small for them. A hole is a free range inside a "
+                           "segment; policies "
+                           "that move pages or stitch holes can use several for one request.",
+            .examples = "fraglab plot fragmentation train.pickle -o holes.svg\n"
+                        "fraglab plot fragmentation train.pickle --policy best-fit --x time "
+                        "--sizes p90,2MiB -o "
+                        "holes.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .policies = "pytorch",
+    .draw = draw,
+};

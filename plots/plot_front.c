@@ -11,6 +11,7 @@
 #include "plots/parts/plot_bounds.h"
 #include "plots/parts/plot_names.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/policy_engine.h"
 
 typedef struct point {
@@ -434,7 +435,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-bool frag_plot_front(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     front_figure state = {.plot = {.kind = "front"}};
     state.policies = *request->policies;
@@ -445,3 +446,48 @@ bool frag_plot_front(const frag_plot_request *request, frag_error *error)
     frag_free(state.errors);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    FRAG_LOAD_OPTIONS,
+    {"by", "COST", .choices = "calls|time",
+     .help = "the cost beside memory: calls that move memory, or their modelled time (default: "
+             "time if --latency or --gpu gives latencies, else calls)"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_JOBS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_front = {
+    .command =
+        {
+            .name = "front",
+            .operands = "TRACE",
+            .summary =
+                "memory against device calls or their time, and the policies that no other beats "
+                "in both",
+            .description = "Draws each policy as a point: how far its peak of reserved bytes is "
+                           "above the bound, the "
+                           "peak of requested bytes, and what it cost in device calls, or in their "
+                           "modelled time. A "
+                           "policy is on the front when no other is at least as good in both and "
+                           "better in one. "
+                           "Policies that know the trace in advance, such as offline, are drawn "
+                           "hollow and are never "
+                           "on the front; those that run out of memory are not drawn. --bounds "
+                           "draws what a policy "
+                           "that knew the future would need.",
+            .examples =
+                "fraglab plot front train.pickle -o front.svg\n"
+                "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
+                "docs/latency-example.yaml -o front.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .policies = "all",
+    .draw = draw,
+};

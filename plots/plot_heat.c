@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "plots/parts/plot_rows.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/rows/result.h"
 
 #define CELLS_MAX 100000u
@@ -626,7 +627,7 @@ static bool check_options(heat_figure *state, const frag_plot_request *request, 
                      "policy.max_split_size_mb --y capacity");
 }
 
-bool frag_plot_heat(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     heat_figure state = {.row_count = 0};
     bool ok = check_options(&state, request, error) &&
@@ -643,3 +644,41 @@ bool frag_plot_heat(const frag_plot_request *request, frag_error *error)
     frag_free(state.z_path);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    {"x", "FIELD",
+     .help = "the horizontal axis: a field of the rows, such as policy.max_split_size_mb"},
+    {"y", "FIELD", .help = "the vertical axis: a field of the rows, such as capacity"},
+    {"z", "FIELD",
+     .help = "what the colour shows (default: peak.reserved_bytes): a field, or over_bound or "
+             "over_packing: how far peak reserved is above that bound of the row"},
+    {"where", "FIELD=VALUE", .help = "only rows with that value; repeat it for several fields"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_heat = {
+    .command =
+        {
+            .name = "heat",
+            .operands = "ROWS...",
+            .summary = "a figure of result rows over two options of a sweep",
+            .description = "Draws rows of 'fraglab sweep' or 'fraglab run --format jsonl' as a "
+                           "grid of two of their "
+                           "fields, coloured by a third. Fields are named by their path in the "
+                           "rows, or by the end "
+                           "of it if that is unambiguous. A run that ended in an OOM shows that "
+                           "instead of a value; "
+                           "a combination without a row is grey. Rows that also differ in another "
+                           "field are refused: "
+                           "choose with --where.",
+            .examples = "fraglab plot heat rows.jsonl --x policy.max_split_size_mb --y capacity -o "
+                        "heat.svg\n"
+                        "fraglab plot heat rows.jsonl --x sli --y grow --z utilisation --where "
+                        "trace.name=unet.pickle.zst -o heat.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = UINT32_MAX,
+        },
+    .draw = draw,
+};

@@ -11,6 +11,7 @@
 #include "plots/parts/plot_layout.h"
 #include "plots/parts/plot_raster.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/trace/site_names.h"
 
 typedef enum colouring { COLOUR_SIZE, COLOUR_SITE, COLOUR_STREAM } colouring;
@@ -392,7 +393,7 @@ static bool check_options(map_figure *state, const frag_plot_request *request, f
     return frag_error_in(error, "--policy");
 }
 
-bool frag_plot_map(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     map_figure state = {.group_count = 0};
     state.policies = *request->policies;
@@ -408,3 +409,42 @@ bool frag_plot_map(const frag_plot_request *request, frag_error *error)
     frag_free(state.times_ns);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {"x", "AXIS", .choices = "events|time",
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    {"colour", "WHAT", .choices = "size|site|stream",
+     .help =
+         "what the colour of a block says: its size, the call site it was requested from, or its "
+         "stream (default: size)"},
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_map = {
+    .command =
+        {
+            .name = "map",
+            .operands = "TRACE",
+            .summary = "where every block lay, address over events or time",
+            .description =
+                "Draws the memory of one policy: segments one above the other in order of their "
+                "addresses, each block from its request to when its place was free again, and the "
+                "holes "
+                "between them in white. Where no segment was held it is grey. A block smaller than "
+                "a "
+                "pixel tints the pixel by the share that it covers.",
+            .examples = "fraglab plot map train.pickle -o map.png\n"
+                        "fraglab plot map train.pickle --policy best-fit --colour site --capacity "
+                        "8GiB -o map.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .policies = "pytorch",
+    .draw = draw,
+};

@@ -11,6 +11,7 @@
 #include "plots/parts/plot_bounds.h"
 #include "plots/parts/plot_groups.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/replay/series.h"
 #include "sim/trace/demand.h"
 
@@ -424,7 +425,7 @@ static bool fill(void *context, frag_error *error)
     return true;
 }
 
-bool frag_plot_sites(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     sites_figure state = {.top = TOP_DEFAULT, .samples = SAMPLES_DEFAULT};
     bool ok = frag_plot_setting_count(request, "top", 1, TOP_MAX, &state.top, error) &&
@@ -442,3 +443,45 @@ bool frag_plot_sites(const frag_plot_request *request, frag_error *error)
     frag_groups_destroy(&state.groups);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {"by", "WHAT", .choices = "site|stream|pool|size-class",
+     .help = "what a layer stands for: the place in the program that asked, the stream, the pool, "
+             "or requests of about one size (default: site)"},
+    {"top", "N",
+     .help = "number of layers, the largest at the peak first; everything else is one more layer "
+             "(default: 8)"},
+    {"x", "AXIS", .choices = "events|time",
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    {"samples", "N", .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_sites = {
+    .command =
+        {
+            .name = "sites",
+            .operands = "TRACE",
+            .summary = "requested bytes over events or time, layer by layer: who holds the memory",
+            .description = "Draws what the program holds as layers that add up to it exactly: the "
+                           "call sites that "
+                           "hold most at the peak, each with its share, and all others above. "
+                           "Memory that is held "
+                           "throughout lies at the bottom. A call site is the innermost line of "
+                           "the program's own "
+                           "code; frames of a framework are skipped. Layers can be streams, pools "
+                           "or sizes instead. "
+                           "No policy is involved.",
+            .examples =
+                "fraglab plot sites train.pickle  # on the terminal\n"
+                "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .draw = draw,
+};

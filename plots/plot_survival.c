@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/policy_engine.h"
 
 #define SAMPLES_DEFAULT 400u
@@ -260,7 +261,7 @@ static bool check_options(survival_figure *state, const frag_plot_request *reque
     return frag_plot_setting_count(request, "samples", 2, 1000000, &state->samples, error);
 }
 
-bool frag_plot_survival(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     survival_figure state = {.curves = NULL};
     state.policies = *request->policies;
@@ -273,3 +274,40 @@ bool frag_plot_survival(const frag_plot_request *request, frag_error *error)
     frag_free(state.curves);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {"samples", "N",
+     .help = "replays of each policy at most. If the result changes at more capacities than that, "
+             "the curve is coarser; the least surviving capacity stays exact (default: 400)"},
+    {"jobs", "N", .letter = 'j', .help = "threads (default: all cores); the figure is the same"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_survival = {
+    .command =
+        {
+            .name = "survival",
+            .operands = "TRACE",
+            .summary = "how far the trace gets, for every capacity",
+            .description = "Draws for each policy the share of the requests that are served before "
+                           "the first OOM, "
+                           "for capacities from the peak of requested bytes to the one with which "
+                           "no device call "
+                           "fails. The least capacity that survives is marked and printed in the "
+                           "legend, exact to 2 "
+                           "MiB. --bounds marks what a policy that knew the future would need.",
+            .examples =
+                "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .policies = "pytorch",
+    .draw = draw,
+};

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "plots/parts/plot_bounds.h"
 #include "plots/plot.h"
+#include "plots/plot_options.h"
 #include "sim/replay/timeline.h"
 #include "sim/trace/demand.h"
 
@@ -335,7 +336,7 @@ static bool fill(void *context, frag_error *error)
     return ok;
 }
 
-bool frag_plot_timeline(const frag_plot_request *request, frag_error *error)
+static bool draw(const frag_plot_request *request, frag_error *error)
 {
     timeline_figure state = {.samples = FRAG_TIMELINE_SAMPLES_DEFAULT};
     state.policies = *request->policies;
@@ -349,3 +350,42 @@ bool frag_plot_timeline(const frag_plot_request *request, frag_error *error)
     frag_free(state.peaks);
     return ok;
 }
+
+static const frag_command_option options[] = {
+    FRAG_POLICY_OPTIONS,
+    FRAG_DEVICE_OPTIONS,
+    FRAG_LOAD_OPTIONS,
+    FRAG_PLOT_DEVICE_OPTION,
+    {"on-oom", "WHAT", .choices = "stop|skip",
+     .help = "after the first request that cannot be served: stop, or skip the request and go on "
+             "(default: stop)"},
+    {"x", "AXIS", .choices = "events|time",
+     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    {"samples", "N", .help = "points of a line; peaks are never lost (default: 4000)"},
+    FRAG_BOUNDS_OPTION,
+    FRAG_PLOT_OPTIONS,
+    {.name = NULL},
+};
+
+const frag_plot_kind frag_plot_timeline = {
+    .command =
+        {
+            .name = "timeline",
+            .operands = "TRACE",
+            .summary = "requested, allocated and reserved bytes over events or time",
+            .description =
+                "Draws what the program requested (filled) and what each policy reserved for it. "
+                "If the "
+                "recording shows what its own allocator reserved, that is a dotted line. A cross "
+                "marks "
+                "where a run ended in an OOM. With one policy its allocated bytes are drawn too.",
+            .examples = "fraglab plot timeline train.pickle  # on the terminal\n"
+                        "fraglab plot timeline train.pickle --policy pytorch,best-fit --capacity "
+                        "8GiB -o oom.pdf",
+            .options = options,
+            .operand_min = 1,
+            .operand_max = 1,
+        },
+    .policies = "pytorch",
+    .draw = draw,
+};

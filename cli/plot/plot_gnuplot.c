@@ -507,10 +507,10 @@ static const frag_plot_host host = {
     .begin = begin, .open_picture = open_picture, .finish = finish, .abandon = abandon};
 
 bool frag_plot_with_gnuplot(const frag_arguments *arguments, frag_plot_request *request,
-                            frag_plot_kind *kind, frag_error *error)
+                            const frag_plot_kind *kind, frag_error *error)
 {
     figure_drawing state = {.arguments = arguments};
     request->host = &host;
     request->user = &state;
-    return kind(request, error);
+    return kind->draw(request, error);
 }

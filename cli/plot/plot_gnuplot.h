@@ -7,8 +7,8 @@
 #include "plots/plot.h"
 
 /* Reads the options that every kind has (FRAG_PLOT_OPTIONS), opens what will be written, and looks
- * for gnuplot and the script before anything is computed; then draws the kind. */
+ * for gnuplot and the script before anything is computed; then draws. */
 bool frag_plot_with_gnuplot(const frag_arguments *arguments, frag_plot_request *request,
-                            frag_plot_kind *kind, frag_error *error);
+                            const frag_plot_kind *kind, frag_error *error);
 
 #endif

@@ -1,0 +1,36 @@
+/* Options that several kinds of figures have, for their tables. */
+#ifndef FRAG_PLOTS_PLOT_OPTIONS_H
+#define FRAG_PLOTS_PLOT_OPTIONS_H
+
+#include "studies/shared_options.h"
+
+/* Options that every kind has. */
+#define FRAG_PLOT_OPTIONS                                                                          \
+    {"format", "FORMAT", .choices = "svg|png|pdf|terminal|csv",                                    \
+     .help = "what is written: a figure, characters for a terminal, or the data it is drawn "      \
+             "from (default: by the ending of the name after -o; without "                         \
+             "-o: terminal)"},                                                                     \
+        {"output", "FILE", .letter = 'o', .help = "write there instead of to stdout"},             \
+        {"data", "FILE", .help = "also write the data of the figure there, as CSV"},               \
+        {"script", "FILE",                                                                         \
+         .help = "write the figure there as a gnuplot script with its data, to change and to "     \
+                 "draw with 'gnuplot FILE'; without -o nothing else is written"},                  \
+        {"force", .letter = 'f', .help = "overwrite the files written"},                           \
+        {"title", "TEXT", .help = "title of the figure; '' for none"},                             \
+        {"width", "N",                                                                             \
+         .help = "pixels, for pdf at 96 an inch (default: 800; png: 1600), or columns of the "     \
+                 "terminal"},                                                                      \
+    {                                                                                              \
+        "height", "N",                                                                             \
+            .help = "pixels (default: in proportion to --width), or lines of "                     \
+                    "the terminal"                                                                 \
+    }
+
+#define FRAG_PLOT_DEVICE_OPTION                                                                    \
+    {                                                                                              \
+        "trace-device", "N",                                                                       \
+            .help = "draw this device of a recording that has several (default: that with the "    \
+                    "greatest peak of requested bytes)"                                            \
+    }
+
+#endif
