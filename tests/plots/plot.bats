@@ -573,3 +573,27 @@ sweep_rows() {
     ./fraglab report "$out/three" -p best-fit -o "$out/page.html"
     grep -o '"name":"[^"]*"[^[]*"is_main":true' "$out/page.html" | grep -q 'device 1"'
 }
+
+# The first example of each kind's help, on recordings and rows that are here.
+@test "every kind of the table draws its example, has a script and is described" {
+    local kind example
+    cp $S/truncated.pickle.zst "$out/train.pickle"
+    cat >"$out/experiment.yaml" <<END
+traces: $PWD/$S/truncated.pickle.zst
+policies: [{policy: pytorch, options: {max_split_size_mb: [unlimited, 64]}}]
+capacities: [unlimited, 9GiB]
+END
+    ./fraglab sweep "$out/experiment.yaml" -o "$out/rows.jsonl"
+    kinds=$(./fraglab plot --help | sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p')
+    [ "$(wc -l <<<"$kinds")" -eq "$(find plots -name '*.gp' -not -name style.gp | wc -l)" ]
+    for kind in $kinds; do
+        [ -f "plots/$kind.gp" ]
+        grep -qx "## $kind" docs/plots.md
+        example=$(./fraglab plot "$kind" --help | sed -n '/^examples:/,$s/^  fraglab \([^#]*\).*/\1/p' | head -1)
+        echo "$example"
+        [[ "$example" == "plot $kind "* ]]
+        (cd "$out" && PATH="$OLDPWD:$PATH" bash -c "fraglab ${example% -o *} -o figure.svg -f --data figure.csv")
+        [ "$(wc -l <"$out/figure.csv")" -ge 2 ]
+        grep -q '</svg>' "$out/figure.svg"
+    done
+}
