@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/command_table.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "studies/command_table.h"
 
 extern const frag_command frag_command_run;
 extern const frag_command frag_command_verify;

@@ -8,10 +8,10 @@
 
 #include <stdio.h>
 
-#include "base/command_table.h"
 #include "base/context.h"
 #include "base/text.h"
 #include "sim/run.h"
+#include "studies/command_table.h"
 #include "studies/policy_settings.h"
 #include "traces/load.h"
 

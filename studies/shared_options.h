@@ -3,7 +3,7 @@
 #ifndef FRAG_STUDIES_SHARED_OPTIONS_H
 #define FRAG_STUDIES_SHARED_OPTIONS_H
 
-#include "base/command_table.h"
+#include "studies/command_table.h"
 #include "traces/load.h"
 
 #define FRAG_POLICY_OPTIONS                                                                        \

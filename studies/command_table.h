@@ -1,7 +1,7 @@
 /* A command and its options as a table, from which parsing, --help, the man page and shell
  * completion are all made. */
-#ifndef FRAG_BASE_COMMAND_TABLE_H
-#define FRAG_BASE_COMMAND_TABLE_H
+#ifndef FRAG_STUDIES_COMMAND_TABLE_H
+#define FRAG_STUDIES_COMMAND_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
