@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -103,6 +104,14 @@ void __wrap_free(void *memory)
 }
 
 /* ---- what tests share */
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int descriptor = 0; descriptor < 256; descriptor++)
+        count += fcntl(descriptor, F_GETFD) != -1;
+    return count;
+}
 
 static fraglab_recording *open_sample(const char *path)
 {
@@ -405,6 +414,7 @@ static void hostile_files_end_in_an_error_or_a_recording(void **state)
     uint32_t seed = 1;
     uint32_t refused = 0;
     uint32_t read = 0;
+    long before = atomic_load(&live_count);
     for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
         size_t count = 0;
         unsigned char *whole = read_file(paths[p], &count);
@@ -431,6 +441,7 @@ static void hostile_files_end_in_an_error_or_a_recording(void **state)
         free(whole);
     }
     assert_true(refused > 100 && read > 20);
+    assert_int_equal(atomic_load(&live_count), before);
 }
 
 /* ---- failing memory: each entry point with each of its allocations refused */
@@ -590,6 +601,7 @@ static void failing_memory_is_an_error_and_leaves_nothing(void **state)
     for (size_t e = 0; e < sizeof entries / sizeof entries[0]; e++) {
         assert_int_equal(entries[e].call(recording, policy), FRAGLAB_OK);
         long before = atomic_load(&live_count);
+        int descriptors = open_descriptors();
         int code = FRAGLAB_E_MEMORY;
         long failures = 0;
         for (long n = 1; code == FRAGLAB_E_MEMORY; n += 1 + n / 64) {
@@ -603,6 +615,7 @@ static void failing_memory_is_an_error_and_leaves_nothing(void **state)
                 fail_msg("%s kept %ld pieces when allocation %ld failed", entries[e].name,
                          atomic_load(&live_count) - before, n);
         }
+        assert_int_equal(open_descriptors(), descriptors);
         if (code != FRAGLAB_OK || failures < 2)
             fail_msg("%s: code %d after %ld failures", entries[e].name, code, failures);
     }
