@@ -187,11 +187,16 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
 {
     json_error_t found;
     json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
+    /* The library takes some failures of memory for faults of the text; those do not come again. */
+    if (root == NULL && frag_scope_active() != NULL)
+        root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
     if (root != NULL && json_is_object(root)) {
         frag_scope_own(root, 0, release_root);
         return (frag_json *)(void *)root;
     }
-    if (root == NULL && json_error_code(&found) == json_error_out_of_memory)
+    /* Where memory fails in the middle, the library says nothing of the text. */
+    if (root == NULL &&
+        (found.text[0] == '\0' || json_error_code(&found) == json_error_out_of_memory))
         frag_scope_fail(1, length);
     if (root != NULL)
         frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");

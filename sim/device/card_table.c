@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/scope.h"
 #include "sim/data_folder.h"
 
 #define FOLDER "devices"
@@ -23,6 +24,12 @@ static int compare_names(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
+static void release_folder(void *stream, size_t bytes)
+{
+    (void)bytes;
+    closedir(stream);
+}
+
 char **frag_card_names(size_t *count, frag_error *error)
 {
     char **names = NULL;
@@ -36,6 +43,7 @@ char **frag_card_names(size_t *count, frag_error *error)
         frag_free(folder);
         return NULL;
     }
+    frag_scope_own(stream, 0, release_folder);
     names = frag_alloc(1, sizeof *names);
     capacity = 1;
     for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
@@ -46,6 +54,7 @@ char **frag_card_names(size_t *count, frag_error *error)
         names[*count][strlen(entry->d_name) - strlen(SUFFIX)] = '\0';
         ++*count;
     }
+    frag_scope_disown(stream);
     closedir(stream);
     frag_free(folder);
     qsort(names, *count, sizeof *names, compare_names);

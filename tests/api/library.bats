@@ -105,3 +105,9 @@ assert library.fraglab_explain_text(message, ctypes.c_size_t(len(message)), ctyp
 assert take() == printed("explain", "--format", "jsonl", message.decode())
 PY
 }
+
+@test "memory that fails below the library, too, is an error and is given back" {
+    build memory tests/programs/library_memory.c
+    run -0 "$out/memory"
+    [ -z "$output" ]
+}
