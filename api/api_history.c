@@ -45,8 +45,9 @@ static bool record_levels(history_call *call, frag_error *error)
     frag_timeline *timeline = frag_timeline_create(replay->trace->event_count, wanted);
     run.observer = frag_timeline_observe;
     run.observer_context = timeline;
-    if (!frag_run_count(&replay->recording->recording, replay->trace, replay->spec.ops,
-                        replay->spec.values, &replay->device, &run, &result, error))
+    if (!frag_run_count(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                          replay->spec.ops, replay->spec.values, &replay->device},
+                        &run, &result, error))
         return false;
     keep_samples(call->made, timeline);
     frag_timeline_destroy(timeline);
@@ -84,9 +85,10 @@ static bool record_places(history_call *call, frag_error *error)
     frag_request_list requests = {0};
     frag_history history = {0};
     if (!frag_request_list_create(&requests, replay->trace, error) ||
-        !frag_history_record(&replay->recording->recording, replay->trace, &requests,
-                             replay->spec.ops, replay->spec.values, &replay->device, &replay->run,
-                             &history, error))
+        !frag_history_record(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                               replay->spec.ops, replay->spec.values,
+                                               &replay->device},
+                             &requests, &replay->run, &history, error))
         return false;
     keep_history(call->made, &requests, &history);
     frag_history_destroy(&history);
@@ -213,9 +215,9 @@ static bool layout_work(void *arguments, frag_error *error)
         .context = replay->below,
     };
     call->made = frag_alloc(1, sizeof *call->made);
-    return frag_run_look(&replay->recording->recording, replay->trace, replay->spec.ops,
-                         replay->spec.values, &replay->device, &options, look_at_layout, call->made,
-                         error) &&
+    return frag_run_look(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                           replay->spec.ops, replay->spec.values, &replay->device},
+                         &options, look_at_layout, call->made, error) &&
            frag_replay_call_goes_on(replay, error);
 }
 

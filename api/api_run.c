@@ -31,12 +31,14 @@ static bool run_planned(run_call *call, frag_error *error)
     frag_plan_limits limits = {
         .capacity_bytes = frag_device_plan_bytes(&replay->device, replay->trace),
     };
-    if (!frag_replay_plan(&replay->recording->recording, replay->trace, replay->spec.ops,
-                          replay->spec.values, &limits, &plan, error))
+    if (!frag_replay_plan(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                            replay->spec.ops, replay->spec.values, NULL},
+                          &limits, &plan, error))
         return false;
     replay->run.plan = plan;
-    bool ok = frag_run(&replay->recording->recording, replay->trace, replay->spec.ops,
-                       replay->spec.values, &replay->device, &replay->run, &call->result, error) &&
+    bool ok = frag_run(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                         replay->spec.ops, replay->spec.values, &replay->device},
+                       &replay->run, &call->result, error) &&
               (replay->options.with_bounds == 0 ||
                frag_bounds_find(replay->below, &replay->recording->recording, replay->trace,
                                 &call->packing, error));

@@ -222,7 +222,8 @@ static bool replay(child_replay *state)
         options.on_grant_context = state;
     }
     bool ok = state->module->facts(state->gpu, &to->run.facts, &to->error) &&
-              frag_run_count(state->recording, state->trace, state->ops, state->values, &spec,
+              frag_run_count(&(frag_run_setup){state->recording, state->trace, state->ops,
+                                               state->values, &spec},
                              &options, &to->result, &to->error);
     state->module->close(state->gpu);
     return ok;

@@ -134,7 +134,8 @@ static void run_job(void *context, uint64_t index)
     if (!frag_is_cancelled(state->plot.request->context) &&
         frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
                             &state->errors[index])) {
-        (void)frag_run(&state->recording, trace, resolved.ops, resolved.values, &state->device,
+        (void)frag_run(&(frag_run_setup){&state->recording, trace, resolved.ops, resolved.values,
+                                         &state->device},
                        &run, &state->results[index], &state->errors[index]);
         frag_policy_spec_destroy(&resolved);
     }

@@ -287,7 +287,8 @@ static bool find_end(holes_figure *state, const frag_policy_spec *policy, bool i
                             .is_layout_skipped = true,
                             .context = state->plot.request->context};
     frag_run_result result;
-    if (!frag_run(&state->recording, state->trace, policy->ops, policy->values, &state->device,
+    if (!frag_run(&(frag_run_setup){&state->recording, state->trace, policy->ops, policy->values,
+                                    &state->device},
                   &run, &result, error))
         return false;
     state->oom = result.replay.oom;
@@ -327,8 +328,9 @@ static bool replay(holes_figure *state, frag_error *error)
             .observer_context = state,
             .context = state->plot.request->context,
         };
-        ok = frag_run_look(&state->recording, state->trace, resolved.ops, resolved.values,
-                           &state->device, &run, NULL, NULL, error);
+        ok = frag_run_look(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
+                                             resolved.values, &state->device},
+                           &run, NULL, NULL, error);
         frag_progress_end(state->progress);
     }
     frag_policy_spec_destroy(&resolved);

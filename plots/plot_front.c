@@ -54,8 +54,9 @@ static void run_job(void *context, uint64_t index)
     if (!frag_is_cancelled(state->plot.request->context) &&
         frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
                             &state->errors[index])) {
-        if (frag_run_count(&state->recording, state->trace, resolved.ops, resolved.values,
-                           &state->device, &run, &result, &state->errors[index]))
+        if (frag_run_count(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
+                                             resolved.values, &state->device},
+                           &run, &result, &state->errors[index]))
             state->points[index] =
                 (point){.policy = spec->text,
                         .reserved_bytes = result.replay.peak.reserved_bytes,

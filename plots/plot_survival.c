@@ -60,8 +60,9 @@ static bool add_interval(const survival_figure *state, curve *line, const frag_p
     frag_run_options run = {
         .is_layout_skipped = true, .context = state->plot.request->context, .plan = line->plan};
     frag_run_result result;
-    if (!frag_run(&state->recording, state->trace, spec->ops, spec->values, &device, &run, &result,
-                  &line->error))
+    if (!frag_run(
+            &(frag_run_setup){&state->recording, state->trace, spec->ops, spec->values, &device},
+            &run, &result, &line->error))
         return false;
     bool is_same_known =
         !result.is_capacity_read && result.refused_need_min_bytes != FRAG_UNLIMITED;
@@ -92,11 +93,12 @@ static uint64_t settled(const frag_capacity_result *least, uint64_t page_bytes)
 static bool follow(const survival_figure *state, curve *line, const frag_policy_spec *spec)
 {
     const frag_capacity_result *least = &line->least;
-    if (!frag_replay_plan(&state->recording, state->trace, spec->ops, spec->values, NULL,
-                          &line->plan, &line->error) ||
-        !frag_find_capacity(&state->recording, state->trace, spec->ops, spec->values,
-                            &state->device, state->plot.request->context, &line->least,
-                            &line->error))
+    if (!frag_replay_plan(
+            &(frag_run_setup){&state->recording, state->trace, spec->ops, spec->values, NULL}, NULL,
+            &line->plan, &line->error) ||
+        !frag_find_capacity(&(frag_run_setup){&state->recording, state->trace, spec->ops,
+                                              spec->values, &state->device},
+                            state->plot.request->context, &line->least, &line->error))
         return false;
     uint64_t end = least->is_found ? settled(least, state->page_bytes) : state->first;
     uint64_t span = end > state->first ? end - state->first : 0;

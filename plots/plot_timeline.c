@@ -162,8 +162,9 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
         .context = state->plot.request->context,
     };
     frag_run_result result;
-    bool ok = frag_run(&state->recording, state->trace, resolved.ops, resolved.values,
-                       &state->device, &run, &result, error);
+    bool ok = frag_run(&(frag_run_setup){&state->recording, state->trace, resolved.ops,
+                                         resolved.values, &state->device},
+                       &run, &result, error);
     if (ok) {
         write_samples(state, series, spec->text, timeline);
         state->ooms[series - 1] = result.replay.oom;

@@ -13,10 +13,7 @@
 #include "sim/run.h"
 
 typedef struct capacity_search {
-    const frag_recording *recording;
-    const frag_trace *trace;
-    const frag_policy_ops *ops;
-    const frag_option_value *values;
+    frag_run_setup setup;         /* with the device below */
     const frag_policy_plan *plan; /* the same at every capacity */
     frag_device_spec spec;
     uint64_t page_bytes;
@@ -36,8 +33,7 @@ static bool try_capacity(capacity_search *search, uint64_t capacity, frag_run_re
                                 .context = search->context};
     search->spec.capacity_bytes = capacity;
     search->result->runs++;
-    return frag_run(search->recording, search->trace, search->ops, search->values, &search->spec,
-                    &options, run, error);
+    return frag_run(&search->setup, &options, run, error);
 }
 
 /* The least capacity above this one that may behave differently. */
@@ -61,7 +57,8 @@ static uint64_t next_capacity(const capacity_search *search, uint64_t capacity,
 /* No policy does with less. */
 static uint64_t first_capacity(const capacity_search *search)
 {
-    uint64_t least = frag_trace_bound_bytes(search->trace) + search->spec.used_by_others_bytes;
+    uint64_t least =
+        frag_trace_bound_bytes(search->setup.trace) + search->spec.used_by_others_bytes;
     return frag_round_up(least > 0 ? least : 1, search->page_bytes);
 }
 
@@ -136,48 +133,38 @@ static bool search_capacity(capacity_search *search, frag_error *error)
 
 static bool find(capacity_search *search, frag_capacity_result *result, frag_error *error)
 {
+    search->setup.device = &search->spec;
     frag_policy_plan *plan = NULL;
     *result = (frag_capacity_result){.is_monotone = true};
-    if (!frag_replay_plan(search->recording, search->trace, search->ops, search->values, NULL,
-                          &plan, error))
+    if (!frag_replay_plan(&search->setup, NULL, &plan, error))
         return false;
     search->plan = plan;
-    search->page_bytes = frag_device_page(&search->spec, search->trace);
+    search->page_bytes = frag_device_page(&search->spec, search->setup.trace);
     search->result = result;
     search->spare = frag_arena_spare_create();
     bool ok = search_capacity(search, error);
     frag_arena_spare_destroy(search->spare);
     if (plan != NULL)
-        frag_policy_engine_of(search->ops)->planner->destroy(plan);
+        frag_policy_engine_of(search->setup.ops)->planner->destroy(plan);
     return ok;
 }
 
-bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
-                        const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, const frag_context *context,
+bool frag_find_capacity(const frag_run_setup *setup, const frag_context *context,
                         frag_capacity_result *result, frag_error *error)
 {
-    capacity_search search = {.recording = recording,
-                              .trace = trace,
-                              .ops = ops,
-                              .values = values,
-                              .spec = *device,
+    capacity_search search = {.setup = *setup,
+                              .spec = *setup->device,
                               .context = context,
                               .give_up_bytes = FRAG_UNLIMITED};
     return find(&search, result, error);
 }
 
-bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
-                              const frag_policy_ops *ops, const frag_option_value *values,
-                              const frag_device_spec *device, uint64_t give_up_bytes,
+bool frag_find_least_capacity(const frag_run_setup *setup, uint64_t give_up_bytes,
                               const frag_context *context, frag_capacity_result *result,
                               frag_error *error)
 {
-    capacity_search search = {.recording = recording,
-                              .trace = trace,
-                              .ops = ops,
-                              .values = values,
-                              .spec = *device,
+    capacity_search search = {.setup = *setup,
+                              .spec = *setup->device,
                               .context = context,
                               .is_least_enough = true,
                               .give_up_bytes = give_up_bytes};

@@ -105,21 +105,19 @@ static void keep_device(frag_run_result *result, const frag_device *device,
     result->address_rule = rule_of(spec, has_recorded);
 }
 
-static bool count_planned(const frag_recording *recording, const frag_trace *trace,
-                          const frag_policy_ops *ops, const frag_option_value *values,
-                          const frag_policy_plan *plan, const frag_device_spec *spec,
+static bool count_planned(const frag_run_setup *setup, const frag_policy_plan *plan,
                           const frag_run_options *options, frag_run_result *result,
                           frag_error *error)
 {
+    const frag_device_spec *spec = setup->device;
     frag_recorded_segment *segments = NULL;
-    frag_device *device = frag_device_open(trace, spec, &segments, error);
+    frag_device *device = frag_device_open(setup->trace, spec, &segments, error);
     if (device == NULL) {
         frag_free(segments);
         return false;
     }
     device->log.stream = spec->driver_log;
-    frag_replay *replay = frag_replay_create_planned(recording, trace, ops, values, plan,
-                                                     options->spare, device, error);
+    frag_replay *replay = frag_replay_create_planned(setup, plan, options->spare, device, error);
     bool ok = replay != NULL;
     if (ok) {
         frag_replay_options replay_options = {
@@ -145,13 +143,11 @@ static bool count_planned(const frag_recording *recording, const frag_trace *tra
 }
 
 /* The plan of the options, or one made now, which *own is for the caller to drop. */
-static bool find_plan(const frag_recording *recording, const frag_trace *trace,
-                      const frag_policy_ops *ops, const frag_option_value *values,
-                      const frag_run_options *options, const frag_policy_plan **plan,
-                      frag_policy_plan **own, frag_error *error)
+static bool find_plan(const frag_run_setup *setup, const frag_run_options *options,
+                      const frag_policy_plan **plan, frag_policy_plan **own, frag_error *error)
 {
     *own = NULL;
-    if (options->plan == NULL && !frag_replay_plan(recording, trace, ops, values, NULL, own, error))
+    if (options->plan == NULL && !frag_replay_plan(setup, NULL, own, error))
         return false;
     *plan = options->plan != NULL ? options->plan : *own;
     return true;
@@ -163,38 +159,34 @@ static void drop_plan(const frag_policy_ops *ops, frag_policy_plan *own)
         frag_policy_engine_of(ops)->planner->destroy(own);
 }
 
-bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
-                    const frag_policy_ops *ops, const frag_option_value *values,
-                    const frag_device_spec *spec, const frag_run_options *options,
+bool frag_run_count(const frag_run_setup *setup, const frag_run_options *options,
                     frag_run_result *result, frag_error *error)
 {
     *result = (frag_run_result){0};
     const frag_policy_plan *plan = NULL;
     frag_policy_plan *own = NULL;
-    if (!find_plan(recording, trace, ops, values, options, &plan, &own, error))
+    if (!find_plan(setup, options, &plan, &own, error))
         return false;
     result->has_plan = plan != NULL;
     if (plan != NULL)
-        frag_policy_engine_of(ops)->planner->facts(plan, &result->plan);
-    bool ok = count_planned(recording, trace, ops, values, plan, spec, options, result, error);
-    drop_plan(ops, own);
+        frag_policy_engine_of(setup->ops)->planner->facts(plan, &result->plan);
+    bool ok = count_planned(setup, plan, options, result, error);
+    drop_plan(setup->ops, own);
     return ok;
 }
 
-bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
-                           const frag_policy_ops *ops, const frag_option_value *values,
-                           const frag_policy_plan *plan, frag_arena_spare *spare,
-                           const frag_device_spec *spec, const frag_replay_options *options,
+bool frag_run_look_planned(const frag_run_setup *setup, const frag_policy_plan *plan,
+                           frag_arena_spare *spare, const frag_replay_options *options,
                            frag_run_looker *look, void *context, frag_error *error)
 {
+    const frag_device_spec *spec = setup->device;
     frag_recorded_segment *segments = NULL;
-    frag_device *device = frag_device_open(trace, spec, &segments, error);
+    frag_device *device = frag_device_open(setup->trace, spec, &segments, error);
     if (device == NULL) {
         frag_free(segments);
         return false;
     }
-    frag_replay *replay =
-        frag_replay_create_planned(recording, trace, ops, values, plan, spare, device, error);
+    frag_replay *replay = frag_replay_create_planned(setup, plan, spare, device, error);
     frag_replay_result result;
     bool ok = replay != NULL && frag_replay_run(replay, options, &result, error);
     if (ok && look != NULL)
@@ -205,19 +197,16 @@ bool frag_run_look_planned(const frag_recording *recording, const frag_trace *tr
     return ok;
 }
 
-bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
-                   const frag_policy_ops *ops, const frag_option_value *values,
-                   const frag_device_spec *spec, const frag_replay_options *options,
+bool frag_run_look(const frag_run_setup *setup, const frag_replay_options *options,
                    frag_run_looker *look, void *context, frag_error *error)
 {
     const frag_policy_plan *plan = NULL;
     frag_policy_plan *own = NULL;
     frag_run_options none = {0};
-    if (!find_plan(recording, trace, ops, values, &none, &plan, &own, error))
+    if (!find_plan(setup, &none, &plan, &own, error))
         return false;
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, NULL, spec, options, look,
-                                    context, error);
-    drop_plan(ops, own);
+    bool ok = frag_run_look_planned(setup, plan, NULL, options, look, context, error);
+    drop_plan(setup->ops, own);
     return ok;
 }
 
@@ -245,9 +234,7 @@ static void look_decomposition(void *context, const frag_replay *replay,
     frag_replay_decompose(replay, context);
 }
 
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
-                     const frag_policy_ops *ops, const frag_option_value *values,
-                     const frag_device_spec *device, const frag_run_options *options,
+bool frag_run_layout(const frag_run_setup *setup, const frag_run_options *options,
                      frag_run_result *result, frag_error *error)
 {
     if (options->is_layout_skipped || result->replay.is_interrupted)
@@ -260,30 +247,29 @@ bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
     };
     const frag_policy_plan *plan = NULL;
     frag_policy_plan *own = NULL;
-    if (!find_plan(recording, trace, ops, values, options, &plan, &own, error))
+    if (!find_plan(setup, options, &plan, &own, error))
         return false;
-    bool ok = frag_run_look_planned(recording, trace, ops, values, plan, options->spare, device,
-                                    &again, look_decomposition, &result->at_peak, error);
-    drop_plan(ops, own);
+    bool ok = frag_run_look_planned(setup, plan, options->spare, &again, look_decomposition,
+                                    &result->at_peak, error);
+    drop_plan(setup->ops, own);
     return ok;
 }
 
-bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-              const frag_option_value *values, const frag_device_spec *device,
-              const frag_run_options *options, frag_run_result *result, frag_error *error)
+bool frag_run(const frag_run_setup *setup, const frag_run_options *options, frag_run_result *result,
+              frag_error *error)
 {
     *result = (frag_run_result){0};
     frag_policy_plan *own = NULL;
     frag_run_options planned = *options;
-    if (!find_plan(recording, trace, ops, values, options, &planned.plan, &own, error))
+    if (!find_plan(setup, options, &planned.plan, &own, error))
         return false;
     frag_arena_spare *own_spare =
         options->spare == NULL && !options->is_layout_skipped ? frag_arena_spare_create() : NULL;
     if (own_spare != NULL)
         planned.spare = own_spare;
-    bool ok = frag_run_count(recording, trace, ops, values, device, &planned, result, error) &&
-              frag_run_layout(recording, trace, ops, values, device, &planned, result, error);
+    bool ok = frag_run_count(setup, &planned, result, error) &&
+              frag_run_layout(setup, &planned, result, error);
     frag_arena_spare_destroy(own_spare);
-    drop_plan(ops, own);
+    drop_plan(setup->ops, own);
     return ok;
 }

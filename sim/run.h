@@ -83,19 +83,14 @@ uint64_t frag_run_memory_calls(const frag_run_result *result);
 uint64_t frag_run_measured_ns(const frag_run_result *result);
 
 /* false: see frag_replay_create and frag_replay_run. An OOM is a result. */
-bool frag_run(const frag_recording *recording, const frag_trace *trace, const frag_policy_ops *ops,
-              const frag_option_value *values, const frag_device_spec *device,
-              const frag_run_options *options, frag_run_result *result, frag_error *error);
+bool frag_run(const frag_run_setup *setup, const frag_run_options *options, frag_run_result *result,
+              frag_error *error);
 
 /* The two halves of frag_run: the counts, and the layout at the peak, which needs the counts in
  * result. */
-bool frag_run_count(const frag_recording *recording, const frag_trace *trace,
-                    const frag_policy_ops *ops, const frag_option_value *values,
-                    const frag_device_spec *device, const frag_run_options *options,
+bool frag_run_count(const frag_run_setup *setup, const frag_run_options *options,
                     frag_run_result *result, frag_error *error);
-bool frag_run_layout(const frag_recording *recording, const frag_trace *trace,
-                     const frag_policy_ops *ops, const frag_option_value *values,
-                     const frag_device_spec *device, const frag_run_options *options,
+bool frag_run_layout(const frag_run_setup *setup, const frag_run_options *options,
                      frag_run_result *result, frag_error *error);
 
 /* Sees a run that has ended, as it stands. */
@@ -104,17 +99,13 @@ typedef void frag_run_looker(void *context, const frag_replay *replay,
 
 /* One replay on a fresh device, as the options say; look (NULL: none) is called at its end. false:
  * as frag_run. */
-bool frag_run_look(const frag_recording *recording, const frag_trace *trace,
-                   const frag_policy_ops *ops, const frag_option_value *values,
-                   const frag_device_spec *device, const frag_replay_options *options,
+bool frag_run_look(const frag_run_setup *setup, const frag_replay_options *options,
                    frag_run_looker *look, void *context, frag_error *error);
 
 /* As frag_run_look, by a plan that is there already (NULL: the policy does not plan), in the memory
  * of an earlier run (NULL: none). */
-bool frag_run_look_planned(const frag_recording *recording, const frag_trace *trace,
-                           const frag_policy_ops *ops, const frag_option_value *values,
-                           const frag_policy_plan *plan, frag_arena_spare *spare,
-                           const frag_device_spec *device, const frag_replay_options *options,
+bool frag_run_look_planned(const frag_run_setup *setup, const frag_policy_plan *plan,
+                           frag_arena_spare *spare, const frag_replay_options *options,
                            frag_run_looker *look, void *context, frag_error *error);
 
 /* What a device of the spec gives memory in, for the trace. */
@@ -152,16 +143,12 @@ typedef struct frag_capacity_result {
 
 /* Exact: each run gives the interval of capacities with the same behaviour, and the search jumps
  * from interval to interval, upward from the peak of requested bytes to where nothing fails. */
-bool frag_find_capacity(const frag_recording *recording, const frag_trace *trace,
-                        const frag_policy_ops *ops, const frag_option_value *values,
-                        const frag_device_spec *device, const frag_context *context,
+bool frag_find_capacity(const frag_run_setup *setup, const frag_context *context,
                         frag_capacity_result *result, frag_error *error);
 
 /* As frag_find_capacity, for comparing many settings: the same capacity, without facts about
  * smaller and larger ones; if it is above give_up_bytes, only that is reported (is_given_up). */
-bool frag_find_least_capacity(const frag_recording *recording, const frag_trace *trace,
-                              const frag_policy_ops *ops, const frag_option_value *values,
-                              const frag_device_spec *device, uint64_t give_up_bytes,
+bool frag_find_least_capacity(const frag_run_setup *setup, uint64_t give_up_bytes,
                               const frag_context *context, frag_capacity_result *result,
                               frag_error *error);
 

@@ -194,21 +194,23 @@ static void replay_run(void *context, uint64_t index)
     frag_plan_limits limits = {.capacity_bytes = frag_device_plan_bytes(&run->device, of->trace)};
     frag_run_options options = {.is_oom_skipped = run->is_oom_skipped,
                                 .context = frag_arguments_context(report->arguments)};
-    if (!frag_replay_plan(recording, of->trace, run->spec.ops, run->spec.values, &limits,
-                          &run->plan, &run->error))
+    if (!frag_replay_plan(
+            &(frag_run_setup){recording, of->trace, run->spec.ops, run->spec.values, NULL}, &limits,
+            &run->plan, &run->error))
         return;
     options.plan = run->plan;
-    if (!frag_run(recording, of->trace, run->spec.ops, run->spec.values, &run->device, &options,
-                  &run->result, &run->error))
+    if (!frag_run(
+            &(frag_run_setup){recording, of->trace, run->spec.ops, run->spec.values, &run->device},
+            &options, &run->result, &run->error))
         return;
     if (run->stored != NULL && !agrees(&run->stored->result, &run->result)) {
         frag_text_add(&run->note,
                       "this version of fraglab replays it differently: nothing is drawn");
         return;
     }
-    run->is_drawn =
-        frag_history_record(recording, of->trace, &of->requests, run->spec.ops, run->spec.values,
-                            &run->device, &options, &run->history, &run->error);
+    run->is_drawn = frag_history_record(
+        &(frag_run_setup){recording, of->trace, run->spec.ops, run->spec.values, &run->device},
+        &of->requests, &options, &run->history, &run->error);
 }
 
 /* The reason why a row of a file cannot be replayed is printed beside it; all else is a failure. */

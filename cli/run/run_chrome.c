@@ -52,8 +52,9 @@ bool frag_run_chrome_add(frag_run_chrome *chrome, const frag_recording *recordin
         .context = run->context,
     };
     frag_chrome_writer_begin(&chrome->writer, trace, policy->text);
-    return frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL, device,
-                                 &again, NULL, NULL, error);
+    return frag_run_look_planned(
+        &(frag_run_setup){recording, trace, policy->ops, policy->values, device}, plan, NULL,
+        &again, NULL, NULL, error);
 }
 
 void frag_run_chrome_end(frag_run_chrome *chrome)

@@ -49,8 +49,9 @@ static bool take_stats(const frag_run_state *state, frag_run_job *task,
         !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
                              &task->stats_error))
         return true;
-    return frag_run_look_planned(task->recording, task->trace, task->spec.ops, task->spec.values,
-                                 task->plan, NULL, device, &replay, look_at_stats, &task->stats,
+    return frag_run_look_planned(&(frag_run_setup){task->recording, task->trace, task->spec.ops,
+                                                   task->spec.values, device},
+                                 task->plan, NULL, &replay, look_at_stats, &task->stats,
                                  &task->error) &&
            !frag_is_interrupted();
 }
@@ -84,8 +85,9 @@ static bool begin_job(const frag_run_state *state, frag_run_job *task)
         .is_stopped = is_planned_enough,
         .context = &now,
     };
-    return frag_replay_plan(task->recording, task->trace, resolved.ops, resolved.values, &limits,
-                            &task->plan, &task->error);
+    return frag_replay_plan(
+        &(frag_run_setup){task->recording, task->trace, resolved.ops, resolved.values, NULL},
+        &limits, &task->plan, &task->error);
 }
 
 static frag_run_options options_of(const frag_run_state *state, const frag_run_job *task)
@@ -101,7 +103,8 @@ static bool finish_on_echo(const frag_run_state *state, frag_run_job *task)
     frag_device_opener opener;
     frag_device_spec echo = frag_gpu_run_echo(&task->gpu, &state->device, &opener);
     frag_run_options run = options_of(state, task);
-    return frag_run_layout(task->recording, task->trace, task->spec.ops, task->spec.values, &echo,
+    return frag_run_layout(&(frag_run_setup){task->recording, task->trace, task->spec.ops,
+                                             task->spec.values, &echo},
                            &run, &task->result, &task->error) &&
            take_stats(state, task, &echo);
 }
@@ -141,8 +144,9 @@ void frag_run_job_do(void *context, uint64_t index)
         if (task->has_twin && state->jobs[index + 1].is_counted)
             task->device = state->jobs[index + 1].device;
         frag_run_options run = options_of(state, task);
-        task->is_ok = frag_run(task->recording, task->trace, task->spec.ops, task->spec.values,
-                               &task->device, &run, &task->result, &task->error) &&
+        task->is_ok = frag_run(&(frag_run_setup){task->recording, task->trace, task->spec.ops,
+                                                 task->spec.values, &task->device},
+                               &run, &task->result, &task->error) &&
                       take_stats(state, task, &task->device);
     }
     frag_progress_add(state->progress, 1);

@@ -102,8 +102,9 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
         .on_grant_context = &kept,
         .context = placement->context,
     };
-    bool ok = frag_run_look_planned(recording, trace, policy->ops, policy->values, plan, NULL,
-                                    device, &again, NULL, NULL, error);
+    bool ok = frag_run_look_planned(
+        &(frag_run_setup){recording, trace, policy->ops, policy->values, device}, plan, NULL,
+        &again, NULL, NULL, error);
     if (ok && !frag_is_interrupted()) {
         FRAG_ASSERT(kept.count == kept.capacity);
         count_from_lowest(lifetimes, &kept);

@@ -108,8 +108,8 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
     snapshot->policy = policy;
     again.on_note_context = snapshot->writer;
     frag_snapshot_writer_begin(snapshot->writer, trace);
-    return frag_run_look(recording, trace, policy->ops, policy->values, device, &again,
-                         frag_snapshot_writer_look, snapshot->writer, error);
+    return frag_run_look(&(frag_run_setup){recording, trace, policy->ops, policy->values, device},
+                         &again, frag_snapshot_writer_look, snapshot->writer, error);
 }
 
 /* ---- what the settings were */

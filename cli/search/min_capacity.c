@@ -67,7 +67,8 @@ static void search_job(void *context, uint64_t index)
         frag_policy_resolve(frag_arguments_context(state->arguments), task->spec, &state->recording,
                             &resolved, &task->error)) {
         task->is_ok = frag_find_capacity(
-            &state->recording, task->trace, resolved.ops, resolved.values, &state->device,
+            &(frag_run_setup){&state->recording, task->trace, resolved.ops, resolved.values,
+                              &state->device},
             frag_arguments_context(state->arguments), &task->result, &task->error);
         frag_policy_spec_destroy(&resolved);
     }

@@ -72,9 +72,9 @@ static bool find_capacity(const tune_run *state, const frag_tune_subject *subjec
                           frag_tune_outcome *outcome)
 {
     frag_capacity_result result = {0};
-    if (!frag_find_least_capacity(subject->recording, subject->trace, spec->ops, spec->values,
-                                  &state->device, give_up_bytes, state->context, &result,
-                                  &outcome->error))
+    if (!frag_find_least_capacity(&(frag_run_setup){subject->recording, subject->trace, spec->ops,
+                                                    spec->values, &state->device},
+                                  give_up_bytes, state->context, &result, &outcome->error))
         return false;
     outcome->is_given_up = result.is_given_up;
     outcome->is_oom = !result.is_found && !result.is_given_up;
@@ -89,8 +89,9 @@ static bool find_peak(const tune_run *state, const frag_tune_subject *subject,
 {
     frag_run_options run = {.is_layout_skipped = true, .context = state->context};
     frag_run_result result;
-    if (!frag_run(subject->recording, subject->trace, spec->ops, spec->values, &state->device, &run,
-                  &result, &outcome->error))
+    if (!frag_run(&(frag_run_setup){subject->recording, subject->trace, spec->ops, spec->values,
+                                    &state->device},
+                  &run, &result, &outcome->error))
         return false;
     outcome->is_oom = result.replay.oom.has_happened;
     outcome->oom_event = result.replay.oom.event;

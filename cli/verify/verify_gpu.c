@@ -122,8 +122,9 @@ static bool compare(const verify_gpu_run *verify, const frag_recording *recordin
         .on_grant_context = state,
         .context = frag_arguments_context(verify->arguments),
     };
-    bool ok = frag_run_count(recording, trace, policy->ops, policy->values, &beside, &options,
-                             result, error);
+    bool ok =
+        frag_run_count(&(frag_run_setup){recording, trace, policy->ops, policy->values, &beside},
+                       &options, result, error);
     if (!state->is_different && ok && card_answer(state) != NULL) {
         state->is_different = true;
         state->event = result->replay.events;

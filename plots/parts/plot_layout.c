@@ -129,8 +129,8 @@ bool frag_layout_record(const frag_recording *recording, const frag_trace *trace
     *layout = (frag_layout){0};
     if (!frag_request_list_create(&requests, trace, error))
         return false;
-    bool ok = frag_history_record(recording, trace, &requests, ops, values, device, &options,
-                                  &history, error);
+    bool ok = frag_history_record(&(frag_run_setup){recording, trace, ops, values, device},
+                                  &requests, &options, &history, error);
     if (ok) {
         layout->event_end = history.result.events;
         layout->oom = history.result.oom;

@@ -258,9 +258,7 @@ static void keep_result(void *context, const frag_replay *replay, const frag_rep
         add_step(history, 0, result->final.reserved_bytes);
 }
 
-bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
-                         const frag_request_list *requests, const frag_policy_ops *ops,
-                         const frag_option_value *values, const frag_device_spec *device,
+bool frag_history_record(const frag_run_setup *setup, const frag_request_list *requests,
                          const frag_run_options *run, frag_history *history, frag_error *error)
 {
     recorder record = {.requests = requests, .history = history};
@@ -276,11 +274,9 @@ bool frag_history_record(const frag_recording *recording, const frag_trace *trac
     };
     *history = (frag_history){0};
     history->placements = frag_alloc(requests->count, sizeof *history->placements);
-    bool ok = run->plan != NULL
-                  ? frag_run_look_planned(recording, trace, ops, values, run->plan, NULL, device,
-                                          &options, keep_result, history, error)
-                  : frag_run_look(recording, trace, ops, values, device, &options, keep_result,
-                                  history, error);
+    bool ok = run->plan != NULL ? frag_run_look_planned(setup, run->plan, NULL, &options,
+                                                        keep_result, history, error)
+                                : frag_run_look(setup, &options, keep_result, history, error);
     frag_free(record.open);
     if (!ok)
         frag_history_destroy(history);

@@ -59,9 +59,7 @@ typedef struct frag_history {
 
 /* Replays on a fresh device and keeps what happens. Of the options plan, is_oom_skipped and
  * context count. false: as frag_run. The caller destroys. */
-bool frag_history_record(const frag_recording *recording, const frag_trace *trace,
-                         const frag_request_list *requests, const frag_policy_ops *ops,
-                         const frag_option_value *values, const frag_device_spec *device,
+bool frag_history_record(const frag_run_setup *setup, const frag_request_list *requests,
                          const frag_run_options *run, frag_history *history, frag_error *error);
 void frag_history_destroy(frag_history *history);
 

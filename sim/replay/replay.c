@@ -459,17 +459,18 @@ const char *frag_recorded_version(const frag_recording *recording)
     return version != NULL ? version : "";
 }
 
-frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
-                                        const frag_policy_ops *ops, const frag_option_value *values,
-                                        const frag_policy_plan *plan, frag_arena_spare *spare,
-                                        frag_device *device, frag_error *error)
+frag_replay *frag_replay_create_planned(const frag_run_setup *of, const frag_policy_plan *plan,
+                                        frag_arena_spare *spare, frag_device *device,
+                                        frag_error *error)
 {
-    frag_policy_setup setup = {.values = values,
+    const frag_trace *trace = of->trace;
+    const frag_policy_ops *ops = of->ops;
+    frag_policy_setup setup = {.values = of->values,
                                .device = device,
-                               .recorded_version = frag_recorded_version(recording),
+                               .recorded_version = frag_recorded_version(of->recording),
                                .plan = plan};
     count_limits(trace, ops, &setup.limits);
-    size_t bytes = ops->arena_bytes(&setup.limits, values) +
+    size_t bytes = ops->arena_bytes(&setup.limits, of->values) +
                    ((size_t)trace->slot_count + 1) * sizeof(frag_slot) + 4096;
     frag_arena arena;
     if (!frag_arena_create_from(spare, &arena, bytes, error))
@@ -477,7 +478,7 @@ frag_replay *frag_replay_create_planned(const frag_recording *recording, const f
     frag_slot *slots = frag_arena_take(&arena, (size_t)trace->slot_count + 1, sizeof *slots);
     name_streams_and_pools(trace, &setup);
     frag_replay *replay = frag_alloc(1, sizeof *replay);
-    replay->recording = recording;
+    replay->recording = of->recording;
     replay->trace = trace;
     replay->now = trace->events;
     replay->ops = ops;
@@ -498,19 +499,16 @@ frag_replay *frag_replay_create_planned(const frag_recording *recording, const f
     return replay;
 }
 
-frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
-                                const frag_policy_ops *ops, const frag_option_value *values,
-                                frag_device *device, frag_error *error)
+frag_replay *frag_replay_create(const frag_run_setup *setup, frag_device *device, frag_error *error)
 {
     frag_policy_plan *plan = NULL;
-    if (!frag_replay_plan(recording, trace, ops, values, NULL, &plan, error))
+    if (!frag_replay_plan(setup, NULL, &plan, error))
         return NULL;
-    frag_replay *replay =
-        frag_replay_create_planned(recording, trace, ops, values, plan, NULL, device, error);
+    frag_replay *replay = frag_replay_create_planned(setup, plan, NULL, device, error);
     if (replay != NULL)
         replay->own_plan = plan;
     else if (plan != NULL)
-        frag_policy_engine_of(ops)->planner->destroy(plan);
+        frag_policy_engine_of(setup->ops)->planner->destroy(plan);
     return replay;
 }
 

@@ -131,23 +131,30 @@ typedef struct frag_replay_options {
     const frag_context *context; /* asked now and then whether to stop; NULL: never */
 } frag_replay_options;
 
+/* What a run is made of; all of it is borrowed. A replay on a device that is there already leaves
+ * `device` NULL. */
+typedef struct frag_run_setup {
+    const frag_recording *recording;
+    const frag_trace *trace; /* one of the recording's */
+    const frag_policy_ops *ops;
+    const frag_option_value *values; /* of the policy's options */
+    const struct frag_device_spec *device;
+} frag_run_setup;
+
 /* recording and trace outlive the replay; so does the device, which must be fresh. NULL on failure:
  * an option the policy refuses, a start state that does not fit together, no host memory. */
-frag_replay *frag_replay_create(const frag_recording *recording, const frag_trace *trace,
-                                const frag_policy_ops *ops, const frag_option_value *values,
-                                frag_device *device, frag_error *error);
+frag_replay *frag_replay_create(const frag_run_setup *setup, frag_device *device,
+                                frag_error *error);
 /* What a policy that plans makes of the trace; NULL in *plan where it does not plan. limits NULL:
  * none. false: as the
  * policy's plan, or the state at the start does not fit together. */
-bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
-                      const frag_policy_ops *ops, const frag_option_value *values,
-                      const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error);
+bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limits,
+                      frag_policy_plan **plan, frag_error *error);
 /* As frag_replay_create, by a plan that is there already and outlives the replay, in the memory of
  * an earlier replay (NULL: none). */
-frag_replay *frag_replay_create_planned(const frag_recording *recording, const frag_trace *trace,
-                                        const frag_policy_ops *ops, const frag_option_value *values,
-                                        const frag_policy_plan *plan, frag_arena_spare *spare,
-                                        frag_device *device, frag_error *error);
+frag_replay *frag_replay_create_planned(const frag_run_setup *setup, const frag_policy_plan *plan,
+                                        frag_arena_spare *spare, frag_device *device,
+                                        frag_error *error);
 /* Host memory that slots and policy have touched; see frag_arena_touched_bytes. */
 size_t frag_replay_host_bytes(const frag_replay *replay);
 /* Runs from the start (call once). false: a check failed, which is a bug of the policy. */

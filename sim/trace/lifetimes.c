@@ -163,8 +163,8 @@ frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_t
 {
     frag_sim_device_options options = {.capacity_bytes = FRAG_UNLIMITED};
     frag_device *device = frag_sim_device_create(&options);
-    frag_replay *replay =
-        frag_replay_create_planned(recording, trace, &notes_ops, NULL, NULL, NULL, device, error);
+    const frag_run_setup setup = {recording, trace, &notes_ops, NULL, NULL};
+    frag_replay *replay = frag_replay_create_planned(&setup, NULL, NULL, device, error);
     frag_lifetime *lifetimes = NULL;
     if (replay != NULL)
         lifetimes = replay_notes(replay, has_times(recording, trace), count, error);
@@ -175,21 +175,23 @@ frag_lifetime *frag_lifetimes_find(const frag_recording *recording, const frag_t
     return lifetimes;
 }
 
-bool frag_replay_plan(const frag_recording *recording, const frag_trace *trace,
-                      const frag_policy_ops *ops, const frag_option_value *values,
-                      const frag_plan_limits *limits, frag_policy_plan **plan, frag_error *error)
+bool frag_replay_plan(const frag_run_setup *setup, const frag_plan_limits *limits,
+                      frag_policy_plan **plan, frag_error *error)
 {
+    const frag_policy_planner *planner = frag_policy_engine_of(setup->ops)->planner;
     *plan = NULL;
-    if (frag_policy_engine_of(ops)->planner == NULL)
+    if (planner == NULL)
         return true;
-    frag_policy_plan_setup setup = {.values = values, .limits = {.capacity_bytes = FRAG_UNLIMITED}};
+    frag_policy_plan_setup what = {.values = setup->values,
+                                   .limits = {.capacity_bytes = FRAG_UNLIMITED}};
     if (limits != NULL)
-        setup.limits = *limits;
-    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &setup.lifetime_count, error);
+        what.limits = *limits;
+    frag_lifetime *lifetimes =
+        frag_lifetimes_find(setup->recording, setup->trace, &what.lifetime_count, error);
     if (lifetimes == NULL)
         return false;
-    setup.lifetimes = lifetimes;
-    *plan = frag_policy_engine_of(ops)->planner->create(&setup, error);
+    what.lifetimes = lifetimes;
+    *plan = planner->create(&what, error);
     frag_free(lifetimes);
     return *plan != NULL;
 }

@@ -44,8 +44,9 @@ static bool replay_on(const ideal_search *state, const frag_policy_spec *spec,
     frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = state->context};
     frag_error error = {0};
     return !frag_is_cancelled(state->context) &&
-           frag_run_look(state->recording, state->trace, spec->ops, spec->values, &device, &options,
-                         look, result, &error) &&
+           frag_run_look(
+               &(frag_run_setup){state->recording, state->trace, spec->ops, spec->values, &device},
+               &options, look, result, &error) &&
            !result->is_interrupted;
 }
 

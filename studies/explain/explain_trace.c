@@ -197,7 +197,8 @@ static bool run(const explain_run *state, const frag_recording *recording, const
         device.capacity_bytes = allowed; /* it knows no fraction */
     else if (fraction != NULL && !frag_policy_spec_set(&candidate->spec, option, fraction, error))
         return false;
-    if (!frag_run_look(recording, trace, candidate->spec.ops, candidate->spec.values, &device,
+    if (!frag_run_look(&(frag_run_setup){recording, trace, candidate->spec.ops,
+                                         candidate->spec.values, &device},
                        &replay, look, looker, error))
         return false;
     candidate->is_run = true;
@@ -357,8 +358,9 @@ static bool find_least(explain_run *state, frag_error *error)
     const frag_recording *recording =
         state->whole_trace != NULL ? &state->whole : explanation->recording;
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
-    return frag_find_capacity(recording, trace, recorded->spec.ops, recorded->spec.values, &device,
-                              state->context, &explanation->least, error);
+    return frag_find_capacity(
+        &(frag_run_setup){recording, trace, recorded->spec.ops, recorded->spec.values, &device},
+        state->context, &explanation->least, error);
 }
 
 static void find_ideals(explain_run *state)

@@ -50,8 +50,9 @@ static void run_cell(const unit_run *state, size_t index)
         into->is_concluded = into->is_ok = true;
         return;
     }
-    into->is_ok = frag_run(&state->of->recording, state->trace, state->resolved.ops,
-                           state->resolved.values, &device, &run, &into->result, &into->error);
+    into->is_ok = frag_run(&(frag_run_setup){&state->of->recording, state->trace,
+                                             state->resolved.ops, state->resolved.values, &device},
+                           &run, &into->result, &into->error);
     if (into->is_ok && !into->result.replay.is_interrupted)
         frag_sweep_known_add(state->known, &state->key, device.capacity_bytes, &into->result);
 }

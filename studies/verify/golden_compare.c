@@ -662,8 +662,9 @@ static bool open_side(golden_comparison *state, uint32_t number, const frag_reco
     opened->device = frag_sim_device_create(&device);
     opened->device->watch.on_call = note_call;
     opened->device->watch.on_call_context = opened;
-    opened->replay = frag_replay_create(recording, opened->trace, spec->ops, spec->values,
-                                        opened->device, error);
+    opened->replay = frag_replay_create(
+        &(frag_run_setup){recording, opened->trace, spec->ops, spec->values, NULL}, opened->device,
+        error);
     frag_replay_options replay = {
         .is_oom_skipped = true,
         .stop_after = FRAG_UNLIMITED,

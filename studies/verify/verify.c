@@ -230,7 +230,8 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
 {
     *result = (frag_verify_result){0};
     frag_device *device = frag_oracle_device_create(trace, capacity_bytes);
-    frag_replay *replay = frag_replay_create(recording, trace, ops, values, device, error);
+    frag_replay *replay =
+        frag_replay_create(&(frag_run_setup){recording, trace, ops, values, NULL}, device, error);
     bool ok = replay != NULL;
     if (ok) {
         verification state = {

@@ -55,8 +55,9 @@ static frag_run_result run(const frag_text *trace, const char *policy, uint64_t 
     assert_true(frag_policy_spec_parse(policy, &spec, &error));
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.check_every = 1};
-    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
-                  &result, &error))
+    if (!frag_run(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            &options, &result, &error))
         fail_msg("%s", error.sentence);
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);

@@ -127,7 +127,8 @@ static void run_all(const frag_recording *recording, const frag_device_spec *dev
         tried *at = &all[i];
         at->is_run =
             frag_policy_engine_of(at->spec.ops)->repeats->terms(at->spec.values, "", &at->terms) &&
-            frag_run(recording, &recording->traces[0], at->spec.ops, at->spec.values, device,
+            frag_run(&(frag_run_setup){recording, &recording->traces[0], at->spec.ops,
+                                       at->spec.values, device},
                      &options, &at->result, &error);
     }
 }
@@ -210,8 +211,9 @@ static bool repeats(const char *text, const char *first, const char *second, uin
         assert_true(frag_policy_engine_of(pair[i].spec.ops)
                         ->repeats->terms(pair[i].spec.values, "", &pair[i].terms));
     }
-    assert_true(frag_run(&recording, &recording.traces[0], pair[0].spec.ops, pair[0].spec.values,
-                         &device, &options, &pair[0].result, &error));
+    assert_true(frag_run(&(frag_run_setup){&recording, &recording.traces[0], pair[0].spec.ops,
+                                           pair[0].spec.values, &device},
+                         &options, &pair[0].result, &error));
     assert_true(recording.traces[0].event_count <= 16);
     for (uint64_t i = 0; i < recording.traces[0].event_count; i++)
         if (recording.traces[0].events[i].op == FRAG_OP_ALLOC)

@@ -260,8 +260,9 @@ static void tell_elsewhere(frag_text *out, const policy_case *what, const frag_p
     frag_device_spec device = {.capacity_bytes = what->capacity_bytes,
                                .page_bytes = what->page_bytes};
     frag_run_options options = {.is_oom_skipped = what->is_oom_skipped};
-    if (!frag_run(recording, &recording->traces[0], spec->ops, spec->values, &device, &options,
-                  &result, &error))
+    if (!frag_run(
+            &(frag_run_setup){recording, &recording->traces[0], spec->ops, spec->values, &device},
+            &options, &result, &error))
         return;
     frag_text_add(out, "    same from %" PRIu64 " to %" PRIu64 "%s", result.need_max_bytes,
                   result.refused_need_min_bytes, result.is_capacity_read ? ", reads it" : "");
@@ -294,8 +295,9 @@ static void tell_case(frag_text *out, const policy_case *what, const frag_record
                                    .on_call = add_call,
                                    .is_start_noted = true,
                                    .keeps_stats = true};
-    if (!frag_run_look(recording, &recording->traces[0], spec.ops, spec.values, &device, &options,
-                       tell_end, &at, &error))
+    if (!frag_run_look(
+            &(frag_run_setup){recording, &recording->traces[0], spec.ops, spec.values, &device},
+            &options, tell_end, &at, &error))
         frag_text_add(out, "refused\n");
     tell_elsewhere(out, what, &spec, recording);
     frag_policy_spec_destroy(&spec);

@@ -277,8 +277,8 @@ static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed, b
                                    .on_note = take_note,
                                    .on_note_context = &of};
     if (frag_policy_spec_parse(what.policy, &spec, &error)) {
-        if (frag_run_look(&recording, of.trace, spec.ops, spec.values, &device, &options, take_end,
-                          &of, &error)) {
+        if (frag_run_look(&(frag_run_setup){&recording, of.trace, spec.ops, spec.values, &device},
+                          &options, take_end, &of, &error)) {
             frag_text_add(out, "trace %" PRIu64 ", %s: %zu notes\n", seed, what.policy,
                           of.note_count);
             if (has_pools)

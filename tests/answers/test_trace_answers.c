@@ -34,7 +34,8 @@ static void tell_run(frag_text *out, const frag_recording *piece)
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_options options = {.is_oom_skipped = true};
     assert_true(frag_policy_spec_parse(ops->name, &spec, &error));
-    if (frag_run(piece, &piece->traces[0], ops, spec.values, &device, &options, &result, &error))
+    if (frag_run(&(frag_run_setup){piece, &piece->traces[0], ops, spec.values, &device}, &options,
+                 &result, &error))
         frag_text_add(out, ", %" PRIu64 " reserved", result.replay.peak.reserved_bytes);
     else
         frag_text_add(out, ", refused");

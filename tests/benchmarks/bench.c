@@ -124,9 +124,11 @@ static bool replay_once(const frag_recording *recording, const frag_trace *trace
     frag_replay *replay = NULL;
     frag_replay_result result;
     uint64_t start = bench_clock_ns();
-    if (frag_replay_plan(recording, trace, spec->ops, spec->values, NULL, &plan, error))
-        replay = frag_replay_create_planned(recording, trace, spec->ops, spec->values, plan,
-                                            one->spare, device, error);
+    if (frag_replay_plan(&(frag_run_setup){recording, trace, spec->ops, spec->values, NULL}, NULL,
+                         &plan, error))
+        replay = frag_replay_create_planned(
+            &(frag_run_setup){recording, trace, spec->ops, spec->values, NULL}, plan, one->spare,
+            device, error);
     uint64_t created = bench_clock_ns();
     frag_replay_options replay_options = {.stop_after = FRAG_UNLIMITED};
     bool ok = replay != NULL && frag_replay_run(replay, &replay_options, &result, error);

@@ -44,8 +44,9 @@ static void replay(const frag_golden_log *log, const frag_recording *recording, 
         .is_descending = log->is_descending,
     };
     frag_device *opened = frag_sim_device_create(&options);
-    frag_replay *run = frag_replay_create(recording, &recording->traces[device], spec.ops,
-                                          spec.values, opened, &error);
+    frag_replay *run = frag_replay_create(
+        &(frag_run_setup){recording, &recording->traces[device], spec.ops, spec.values, NULL},
+        opened, &error);
     uint64_t noted = 0;
     frag_replay_options replay_options = {.is_oom_skipped = true,
                                           .stop_after = FRAG_UNLIMITED,

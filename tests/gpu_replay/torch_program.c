@@ -201,8 +201,8 @@ uint64_t torch_program_replay(const char *policy, uint64_t capacity)
     assert_true(frag_policy_spec_parse(policy, &spec, &error));
     frag_device *device = frag_sim_device_create(
         &(frag_sim_device_options){.capacity_bytes = capacity, .address_rule = FRAG_ADDRESS_BUMP});
-    frag_replay *replay =
-        frag_replay_create(&recording, trace, spec.ops, spec.values, device, &error);
+    frag_replay *replay = frag_replay_create(
+        &(frag_run_setup){&recording, trace, spec.ops, spec.values, NULL}, device, &error);
     assert_non_null(replay);
     comparison seen = {.trace = trace};
     frag_replay_options options = {.stop_after = FRAG_UNLIMITED,

@@ -57,8 +57,9 @@ static bool run(const char *policy, const frag_device_opener *opener, uint64_t c
     assert_true(frag_policy_specs_parse(policy, &specs, &count, error));
     frag_device_spec device = {.capacity_bytes = capacity_bytes, .opener = opener};
     frag_run_options options = {.is_oom_skipped = true};
-    bool ok = frag_run(&recording, &recording.traces[0], specs[0].ops, specs[0].values, &device,
-                       &options, result, error);
+    bool ok = frag_run(
+        &(frag_run_setup){&recording, &recording.traces[0], specs[0].ops, specs[0].values, &device},
+        &options, result, error);
     frag_policy_specs_destroy(specs, count);
     return ok;
 }
@@ -74,8 +75,9 @@ static void keep_answers(const char *policy, uint64_t capacity_bytes, frag_run_r
     assert_true(frag_policy_specs_parse(policy, &specs, &count, &error));
     frag_device_spec device = {.capacity_bytes = capacity_bytes, .opener = &kept};
     frag_run_options options = {.is_oom_skipped = true};
-    assert_true(frag_run_count(&recording, &recording.traces[0], specs[0].ops, specs[0].values,
-                               &device, &options, result, &error));
+    assert_true(frag_run_count(
+        &(frag_run_setup){&recording, &recording.traces[0], specs[0].ops, specs[0].values, &device},
+        &options, result, &error));
     frag_policy_specs_destroy(specs, count);
     assert_true(answers.count > 0);
 }

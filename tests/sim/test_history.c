@@ -97,9 +97,9 @@ static void check_event(const world *in, uint64_t event)
     frag_error error = {0};
     holdings policy = {0};
     frag_replay_options options = {.is_oom_skipped = true, .stop_after = event + 1};
-    assert_true(frag_run_look_planned(&in->recording, in->trace, in->spec.ops, in->spec.values,
-                                      in->plan, NULL, &in->device, &options, look, &policy,
-                                      &error));
+    assert_true(frag_run_look_planned(
+        &(frag_run_setup){&in->recording, in->trace, in->spec.ops, in->spec.values, &in->device},
+        in->plan, NULL, &options, look, &policy, &error));
     /* A run that has stopped stays as it is; what the trace frees afterwards it never saw. */
     uint64_t last = in->history.result.events > 0 ? in->history.result.events - 1 : 0;
     holdings told =
@@ -127,11 +127,13 @@ static void check_policy(world *in, const char *policy, uint64_t capacity_bytes)
     frag_plan_limits limits = {.capacity_bytes = capacity_bytes};
     in->device = (frag_device_spec){.capacity_bytes = capacity_bytes};
     assert_true(frag_policy_spec_parse(policy, &in->spec, &error));
-    assert_true(frag_replay_plan(&in->recording, in->trace, in->spec.ops, in->spec.values, &limits,
-                                 &in->plan, &error));
+    assert_true(frag_replay_plan(
+        &(frag_run_setup){&in->recording, in->trace, in->spec.ops, in->spec.values, NULL}, &limits,
+        &in->plan, &error));
     frag_run_options options = {.is_oom_skipped = true, .plan = in->plan};
-    if (!frag_history_record(&in->recording, in->trace, &in->requests, in->spec.ops,
-                             in->spec.values, &in->device, &options, &in->history, &error))
+    if (!frag_history_record(&(frag_run_setup){&in->recording, in->trace, in->spec.ops,
+                                               in->spec.values, &in->device},
+                             &in->requests, &options, &in->history, &error))
         fail_msg("%s: %s", policy, error.sentence);
     for (uint64_t i = 0; i < LOOKS; i++)
         check_event(in, start + (in->trace->event_count - 1 - start) * i / (LOOKS - 1));

@@ -42,8 +42,9 @@ static frag_hole_series *observed(frag_recording *recording, frag_hole_options o
     frag_replay_options replay = {.stop_after = FRAG_UNLIMITED,
                                   .observer = frag_hole_series_observe,
                                   .observer_context = series};
-    assert_true(frag_run_look(recording, options.trace, spec.ops, spec.values, &device, &replay,
-                              NULL, NULL, &error));
+    assert_true(
+        frag_run_look(&(frag_run_setup){recording, options.trace, spec.ops, spec.values, &device},
+                      &replay, NULL, NULL, &error));
     frag_policy_spec_destroy(&spec);
     return series;
 }

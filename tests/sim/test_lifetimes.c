@@ -98,8 +98,9 @@ static frag_run_result run(const char *text, uint64_t capacity)
     assert_true(frag_policy_spec_parse("offline", &spec, &error));
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.check_every = 1};
-    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
-                  &result, &error))
+    if (!frag_run(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            &options, &result, &error))
         fail_msg("%s", error.sentence);
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);

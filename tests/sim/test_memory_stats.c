@@ -363,8 +363,9 @@ static frag_stats stats_after(const frag_recording *recording, uint64_t events, 
     frag_stats stats = {0};
     frag_error error = {0};
     frag_replay_options options = {.stop_after = events, .keeps_stats = keeps_stats};
-    assert_true(frag_run_look(recording, &recording->traces[0], &counting, NULL, &device, &options,
-                              look, &stats, &error));
+    assert_true(
+        frag_run_look(&(frag_run_setup){recording, &recording->traces[0], &counting, NULL, &device},
+                      &options, look, &stats, &error));
     return stats;
 }
 

@@ -27,8 +27,9 @@ static frag_run_result run(const char *text, const char *policy, uint64_t capaci
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.check_every = 1, .is_oom_skipped = is_oom_skipped};
     frag_run_result result;
-    if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
-                  &result, &error))
+    if (!frag_run(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            &options, &result, &error))
         fail_msg("%s", error.sentence);
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);
@@ -171,8 +172,9 @@ static void ranges_from_before_the_trace_keep_apart(void **state)
         frag_device_spec device = {.capacity_bytes = capacities[i]};
         frag_run_options options = {.check_every = 1, .is_oom_skipped = true};
         frag_run_result result;
-        if (!frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device, &options,
-                      &result, &error))
+        if (!frag_run(
+                &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+                &options, &result, &error))
             fail_msg("%s", error.sentence);
         assert_int_equal(result.replay.initial, FRAG_INITIAL_ADOPTED);
     }
@@ -202,8 +204,9 @@ static void frees_are_delivered_in_the_order_in_which_they_came_to_wait(void **s
     assert_true(frag_policy_spec_parse("pytorch:version=2.9", &spec, &error));
     frag_sim_device_options device_options = {.capacity_bytes = 600 * FRAG_MIB};
     frag_device *device = frag_sim_device_create(&device_options);
-    frag_replay *replay =
-        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    frag_replay *replay = frag_replay_create(
+        &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, NULL}, device,
+        &error);
     assert_non_null(replay);
     frag_text order = {0};
     frag_replay_options options = {.stop_after = FRAG_UNLIMITED,
@@ -252,8 +255,9 @@ static void refuses_a_start_that_does_not_fit_together(void **state)
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_run_options options = {.check_every = 1};
     frag_run_result result;
-    assert_false(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
-                          &options, &result, &error));
+    assert_false(frag_run(
+        &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+        &options, &result, &error));
     assert_non_null(strstr(error.sentence, "overlaps"));
     frag_policy_spec_destroy(&spec);
     frag_recording_destroy(&recording);
@@ -374,8 +378,8 @@ static frag_run_result run_greedy(const char *text, bool is_oom_skipped)
     frag_run_options options = {.is_oom_skipped = is_oom_skipped, .is_layout_skipped = true};
     frag_run_result result;
     frag_error error = {0};
-    if (!frag_run(&recording, &recording.traces[0], &greedy_ops, NULL, &device, &options, &result,
-                  &error))
+    if (!frag_run(&(frag_run_setup){&recording, &recording.traces[0], &greedy_ops, NULL, &device},
+                  &options, &result, &error))
         fail_msg("%s", error.sentence);
     frag_recording_destroy(&recording);
     return result;
@@ -442,8 +446,9 @@ static void in_steps_it_does_the_same_and_can_be_looked_at(void **state)
     uint64_t segments = 0;
     device->watch.on_call = count_call;
     device->watch.on_call_context = &calls;
-    frag_replay *replay =
-        frag_replay_create(&recording, &recording.traces[0], spec.ops, spec.values, device, &error);
+    frag_replay *replay = frag_replay_create(
+        &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, NULL}, device,
+        &error);
     assert_non_null(replay);
     frag_replay_options options = {.is_oom_skipped = true,
                                    .stop_after = FRAG_UNLIMITED,
@@ -486,8 +491,9 @@ static frag_capacity_result least(const char *text, const char *policy)
     assert_true(frag_policy_spec_parse(policy, &spec, &error));
     frag_device_spec device = {.capacity_bytes = FRAG_UNLIMITED};
     frag_capacity_result result;
-    assert_true(frag_find_capacity(&recording, &recording.traces[0], spec.ops, spec.values, &device,
-                                   NULL, &result, &error));
+    assert_true(frag_find_capacity(
+        &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device}, NULL,
+        &result, &error));
     /* Every capacity, one by one, must agree: the search is only a faster way to the same answer.
      */
     uint64_t first = 0;
@@ -497,8 +503,9 @@ static frag_capacity_result least(const char *text, const char *policy)
         frag_run_options options = {.is_layout_skipped = true};
         frag_run_result run_result;
         device.capacity_bytes = capacity;
-        assert_true(frag_run(&recording, &recording.traces[0], spec.ops, spec.values, &device,
-                             &options, &run_result, &error));
+        assert_true(frag_run(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            &options, &run_result, &error));
         if (run_result.replay.oom.has_happened)
             last_failing = capacity;
         else if (first == 0)
@@ -512,14 +519,15 @@ static frag_capacity_result least(const char *text, const char *policy)
     for (uint64_t most = first - 4 * FRAG_MIB; most <= first + 2 * FRAG_MIB; most += FRAG_MIB) {
         frag_capacity_result short_way;
         device.capacity_bytes = FRAG_UNLIMITED;
-        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
-                                             spec.values, &device, most, NULL, &short_way, &error));
+        assert_true(frag_find_least_capacity(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            most, NULL, &short_way, &error));
         assert_int_equal(short_way.is_found, most >= first);
         assert_int_equal(short_way.is_given_up, most < first);
         assert_int_equal(short_way.capacity_bytes, most >= first ? first : 0);
-        assert_true(frag_find_least_capacity(&recording, &recording.traces[0], spec.ops,
-                                             spec.values, &device, FRAG_UNLIMITED, NULL, &short_way,
-                                             &error));
+        assert_true(frag_find_least_capacity(
+            &(frag_run_setup){&recording, &recording.traces[0], spec.ops, spec.values, &device},
+            FRAG_UNLIMITED, NULL, &short_way, &error));
         assert_int_equal(short_way.capacity_bytes, first);
     }
     frag_policy_spec_destroy(&spec);

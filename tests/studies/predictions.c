@@ -229,8 +229,8 @@ static bool predict(const frag_recording *recording, const frag_prediction *row,
     frag_device_spec device_spec = {.capacity_bytes = row->capacity_bytes};
     frag_recorded_segment *segments = NULL;
     frag_device *device = frag_device_open(trace, &device_spec, &segments, NULL);
-    frag_replay *replay =
-        frag_replay_create(recording, trace, spec.ops, spec.values, device, error);
+    frag_replay *replay = frag_replay_create(
+        &(frag_run_setup){recording, trace, spec.ops, spec.values, NULL}, device, error);
     frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .keeps_stats = true};
     frag_replay_result result = {0};
     bool ok = replay != NULL && frag_replay_run(replay, &options, &result, error);

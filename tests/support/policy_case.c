@@ -184,8 +184,9 @@ static bool run_once(const case_run *at, const frag_policy_ops *ops, const frag_
     };
     frag_error error = {0};
     *result = (frag_replay_result){0};
-    bool ok = frag_run_look(at->recording, &at->recording->traces[0], ops, at->spec->values, device,
-                            &options, keep_result, result, &error);
+    bool ok = frag_run_look(
+        &(frag_run_setup){at->recording, &at->recording->traces[0], ops, at->spec->values, device},
+        &options, keep_result, result, &error);
     if (!ok)
         take_error(at->outcome, &error);
     at->outcome->events += result->events;

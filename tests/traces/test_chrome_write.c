@@ -187,11 +187,12 @@ static void write_runs(const char *path, const char *policy, frag_device_spec *d
             .on_call = frag_chrome_writer_call,
             .is_start_noted = true,
         };
-        assert_true(frag_run(&recording, trace, spec.ops, spec.values, device, &count, &results[i],
-                             &error));
+        assert_true(frag_run(&(frag_run_setup){&recording, trace, spec.ops, spec.values, device},
+                             &count, &results[i], &error));
         frag_chrome_writer_begin(&writer, trace, policy);
-        assert_true(frag_run_look(&recording, trace, spec.ops, spec.values, device, &again, NULL,
-                                  NULL, &error));
+        assert_true(
+            frag_run_look(&(frag_run_setup){&recording, trace, spec.ops, spec.values, device},
+                          &again, NULL, NULL, &error));
     }
     frag_chrome_writer_finish(&writer, "fraglab");
     frag_chrome_writer_destroy(&writer);

@@ -44,8 +44,9 @@ static written write_runs(const frag_recording *recording, const char *policy, u
                                        .on_note_context = writer,
                                        .is_start_noted = true};
         frag_snapshot_writer_begin(writer, &recording->traces[i]);
-        if (!frag_run_look(recording, &recording->traces[i], spec.ops, spec.values, &device,
-                           &options, frag_snapshot_writer_look, writer, &error))
+        if (!frag_run_look(
+                &(frag_run_setup){recording, &recording->traces[i], spec.ops, spec.values, &device},
+                &options, frag_snapshot_writer_look, writer, &error))
             fail_msg("%s", error.sentence);
     }
     frag_snapshot_about about = {.conf = "",
@@ -93,8 +94,9 @@ static frag_replay_result result_of(const frag_recording *recording, const char 
     frag_device_spec device = {.capacity_bytes = capacity};
     frag_run_options options = {.check_every = 1};
     find_policy(policy, &spec);
-    if (!frag_run(recording, &recording->traces[0], spec.ops, spec.values, &device, &options,
-                  &result, &error))
+    if (!frag_run(
+            &(frag_run_setup){recording, &recording->traces[0], spec.ops, spec.values, &device},
+            &options, &result, &error))
         fail_msg("%s", error.sentence);
     frag_policy_spec_destroy(&spec);
     return result.replay;
