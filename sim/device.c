@@ -47,58 +47,52 @@ static frag_device_result note_failure(frag_device *device, frag_device_result r
     return result;
 }
 
-static void log_call(const frag_device *device, const frag_device_report *report, uint64_t took_ns)
+static void log_call(const frag_device *device, frag_device_call call, uint64_t address,
+                     uint64_t bytes, frag_device_result result, uint64_t took_ns)
 {
     FILE *stream = device->log.stream;
     fprintf(stream, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s", device->log.event,
-            call_names[report->call], report->address, report->bytes, result_names[report->result]);
+            call_names[call], address, bytes, result_names[result]);
     if (device->times.clock_ns != NULL)
         fprintf(stream, "\t%" PRIu64, took_ns);
     fputc('\n', stream);
 }
 
-/* Counts, times and logs one finished call, and shows it to those who watch. */
-static frag_device_result finish(frag_device *device, uint64_t started_ns,
-                                 const frag_device_report *report)
+/* Counts, times and logs one finished call. */
+static void count(frag_device *device, uint64_t started_ns, frag_device_call call, uint64_t address,
+                  uint64_t bytes, frag_device_result result)
 {
-    frag_device_call call = report->call;
     uint64_t took_ns = start(device) - started_ns;
     device->counts.calls[call]++;
     device->times.call_ns[call] += took_ns;
-    if (report->result == FRAG_DEVICE_OK) {
-        device->counts.call_bytes[call] += report->bytes;
-    } else if (report->result == FRAG_DEVICE_OUT_OF_MEMORY) {
+    if (result == FRAG_DEVICE_OK) {
+        device->counts.call_bytes[call] += bytes;
+    } else if (result == FRAG_DEVICE_OUT_OF_MEMORY) {
         device->counts.failed_calls[call]++;
-        device->needs.refused_bytes = report->bytes;
+        device->needs.refused_bytes = bytes;
     }
     if (device->times.latency != NULL)
-        device->times.modelled_ns +=
-            frag_latency_ns(&device->times.latency->calls[call], report->bytes);
+        device->times.modelled_ns += frag_latency_ns(&device->times.latency->calls[call], bytes);
     if (device->log.stream != NULL)
-        log_call(device, report, took_ns);
+        log_call(device, call, address, bytes, result, took_ns);
     if (call != FRAG_DEVICE_MEMORY_INFO)
-        keep_answer(device, FRAG_ANSWER_CALL, call, report->address, report->bytes, report->result);
-    if (device->watch.on_call != NULL)
-        device->watch.on_call(device->watch.on_call_context, report);
-    return note_failure(device, report->result);
+        keep_answer(device, FRAG_ANSWER_CALL, call, address, bytes, result);
 }
 
-static frag_device_report report_of(const frag_device *device, frag_device_call call,
-                                    uint64_t address, uint64_t bytes, frag_device_result result)
-{
-    return (frag_device_report){.call = call,
-                                .address = address,
-                                .bytes = bytes,
-                                .result = result,
-                                .stream = device->for_stream,
-                                .pool = device->for_pool};
-}
-
+/* ... and shows it to those who watch, few as they are. */
 static frag_device_result account(frag_device *device, uint64_t started_ns, frag_device_call call,
                                   uint64_t address, uint64_t bytes, frag_device_result result)
 {
-    frag_device_report report = report_of(device, call, address, bytes, result);
-    return finish(device, started_ns, &report);
+    count(device, started_ns, call, address, bytes, result);
+    if (device->watch.on_call != NULL)
+        device->watch.on_call(device->watch.on_call_context,
+                              &(frag_device_report){.call = call,
+                                                    .address = address,
+                                                    .bytes = bytes,
+                                                    .result = result,
+                                                    .stream = device->for_stream,
+                                                    .pool = device->for_pool});
+    return note_failure(device, result);
 }
 
 /* Of memory that is mapped elsewhere, too. */
@@ -106,9 +100,17 @@ static frag_device_result account_second(frag_device *device, uint64_t started_n
                                          frag_device_call call, uint64_t address, uint64_t bytes,
                                          frag_device_result result)
 {
-    frag_device_report report = report_of(device, call, address, bytes, result);
-    report.is_second_map = true;
-    return finish(device, started_ns, &report);
+    count(device, started_ns, call, address, bytes, result);
+    if (device->watch.on_call != NULL)
+        device->watch.on_call(device->watch.on_call_context,
+                              &(frag_device_report){.call = call,
+                                                    .address = address,
+                                                    .bytes = bytes,
+                                                    .result = result,
+                                                    .stream = device->for_stream,
+                                                    .pool = device->for_pool,
+                                                    .is_second_map = true});
+    return note_failure(device, result);
 }
 
 static void hold(frag_device *device, uint64_t bytes)
@@ -327,9 +329,10 @@ void frag_device_event_await(frag_device *device, uint32_t stream, uint32_t othe
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->event_await != NULL)
         result = device->ops->event_await(device, stream, other, event);
-    frag_device_report report = report_of(device, FRAG_DEVICE_EVENT_WAIT, event, 0, result);
-    report.stream = stream;
-    finish(device, started_ns, &report);
+    uint32_t for_stream = device->for_stream;
+    device->for_stream = stream;
+    account(device, started_ns, FRAG_DEVICE_EVENT_WAIT, event, 0, result);
+    device->for_stream = for_stream;
 }
 
 void frag_device_stream_wait(frag_device *device, uint32_t stream)
