@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+bool frag_look_starts(const unsigned char *bytes, size_t count, const char *start)
+{
+    size_t length = strlen(start);
+    return count >= length && memcmp(bytes, start, length) == 0;
+}
+
 bool frag_look_contains(const unsigned char *bytes, size_t count, const char *text)
 {
     size_t length = strlen(text);

@@ -12,6 +12,8 @@
 #include "sim/policy_engine.h"
 #include "sim/trace/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
+#include "traces/fgt/fgt.h"
+#include "traces/text/text_trace.h"
 
 #define RECORDING_ALIGNMENT 512u
 

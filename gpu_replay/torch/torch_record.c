@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "traces/builder.h"
+#include "traces/fgt/fgt.h"
 #include "traces/load.h"
 
 #define EVENTS_MIN 4096u

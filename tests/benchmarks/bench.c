@@ -16,7 +16,9 @@
 #include "tests/benchmarks/bench_peer.h"
 #include "tests/benchmarks/bench_report.h"
 #include "tests/benchmarks/bench_traces.h"
+#include "traces/fgt/fgt.h"
 #include "traces/load.h"
+#include "traces/text/text_trace.h"
 
 #define SAMPLE_NS 20000000u      /* a sample repeats what is shorter than this */
 #define EVENTS_FOR_TARGET 10000u /* below it the cost of setting up decides */

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "traces/load.h"
+#include "traces/torch/snapshot_parse.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 

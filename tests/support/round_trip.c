@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "tests/support/sample_recording.h"
+#include "traces/text/text_trace.h"
 
 frag_error frag_test_round_trip(const void *bytes, size_t count, frag_test_reader *read)
 {

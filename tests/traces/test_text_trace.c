@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "tests/support/sample_recording.h"
+#include "traces/fgt/fgt.h"
 #include "traces/text/text_trace.h"
 
 static void keeps_everything_a_recording_says(void **state)

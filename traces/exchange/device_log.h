@@ -10,7 +10,7 @@
 #include "sim/device/device_log_format.h"
 #include "sim/trace/trace.h"
 #include "traces/builder.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Devices have numbers below this. */
 #define FRAG_DEVICE_LOG_DEVICES_MAX 256u

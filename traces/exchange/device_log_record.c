@@ -6,8 +6,12 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/formats/sqlite_file.h"
 #include "base/memory.h"
+#include "sim/device/device_log_format.h"
 #include "traces/builder.h"
+#include "traces/exchange/nsys_database.h"
+#include "traces/formats.h"
 #include "traces/number_map.h"
 #include "traces/exchange/device_log.h"
 
@@ -687,8 +691,8 @@ bool frag_device_log_record(const frag_device_log *log, frag_device_log_view vie
     return frag_builder_finish(builder, name, error);
 }
 
-bool frag_device_log_load(frag_input *input, bool as_segments, frag_recording *recording,
-                          frag_findings *findings, frag_error *error)
+static bool read_log(frag_input *input, bool as_segments, frag_recording *recording,
+                     frag_findings *findings, frag_error *error)
 {
     frag_device_log log;
     if (!frag_device_log_read(input, &log, error))
@@ -699,3 +703,52 @@ bool frag_device_log_load(frag_input *input, bool as_segments, frag_recording *r
     frag_device_log_destroy(&log);
     return ok;
 }
+
+/* Device calls stand in two formats. */
+static bool read_device_calls(frag_input *input, bool as_segments, frag_recording *recording,
+                              frag_findings *findings, frag_error *error)
+{
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    if (!frag_input_peek(input, FRAG_SQLITE_MAGIC_BYTES, &bytes, &count, error))
+        return false;
+    if (!frag_nsys_is_like(bytes, count))
+        return read_log(input, as_segments, recording, findings, error);
+    return frag_nsys_read(input,
+                          as_segments ? FRAG_DEVICE_LOG_AS_SEGMENTS : FRAG_DEVICE_LOG_AS_REQUESTS,
+                          recording, findings, error);
+}
+
+static bool read_as_requests(frag_input *input, const frag_load_options *options,
+                             frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return read_device_calls(input, false, recording, findings, error);
+}
+
+static bool read_as_segments(frag_input *input, const frag_load_options *options,
+                             frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return read_device_calls(input, true, recording, findings, error);
+}
+
+static bool is_like_device_log(const unsigned char *bytes, size_t count)
+{
+    return count >= FRAG_DEVICE_LOG_MAGIC_BYTES &&
+           memcmp(bytes, FRAG_DEVICE_LOG_MAGIC, FRAG_DEVICE_LOG_MAGIC_BYTES) == 0;
+}
+
+const frag_format frag_format_device_log = {
+    .what = "a recorder's log of device calls, taken as requests",
+    .page = "recording.md#from-log-to-recording",
+    .is_like = is_like_device_log,
+    .has_magic = true,
+    .read = read_as_requests,
+};
+
+const frag_format frag_format_device_segments = {
+    .what = "the same, taken as what an allocator asked: observed segments",
+    .page = "recording.md#from-log-to-recording",
+    .read = read_as_segments,
+};

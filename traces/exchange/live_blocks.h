@@ -6,7 +6,7 @@
 
 #include "traces/builder.h"
 #include "traces/number_map.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 typedef struct frag_live_block {
     uint64_t bytes;

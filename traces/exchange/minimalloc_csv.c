@@ -11,6 +11,7 @@
 #include "sim/policy_engine.h"
 #include "traces/builder.h"
 #include "traces/exchange/csv_lines.h"
+#include "traces/formats.h"
 
 #define FIELDS_MAX 8
 
@@ -343,3 +344,18 @@ bool frag_minimalloc_write(const frag_recording *recording, const frag_trace *tr
                          strerror(errno));
     return true;
 }
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    (void)findings;
+    return frag_minimalloc_read(input, recording, error);
+}
+
+const frag_format frag_format_minimalloc = {
+    .what = "packing problem of MiniMalloc and other planners, CSV",
+    .page = "offline.md#a-problem-by-hand",
+    .is_like = frag_minimalloc_is_like,
+    .read = read_format,
+};

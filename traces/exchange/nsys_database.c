@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/formats/sqlite_file.h"
 #include "base/memory.h"
+#include "traces/formats.h"
 
 #define EVENTS "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define SESSION "TARGET_INFO_SESSION_START_TIME"
@@ -456,3 +457,17 @@ bool frag_nsys_read(frag_input *input, frag_device_log_view view, frag_recording
     frag_free(reader);
     return ok;
 }
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return frag_nsys_read(input, FRAG_DEVICE_LOG_AS_REQUESTS, recording, findings, error);
+}
+
+const frag_format frag_format_nsys = {
+    .what = "exported report of Nsight Systems or file of nvprof, SQLite",
+    .page = "exchange.md#reports-of-nsight-systems",
+    .is_like = frag_nsys_is_like,
+    .read = read_format,
+};

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "sim/trace/trace.h"
 #include "traces/exchange/device_log.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Any SQLite database: which one it is shows only inside. */
 bool frag_nsys_is_like(const unsigned char *bytes, size_t count);

@@ -10,6 +10,7 @@
 #include "traces/exchange/csv_lines.h"
 #include "traces/exchange/live_blocks.h"
 #include "traces/format_look.h"
+#include "traces/formats.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define MINUTE_NS (60 * SECOND_NS)
@@ -427,3 +428,32 @@ bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findin
     frag_text_destroy(&reader.failure);
     return ok;
 }
+
+/* A CSV log, or a text log with requests in it. */
+static bool is_like_rmm(const unsigned char *bytes, size_t count)
+{
+    return frag_rmm_log_is_like(bytes, count) || frag_rmm_text_log_is_like(bytes, count);
+}
+
+static const char *lacks_requests(const unsigned char *bytes, size_t count)
+{
+    return frag_rmm_text_log_is_failures(bytes, count)
+               ? "the file is RMM's log of failures, which has no requests; 'fraglab explain' "
+                 "reads what failed, and requests are in RMM's CSV log"
+               : NULL;
+}
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return frag_rmm_log_read(input, recording, findings, error);
+}
+
+const frag_format frag_format_rmm = {
+    .what = "log of RMM's logging adaptor, CSV, or its text log of level trace",
+    .page = "exchange.md#rmm-logs",
+    .is_like = is_like_rmm,
+    .lacks = lacks_requests,
+    .read = read_format,
+};

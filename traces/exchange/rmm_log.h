@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 #define FRAG_RMM_LOG_HEADER "Thread,Time,Action,Pointer,Size,Stream"
 

@@ -10,7 +10,7 @@
 #include "traces/builder.h"
 #include "traces/number_map.h"
 #include "traces/exchange/live_blocks.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 typedef struct frag_size_queue {
     uint32_t first; /* slots that are live, the oldest first; FRAG_SLOT_NONE: none */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "traces/exchange/csv_lines.h"
 #include "traces/exchange/live_blocks.h"
+#include "traces/formats.h"
 
 #define MARKER_BYTES_MAX 1000u
 
@@ -219,3 +220,17 @@ bool frag_stalloc_read(frag_input *input, frag_recording *recording, frag_findin
     frag_live_destroy(&reader.live);
     return frag_builder_end(reader.builder, ok, input, error);
 }
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return frag_stalloc_read(input, recording, findings, error);
+}
+
+const frag_format frag_format_stalloc = {
+    .what = "requests that STAlloc recorded, text",
+    .page = "exchange.md#traces-of-stalloc",
+    .is_like = frag_stalloc_is_like,
+    .read = read_format,
+};

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Is the first line that is no known marker a request or release? */
 bool frag_stalloc_is_like(const unsigned char *bytes, size_t count);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "sim/trace/trace.h"
@@ -152,5 +153,7 @@ uint64_t frag_fgt_guess(uint64_t *guesses, uint32_t slot, uint64_t value, bool i
 /* The numbers of a trace that its summary holds, in their order in the file. */
 #define FRAG_FGT_SUMMARY_NUMBERS 13
 void frag_fgt_summary_numbers(frag_trace_stats *stats, uint64_t *numbers[FRAG_FGT_SUMMARY_NUMBERS]);
+
+bool frag_fgt_write(const frag_recording *recording, FILE *stream, frag_error *error);
 
 #endif

@@ -8,7 +8,8 @@
 #include "base/memory.h"
 #include "traces/fgt/fgt.h"
 #include "traces/fgt/fgt_chunk.h"
-#include "traces/load.h"
+#include "traces/format_look.h"
+#include "traces/formats.h"
 
 #define SUMMARY_BYTES (16 + 32 + FRAG_FGT_SUMMARY_NUMBERS * 8 + 4)
 
@@ -517,8 +518,8 @@ static bool read_all(fgt_reader *reader)
     return true;
 }
 
-bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                   frag_error *error)
+static bool read_fgt(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                     frag_error *error)
 {
     fgt_reader reader = {
         .input = input, .options = options, .recording = recording, .error = error};
@@ -542,3 +543,34 @@ bool frag_fgt_read(frag_input *input, const frag_load_options *options, frag_rec
     }
     return ok;
 }
+
+static bool is_like_fgt(const unsigned char *bytes, size_t count)
+{
+    return count >= FRAG_FGT_MAGIC_BYTES &&
+           memcmp(bytes, FRAG_FGT_MAGIC, FRAG_FGT_MAGIC_BYTES) == 0;
+}
+
+static const char *lacks_line_ends(const unsigned char *bytes, size_t count)
+{
+    static const char start[] = {'\x89', 'F', 'G', 'T', '\0'};
+    return frag_look_starts(bytes, count, start)
+               ? "the file was a .fgt but its line ends were changed; copy it as binary"
+               : NULL;
+}
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)findings;
+    return read_fgt(input, options, recording, error);
+}
+
+const frag_format frag_format_fgt = {
+    .what = "fraglab's binary columns",
+    .page = "trace-format.md#the-fgt-form-version-30",
+    .is_like = is_like_fgt,
+    .has_magic = true,
+    .lacks = lacks_line_ends,
+    .keeps_what_is_asked = true,
+    .read = read_format,
+};

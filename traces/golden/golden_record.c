@@ -8,8 +8,9 @@
 #include "base/memory.h"
 #include "sim/device.h"
 #include "traces/builder.h"
+#include "traces/format_look.h"
 #include "traces/golden/golden_log.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 #define MALLOC_BASE ((uint64_t)0x700000000000)
 #define DEVICE_SPACE_BITS 40
@@ -348,7 +349,7 @@ bool frag_golden_log_record(const frag_golden_log *log, const char *name, frag_r
     return ok;
 }
 
-bool frag_golden_read(frag_input *input, frag_recording *recording, frag_error *error)
+static bool read_golden(frag_input *input, frag_recording *recording, frag_error *error)
 {
     frag_golden_log log;
     if (!frag_golden_log_read(input, &log, error))
@@ -357,3 +358,25 @@ bool frag_golden_read(frag_input *input, frag_recording *recording, frag_error *
     frag_golden_log_destroy(&log);
     return ok;
 }
+
+/* Writers of golden logs put what they are first. */
+static bool is_like_golden(const unsigned char *bytes, size_t count)
+{
+    return frag_look_starts(bytes, count, "{\"golden\"") ||
+           frag_look_starts(bytes, count, "{ \"golden\"");
+}
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    (void)findings;
+    return read_golden(input, recording, error);
+}
+
+const frag_format frag_format_golden = {
+    .what = "log of an allocator library under a random script, JSON Lines",
+    .page = "trace-format.md#golden-logs",
+    .is_like = is_like_golden,
+    .read = read_format,
+};

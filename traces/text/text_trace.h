@@ -3,6 +3,8 @@
 #ifndef FRAG_TEXT_TEXT_TRACE_H
 #define FRAG_TEXT_TEXT_TRACE_H
 
+#include <stdio.h>
+
 #include "sim/trace/trace.h"
 
 #define FRAG_TEXT_START "# fraglab trace "
@@ -25,5 +27,7 @@ frag_text_shape frag_text_shape_of(frag_op op);
 
 /* The word for one flag bit, or NULL. */
 const char *frag_text_flag_name(uint8_t flag);
+
+bool frag_text_write(const frag_recording *recording, FILE *stream, frag_error *error);
 
 #endif

@@ -6,7 +6,8 @@
 #include "base/lines.h"
 #include "base/memory.h"
 #include "traces/builder.h"
-#include "traces/load.h"
+#include "traces/format_look.h"
+#include "traces/formats.h"
 #include "traces/text/text_trace.h"
 
 #define LINE_BYTES_MAX ((size_t)8 << 20)
@@ -698,8 +699,8 @@ static bool read_lines(text_reader *reader)
     }
 }
 
-bool frag_text_read(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                    frag_error *error)
+static bool read_text(frag_input *input, const frag_load_options *options,
+                      frag_recording *recording, frag_error *error)
 {
     /* Everything is read, so that the digest is that of the file; the caller drops what it does not
      * want. */
@@ -713,3 +714,22 @@ bool frag_text_read(frag_input *input, const frag_load_options *options, frag_re
     frag_free(reader.slots);
     return ok || frag_error_in(error, frag_input_name(input));
 }
+
+static bool is_like_text(const unsigned char *bytes, size_t count)
+{
+    return frag_look_starts(bytes, count, FRAG_TEXT_START);
+}
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)findings;
+    return read_text(input, options, recording, error);
+}
+
+const frag_format frag_format_text = {
+    .what = "fraglab's text form",
+    .page = "trace-format.md#the-text-form",
+    .is_like = is_like_text,
+    .read = read_format,
+};

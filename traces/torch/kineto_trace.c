@@ -12,6 +12,7 @@
 #include "traces/exchange/live_blocks.h"
 #include "traces/exchange/size_pairs.h"
 #include "traces/format_look.h"
+#include "traces/formats.h"
 #include "traces/torch/chrome_events.h"
 
 /* c10::DeviceType */
@@ -406,3 +407,17 @@ bool frag_kineto_read(frag_input *input, frag_recording *recording, frag_finding
     frag_free(reader.rows);
     return ok;
 }
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return frag_kineto_read(input, recording, findings, error);
+}
+
+const frag_format frag_format_kineto = {
+    .what = "trace of PyTorch's profiler, Chrome's JSON",
+    .page = "exchange.md#traces-of-pytorchs-profiler",
+    .is_like = frag_kineto_is_like,
+    .read = read_format,
+};

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Does it begin like a Chrome trace: an array of objects, or an object with a member that only
  * such a trace has? */

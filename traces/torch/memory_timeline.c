@@ -6,6 +6,7 @@
 #include "traces/builder.h"
 #include "traces/exchange/size_pairs.h"
 #include "traces/format_look.h"
+#include "traces/formats.h"
 #include "traces/pickle/json_tree.h"
 
 enum { ACTION_THERE = 1, ACTION_CREATED, ACTION_WRITTEN, ACTION_DESTROYED };
@@ -261,3 +262,26 @@ bool frag_memory_timeline_read(frag_input *input, frag_recording *recording,
     frag_pickle_destroy(reader.tree);
     return ok;
 }
+
+static const char *lacks_data(const unsigned char *bytes, size_t count)
+{
+    return frag_memory_timeline_is_picture(bytes, count)
+               ? "the web page holds a picture of a memory timeline and no data; export it anew "
+                 "with export_memory_timeline(\"NAME.raw.json.gz\"), or record a snapshot"
+               : NULL;
+}
+
+static bool read_format(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
+{
+    (void)options;
+    return frag_memory_timeline_read(input, recording, findings, error);
+}
+
+const frag_format frag_format_timeline = {
+    .what = "events of export_memory_timeline of PyTorch's profiler, JSON",
+    .page = "exchange.md#memory-timelines",
+    .is_like = frag_memory_timeline_is_like,
+    .lacks = lacks_data,
+    .read = read_format,
+};

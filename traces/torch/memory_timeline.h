@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Does it begin like the events, or like the sums, which the reader refuses with what to do? */
 bool frag_memory_timeline_is_like(const unsigned char *bytes, size_t count);

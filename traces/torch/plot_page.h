@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 /* Reads the JSON of the drawing, which the page goes on behind. On failure *recording is empty. */
 bool frag_plot_page_read(frag_input *input, frag_recording *recording, frag_findings *findings,

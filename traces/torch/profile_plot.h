@@ -6,7 +6,7 @@
 #define FRAG_TORCH_PROFILE_PLOT_H
 
 #include "traces/builder.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 #include "traces/torch/snapshot_parse.h"
 #include "traces/torch/snapshot_sites.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "traces/format_look.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 
 enum {
     WINDOW_BYTES = 1 << 18,

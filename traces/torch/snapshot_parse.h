@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "sim/trace/trace.h"
-#include "traces/load.h"
+#include "traces/formats.h"
 #include "traces/pickle/pickle_tree.h"
 
 /* Every string that is asked for by name; X(enumerator, text). */
@@ -222,5 +222,9 @@ bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, ui
                             frag_error *error);
 bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
                            frag_pickle_value value, uint32_t *pool);
+
+/* Reads one in any of its forms (torch_snapshot.c). */
+bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error);
 
 #endif

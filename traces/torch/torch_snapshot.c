@@ -1,5 +1,5 @@
 /* Imports a snapshot of torch.cuda.memory, as a pickle, JSON or web page, as a recording. */
-#include "traces/load.h"
+#include "traces/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "traces/torch/profile_plot.h"
 #include "traces/torch/snapshot_emit.h"
 #include "traces/torch/snapshot_page.h"
+#include "traces/torch/snapshot_parse.h"
 #include "traces/torch/snapshot_skipped.h"
 
 /* What a snapshot shows of the PyTorch that wrote it. A key is there from a version on. */
@@ -290,3 +291,26 @@ bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
                frag_error_in(error, frag_input_name(input));
     return import_values(input, options, recording, findings, error);
 }
+
+/* A pickle, whose first byte no text in UTF-8 begins with, JSON, or a web page with one in it. */
+static bool is_like_snapshot(const unsigned char *bytes, size_t count)
+{
+    return (count > 0 && bytes[0] == 0x80) || frag_snapshot_json_is_like(bytes, count) ||
+           frag_snapshot_page_is_like(bytes, count);
+}
+
+static const char *lacks_a_snapshot(const unsigned char *bytes, size_t count)
+{
+    return frag_look_starts(bytes, count, "PK\x03\x04")
+               ? "the file is a zip archive; expected a snapshot written by "
+                 "torch.cuda.memory._dump_snapshot or pickle.dump, a .fgt or a text trace"
+               : NULL;
+}
+
+const frag_format frag_format_snapshot = {
+    .what = "torch.cuda.memory._snapshot of PyTorch: pickle, JSON, page of _memory_viz",
+    .page = "reading-snapshots.md",
+    .is_like = is_like_snapshot,
+    .lacks = lacks_a_snapshot,
+    .read = frag_snapshot_read,
+};
