@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text_stream.h"
+#include "traces/fgt/fgt.h"
+#include "traces/text/text_trace.h"
 
 typedef struct open_call {
     const fraglab_context *context;

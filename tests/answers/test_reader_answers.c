@@ -198,7 +198,7 @@ static void tell_detection(frag_text *out, const changed_file *file, bool has_x)
         copy[count] = 'x';
         (void)frag_trace_format_detect(copy, count + has_x, &format);
         if (format != last)
-            frag_text_add(out, " %d from %zu", (int)format, count);
+            frag_text_add(out, " %s from %zu", frag_trace_format_name(format), count);
         last = format;
     }
     frag_text_add(out, "\n");

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "tests/support/device_log_bytes.h"
 #include "traces/exchange/device_log.h"
+#include "traces/load.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
