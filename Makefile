@@ -391,7 +391,7 @@ bench: setup-harness
 bench-page: setup-test
 	+@$(MAKE) --no-print-directory -j$(JOBS) fraglab
 	@mkdir -p build
-	@python3 tests/benchmarks/bench_page.py build/bench-page.json $(EVENTS)
+	@python3 tests/report/bench_page.py build/bench-page.json $(EVENTS)
 
 # On a machine with a GPU: docs/real-device.md and the card's description. The script names its variables.
 gpu-report: fraglab

@@ -6,8 +6,10 @@ setup() { cd "$BATS_TEST_DIRNAME/../.." || return 1; }
 
 # in_browser FUNCTION of tests/report/page_test.py, or a skip.
 in_browser() {
-    python3 -c 'import sys; sys.path.insert(0, "tests"); import page_driver; sys.exit(page_driver.find_browser() is None)' ||
-        skip "no Chromium"
+    local found=0
+    python3 -c 'import sys; sys.path.insert(0, "tests/report"); import page_driver; sys.exit(0 if page_driver.find_browser() else 77)' || found=$?
+    [ "$found" != 77 ] || skip "no Chromium"
+    [ "$found" = 0 ]
     python3 tests/report/page_test.py "$1"
 }
 
