@@ -2,7 +2,7 @@
  * from. It asks nothing of a network and opens from the file system.
  *
  * What must be readable without a script (figures, tables, verdicts) is plain HTML; what is drawn
- * is drawn by report/NAME.js from the data of report/page_data.c. */
+ * is drawn by report/page/NAME.js from the data of report/page_data.c. */
 #ifndef FRAG_REPORT_PAGE_H
 #define FRAG_REPORT_PAGE_H
 

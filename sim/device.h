@@ -143,7 +143,7 @@ typedef struct frag_device_times {
     double modelled_ns;
 } frag_device_times;
 
-/* On what capacity the run depends; see sim/capacity.h. */
+/* On what capacity the run depends; see sim/run.h. */
 typedef struct frag_device_needs {
     uint64_t max_bytes;         /* largest held + others + asked pages over successful calls */
     uint64_t refused_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
