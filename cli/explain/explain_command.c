@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cli/explain/explain_print.h"
-#include "cli/explain/explain_trace_print.h"
 #include "cli/inputs.h"
+#include "studies/explain/explain_recording.h"
+#include "studies/explain/explain_text.h"
 
 /* A log of this size is read whole; of a longer one the end says most. */
 #define TEXT_BYTES_MAX (256 * FRAG_MIB)
@@ -101,10 +101,12 @@ static int explain_recording(frag_input *input, const request *given)
     frag_error error = {0};
     if (!frag_recording_load_input(input, &load, &recording, &findings, &error))
         return frag_report(&error);
-    int code = frag_explain_recording(&given->context, &recording, &given->options, given->stream,
-                                      given->is_json);
+    bool ok = frag_explain_recording(&given->context, &recording, &given->options, given->stream,
+                                     given->is_json, &error);
     frag_recording_destroy(&recording);
-    return code;
+    if (frag_is_cancelled(&given->context))
+        return 130;
+    return ok ? 0 : frag_report(&error);
 }
 
 static int explain_input(frag_input *input, const request *given)

@@ -4,8 +4,8 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "cli/explain/explain_trace_print.h"
 #include "cli/report/report_state.h"
+#include "studies/explain/explain_recording.h"
 
 /* What the device of a trace has for the policy. */
 static uint64_t capacity_of(const frag_report_state *report, const frag_report_trace *trace)
@@ -46,7 +46,9 @@ static void explain_source(const frag_report_state *report, frag_report_source *
     FILE *stream = open_memstream(&source->explanation, &length);
     if (stream == NULL)
         return;
-    frag_explain_recording(&context, &source->recording, &options, stream, true);
+    frag_error error = {0};
+    if (!frag_explain_recording(&context, &source->recording, &options, stream, true, &error))
+        frag_report(&error);
     fclose(stream);
 }
 

@@ -632,6 +632,14 @@ bool frag_explain_trace(const frag_context *context, const frag_recording *recor
     return ok;
 }
 
+uint64_t frag_explain_missing_bytes(const frag_trace_explanation *explanation)
+{
+    const frag_capacity_result *least = &explanation->least;
+    bool is_known = least->is_found && explanation->fraction == NULL &&
+                    least->capacity_bytes > explanation->capacity_bytes;
+    return is_known ? least->capacity_bytes - explanation->capacity_bytes : 0;
+}
+
 bool frag_explain_can(const frag_recording *recording, const frag_explain_options *options)
 {
     for (uint32_t i = 0; i < recording->trace_count; i++)

@@ -77,6 +77,9 @@ bool frag_explain_can(const frag_recording *recording, const frag_explain_option
 /* Why there is nothing to explain at all, as a sentence without its end. */
 const char *frag_explain_why_not(const frag_recording *recording);
 
+/* How much more the recorded settings would have needed; 0: that is not known. */
+uint64_t frag_explain_missing_bytes(const frag_trace_explanation *explanation);
+
 /* Gets an explanation, which is there during the call only. */
 typedef void frag_explain_taker(void *user, const frag_trace_explanation *explanation);
 

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/explain/explain_trace_print.h"
+#include "studies/explain/explain_recording.h"
 #include "traces/load.h"
 
 #define RESULT_END ".result.json"
@@ -26,12 +26,12 @@ static json_t *explain(const char *path, const frag_explain_options *options, fr
     if (!frag_recording_load(path, &load, &recording, &findings, error))
         return NULL;
     FILE *stream = open_memstream(&text, &length);
-    int code = frag_explain_recording(&one_thread, &recording, options, stream, true);
+    bool ok = frag_explain_recording(&one_thread, &recording, options, stream, true, error);
     fclose(stream);
     frag_recording_destroy(&recording);
-    json_t *object = code == 0 ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    json_t *object = ok ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     free(text);
-    if (object == NULL)
+    if (ok && object == NULL)
         frag_fail(error, FRAG_E_INPUT, "is not explained");
     return object;
 }

@@ -1,4 +1,4 @@
-#include "cli/explain/explain_print.h"
+#include "studies/explain/explain_text.h"
 
 #include <inttypes.h>
 #include <string.h>

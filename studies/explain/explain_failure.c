@@ -4,9 +4,10 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
-#include "cli/explain/explain_print.h"
-#include "cli/explain/explain_trace_print.h"
 #include "sim/trace/demand.h"
+#include "studies/explain/explain_json.h"
+#include "studies/explain/explain_recording.h"
+#include "studies/explain/explain_text.h"
 
 typedef struct failure {
     uint64_t event;

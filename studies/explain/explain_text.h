@@ -1,6 +1,6 @@
 /* What `fraglab explain` says about a message, for a person. */
-#ifndef FRAG_EXPLAIN_EXPLAIN_PRINT_H
-#define FRAG_EXPLAIN_EXPLAIN_PRINT_H
+#ifndef FRAG_EXPLAIN_EXPLAIN_TEXT_H
+#define FRAG_EXPLAIN_EXPLAIN_TEXT_H
 
 #include <stdio.h>
 

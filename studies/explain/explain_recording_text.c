@@ -1,13 +1,11 @@
-#include "cli/explain/explain_trace_print.h"
-
+/* The explanation of one device of a recording, for a person. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/json.h"
-#include "cli/command.h"
-#include "cli/explain/explain_print.h"
 #include "studies/explain/explain_purpose.h"
+#include "studies/explain/explain_recording.h"
+#include "studies/explain/explain_text.h"
 #include "traces/load.h"
 
 static const char *plural(uint64_t count)
@@ -177,21 +175,12 @@ static void print_least(FILE *stream, const frag_trace_explanation *explanation)
                 FRAG_BYTES(explanation->halved.spare_bytes));
 }
 
-/* How much more the recorded settings would have needed; 0: that is not known. */
-static uint64_t missing_bytes(const frag_trace_explanation *explanation)
-{
-    const frag_capacity_result *least = &explanation->least;
-    bool is_known = least->is_found && explanation->fraction == NULL &&
-                    least->capacity_bytes > explanation->capacity_bytes;
-    return is_known ? least->capacity_bytes - explanation->capacity_bytes : 0;
-}
-
 /* Which line asked, and for what. */
 static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
 {
     const frag_trace *trace = explanation->trace;
     uint64_t event = explanation->oom.event;
-    uint64_t missing = missing_bytes(explanation);
+    uint64_t missing = frag_explain_missing_bytes(explanation);
     fprintf(stream, "asked      %10s  in one request",
             FRAG_BYTES(explanation->message.figures[FRAG_FIGURE_REQUESTED].bytes));
     if (!explanation->sites.is_by_size && event < trace->event_count && trace->sites[event] != 0) {
@@ -214,7 +203,7 @@ static void print_asked(FILE *stream, const frag_trace_explanation *explanation)
 static void print_start(FILE *stream, const frag_trace_explanation *explanation)
 {
     const frag_explain_start *start = &explanation->start;
-    uint64_t missing = missing_bytes(explanation);
+    uint64_t missing = frag_explain_missing_bytes(explanation);
     fprintf(stream, "held       %10s  when the recording begins, %s in use\n",
             FRAG_BYTES(start->held_bytes), FRAG_BYTES(start->live_bytes));
     if (start->missing_bytes > 0)
@@ -257,7 +246,7 @@ static void print_recording(FILE *stream, const frag_trace_explanation *explanat
 }
 
 /* The verdict and what to do come first; what they rest on follows. */
-static void print_text(FILE *stream, const frag_trace_explanation *explanation)
+void frag_explain_print_trace(FILE *stream, const frag_trace_explanation *explanation)
 {
     frag_explain_print_verdict(stream, &explanation->diagnosis);
     if (!explanation->oom.has_happened) {
@@ -285,223 +274,4 @@ static void print_text(FILE *stream, const frag_trace_explanation *explanation)
     print_candidates(stream, explanation);
     print_least(stream, explanation);
     print_ideals(stream, explanation);
-}
-
-/* ---- JSON */
-static void add_sites(frag_json *json, const char *path, const frag_trace_explanation *explanation,
-                      const frag_live_site *items, size_t count)
-{
-    frag_json_array(json, path);
-    for (size_t i = 0; i < count; i++) {
-        frag_json *item = frag_json_create();
-        frag_text name = {0};
-        frag_site_text(explanation->recording, &explanation->sites, items[i].key, &name);
-        frag_json_text(item, "name", name.bytes);
-        frag_json_number(item, "live_bytes", items[i].live_bytes);
-        frag_json_number(item, "live_blocks", items[i].live_count);
-        frag_json_number(item, "held_open_bytes", items[i].held_open_bytes);
-        frag_json_append(json, path, item);
-        frag_text_destroy(&name);
-    }
-}
-
-/* rest: how far the candidate was run. */
-static void add_outcome(frag_json *json, frag_rest rest, const frag_candidate *candidate)
-{
-    frag_json_flag(json, "gets_past", candidate->gets_past);
-    if (rest != FRAG_REST_UNKNOWN || !candidate->gets_past)
-        frag_json_flag(json, "fits", candidate->fits);
-    else
-        frag_json_null(json, "fits");
-    frag_json_number(json, "peak_reserved_bytes", candidate->peak_reserved_bytes);
-    frag_json_number(json, "spare_bytes",
-                     candidate->oom.has_happened ? FRAG_UNLIMITED : candidate->spare_bytes);
-    if (candidate->oom.has_happened) {
-        frag_json_number(json, "oom.event", candidate->oom.event);
-        frag_json_number(json, "oom.requested_bytes", candidate->oom.requested_bytes);
-    } else {
-        frag_json_null(json, "oom");
-    }
-}
-
-static void add_candidates(frag_json *json, const frag_trace_explanation *explanation)
-{
-    frag_json_array(json, "candidates");
-    for (size_t i = 0; i < explanation->candidate_count; i++) {
-        const frag_candidate *candidate = &explanation->candidates[i];
-        if (!candidate->is_run)
-            continue;
-        frag_json *item = frag_json_create();
-        const char *recorded = frag_recording_get(explanation->recording, "torch.conf");
-        frag_json_text(item, "policy", candidate->spec.ops->name);
-        frag_json_text(item, "label", candidate->spec.text);
-        frag_json_text(item, "setting",
-                       i == 0 ? recorded != NULL ? recorded : "" : candidate->setting);
-        frag_json_text(item, "memory_fraction",
-                       explanation->fraction != NULL ? explanation->fraction : candidate->fraction);
-        frag_json_flag(item, "is_recorded", i == 0);
-        add_outcome(item, explanation->rest, candidate);
-        frag_json_append(json, "candidates", item);
-    }
-}
-
-static void add_ideals(frag_json *json, const frag_ideals *ideals)
-{
-    frag_json_array(json, "ideals");
-    for (size_t i = 0; i < FRAG_IDEAL_COUNT; i++) {
-        const frag_ideal *ideal = &ideals->items[i];
-        if (!ideal->is_known)
-            continue;
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "policy", ideal->policy);
-        frag_json_number(item, "needs_bytes", ideal->needs_bytes);
-        frag_json_flag(item, "fits", ideal->fits);
-        frag_json_append(json, "ideals", item);
-    }
-    frag_json_number(json, "live_peak_bytes",
-                     ideals->live_bytes != 0 ? ideals->live_bytes : FRAG_UNLIMITED);
-}
-
-static void add_purposes(frag_json *json, const frag_trace_explanation *explanation)
-{
-    const uint64_t *bytes = explanation->sites.purposes;
-    frag_json_array(json, "purposes");
-    for (frag_purpose i = 0; i < FRAG_PURPOSE_COUNT; i++) {
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "purpose", frag_purpose_name(i));
-        frag_json_number(item, "live_bytes", bytes[i]);
-        if (bytes[i] > 0)
-            frag_json_append(json, "purposes", item);
-        else
-            frag_json_destroy(item);
-    }
-    uint64_t missing = missing_bytes(explanation);
-    frag_json_number(json, "figures.missing_bytes", missing > 0 ? missing : FRAG_UNLIMITED);
-}
-
-static void add_state(frag_json *json, const frag_trace_explanation *explanation)
-{
-    const frag_sites *sites = &explanation->sites;
-    frag_text path = {0};
-    for (frag_figure i = 0; i < FRAG_FIGURE_COUNT; i++) {
-        const frag_amount *figure = &explanation->message.figures[i];
-        frag_text_clear(&path);
-        frag_text_add(&path, "figures.%s", frag_figure_field(i));
-        frag_json_number(json, path.bytes, figure->is_known ? figure->bytes : FRAG_UNLIMITED);
-    }
-    frag_text_destroy(&path);
-    frag_json_number(json, "oom.event", explanation->oom.event);
-    frag_json_number(json, "oom.requested_bytes", explanation->oom.requested_bytes);
-    frag_json_flag(json, "oom.is_recorded", explanation->is_recorded);
-    frag_json_flag(json, "oom.is_reproduced", explanation->is_reproduced);
-    frag_json_number(json, "holes.count", sites->hole_count);
-    frag_json_number(json, "holes.largest_bytes", sites->largest_hole_bytes);
-    frag_json_number(json, "holes.bytes", explanation->layout.holes_bytes);
-    frag_json_number(json, "holes.segments", sites->pinned_segments);
-    frag_json_flag(json, "sites.is_by_size", sites->is_by_size);
-    add_sites(json, "sites.biggest", explanation, sites->biggest, sites->biggest_count);
-    add_sites(json, "sites.pinning", explanation, sites->pinning, sites->pinning_count);
-    add_purposes(json, explanation);
-}
-
-static void print_json(FILE *stream, const frag_trace_explanation *explanation)
-{
-    static const char *const rests[] = {[FRAG_REST_UNKNOWN] = "unknown",
-                                        [FRAG_REST_HERE] = "recorded",
-                                        [FRAG_REST_GIVEN] = "given"};
-    frag_json *json = frag_explain_begin_json("recording", &explanation->diagnosis);
-    frag_json_text(json, "source.name", explanation->recording->name);
-    frag_json_number(json, "source.device", explanation->trace->device);
-    frag_json_text(json, "source.digest", explanation->trace->digest);
-    frag_json_number(json, "device.capacity_bytes", explanation->capacity_bytes);
-    frag_json_flag(json, "device.is_given", explanation->is_capacity_given);
-    frag_json_text(json, "device.memory_fraction", explanation->fraction);
-    frag_json_text(json, "rest", rests[explanation->rest]);
-    if (explanation->start.is_too_large) {
-        const frag_explain_start *start = &explanation->start;
-        frag_json_number(json, "start.held_bytes", start->held_bytes);
-        frag_json_number(json, "start.live_bytes", start->live_bytes);
-        frag_json_number(json, "start.missing_bytes",
-                         start->missing_bytes > 0 ? start->missing_bytes : FRAG_UNLIMITED);
-    } else {
-        frag_json_null(json, "start");
-    }
-    if (explanation->oom.has_happened) {
-        add_state(json, explanation);
-        add_candidates(json, explanation);
-        add_ideals(json, &explanation->ideals);
-        frag_json_number(json, "least_capacity_bytes",
-                         explanation->least.is_found ? explanation->least.capacity_bytes
-                                                     : FRAG_UNLIMITED);
-        if (explanation->has_halved) {
-            frag_json *item = frag_json_create();
-            /* What a smaller program would have asked later, another recording does not say. */
-            add_outcome(item,
-                        explanation->rest == FRAG_REST_HERE ? FRAG_REST_HERE : FRAG_REST_UNKNOWN,
-                        &explanation->halved);
-            frag_json_array(json, "halved");
-            frag_json_append(json, "halved", item);
-        }
-    } else {
-        frag_json_null(json, "oom");
-        frag_json_array(json, "candidates");
-    }
-    frag_explain_add_advice(json, &explanation->advice);
-    frag_json_write(json, stream, false);
-}
-
-/* ---- all devices */
-
-typedef struct printing {
-    FILE *stream;
-    bool is_json;
-} printing;
-
-static void print_explanation(void *user, const frag_trace_explanation *explanation)
-{
-    const printing *state = user;
-    if (state->is_json)
-        print_json(state->stream, explanation);
-    else
-        print_text(state->stream, explanation);
-}
-
-/* Returns an exit code. *has_explained: the trace has something to explain. */
-static int explain_trace(const frag_context *context, const frag_recording *recording,
-                         const frag_trace *trace, const frag_explain_options *options,
-                         printing *state, bool *has_explained)
-{
-    frag_error error = {0};
-    uint64_t failed = frag_explain_failed_event(trace);
-    bool is_sized = frag_explain_capacity(trace, options) != FRAG_UNLIMITED;
-    if (!is_sized && failed == trace->event_count)
-        return 0;
-    *has_explained = true;
-    if (!is_sized)
-        frag_explain_failure(recording, trace, failed, state->stream, state->is_json);
-    else if (!frag_explain_trace(context, recording, trace, options, print_explanation, state,
-                                 &error))
-        return frag_report(&error);
-    return 0;
-}
-
-int frag_explain_recording(const frag_context *context, const frag_recording *recording,
-                           const frag_explain_options *options, FILE *stream, bool is_json)
-{
-    printing state = {.stream = stream, .is_json = is_json};
-    bool has_explained = false;
-    int code = 0;
-    for (uint32_t i = 0; i < recording->trace_count && !frag_is_cancelled(context); i++) {
-        int failure = explain_trace(context, recording, &recording->traces[i], options, &state,
-                                    &has_explained);
-        code = code != 0 ? code : failure;
-    }
-    if (frag_is_cancelled(context))
-        return 130;
-    if (has_explained || code != 0)
-        return code;
-    frag_error error = {0};
-    frag_fail(&error, FRAG_E_USAGE, "%s", frag_explain_why_not(recording));
-    frag_error_in(&error, recording->name);
-    return frag_report(&error);
 }
