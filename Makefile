@@ -177,9 +177,10 @@ $(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(test_libraries)
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
-software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c driver.c driver_code.c) \
+software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c report.c shadow.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c) \
+                $(wildcard gpu_replay/software/driver/soft_driver*.c) \
                 base/error.c base/bytes.c base/memory.c base/scope.c
-software_runtime = $(wildcard gpu_replay/software/soft_runtime*.c)
+software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
@@ -199,16 +200,16 @@ $(SOFTWARE)/runtime12/%.o: %.c | setup
 $(SOFTWARE)/runtime13/%.o: %.c | setup
 	$(call software_compile,-DFRAG_CUDART=13)
 
-$(SOFTWARE)/libcuda.so.1: $(call software_objects,core,$(software_core)) gpu_replay/software/cuda.map
-	$(software_link) -Wl,--version-script=gpu_replay/software/cuda.map -Wl,-z,nodelete -lm -lpthread -ldl
-$(SOFTWARE)/libnvidia-ml.so.1: $(call software_objects,core,gpu_replay/software/soft_nvml.c) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/nvml.map
-	$(software_link) -Wl,--version-script=gpu_replay/software/nvml.map '-Wl,-rpath,$$ORIGIN'
-$(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/cudart12.map
+$(SOFTWARE)/libcuda.so.1: $(call software_objects,core,$(software_core)) gpu_replay/software/driver/cuda.map
+	$(software_link) -Wl,--version-script=gpu_replay/software/driver/cuda.map -Wl,-z,nodelete -lm -lpthread -ldl
+$(SOFTWARE)/libnvidia-ml.so.1: $(call software_objects,core,gpu_replay/software/driver/soft_nvml.c) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/driver/nvml.map
+	$(software_link) -Wl,--version-script=gpu_replay/software/driver/nvml.map '-Wl,-rpath,$$ORIGIN'
+$(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/runtime/cudart12.map
 	@mkdir -p $(@D)
-	$(software_link) -Wl,--version-script=gpu_replay/software/cudart12.map '-Wl,-rpath,$$ORIGIN'
-$(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/cudart13.map
+	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart12.map '-Wl,-rpath,$$ORIGIN'
+$(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/runtime/cudart13.map
 	@mkdir -p $(@D)
-	$(software_link) -Wl,--version-script=gpu_replay/software/cudart13.map '-Wl,-rpath,$$ORIGIN'
+	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart13.map '-Wl,-rpath,$$ORIGIN'
 # The same file in both folders, so that a process loads it once.
 $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
@@ -290,7 +291,7 @@ debug asan tsan:
 # ---- tests
 test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda
 # They load the software CUDA from beside them.
-$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device software_cuda software_streams): | $(software_libraries)
+$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device software_cuda software_report software_shadow software_streams): | $(software_libraries)
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test

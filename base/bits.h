@@ -33,6 +33,9 @@ static inline uint64_t frag_power_of_two_up(uint64_t value)
     return value <= 1 ? 1 : (uint64_t)1 << (frag_bit_high(value - 1) + 1);
 }
 
+/* Where the function that this is written in returns to, as a const void *. */
+#define FRAG_CALLER() __builtin_return_address(0)
+
 /* As qsort wants it: less than 0 where left comes first, 0 where they are equal. */
 static inline int frag_compare(uint64_t left, uint64_t right)
 {

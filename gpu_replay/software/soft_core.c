@@ -38,8 +38,7 @@ static struct {
 
 /* ---- the log, and the report at the end */
 
-/* Every "%p" of a path becomes the process id. */
-static void expand_path(const char *path, char *out, size_t out_bytes)
+void frag_soft_expand_path(const char *path, char *out, size_t out_bytes)
 {
     size_t used = 0;
     for (const char *c = path; *c != '\0' && used + 24 < out_bytes; c++) {
@@ -53,7 +52,7 @@ static void expand_path(const char *path, char *out, size_t out_bytes)
     out[used] = '\0';
 }
 
-static void write_all(int file, const char *bytes, size_t count)
+void frag_soft_write_all(int file, const char *bytes, size_t count)
 {
     while (count > 0) {
         ssize_t written = write(file, bytes, count);
@@ -69,7 +68,7 @@ static void write_all(int file, const char *bytes, size_t count)
 static void log_flush(void)
 {
     if (call_log.file >= 0)
-        write_all(call_log.file, call_log.bytes, call_log.used);
+        frag_soft_write_all(call_log.file, call_log.bytes, call_log.used);
     call_log.used = 0;
 }
 
@@ -80,7 +79,7 @@ static bool log_open(void)
     if (call_log.is_off || frag_soft.settings.log_path[0] == '\0')
         return false;
     char path[FRAG_SOFT_PATH_MAX + 64];
-    expand_path(frag_soft.settings.log_path, path, sizeof path);
+    frag_soft_expand_path(frag_soft.settings.log_path, path, sizeof path);
     call_log.file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     call_log.was_opened = true;
     if (call_log.file < 0) {
@@ -196,17 +195,17 @@ static void report_leaks(void)
     if (used == 0)
         used = (size_t)snprintf(text, sizeof text, "held: nothing\n");
     if (strcmp(frag_soft.settings.leaks_path, "stderr") == 0) {
-        write_all(STDERR_FILENO, text, used);
+        frag_soft_write_all(STDERR_FILENO, text, used);
         return;
     }
     char path[FRAG_SOFT_PATH_MAX + 64];
-    expand_path(frag_soft.settings.leaks_path, path, sizeof path);
+    frag_soft_expand_path(frag_soft.settings.leaks_path, path, sizeof path);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0) {
         fprintf(stderr, "software CUDA: cannot write '%s': %s\n", path, strerror(errno));
         return;
     }
-    write_all(file, text, used);
+    frag_soft_write_all(file, text, used);
     close(file);
 }
 
@@ -216,6 +215,7 @@ __attribute__((destructor)) static void at_end(void)
 {
     bool is_mine = pthread_mutex_trylock(&lock) == 0;
     log_flush();
+    frag_soft_report_flush();
     if (frag_soft.is_started)
         report_leaks();
     if (is_mine)
@@ -244,7 +244,9 @@ static void after_fork_in_child(void)
         close(call_log.file);
     call_log.file = -1;
     call_log.used = 0;
+    frag_soft_report_stop(); /* what was noted so far is the parent's to write */
     frag_soft.observer = NULL;
+    frag_soft.scalar_handler = NULL;
     if (frag_soft.is_used)
         frag_soft.is_broken = true;
     pthread_mutex_unlock(&lock);
@@ -256,6 +258,7 @@ static void start_parts(void)
 {
     epoch++;
     frag_soft.chance_state = frag_soft.settings.chance.seed;
+    frag_soft_cards_start();
     frag_soft_memory_start();
     frag_soft_vmm_start();
     frag_soft_streams_start();
@@ -264,6 +267,8 @@ static void start_parts(void)
 
 static void stop_parts(void)
 {
+    frag_soft_report_stop();
+    frag_soft_shadow_stop();
     frag_soft_hosts_stop();
     frag_soft_pools_stop();
     frag_soft_streams_stop();
@@ -467,6 +472,7 @@ bool frag_software_set(const char *settings, char *sentence, size_t sentence_byt
     frag_error error = {0};
     uint64_t seed = frag_soft.settings.chance.seed;
     bool is_right = frag_soft_settings_apply(&frag_soft.settings, settings, true, &error);
+    frag_soft_cards_start();
     if (is_right && frag_soft.settings.chance.seed != seed)
         frag_soft.chance_state = frag_soft.settings.chance.seed;
     pthread_mutex_unlock(&lock);
@@ -568,6 +574,7 @@ void frag_software_flush(void)
 {
     pthread_mutex_lock(&lock);
     log_flush();
+    frag_soft_report_flush();
     pthread_mutex_unlock(&lock);
 }
 

@@ -1,4 +1,4 @@
-/* Pinned host memory, which is real, and copies: what lies on a device reads as zeros. */
+/* Pinned host memory, which is real, and copies. */
 #include "gpu_replay/software/soft_state.h"
 
 #include <stdlib.h>
@@ -102,14 +102,22 @@ bool frag_soft_host_find(uint64_t address, frag_soft_host *host)
     return true;
 }
 
-void frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes)
+frag_soft_known frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes)
 {
-    if (bytes == 0 || frag_soft_is_device_address(to))
-        return;
-    if (frag_soft_is_device_address(from))
-        memset(host_pointer(to), 0, (size_t)bytes);
+    frag_soft_known known = {.bytes = bytes};
+    bool is_to_device = frag_soft_is_device_address(to);
+    bool is_from_device = frag_soft_is_device_address(from);
+    if (bytes == 0)
+        return known;
+    if (is_to_device && is_from_device)
+        frag_soft_shadow_copy(to, from, bytes);
+    else if (is_to_device)
+        frag_soft_shadow_write(to, host_pointer(from), bytes);
+    else if (is_from_device)
+        known = frag_soft_shadow_read(from, host_pointer(to), bytes);
     else
         memmove(host_pointer(to), host_pointer(from), (size_t)bytes);
+    return known;
 }
 
 void frag_soft_hosts_stop(void)

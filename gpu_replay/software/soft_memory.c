@@ -86,6 +86,7 @@ void frag_soft_malloc(frag_soft_call *call, uint64_t bytes, uint64_t *address)
     *address = 0;
     if (frag_soft_capture_forbids(call) || bytes == 0)
         return;
+    frag_soft_torch_find();
     uint64_t charged = bytes > REQUEST_MAX ? 0 : footprint(bytes);
     if (charged == 0 || !frag_soft_charge(device, charged)) {
         frag_soft_fail(call, FRAG_CUDA_OUT_OF_MEMORY);
@@ -141,6 +142,7 @@ void frag_soft_free(frag_soft_call *call, uint64_t address)
         return;
     }
     frag_soft_uncharge(at.device, at.range->bytes);
+    frag_soft_shadow_forget(at.range->address, at.range->bytes);
     frag_soft_arena_remove(at.arena, (size_t)(at.range - at.arena->ranges));
 }
 
@@ -205,7 +207,9 @@ void frag_soft_device_reset(uint32_t device)
             frag_soft_pool_empty(p);
     for (int a = 0; a < 2; a++) {
         while (arenas[a]->count > 0) {
-            frag_soft_uncharge(device, arenas[a]->ranges[arenas[a]->count - 1].bytes);
+            const frag_soft_range *last = &arenas[a]->ranges[arenas[a]->count - 1];
+            frag_soft_uncharge(device, last->bytes);
+            frag_soft_shadow_forget(last->address, last->bytes);
             frag_soft_arena_remove(arenas[a], arenas[a]->count - 1);
         }
     }

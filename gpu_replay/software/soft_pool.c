@@ -282,6 +282,7 @@ void frag_soft_pool_malloc(frag_soft_call *call, uint32_t place, uint64_t bytes,
     *address = 0;
     if (bytes == 0)
         return;
+    frag_soft_torch_find();
     uint64_t rounded = frag_align_up(bytes, BLOCK_BYTES);
     if (bytes > REQUEST_MAX || !serve(place, rounded, stream, address)) {
         frag_soft_fail(call, FRAG_CUDA_OUT_OF_MEMORY);
@@ -307,6 +308,7 @@ bool frag_soft_pool_free(uint32_t place, uint64_t address, uint32_t stream)
     if (at == pool->block_count || pool->blocks[at].address != address || pool->blocks[at].is_free)
         return false;
     frag_soft_block *block = &pool->blocks[at];
+    frag_soft_shadow_forget(block->address, block->bytes);
     block->is_free = true;
     block->point = stream == FRAG_SOFT_NO_STREAM ? (frag_soft_point){.stream = FRAG_SOFT_NO_STREAM}
                                                  : frag_soft_stream_work(stream);

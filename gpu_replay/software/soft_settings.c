@@ -63,9 +63,11 @@ void frag_soft_settings_default(frag_soft_settings *settings)
         settings->capacity_bytes[i] = 80 * FRAG_GIB;
     settings->granularity_bytes = 2 * FRAG_MIB;
     settings->pool_growth_bytes = 32 * FRAG_MIB;
+    settings->shadow_bytes = 64 * FRAG_KIB;
+    settings->shadow_total_bytes = 64 * FRAG_MIB;
     settings->shows_processes = true;
     settings->driver_version = 13000;
-    settings->compute_capability = 80;
+    settings->card.compute_capability = 80;
 }
 
 /* Cuts the text at the first separator; NULL when there is none. */
@@ -271,12 +273,121 @@ static bool set_driver(frag_soft_settings *settings, char *value, frag_error *er
     return true;
 }
 
+/* 8.9, or times ten: 89. */
 static bool set_compute_capability(frag_soft_settings *settings, char *value, frag_error *error)
 {
+    enum { MIN = 50, MAX = 129 };
     uint64_t version = 0;
-    if (!frag_count_parse(value, 50, 129, &version, error))
+    uint64_t minor = 0;
+    const char *after = cut(value, '.');
+    if (after == NULL) {
+        if (!frag_count_parse(value, MIN, MAX, &version, error))
+            return false;
+    } else {
+        if (!frag_count_parse(value, MIN / 10, MAX / 10, &version, error) ||
+            !frag_count_parse(after, 0, 9, &minor, error))
+            return false;
+        version = version * 10 + minor;
+    }
+    settings->card.compute_capability = (uint32_t)version;
+    return true;
+}
+
+static bool set_name(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    size_t length = strlen(value);
+    if (length == 0 || length >= sizeof settings->card.name)
+        return frag_fail(error, FRAG_E_USAGE, "a card's name has 1 to %d bytes",
+                         (int)sizeof settings->card.name - 1);
+    memcpy(settings->card.name, value, length + 1);
+    return true;
+}
+
+static bool parse_small(const char *value, uint64_t min, uint64_t max, uint32_t *out,
+                        frag_error *error)
+{
+    uint64_t count = 0;
+    if (!frag_count_parse(value, min, max, &count, error))
         return false;
-    settings->compute_capability = (uint32_t)version;
+    *out = (uint32_t)count;
+    return true;
+}
+
+static bool set_multiprocessors(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_small(value, 1, 1024, &settings->card.multiprocessor_count, error);
+}
+
+static bool set_threads(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_small(value, 32, 4096, &settings->card.threads_per_multiprocessor, error);
+}
+
+static bool parse_shared(const char *value, uint32_t *out, frag_error *error)
+{
+    uint64_t bytes = 0;
+    if (!frag_bytes_parse(value, &bytes, error))
+        return false;
+    if (bytes < 16 * FRAG_KIB || bytes > FRAG_MIB)
+        return frag_fail(error, FRAG_E_USAGE, "shared memory has 16 KiB to 1 MiB");
+    *out = (uint32_t)bytes;
+    return true;
+}
+
+static bool set_shared(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_shared(value, &settings->card.shared_bytes_per_block_opt_in, error);
+}
+
+static bool set_shared_all(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_shared(value, &settings->card.shared_bytes_per_multiprocessor, error);
+}
+
+static bool set_l2(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    uint64_t bytes = 0;
+    if (!frag_bytes_parse(value, &bytes, error))
+        return false;
+    if (bytes == 0 || bytes > FRAG_GIB)
+        return frag_fail(error, FRAG_E_USAGE, "an L2 cache has 1 byte to 1 GiB");
+    settings->card.l2_bytes = bytes;
+    return true;
+}
+
+static bool set_clock(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_small(value, 1, 10000000, &settings->card.clock_khz, error);
+}
+
+static bool set_memory_clock(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_small(value, 1, 100000000, &settings->card.memory_clock_khz, error);
+}
+
+static bool set_bus(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return parse_small(value, 32, 16384, &settings->card.memory_bus_bits, error);
+}
+
+/* BYTES[/TOTAL] */
+static bool set_shadow(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    const char *total = cut(value, '/');
+    uint64_t total_bytes = settings->shadow_total_bytes;
+    if (!frag_bytes_parse(value, &settings->shadow_bytes, error) ||
+        (total != NULL && !frag_bytes_parse(total, &total_bytes, error)))
+        return false;
+    settings->shadow_total_bytes = total_bytes;
+    return true;
+}
+
+static bool set_workspaces(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    uint32_t place = 0;
+    if (!parse_word(value, (const char *const[]){"high", "low"}, 2, &place, error))
+        return false;
+    settings->answers_low = place == 1;
     return true;
 }
 
@@ -351,6 +462,11 @@ static bool set_leaks(frag_soft_settings *settings, char *value, frag_error *err
     return set_path(settings->leaks_path, value, error);
 }
 
+static bool set_report(frag_soft_settings *settings, char *value, frag_error *error)
+{
+    return set_path(settings->report_path, value, error);
+}
+
 static bool set_log_calls(frag_soft_settings *settings, char *value, frag_error *error)
 {
     uint32_t place = 0;
@@ -386,6 +502,18 @@ static const setting table[] = {
     {"sticky", true, set_sticky},
     {"driver", false, set_driver},
     {"compute-capability", false, set_compute_capability},
+    {"name", false, set_name},
+    {"multiprocessors", false, set_multiprocessors},
+    {"threads-per-multiprocessor", false, set_threads},
+    {"shared", false, set_shared},
+    {"shared-per-multiprocessor", false, set_shared_all},
+    {"l2", false, set_l2},
+    {"clock", false, set_clock},
+    {"memory-clock", false, set_memory_clock},
+    {"bus", false, set_bus},
+    {"shadow", true, set_shadow},
+    {"workspaces", false, set_workspaces},
+    {"report", false, set_report},
     {"processes", true, set_processes},
     {"log", false, set_log},
     {"log-calls", true, set_log_calls},

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "gpu_replay/software/soft_calls.h"
+#include "gpu_replay/software/software_cuda.h"
 
 #define FRAG_SOFT_DEVICES_MAX 8
 #define FRAG_SOFT_FAULTS_MAX 32
@@ -60,7 +61,10 @@ typedef struct frag_soft_settings {
     bool takes_any_handle_type; /* for sharing memory: fabric handles too, not only descriptors */
     bool shows_processes;       /* to NVML */
     uint32_t driver_version;
-    uint32_t compute_capability; /* times ten */
+    frag_software_card card;     /* of every device; 0: what its compute capability makes usual */
+    uint64_t shadow_bytes;       /* the largest piece written by the host that is kept */
+    uint64_t shadow_total_bytes; /* kept in all */
+    bool answers_low;            /* sizes that are uncertain: the lower end of their range */
     uint32_t fault_count;
     frag_soft_fault faults[FRAG_SOFT_FAULTS_MAX];
     frag_soft_chance chance;
@@ -69,8 +73,9 @@ typedef struct frag_soft_settings {
     uint64_t sticky_from; /* 0: never */
     int32_t sticky_code;
     bool logs_memory_only;
-    char log_path[FRAG_SOFT_PATH_MAX];   /* "": none */
-    char leaks_path[FRAG_SOFT_PATH_MAX]; /* "": none; "stderr" */
+    char log_path[FRAG_SOFT_PATH_MAX];    /* "": none */
+    char leaks_path[FRAG_SOFT_PATH_MAX];  /* "": none; "stderr" */
+    char report_path[FRAG_SOFT_PATH_MAX]; /* "": none */
 } frag_soft_settings;
 
 void frag_soft_settings_default(frag_soft_settings *settings);

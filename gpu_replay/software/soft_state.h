@@ -181,6 +181,10 @@ typedef struct frag_soft_state {
     size_t host_capacity;
     frag_software_observer *observer;
     void *observer_context;
+    frag_software_scalar_handler *scalar_handler;
+    void *scalar_context;
+    uint64_t scalar_count; /* small copies to the host of what is not known */
+    frag_software_card cards[FRAG_SOFT_DEVICES_MAX];
 } frag_soft_state;
 
 typedef struct frag_soft_call {
@@ -208,6 +212,48 @@ uint32_t frag_soft_device_current(void);
 int32_t frag_soft_device_choose(int64_t device);
 void frag_soft_device_touch(uint32_t device); /* makes its context */
 int32_t frag_soft_attribute(int32_t attribute, uint32_t device);
+
+/* Every "%p" of a path becomes the process id. */
+void frag_soft_expand_path(const char *path, char *out, size_t out_bytes);
+void frag_soft_write_all(int file, const char *bytes, size_t count);
+
+/* ---- soft_card.c */
+void frag_soft_cards_start(void);
+
+/* ---- soft_report.c */
+/* "libtorch_cuda.so+0x1234": the library of an address and where in it. */
+void frag_soft_place_text(const void *address, char *out, size_t out_bytes);
+void frag_soft_report_flush(void);
+void frag_soft_report_stop(void);
+
+/* ---- soft_shadow.c: what is known of the memory of devices */
+typedef struct frag_soft_known {
+    uint64_t bytes;
+    bool is_older; /* some of them than the last launch of a kernel */
+} frag_soft_known;
+frag_soft_known frag_soft_shadow_read(uint64_t address, unsigned char *out, uint64_t bytes);
+void frag_soft_shadow_write(uint64_t address, const void *from, uint64_t bytes);
+/* count values of 1, 2 or 4 bytes */
+void frag_soft_shadow_fill(uint64_t address, uint32_t value, uint32_t value_bytes, uint64_t count);
+void frag_soft_shadow_copy(uint64_t to, uint64_t from, uint64_t bytes);
+void frag_soft_shadow_forget(uint64_t address, uint64_t bytes);
+void frag_soft_shadow_launch(void); /* a kernel may have written anything */
+/* A block of an allocator above the driver begins at address, or the one that does so ends its
+ * life. Its bytes are unknown from now on. */
+void frag_soft_shadow_toggle(uint64_t address);
+void frag_soft_shadow_stop(void);
+
+/* A small copy to the host, to be asked about after the lock is given back. */
+typedef struct frag_soft_scalar {
+    uint64_t to, from, bytes, known_bytes, count;
+    bool is_asked;
+    frag_software_scalar_handler *handler;
+    void *context;
+} frag_soft_scalar;
+/* Under the lock. */
+void frag_soft_scalar_note(frag_soft_scalar *read, frag_soft_known known);
+/* Without it. */
+void frag_soft_scalar_ask(const frag_soft_scalar *read, const void *caller);
 
 /* ---- soft_memory.c: capacity, cudaMalloc */
 uint64_t frag_soft_free_bytes(uint32_t device);
@@ -308,9 +354,13 @@ bool frag_soft_host_give(uint64_t address);
 bool frag_soft_host_register(uint64_t address, uint64_t bytes);
 bool frag_soft_host_unregister(uint64_t address);
 bool frag_soft_host_find(uint64_t address, frag_soft_host *host);
-/* bytes from one place to another; what lies on a device reads as zeros. */
-void frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes);
+/* bytes from one place to another; what is not known of a device reads as zeros. */
+frag_soft_known frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes);
 void frag_soft_hosts_stop(void);
+
+/* ---- soft_torch.c */
+/* Listens to the caching allocator of PyTorch, once it is loaded. */
+void frag_soft_torch_find(void);
 
 /* The driver's calls that only put one piece of work on a stream. */
 int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream);

@@ -1,4 +1,4 @@
-/* What result codes are called, and the device that attributes describe. */
+/* What result codes are called. */
 #include "gpu_replay/software/soft_state.h"
 
 typedef struct code {
@@ -74,65 +74,4 @@ const char *frag_soft_code_text(int32_t number)
 {
     const code *known = find_code(number);
     return known == NULL ? NULL : known->text;
-}
-
-typedef struct attribute {
-    int32_t number;
-    int32_t value;
-} attribute;
-
-/* Limits and abilities that programs ask about; runtime and driver number them alike. The figures
- * are those of a large data-centre card. Everything else is 0. */
-static const attribute attributes[] = {
-    {1, 1024},                                     /* threads of a block */
-    {2, 1024},                                     /* and its three dimensions */
-    {3, 1024},        {4, 64},    {5, 2147483647}, /* dimensions of a grid */
-    {6, 65535},       {7, 65535}, {8, 49152},      /* shared memory of a block */
-    {9, 65536},                                    /* constant memory */
-    {10, 32},                                      /* threads of a warp */
-    {11, 2147483647},                              /* pitch of a copy */
-    {12, 65536},                                   /* registers of a block */
-    {13, 1410000},                                 /* clock in kHz */
-    {14, 512},                                     /* alignment of textures */
-    {15, 1},                                       /* copies beside kernels */
-    {16, 108},                                     /* multiprocessors */
-    {19, 1},                                       /* maps host memory */
-    {31, 1},                                       /* concurrent kernels */
-    {32, 1},                                       /* ECC */
-    {36, 1215000},                                 /* memory clock in kHz */
-    {37, 5120},                                    /* memory bus in bits */
-    {38, 41943040},                                /* L2 cache */
-    {39, 2048},                                    /* threads of a multiprocessor */
-    {40, 3},                                       /* copy engines */
-    {41, 1},                                       /* unified addresses */
-    {78, 1},                                       /* stream priorities */
-    {79, 1},          {80, 1},    {81, 167936},    /* shared memory of a multiprocessor */
-    {82, 65536},                                   /* registers of a multiprocessor */
-    {83, 1},                                       /* managed memory */
-    {95, 1},                                       /* cooperative launch */
-    {97, 166912},                                  /* shared memory of a block, opted in */
-    {99, 1},                                       /* registers host memory */
-    {102, 1},                                      /* virtual memory management */
-    {103, 1},                                      /* exports memory as a file descriptor */
-    {106, 32},                                     /* blocks of a multiprocessor */
-    {110, 1},                                      /* GPUDirect RDMA with virtual memory */
-    {115, 1},                                      /* memory pools */
-    {119, 1},                                      /* registers read-only host memory */
-};
-
-enum { PCI_BUS = 33, PCI_DEVICE = 34, MAJOR = 75, MINOR = 76 };
-
-int32_t frag_soft_attribute(int32_t number, uint32_t device)
-{
-    int32_t capability = (int32_t)frag_soft.settings.compute_capability;
-    if (number == MAJOR)
-        return capability / 10;
-    if (number == MINOR)
-        return capability % 10;
-    if (number == PCI_BUS)
-        return 1 + (int32_t)device;
-    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
-        if (attributes[i].number == number)
-            return attributes[i].value;
-    return 0;
 }

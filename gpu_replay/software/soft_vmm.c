@@ -114,6 +114,7 @@ void frag_soft_create(frag_soft_call *call, uint64_t bytes, const int32_t proper
                       uint64_t flags, uint64_t *handle)
 {
     int32_t device = properties[3];
+    frag_soft_torch_find();
     if (bytes == 0 || !is_multiple(bytes) || flags != 0 || properties[0] != PINNED ||
         properties[2] != ON_DEVICE) {
         refuse(call);
@@ -256,6 +257,7 @@ void frag_soft_unmap(frag_soft_call *call, uint64_t address, uint64_t bytes)
         return;
     }
     frag_soft_mapping *first = &frag_soft.mappings[whole.first];
+    frag_soft_shadow_forget(address, bytes);
     for (size_t i = 0; i < whole.count; i++) {
         frag_soft.memories[first[i].memory].map_count--;
         drop_unused(first[i].memory);

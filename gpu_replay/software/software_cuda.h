@@ -88,13 +88,89 @@ void frag_software_get_held(frag_software_held *held);
 /* false: there is no such device. */
 bool frag_software_get_usage(int device, frag_software_usage *usage);
 
-/* Writes the buffered lines of the log. Done at exit; needed before _exit or a crash. */
+/* Writes the buffered lines of the log, and what the report has new. Done at exit; needed before
+ * _exit or a crash. */
 void frag_software_flush(void);
 
 /* Sees every call after it was answered, under the lock of the software device: the observer must
  * not call CUDA, or any function of this header. NULL ends it. */
 typedef void frag_software_observer(const frag_software_call *call, void *context);
 void frag_software_observe(frag_software_observer *observer, void *context);
+
+/* ---- for the stand-ins of the other libraries and for what drives a dry run */
+
+typedef struct frag_software_card {
+    char name[96];
+    unsigned char uuid[16];
+    uint32_t compute_capability; /* times ten */
+    uint32_t multiprocessor_count;
+    uint32_t threads_per_multiprocessor;
+    uint32_t blocks_per_multiprocessor;
+    uint32_t registers_per_multiprocessor;
+    uint32_t shared_bytes_per_block;        /* without opting in */
+    uint32_t shared_bytes_per_block_opt_in; /* at most */
+    uint32_t shared_bytes_per_multiprocessor;
+    uint32_t clock_khz;
+    uint32_t memory_clock_khz;
+    uint32_t memory_bus_bits;
+    uint64_t l2_bytes;
+    uint64_t capacity_bytes; /* what cudaMemGetInfo calls the total */
+    uint64_t context_bytes;
+    uint64_t reserved_bytes; /* beyond capacity_bytes: only NVML tells */
+} frag_software_card;
+
+/* NULL: there is no such device. The card stays as it is until frag_software_reset. */
+const frag_software_card *frag_software_get_card(int device);
+
+/* The report is a file of JSON lines (setting report=FILE), one line for each kind and place, with
+ * how often; docs/software-cuda.md lists its kinds. */
+
+/* A function was called that does nothing here but return. caller: where that function
+ * returns to. */
+void frag_software_note_unknown(const char *library, const char *function, const void *caller);
+
+/* A size that the real library decides and that lies between low and high. Returns the bytes to
+ * answer: those of the end that workspaces=low|high chooses, changed within their block of 512 so
+ * that no other size of the process looks like it; 0 stays 0. */
+uint64_t frag_software_note_uncertain(const char *function, const char *what, uint64_t low,
+                                      uint64_t high);
+
+/* Something the reader of the report should know, said once however often it is noted. */
+void frag_software_note(const char *kind, const char *sentence);
+
+/* A value was read from the device that only a kernel could know. where: "train.py:17". */
+void frag_software_note_value(const char *where);
+
+/* Bytes that the host wrote to a device, or that were copied or filled from such, can be read back;
+ * the rest is unknown and reads as zeros. Both the pointers of devices and their ranges may lie in
+ * memory of any device; what is not held is unknown, and not written. */
+
+/* Returns how many of the bytes are known; the others of out become 0. */
+size_t frag_software_read(const void *device_address, void *out, size_t bytes);
+void frag_software_write(void *device_address, const void *from, size_t bytes);
+/* What is known of from is then known of to, and nothing else. */
+void frag_software_copy(void *to, const void *from, size_t bytes);
+/* The bytes are unknown from now on. */
+void frag_software_forget(void *device_address, size_t bytes);
+
+/* A copy of at most 16 bytes to the host of which some are not known (they are 0 now), or all are
+ * but a kernel was launched since they were written (known_bytes == bytes). */
+typedef struct frag_software_scalar {
+    const void *device_address;
+    void *host_address; /* the handler may write there */
+    size_t bytes;
+    size_t known_bytes;
+    uint64_t count; /* such copies so far, with this one */
+    const void *caller;
+    char *where; /* "", for the handler to name the place: at most where_bytes with the 0 */
+    size_t where_bytes;
+} frag_software_scalar;
+
+/* Called at each of them by the thread that copies, with no lock held: it may call CUDA. true: the
+ * value is right now. false: if it is unknown it is noted in the report, as of where or, when that
+ * is empty, of the calling library. One handler a process; NULL ends it. */
+typedef bool frag_software_scalar_handler(const frag_software_scalar *scalar, void *context);
+void frag_software_handle_scalars(frag_software_scalar_handler *handler, void *context);
 
 #ifdef __cplusplus
 }

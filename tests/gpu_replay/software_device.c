@@ -14,7 +14,8 @@ software_control software;
 
 void software_find(void *library, const char *name, void *field)
 {
-    void *found = dlsym(library, name);
+    void *found =
+        dlsym(library != NULL ? library : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name);
     assert_non_null(found);
     memcpy(field, &found, sizeof found);
 }

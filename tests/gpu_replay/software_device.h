@@ -35,6 +35,7 @@ extern software_control software;
 /* All below fail the test when something is not as it should be. */
 void software_load(cuda_entries *entries, int major);
 void software_load_all(void);
+/* NULL: of the driver. */
 void software_find(void *library, const char *name, void *function);
 /* A fresh device; three calls have been made: two for the last errors, one for device 0. */
 void software_start(const char *settings);

@@ -1,5 +1,5 @@
 /* libcudart: errors, devices, the way to the driver. */
-#include "gpu_replay/software/soft_runtime.h"
+#include "gpu_replay/software/runtime/soft_runtime.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -207,7 +207,6 @@ FRAG_ENTRY(int32_t, cudaDeviceSynchronize, (void))
 #define OFFSET(of_12, of_13) (of_12)
 #endif
 #define NAME_BYTES 256
-#define UUID_BYTES 16
 
 typedef struct property {
     uint16_t offset;
@@ -259,11 +258,10 @@ static const property properties[] = {
 
 static void describe(unsigned char *out, uint32_t device)
 {
-    static const char name[] = "Software GPU";
+    const frag_software_card *card = &frag_soft.cards[device];
     memset(out, 0, PROPERTIES_BYTES);
-    memcpy(out, name, sizeof name);
-    memcpy(out + NAME_BYTES, "software-device", UUID_BYTES - 1);
-    out[NAME_BYTES + UUID_BYTES - 1] = (unsigned char)device;
+    memcpy(out, card->name, sizeof card->name);
+    memcpy(out + NAME_BYTES, card->uuid, sizeof card->uuid);
     uint64_t total = frag_soft.settings.capacity_bytes[device];
     memcpy(out + 288, &total, sizeof total);
     for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {

@@ -1,5 +1,5 @@
 /* libcudart: streams, events, captures and graphs. */
-#include "gpu_replay/software/soft_runtime.h"
+#include "gpu_replay/software/runtime/soft_runtime.h"
 
 /* ---- streams */
 
@@ -448,8 +448,10 @@ FRAG_ENTRY(int32_t, cudaGraphLaunch, (void *executable, void *stream_handle))
     uint32_t stream = 0;
     (void)executable;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaGraphLaunch);
-    if (frag_runtime_stream(&call, may, stream_handle, &stream))
+    if (frag_runtime_stream(&call, may, stream_handle, &stream)) {
+        frag_soft_shadow_launch();
         frag_soft_stream_work(stream);
+    }
     return frag_runtime_end(&call);
 }
 

@@ -1,7 +1,7 @@
 /* What the files of libcudart share. FRAG_CUDART, 12 or 13, is the major version that is built: the
  * two differ in the size of a device's properties and in a few signatures. */
-#ifndef FRAG_SOFTWARE_SOFT_RUNTIME_H
-#define FRAG_SOFTWARE_SOFT_RUNTIME_H
+#ifndef FRAG_RUNTIME_SOFT_RUNTIME_H
+#define FRAG_RUNTIME_SOFT_RUNTIME_H
 
 #include "gpu_replay/software/soft_entry.h"
 

@@ -110,8 +110,16 @@ FRAG_ENTRY(int32_t, nvmlDeviceGetHandleByPciBusId_v2, (const char *id, void **de
 
 FRAG_ENTRY(int32_t, nvmlDeviceGetName, (void *device, char *text, unsigned bytes))
 {
-    (void)device;
-    return snprintf(text, bytes, "Software GPU") < (int)bytes ? NVML_OK : NVML_INSUFFICIENT_SIZE;
+    int32_t result = 0;
+    uint32_t which = 0;
+    frag_soft_enter(&result);
+    bool is_there = find_device(device, &which);
+    frag_soft_leave();
+    if (!is_there)
+        return NVML_INVALID_ARGUMENT;
+    return snprintf(text, bytes, "%s", frag_soft.cards[which].name) < (int)bytes
+               ? NVML_OK
+               : NVML_INSUFFICIENT_SIZE;
 }
 
 FRAG_ENTRY(int32_t, nvmlDeviceGetUUID, (void *device, char *text, unsigned bytes))

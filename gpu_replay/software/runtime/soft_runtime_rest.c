@@ -1,7 +1,7 @@
 /* libcudart: the entry points that have no effect here, so that every program finds what it links
  * to. Those of the first list succeed: they set, hint or take down what does not exist. Those of
  * the second would have to give something back, and say that they are not supported. */
-#include "gpu_replay/software/soft_runtime.h"
+#include "gpu_replay/software/runtime/soft_runtime.h"
 
 #define SUCCEED(name)                                                                              \
     FRAG_ENTRY(int32_t, name, (void))                                                              \

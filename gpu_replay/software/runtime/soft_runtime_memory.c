@@ -1,7 +1,7 @@
 /* libcudart: memory of devices, pools and hosts, and what lies where. */
 #include <string.h>
 
-#include "gpu_replay/software/soft_runtime.h"
+#include "gpu_replay/software/runtime/soft_runtime.h"
 
 /* ---- device memory */
 

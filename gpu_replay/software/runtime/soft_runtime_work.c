@@ -1,8 +1,9 @@
-/* libcudart: kernels, copies, fills. Launches do nothing but count; copies to the host give zeros.
- */
+/* libcudart: kernels, copies, fills. Launches do nothing but count; copies and fills act on what is
+ * known of the memory of devices. */
 #include <string.h>
 
-#include "gpu_replay/software/soft_runtime.h"
+#include "base/bits.h"
+#include "gpu_replay/software/runtime/soft_runtime.h"
 
 /* ---- kernels */
 
@@ -15,8 +16,10 @@ static int32_t launch(const void *stream_handle)
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaLaunchKernel);
-    if (frag_runtime_stream(&call, may, stream_handle, &stream))
+    if (frag_runtime_stream(&call, may, stream_handle, &stream)) {
+        frag_soft_shadow_launch();
         frag_soft_stream_work(stream);
+    }
     return frag_runtime_end(&call);
 }
 
@@ -171,7 +174,7 @@ FRAG_ENTRY(int32_t, cudaFuncGetAttributes, (unsigned char *out, const void *func
         const int32_t threads = 1024;
         const int32_t registers = 32;
         const int32_t shared = 49152;
-        int32_t capability = (int32_t)frag_soft.settings.compute_capability;
+        int32_t capability = (int32_t)frag_soft.settings.card.compute_capability;
         memset(out, 0, BYTES);
         memcpy(out + THREADS, &threads, sizeof threads);
         memcpy(out + REGISTERS, &registers, sizeof registers);
@@ -224,30 +227,42 @@ static bool is_reachable(uint64_t address, uint64_t bytes)
     return !frag_soft_is_device_address(address) || frag_soft_range_is_usable(address, bytes);
 }
 
-static int32_t copy(frag_soft_call_id id, rows area, const void *stream_handle, bool waits)
+typedef struct way {
+    const void *stream;
+    bool waits;
+    const void *caller;
+} way;
+
+static int32_t copy(frag_soft_call_id id, rows area, way how)
 {
     frag_soft_call call;
     uint32_t stream = 0;
+    frag_soft_scalar scalar = {.to = area.to, .from = area.from, .bytes = area.width * area.height};
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "to", area.to);
     frag_soft_note_address(&call, "from", area.from);
     frag_soft_note(&call, "bytes", area.width * area.height);
-    if (frag_runtime_stream(&call, may, stream_handle, &stream)) {
+    if (frag_runtime_stream(&call, may, how.stream, &stream)) {
         for (uint64_t i = 0; i < area.height && call.seen.result == FRAG_CUDA_OK; i++) {
             uint64_t to = area.to + i * area.to_pitch;
             uint64_t from = area.from + i * area.from_pitch;
-            if (is_reachable(to, area.width) && is_reachable(from, area.width))
-                frag_soft_copy(to, from, area.width);
-            else
+            if (!is_reachable(to, area.width) || !is_reachable(from, area.width)) {
                 frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
+                break;
+            }
+            frag_soft_known known = frag_soft_copy(to, from, area.width);
+            if (area.height == 1)
+                frag_soft_scalar_note(&scalar, known);
         }
         frag_soft_stream_work(stream);
-        if (waits) {
+        if (how.waits) {
             frag_soft_stream_complete(stream, frag_soft.streams[stream].position);
             frag_soft_pools_settle();
         }
     }
-    return frag_runtime_end(&call);
+    int32_t result = frag_runtime_end(&call);
+    frag_soft_scalar_ask(&scalar, how.caller);
+    return result;
 }
 
 static rows one_row(const void *to, const void *from, size_t bytes)
@@ -256,24 +271,27 @@ static rows one_row(const void *to, const void *from, size_t bytes)
         .to = frag_soft_number(to), .from = frag_soft_number(from), .width = bytes, .height = 1};
 }
 
+#define WAITING ((way){NULL, true, FRAG_CALLER()})
+#define ON_STREAM ((way){stream, false, FRAG_CALLER()})
+
 FRAG_ENTRY(int32_t, cudaMemcpy, (void *to, const void *from, size_t bytes, int32_t kind))
 {
     (void)kind;
-    return copy(FRAG_CALL_cudaMemcpy, one_row(to, from, bytes), NULL, true);
+    return copy(FRAG_CALL_cudaMemcpy, one_row(to, from, bytes), WAITING);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpyAsync,
            (void *to, const void *from, size_t bytes, int32_t kind, void *stream))
 {
     (void)kind;
-    return copy(FRAG_CALL_cudaMemcpyAsync, one_row(to, from, bytes), stream, false);
+    return copy(FRAG_CALL_cudaMemcpyAsync, one_row(to, from, bytes), ON_STREAM);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpyPeer,
            (void *to, int32_t to_device, const void *from, int32_t from_device, size_t bytes))
 {
     (void)to_device, (void)from_device;
-    return copy(FRAG_CALL_cudaMemcpyPeer, one_row(to, from, bytes), NULL, true);
+    return copy(FRAG_CALL_cudaMemcpyPeer, one_row(to, from, bytes), WAITING);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpyPeerAsync,
@@ -281,7 +299,7 @@ FRAG_ENTRY(int32_t, cudaMemcpyPeerAsync,
             void *stream))
 {
     (void)to_device, (void)from_device;
-    return copy(FRAG_CALL_cudaMemcpyPeerAsync, one_row(to, from, bytes), stream, false);
+    return copy(FRAG_CALL_cudaMemcpyPeerAsync, one_row(to, from, bytes), ON_STREAM);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpy2DAsync,
@@ -292,7 +310,7 @@ FRAG_ENTRY(int32_t, cudaMemcpy2DAsync,
     return copy(
         FRAG_CALL_cudaMemcpyAsync,
         (rows){frag_soft_number(to), to_pitch, frag_soft_number(from), from_pitch, width, height},
-        stream, false);
+        ON_STREAM);
 }
 
 FRAG_ENTRY(int32_t, cudaMemcpy2D,
@@ -303,7 +321,7 @@ FRAG_ENTRY(int32_t, cudaMemcpy2D,
     return copy(
         FRAG_CALL_cudaMemcpy,
         (rows){frag_soft_number(to), to_pitch, frag_soft_number(from), from_pitch, width, height},
-        NULL, true);
+        WAITING);
 }
 
 /* Variables of device code do not exist: writing to them is ignored, reading gives zeros. */
@@ -319,39 +337,43 @@ FRAG_ENTRY(int32_t, cudaMemcpyToSymbol, (void))
 
 /* ---- fills */
 
-static int32_t fill(frag_soft_call_id id, const void *address, size_t bytes,
-                    const void *stream_handle)
+static int32_t fill(frag_soft_call_id id, rows area, int32_t value, const void *stream_handle)
 {
     frag_soft_call call;
     uint32_t stream = 0;
     bool may = frag_soft_begin(&call, id);
-    frag_soft_note_address(&call, "address", frag_soft_number(address));
-    frag_soft_note(&call, "bytes", bytes);
+    frag_soft_note_address(&call, "address", area.to);
+    frag_soft_note(&call, "bytes", area.width * area.height);
     if (frag_runtime_stream(&call, may, stream_handle, &stream)) {
-        if (is_reachable(frag_soft_number(address), bytes))
+        for (uint64_t i = 0; i < area.height && call.seen.result == FRAG_CUDA_OK; i++) {
+            uint64_t to = area.to + i * area.to_pitch;
+            if (!is_reachable(to, area.width))
+                frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
+            else
+                frag_soft_shadow_fill(to, (uint32_t)value & 0xff, 1, area.width);
+        }
+        if (call.seen.result == FRAG_CUDA_OK)
             frag_soft_stream_work(stream);
-        else
-            frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
     }
     return frag_runtime_end(&call);
 }
 
 FRAG_ENTRY(int32_t, cudaMemset, (void *address, int32_t value, size_t bytes))
 {
-    (void)value;
-    return fill(FRAG_CALL_cudaMemset, address, bytes, NULL);
+    return fill(FRAG_CALL_cudaMemset, one_row(address, NULL, bytes), value, NULL);
 }
 
 FRAG_ENTRY(int32_t, cudaMemsetAsync, (void *address, int32_t value, size_t bytes, void *stream))
 {
-    (void)value;
-    return fill(FRAG_CALL_cudaMemsetAsync, address, bytes, stream);
+    return fill(FRAG_CALL_cudaMemsetAsync, one_row(address, NULL, bytes), value, stream);
 }
 
 FRAG_ENTRY(int32_t, cudaMemset2DAsync,
            (void *address, size_t pitch, int32_t value, size_t width, size_t height, void *stream))
 {
-    (void)value;
-    size_t bytes = height == 0 ? 0 : pitch * (height - 1) + width;
-    return fill(FRAG_CALL_cudaMemsetAsync, address, bytes, stream);
+    return fill(
+        FRAG_CALL_cudaMemsetAsync,
+        (rows){
+            .to = frag_soft_number(address), .to_pitch = pitch, .width = width, .height = height},
+        value, stream);
 }

@@ -67,17 +67,18 @@ FRAG_ENTRY(int32_t, cuDeviceGetName, (char *name, int32_t bytes, int32_t device)
     if (frag_soft_enter(&result))
         result = is_device(device) && bytes > 0 ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_VALUE;
     if (result == FRAG_CUDA_OK)
-        snprintf(name, (size_t)bytes, "Software GPU");
+        snprintf(name, (size_t)bytes, "%s", frag_soft.cards[device].name);
     frag_soft_leave();
     return result;
 }
 
 FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
 {
-    enum { BYTES = 16 };
-    memcpy(uuid, "software-device", BYTES - 1); /* as in the runtime's properties */
-    uuid[BYTES - 1] = (unsigned char)device;
-    return FRAG_CUDA_OK;
+    int32_t result = 0;
+    if (enter_for(device, &result))
+        memcpy(uuid, frag_soft.cards[device].uuid, sizeof frag_soft.cards[device].uuid);
+    frag_soft_leave();
+    return result;
 }
 
 FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
@@ -261,47 +262,53 @@ FRAG_ENTRY(int32_t, cuMemFreeAsync, (uint64_t address, void *stream))
     return frag_soft_end(&call);
 }
 
-static int32_t fill(frag_soft_call_id id, uint64_t address, uint64_t bytes, const void *stream)
+typedef struct filling {
+    uint64_t address;
+    uint32_t value;
+    uint32_t value_bytes;
+    uint64_t count;
+} filling;
+
+static int32_t fill(frag_soft_call_id id, filling what, const void *stream)
 {
     frag_soft_call call;
     uint32_t on = 0;
+    uint64_t bytes = what.count * what.value_bytes;
     bool may = frag_soft_begin(&call, id);
-    frag_soft_note_address(&call, "address", address);
+    frag_soft_note_address(&call, "address", what.address);
     frag_soft_note(&call, "bytes", bytes);
     frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on))
+    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on)) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    else if (may && !frag_soft_range_is_usable(address, bytes))
+    } else if (may && !frag_soft_range_is_usable(what.address, bytes)) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
-    else if (may)
+    } else if (may) {
+        frag_soft_shadow_fill(what.address, what.value, what.value_bytes, what.count);
         frag_soft_stream_work(on);
+    }
     return frag_soft_end(&call);
 }
 
 FRAG_ENTRY(int32_t, cuMemsetD8_v2, (uint64_t address, unsigned char value, size_t count))
 {
-    (void)value;
-    return fill(FRAG_CALL_cuMemsetD8, address, count, NULL);
+    return fill(FRAG_CALL_cuMemsetD8, (filling){address, value, 1, count}, NULL);
 }
 
 FRAG_ENTRY(int32_t, cuMemsetD8Async,
            (uint64_t address, unsigned char value, size_t count, void *stream))
 {
-    (void)value;
-    return fill(FRAG_CALL_cuMemsetD8, address, count, stream);
+    return fill(FRAG_CALL_cuMemsetD8, (filling){address, value, 1, count}, stream);
 }
 
 FRAG_ENTRY(int32_t, cuMemsetD32_v2, (uint64_t address, unsigned value, size_t count))
 {
-    (void)value;
-    return fill(FRAG_CALL_cuMemsetD32, address, count * 4, NULL);
+    return fill(FRAG_CALL_cuMemsetD32, (filling){address, value, 4, count}, NULL);
 }
 
 FRAG_ENTRY(int32_t, cuMemsetD32Async,
            (uint64_t address, unsigned value, size_t count, void *stream))
 {
-    (void)value;
-    return fill(FRAG_CALL_cuMemsetD32, address, count * 4, stream);
+    return fill(FRAG_CALL_cuMemsetD32, (filling){address, value, 4, count}, stream);
 }
 
 /* ---- virtual memory management */
@@ -565,13 +572,19 @@ int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream)
         frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
     else if (may)
         frag_soft_stream_work(on);
+    if (call.seen.result == FRAG_CUDA_OK)
+        frag_soft_shadow_launch();
     return frag_soft_end(&call);
 }
 
 FRAG_ENTRY(int32_t, cuStreamWriteValue32_v2,
            (void *stream, uint64_t address, uint32_t value, unsigned flags))
 {
-    (void)address, (void)value, (void)flags;
+    (void)flags;
+    int32_t result = 0;
+    if (frag_soft_enter(&result) && frag_soft_range_is_usable(address, sizeof value))
+        frag_soft_shadow_write(address, &value, sizeof value);
+    frag_soft_leave();
     return frag_soft_driver_work(FRAG_CALL_cuStreamWriteValue32, stream);
 }
 

@@ -1,0 +1,164 @@
+/* The card that the settings describe. What they leave open follows from the compute capability, as
+ * in the table of technical specifications of NVIDIA's CUDA C++ programming guide; what that leaves
+ * open is a large data-centre card's. */
+#include "gpu_replay/software/soft_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* From this compute capability on. */
+typedef struct generation {
+    uint32_t compute_capability;
+    uint32_t threads;
+    uint32_t blocks;
+    uint32_t shared_kib;
+    uint32_t shared_opt_in_kib;
+} generation;
+
+static const generation generations[] = {
+    {50, 2048, 32, 64, 48},   {52, 2048, 32, 96, 48},    {53, 2048, 32, 64, 48},
+    {60, 2048, 32, 64, 48},   {61, 2048, 32, 96, 48},    {62, 2048, 32, 64, 48},
+    {70, 2048, 32, 96, 96},   {75, 1024, 16, 64, 64},    {80, 2048, 32, 164, 163},
+    {86, 1536, 16, 100, 99},  {87, 1536, 16, 164, 163},  {89, 1536, 24, 100, 99},
+    {90, 2048, 32, 228, 227}, {100, 2048, 32, 228, 227}, {110, 1536, 24, 228, 227},
+    {120, 1536, 24, 100, 99},
+};
+
+static const generation *find_generation(uint32_t compute_capability)
+{
+    const generation *found = &generations[0];
+    for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
+        if (generations[i].compute_capability <= compute_capability)
+            found = &generations[i];
+    return found;
+}
+
+static void fill_in(uint32_t *field, uint32_t usual)
+{
+    if (*field == 0)
+        *field = usual;
+}
+
+static void complete(frag_software_card *card)
+{
+    const generation *usual = find_generation(card->compute_capability);
+    if (card->name[0] == '\0')
+        snprintf(card->name, sizeof card->name, "Software GPU");
+    fill_in(&card->multiprocessor_count, 108);
+    fill_in(&card->threads_per_multiprocessor, usual->threads);
+    fill_in(&card->blocks_per_multiprocessor, usual->blocks);
+    fill_in(&card->registers_per_multiprocessor, 65536);
+    fill_in(&card->shared_bytes_per_block, 48 * (uint32_t)FRAG_KIB);
+    fill_in(&card->shared_bytes_per_block_opt_in, usual->shared_opt_in_kib * (uint32_t)FRAG_KIB);
+    fill_in(&card->shared_bytes_per_multiprocessor, usual->shared_kib * (uint32_t)FRAG_KIB);
+    fill_in(&card->clock_khz, 1410000);
+    fill_in(&card->memory_clock_khz, 1215000);
+    fill_in(&card->memory_bus_bits, 5120);
+    if (card->l2_bytes == 0)
+        card->l2_bytes = 40 * FRAG_MIB;
+}
+
+void frag_soft_cards_start(void)
+{
+    const frag_soft_settings *settings = &frag_soft.settings;
+    for (uint32_t d = 0; d < FRAG_SOFT_DEVICES_MAX; d++) {
+        frag_software_card *card = &frag_soft.cards[d];
+        *card = settings->card;
+        complete(card);
+        memcpy(card->uuid, "software-device", sizeof card->uuid - 1);
+        card->uuid[sizeof card->uuid - 1] = (unsigned char)d;
+        card->capacity_bytes = settings->capacity_bytes[d];
+        card->context_bytes = settings->context_bytes;
+        card->reserved_bytes = settings->reserved_bytes;
+    }
+}
+
+/* ---- what programs ask by number; runtime and driver number alike */
+
+typedef struct attribute {
+    int32_t number;
+    int32_t value;
+} attribute;
+
+/* Limits and abilities that all cards since 2017 share. Everything else is 0. */
+static const attribute attributes[] = {
+    {1, 1024},                                     /* threads of a block */
+    {2, 1024},                                     /* and its three dimensions */
+    {3, 1024},        {4, 64},    {5, 2147483647}, /* dimensions of a grid */
+    {6, 65535},       {7, 65535},                  /* */
+    {9, 65536},                                    /* constant memory */
+    {10, 32},                                      /* threads of a warp */
+    {11, 2147483647},                              /* pitch of a copy */
+    {12, 65536},                                   /* registers of a block */
+    {14, 512},                                     /* alignment of textures */
+    {15, 1},                                       /* copies beside kernels */
+    {19, 1},                                       /* maps host memory */
+    {31, 1},                                       /* concurrent kernels */
+    {32, 1},                                       /* ECC */
+    {40, 3},                                       /* copy engines */
+    {41, 1},                                       /* unified addresses */
+    {78, 1},                                       /* stream priorities */
+    {79, 1},          {80, 1},                     /* caches in L1 */
+    {83, 1},                                       /* managed memory */
+    {95, 1},                                       /* cooperative launch */
+    {99, 1},                                       /* registers host memory */
+    {102, 1},                                      /* virtual memory management */
+    {103, 1},                                      /* exports memory as a file descriptor */
+    {110, 1},                                      /* GPUDirect RDMA with virtual memory */
+    {115, 1},                                      /* memory pools */
+    {119, 1},                                      /* registers read-only host memory */
+};
+
+static bool of_card(const frag_software_card *card, int32_t number, uint64_t *value)
+{
+    const struct {
+        int32_t number;
+        uint64_t value;
+    } known[] = {
+        {8, card->shared_bytes_per_block},
+        {13, card->clock_khz},
+        {16, card->multiprocessor_count},
+        {36, card->memory_clock_khz},
+        {37, card->memory_bus_bits},
+        {38, card->l2_bytes},
+        {39, card->threads_per_multiprocessor},
+        {75, card->compute_capability / 10},
+        {76, card->compute_capability % 10},
+        {81, card->shared_bytes_per_multiprocessor},
+        {82, card->registers_per_multiprocessor},
+        {97, card->shared_bytes_per_block_opt_in},
+        {106, card->blocks_per_multiprocessor},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].number != number)
+            continue;
+        *value = known[i].value;
+        return true;
+    }
+    return false;
+}
+
+int32_t frag_soft_attribute(int32_t number, uint32_t device)
+{
+    enum { PCI_BUS = 33 };
+    uint64_t value = 0;
+    if (number == PCI_BUS)
+        return 1 + (int32_t)device;
+    if (of_card(&frag_soft.cards[device], number, &value))
+        return (int32_t)value;
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+        if (attributes[i].number == number)
+            return attributes[i].value;
+    return 0;
+}
+
+const frag_software_card *frag_software_get_card(int device)
+{
+    int32_t ignored = 0;
+    frag_soft_enter(&ignored);
+    bool is_there = device >= 0 && device < (int)frag_soft.settings.device_count;
+    frag_soft_leave();
+    return is_there ? &frag_soft.cards[device] : NULL;
+}
