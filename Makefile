@@ -162,8 +162,9 @@ $(test_programs): $(test_libraries)
 
 # Of the library, with host memory that fails on demand.
 $(BUILD)/libapi.a: $(call objects,$(API))
-$(BUILD)/tests/test_library: $(BUILD)/libapi.a
-$(BUILD)/tests/test_library: ALL_LDFLAGS += $(foreach name,malloc calloc realloc free,-Wl,--wrap=$(name))
+library_tests = $(filter $(BUILD)/tests/test_library%,$(test_programs))
+$(library_tests): $(BUILD)/libapi.a
+$(library_tests): ALL_LDFLAGS += $(foreach name,malloc calloc realloc free,-Wl,--wrap=$(name))
 
 # Opens these when it runs.
 $(BUILD)/tests/test_torch_allocator $(BUILD)/tests/test_torch_threads: | $(BUILD)/libfraglab_torch.so software-cuda

@@ -119,6 +119,12 @@ bool frag_call_read(const void *given, void *ours, size_t our_bytes, const char 
     return true;
 }
 
+bool frag_call_goes_on(const frag_context *context, frag_error *error)
+{
+    return !frag_is_cancelled(context) ||
+           frag_fail(error, (frag_error_code)FRAGLAB_E_CANCELLED, "the call was cancelled");
+}
+
 bool frag_call_write(const void *ours, size_t our_bytes, void *given, const char *what,
                      frag_error *error)
 {

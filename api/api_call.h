@@ -37,5 +37,7 @@ bool frag_call_write(const void *ours, size_t our_bytes, void *given, const char
 
 /* What lies below gets of a caller's context, NULL included. */
 const frag_context *frag_call_context(const fraglab_context *context);
+/* false: the caller's context wants the call to end, and error says so. */
+bool frag_call_goes_on(const frag_context *context, frag_error *error);
 
 #endif

@@ -1,4 +1,5 @@
 /* The caller's context as what lies below takes it, and what is said of the library and errors. */
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,11 @@
 #include "base/memory.h"
 #include "sim/version.h"
 
+#define THREADS_MAX 4096u
+
 struct fraglab_context {
     frag_scope *scope;
+    pthread_mutex_t *lock; /* one function of the caller's at a time */
     fraglab_context_options given;
     frag_context below;
 };
@@ -46,27 +50,38 @@ char *fraglab_error_text(const fraglab_error *error, char *text, size_t bytes)
 static bool is_cancelled(void *user)
 {
     const fraglab_context *context = user;
-    return context->given.is_cancelled(context->given.user) != 0;
+    pthread_mutex_lock(context->lock);
+    bool is_over = context->given.is_cancelled(context->given.user) != 0;
+    pthread_mutex_unlock(context->lock);
+    return is_over;
 }
 
 static void tell_progress(void *user, const frag_progress_report *report)
 {
     const fraglab_context *context = user;
-    if (report->event != FRAG_PROGRESS_PAUSED)
-        context->given.progress(context->given.user, report->what, report->unit, report->done,
-                                report->total);
+    if (report->event == FRAG_PROGRESS_PAUSED)
+        return;
+    pthread_mutex_lock(context->lock);
+    context->given.progress(context->given.user, report->what, report->unit, report->done,
+                            report->total);
+    pthread_mutex_unlock(context->lock);
 }
 
 static void warn(void *user, const char *sentence)
 {
     const fraglab_context *context = user;
+    pthread_mutex_lock(context->lock);
     context->given.warn(context->given.user, sentence);
+    pthread_mutex_unlock(context->lock);
 }
 
 static const char *look_up(void *user, const char *name)
 {
     const fraglab_context *context = user;
-    return context->given.environment(context->given.user, name);
+    pthread_mutex_lock(context->lock);
+    const char *value = context->given.environment(context->given.user, name);
+    pthread_mutex_unlock(context->lock);
+    return value;
 }
 
 static const char *look_up_own(void *user, const char *name)
@@ -83,6 +98,21 @@ static uint64_t clock_ns(void *user)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void release_lock(void *lock, size_t bytes)
+{
+    (void)bytes;
+    pthread_mutex_destroy(lock);
+}
+
+/* Goes with the scope. */
+static pthread_mutex_t *make_lock(void)
+{
+    pthread_mutex_t *lock = frag_alloc(1, sizeof *lock);
+    pthread_mutex_init(lock, NULL);
+    frag_scope_own(lock, sizeof *lock, release_lock);
+    return lock;
+}
+
 typedef struct create_call {
     const fraglab_context_options *options;
     fraglab_context *made;
@@ -95,7 +125,14 @@ static bool create_work(void *arguments, frag_error *error)
     fraglab_context_options *given = &made->given;
     if (!frag_call_read(call->options, given, sizeof *given, "fraglab_context_options", error))
         return false;
+    if (given->threads > THREADS_MAX) {
+        frag_fail(error, FRAG_E_USAGE, "%" PRIu32 " threads are too many; expected at most %u",
+                  given->threads, THREADS_MAX);
+        return frag_error_in(error, "threads");
+    }
+    made->lock = make_lock();
     made->below = (frag_context){
+        .threads = given->threads,
         .is_cancelled = given->is_cancelled != NULL ? is_cancelled : NULL,
         .progress = given->progress != NULL ? tell_progress : NULL,
         .warn = given->warn != NULL ? warn : NULL,

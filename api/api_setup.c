@@ -131,6 +131,5 @@ bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
 
 bool frag_replay_call_goes_on(const frag_replay_call *call, frag_error *error)
 {
-    return !frag_is_cancelled(call->below) ||
-           frag_fail(error, (frag_error_code)FRAGLAB_E_CANCELLED, "the call was cancelled");
+    return frag_call_goes_on(call->below, error);
 }

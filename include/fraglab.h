@@ -104,20 +104,23 @@ char *fraglab_error_text(const fraglab_error *error, char *text, size_t bytes);
 
 typedef struct fraglab_context fraglab_context; /* fraglab_context_destroy */
 
-/* The functions may be called from any thread of a call, never at the same time for one call.
+/* The functions may be called from any thread of a call, never at the same time for one context.
  * They may not call the library, and must return. Each may be NULL. */
 typedef struct fraglab_context_options {
     size_t size;
     void *user; /* handed to the functions */
-    /* Not 0: the call is to end soon, with FRAGLAB_E_CANCELLED. Asked many times a second. */
+    /* Not 0: the call is to end soon, with FRAGLAB_E_CANCELLED. Asked many times a second; once it
+     * has said so, it must go on to until the call has returned. */
     int (*is_cancelled)(void *user);
     /* "replaying", "events", so many of so many (total 0: not known). */
     void (*progress)(void *user, const char *what, const char *unit, uint64_t done, uint64_t total);
     /* Something a person should know about an input that was read all the same. */
     void (*warn)(void *user, const char *sentence);
     /* The variables that "pytorch:env" reads; NULL: those of the process. NULL as an answer: the
-     * variable is not set. */
+     * variable is not set. A text must stay until the call has returned. */
     const char *(*environment)(void *user, const char *name);
+    uint32_t threads; /* that a call may use, its own included; at most 4096. 0: one. The results
+                         are the same */
 } fraglab_context_options;
 
 int fraglab_context_create(const fraglab_context_options *options, fraglab_context **context,
@@ -399,11 +402,33 @@ void fraglab_layout_destroy(fraglab_layout *layout);
 /* Segments, each before the blocks and holes inside it, in order of address. */
 size_t fraglab_layout_spans(const fraglab_layout *layout, fraglab_span *out, size_t capacity);
 
-/* ---- explain a message */
+/* ---- explain why memory ran out */
 
 /* One JSON object, as `fraglab explain --format jsonl` prints it for a log or a message: verdict,
  * figures, advice. Text without a message of out of memory is no error: the verdict says so. */
 int fraglab_explain_text(const char *text, size_t length, char **json, fraglab_error *error);
+
+typedef struct fraglab_explain_options {
+    size_t size;
+    uint64_t capacity_bytes;     /* of the device; 0: what was held and free when it ran out */
+    const char *memory_fraction; /* "0.9": the program called set_per_process_memory_fraction(0.9);
+                                    NULL: it did not */
+    /* Another recording of the same program that did not run out of memory: it knows the requests
+     * after the one that failed. NULL: nobody does. */
+    const fraglab_recording *whole;
+    const fraglab_policy *const *policies; /* to try beside the usual settings */
+    size_t policy_count;
+    int32_t as_text; /* 1: not JSON but text for a person */
+} fraglab_explain_options;
+
+/* What held the memory when the recorded program ran out (or would with that capacity), and which
+ * settings and policies get past the request that failed: for each device that has something to
+ * explain the JSON object that `fraglab explain --format jsonl` prints, one a line, or the text
+ * that it prints for a person. Call sites are named where the recording was opened with sites.
+ * FRAGLAB_E_USAGE: the recording did not run out of memory, and no capacity is given. */
+int fraglab_explain_recording(const fraglab_context *context, const fraglab_recording *recording,
+                              const fraglab_explain_options *options, char **explanation,
+                              fraglab_error *error);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -36,9 +36,11 @@ typedef struct explain_run {
     const frag_context *context;
     const frag_explain_options *options;
     frag_trace_explanation *explanation;
-    frag_recording whole;          /* --with */
+    frag_recording loaded;         /* from the path of the options */
+    const frag_recording *whole;   /* loaded, or that of the options */
     const frag_trace *whole_trace; /* NULL: not given */
     frag_trace cut;                /* shares the columns of the recording's trace */
+    frag_event *asked_events;      /* of cut, with the size that was asked for; NULL: shared too */
     frag_event *halved_events;
     const char *fraction; /* set_per_process_memory_fraction; NULL: not called */
 } explain_run;
@@ -104,9 +106,15 @@ static bool may_be_rounded(uint64_t recorded, uint64_t asked)
 /* The sizes that were asked for must be the same, one after the other, as far as both go. The
  * request that failed takes the size that was asked for, since other settings round it
  * otherwise. */
-static bool match_requests(const frag_trace *cut, const frag_trace *whole, frag_error *error)
+static bool match_requests(explain_run *state, frag_error *error)
 {
+    frag_trace *cut = &state->cut;
+    const frag_trace *whole = state->whole_trace;
     uint64_t at = 0;
+    /* The recording stays as it is. */
+    state->asked_events = frag_alloc(cut->event_count, sizeof *state->asked_events);
+    memcpy(state->asked_events, cut->events, cut->event_count * sizeof *state->asked_events);
+    cut->events = state->asked_events;
     uint64_t number = 0;
     for (uint64_t i = 0; i < cut->event_count; i++) {
         if (!is_request(&cut->events[i]))
@@ -133,13 +141,17 @@ static bool load_whole(explain_run *state, frag_error *error)
 {
     const char *path = state->options->whole_path;
     const frag_trace *trace = state->explanation->trace;
-    if (path == NULL || state->explanation->rest == FRAG_REST_HERE)
+    state->whole = state->options->whole;
+    if ((path == NULL && state->whole == NULL) || state->explanation->rest == FRAG_REST_HERE)
         return true;
-    if (!frag_recording_load_plain(path, FRAG_FORMAT_AUTO, false, &state->whole, error))
-        return false;
-    for (uint32_t i = 0; i < state->whole.trace_count; i++)
-        if (state->whole.traces[i].device == trace->device)
-            state->whole_trace = &state->whole.traces[i];
+    if (state->whole == NULL) {
+        if (!frag_recording_load_plain(path, FRAG_FORMAT_AUTO, false, &state->loaded, error))
+            return false;
+        state->whole = &state->loaded;
+    }
+    for (uint32_t i = 0; i < state->whole->trace_count; i++)
+        if (state->whole->traces[i].device == trace->device)
+            state->whole_trace = &state->whole->traces[i];
     bool ok = true;
     if (state->whole_trace == NULL)
         ok = frag_fail(error, FRAG_E_INPUT, "it has no device %" PRIu32, trace->device);
@@ -147,9 +159,9 @@ static bool load_whole(explain_run *state, frag_error *error)
         ok = frag_fail(error, FRAG_E_INPUT,
                        "it ran out of memory itself; expected a recording that did not");
     else
-        ok = match_requests(trace, state->whole_trace, error);
+        ok = match_requests(state, error);
     state->explanation->rest = FRAG_REST_GIVEN;
-    return ok || frag_error_in(error, path);
+    return ok || frag_error_in(error, path != NULL ? path : state->whole->name);
 }
 
 /* ---- runs */
@@ -223,7 +235,7 @@ static void run_candidate(void *context, uint64_t index)
         return;
     frag_candidate whole = *candidate;
     looker.candidate = &whole;
-    if (!run(state, &state->whole, state->whole_trace, &whole, &looker, &error))
+    if (!run(state, state->whole, state->whole_trace, &whole, &looker, &error))
         return;
     candidate->fits = whole.gets_past;
     candidate->oom = whole.oom;
@@ -356,7 +368,7 @@ static bool find_least(explain_run *state, frag_error *error)
     const frag_candidate *recorded = &explanation->candidates[0];
     frag_device_spec device = {0};
     const frag_recording *recording =
-        state->whole_trace != NULL ? &state->whole : explanation->recording;
+        state->whole_trace != NULL ? state->whole : explanation->recording;
     const frag_trace *trace = state->whole_trace != NULL ? state->whole_trace : explanation->trace;
     return frag_find_capacity(
         &(frag_run_setup){recording, trace, recorded->spec.ops, recorded->spec.values, &device},
@@ -367,7 +379,7 @@ static void find_ideals(explain_run *state)
 {
     frag_trace_explanation *explanation = state->explanation;
     bool is_given = state->whole_trace != NULL;
-    frag_ideals_find(state->context, is_given ? &state->whole : explanation->recording,
+    frag_ideals_find(state->context, is_given ? state->whole : explanation->recording,
                      is_given ? state->whole_trace : explanation->trace,
                      limit_of(state->fraction, explanation->capacity_bytes), &explanation->ideals);
 }
@@ -589,7 +601,8 @@ static void destroy(explain_run *state)
     frag_sites_destroy(&explanation->sites);
     frag_diagnosis_destroy(&explanation->diagnosis);
     frag_advice_destroy(&explanation->advice);
-    frag_recording_destroy(&state->whole);
+    frag_recording_destroy(&state->loaded);
+    frag_free(state->asked_events);
     frag_free(state->halved_events);
 }
 

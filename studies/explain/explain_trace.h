@@ -19,7 +19,9 @@ typedef struct frag_explain_options {
     uint64_t capacity_bytes; /* FRAG_UNLIMITED: as the recording shows */
     const char *fraction;    /* set_per_process_memory_fraction; NULL: not called */
     frag_policy_list extra;  /* policies to try beside our own list */
-    const char *whole_path;  /* NULL, or a recording of the same program that goes on */
+    /* A recording of the same program that goes on, borrowed, or the file of one; NULL: none. */
+    const frag_recording *whole;
+    const char *whole_path;
 } frag_explain_options;
 
 /* One way to run the recording, and what came of it. */

@@ -106,6 +106,12 @@ assert take() == printed("explain", "--format", "jsonl", message.decode())
 PY
 }
 
+@test "studies say what the commands print, byte by byte" {
+    run -0 python3 tests/api/library_studies.py "$LIB/libfraglab.so.0"
+    [ "${lines[0]}" = explain ]
+    [ "${#lines[@]}" -eq 4 ]
+}
+
 @test "memory that fails below the library, too, is an error and is given back" {
     build memory tests/programs/library_memory.c
     run -0 "$out/memory"

@@ -1,6 +1,5 @@
 /* The library as a program sees it: what it gives, that it ends with an error on hostile input, on
- * failing host memory and when it is told to, and that it keeps nothing of a call that failed. The
- * build redirects malloc and its kin to the functions below. */
+ * failing host memory and when it is told to, and that it keeps nothing of a call that failed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,103 +14,12 @@
 #include <string.h>
 
 #include "include/fraglab.h"
+#include "tests/api/failing_memory.h"
 
 #define SAMPLE "tests/data/snapshots/empty-with-gc.pickle"
 #define LARGE_SAMPLE "traces/samples/gpt-varlen-oom.pickle.zst"
 
-/* ---- host memory that fails on demand */
-
-static atomic_long calls_until_failure; /* 0: never */
-static atomic_long live_count;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t item_bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t item_bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-
-static bool fails(void)
-{
-    return atomic_load(&calls_until_failure) > 0 && atomic_fetch_sub(&calls_until_failure, 1) == 1;
-}
-
-/* What was allocated here and not yet freed: memory of the C library passes through free alone. */
-enum { PLACES = 1 << 20 };
-static void *places[PLACES];
-static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static size_t place_of(const void *memory)
-{
-    size_t at = ((uintptr_t)memory >> 4) % PLACES;
-    while (places[at] != NULL && places[at] != memory)
-        at = (at + 1) % PLACES;
-    return at;
-}
-
-/* Those behind a place that becomes free move up. */
-static void forget(const void *memory)
-{
-    pthread_mutex_lock(&places_lock);
-    size_t at = place_of(memory);
-    if (memory != NULL && places[at] == memory) {
-        places[at] = NULL;
-        atomic_fetch_sub(&live_count, 1);
-        for (size_t next = (at + 1) % PLACES; places[next] != NULL; next = (next + 1) % PLACES) {
-            void *moved = places[next];
-            places[next] = NULL;
-            places[place_of(moved)] = moved;
-        }
-    }
-    pthread_mutex_unlock(&places_lock);
-}
-
-static void *counted(void *memory)
-{
-    pthread_mutex_lock(&places_lock);
-    if (memory != NULL) {
-        places[place_of(memory)] = memory;
-        atomic_fetch_add(&live_count, 1);
-    }
-    pthread_mutex_unlock(&places_lock);
-    return memory;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : counted(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t count, size_t item_bytes)
-{
-    return fails() ? NULL : counted(__real_calloc(count, item_bytes));
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    if (fails())
-        return NULL;
-    forget(memory);
-    return counted(__real_realloc(memory, bytes));
-}
-
-void __wrap_free(void *memory)
-{
-    forget(memory);
-    __real_free(memory);
-}
-
 /* ---- what tests share */
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    for (int descriptor = 0; descriptor < 256; descriptor++)
-        count += fcntl(descriptor, F_GETFD) != -1;
-    return count;
-}
 
 static fraglab_recording *open_sample(const char *path)
 {
@@ -414,7 +322,7 @@ static void hostile_files_end_in_an_error_or_a_recording(void **state)
     uint32_t seed = 1;
     uint32_t refused = 0;
     uint32_t read = 0;
-    long before = atomic_load(&live_count);
+    long before = frag_live_memory();
     for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
         size_t count = 0;
         unsigned char *whole = read_file(paths[p], &count);
@@ -441,7 +349,7 @@ static void hostile_files_end_in_an_error_or_a_recording(void **state)
         free(whole);
     }
     assert_true(refused > 100 && read > 20);
-    assert_int_equal(atomic_load(&live_count), before);
+    assert_int_equal(frag_live_memory(), before);
 }
 
 /* ---- failing memory: each entry point with each of its allocations refused */
@@ -585,6 +493,18 @@ static int call_context(fraglab_recording *recording, fraglab_policy *policy)
     return code;
 }
 
+typedef struct subject {
+    entry_point *call;
+    fraglab_recording *recording;
+    fraglab_policy *policy;
+} subject;
+
+static int call_entry(void *argument)
+{
+    const subject *of = argument;
+    return of->call(of->recording, of->policy);
+}
+
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -599,25 +519,8 @@ static void failing_memory_is_an_error_and_leaves_nothing(void **state)
     fraglab_recording *recording = open_sample(SAMPLE);
     fraglab_policy *policy = parse("pytorch");
     for (size_t e = 0; e < sizeof entries / sizeof entries[0]; e++) {
-        assert_int_equal(entries[e].call(recording, policy), FRAGLAB_OK);
-        long before = atomic_load(&live_count);
-        int descriptors = open_descriptors();
-        int code = FRAGLAB_E_MEMORY;
-        long failures = 0;
-        for (long n = 1; code == FRAGLAB_E_MEMORY; n += 1 + n / 64) {
-            atomic_store(&calls_until_failure, n);
-            code = entries[e].call(recording, policy);
-            bool has_failed = atomic_exchange(&calls_until_failure, 0) == 0;
-            failures += has_failed;
-            if (has_failed && code == FRAGLAB_OK)
-                code = FRAGLAB_E_MEMORY; /* did without, as qsort does */
-            if (atomic_load(&live_count) != before)
-                fail_msg("%s kept %ld pieces when allocation %ld failed", entries[e].name,
-                         atomic_load(&live_count) - before, n);
-        }
-        assert_int_equal(open_descriptors(), descriptors);
-        if (code != FRAGLAB_OK || failures < 2)
-            fail_msg("%s: code %d after %ld failures", entries[e].name, code, failures);
+        subject to = {entries[e].call, recording, policy};
+        frag_expect_memory_may_fail(entries[e].name, call_entry, &to);
     }
     fraglab_policy_destroy(policy);
     fraglab_recording_close(recording);

@@ -1,0 +1,96 @@
+"""Compares what the studies of the library say with what the commands print, byte by byte:
+library_studies.py LIBRARY. Prints the names of those that were compared."""
+import ctypes
+import subprocess
+import sys
+
+SAMPLES = "traces/samples/"
+OOM, WHOLE = SAMPLES + "gpt-varlen-oom.pickle.zst", SAMPLES + "gpt-varlen.pickle.zst"
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("code", ctypes.c_int32), ("has_offset", ctypes.c_int32),
+                ("line", ctypes.c_uint64), ("column", ctypes.c_uint64), ("offset", ctypes.c_uint64),
+                ("where", ctypes.c_char * 256), ("sentence", ctypes.c_char * 512)]
+
+
+class Sized(ctypes.Structure):
+    """A structure with its size first; what is not named is zero."""
+
+    def __init__(self, **members):
+        super().__init__(size=ctypes.sizeof(self), **members)
+
+
+class OpenOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("format", ctypes.c_char_p), ("name", ctypes.c_char_p),
+                ("with_sites", ctypes.c_int32)]
+
+
+class ContextOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("user", ctypes.c_void_p), ("is_cancelled", ctypes.c_void_p),
+                ("progress", ctypes.c_void_p), ("warn", ctypes.c_void_p), ("environment", ctypes.c_void_p),
+                ("threads", ctypes.c_uint32)]
+
+
+class ExplainOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("capacity_bytes", ctypes.c_uint64), ("memory_fraction", ctypes.c_char_p),
+                ("whole", ctypes.c_void_p), ("policies", ctypes.POINTER(ctypes.c_void_p)),
+                ("policy_count", ctypes.c_size_t), ("as_text", ctypes.c_int32)]
+
+
+library = ctypes.CDLL(sys.argv[1])
+library.fraglab_result_json.restype = ctypes.c_char_p
+
+
+def call(name, *arguments):
+    error = Error(size=ctypes.sizeof(Error))
+    if getattr(library, name)(*arguments, ctypes.byref(error)) != 0:
+        sys.exit(f"{name}: {error.where.decode()}: {error.sentence.decode()}")
+
+
+def made(name, *arguments):
+    handle = ctypes.c_void_p()
+    call(name, *arguments, ctypes.byref(handle))
+    return handle
+
+
+def text_of(name, *arguments):
+    text = made(name, *arguments)
+    value = ctypes.string_at(text.value)
+    library.fraglab_free(text)
+    return value
+
+
+def recording_of(path):
+    return made("fraglab_open_path", None, path.encode(), ctypes.byref(OpenOptions(with_sites=1)))
+
+
+def policies_of(*names):
+    return (ctypes.c_void_p * len(names))(*[made("fraglab_policy_parse", name.encode()) for name in names])
+
+
+def printed(*words):
+    return subprocess.run(["./fraglab", *words], stdout=subprocess.PIPE, check=False).stdout
+
+
+def expect(name, found, *words):
+    expected = printed(*words)
+    if found != expected or not expected:
+        sys.exit(f"{name}: the library says\n{found.decode()[:2000]}\nand the command\n{expected.decode()[:2000]}")
+    print(name)
+
+
+context = made("fraglab_context_create", ctypes.byref(ContextOptions(threads=2)))
+
+
+def explain(path, **options):
+    return text_of("fraglab_explain_recording", context, recording_of(path), ctypes.byref(ExplainOptions(**options)))
+
+
+expect("explain", explain(OOM), "explain", OOM, "--format", "jsonl")
+expect("explain as text", explain(OOM, as_text=1), "explain", OOM)
+expect("explain with the rest", explain(OOM, whole=recording_of(WHOLE), policies=policies_of("buddy", "pytorch:recorded"),
+                                        policy_count=2),
+       "explain", OOM, WHOLE, "-p", "buddy", "-p", "pytorch:recorded", "--format", "jsonl")
+expect("explain a smaller card", explain(SAMPLES + "model-parallel.pickle.zst", capacity_bytes=64 << 20, memory_fraction=b"0.9"),
+       "explain", SAMPLES + "model-parallel.pickle.zst", "--capacity", "64MiB", "--memory-fraction", "0.9", "--format", "jsonl")
