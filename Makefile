@@ -419,7 +419,7 @@ DATADIR = $(DESTDIR)$(PREFIX)/share/fraglab
 MODULEDIR = $(DESTDIR)$(PREFIX)/lib/fraglab
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 # What sim/policy.h reaches: enough to build a policy outside this tree.
-POLICY_HEADERS = sim/policy.h sim/device.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
+POLICY_HEADERS = sim/policy.h sim/device.h sim/device_call.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
 
 # Documentation is installed as it lies here, so that links from one page to another hold.
 install: fraglab library

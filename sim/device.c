@@ -8,19 +8,11 @@
 #include "base/memory.h"
 #include "sim/device/latency.h"
 
-static const char *const call_names[FRAG_DEVICE_CALL_COUNT] = {FRAG_DEVICE_CALLS(FRAG_SECOND_OF_2)};
-
 static const char *const result_names[] = {
     [FRAG_DEVICE_OK] = "ok",
     [FRAG_DEVICE_OUT_OF_MEMORY] = "out_of_memory",
     [FRAG_DEVICE_FAILED] = "failed",
 };
-
-const char *frag_device_call_name(frag_device_call call)
-{
-    FRAG_ASSERT(call < FRAG_DEVICE_CALL_COUNT);
-    return call_names[call];
-}
 
 /* When a call begins; 0 where calls are not timed. */
 static uint64_t start(const frag_device *device)
@@ -52,7 +44,7 @@ static void log_call(const frag_device *device, frag_device_call call, uint64_t 
 {
     FILE *stream = device->log.stream;
     fprintf(stream, "%" PRIu64 "\t%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s", device->log.event,
-            call_names[call], address, bytes, result_names[result]);
+            frag_device_call_name(call), address, bytes, result_names[result]);
     if (device->times.clock_ns != NULL)
         fprintf(stream, "\t%" PRIu64, took_ns);
     fputc('\n', stream);

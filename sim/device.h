@@ -12,34 +12,12 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "sim/device_call.h"
 
 /* A policy in a shared object may call these. */
 #pragma GCC visibility push(default)
 
 #define FRAG_DEVICE_PAGE_BYTES ((uint64_t)2 << 20)
-
-#define FRAG_DEVICE_CALLS(X)                                                                       \
-    X(MALLOC, "malloc")       /* cudaMalloc */                                                     \
-    X(FREE, "free")           /* cudaFree */                                                       \
-    X(RESERVE, "reserve")     /* cuMemAddressReserve */                                            \
-    X(UNRESERVE, "unreserve") /* cuMemAddressFree */                                               \
-    X(MAP, "map")             /* cuMemCreate + cuMemMap + cuMemSetAccess, a range of pages */      \
-    X(UNMAP, "unmap")         /* cuMemUnmap + cuMemRelease */                                      \
-    X(MALLOC_ASYNC, "malloc_async") /* cudaMallocAsync */                                          \
-    X(FREE_ASYNC, "free_async")     /* cudaFreeAsync */                                            \
-    X(MEMORY_INFO, "memory_info")   /* cudaMemGetInfo */                                           \
-    X(SYNCHRONIZE, "synchronize")   /* wait for the streams */                                     \
-    X(EVENT_RECORD, "event_record") /* cudaEventRecord */                                          \
-    X(EVENT_QUERY, "event_query")   /* cudaEventQuery that found it done */                        \
-    X(EVENT_WAIT, "event_wait")     /* cudaEventSynchronize */                                     \
-    X(STREAM_WAIT, "stream_wait")   /* cudaStreamSynchronize */
-
-typedef enum frag_device_call {
-#define FRAG_DEVICE_CALL_ENUM(name, text) FRAG_DEVICE_##name,
-    FRAG_DEVICE_CALLS(FRAG_DEVICE_CALL_ENUM)
-#undef FRAG_DEVICE_CALL_ENUM
-        FRAG_DEVICE_CALL_COUNT
-} frag_device_call;
 
 typedef enum frag_device_result {
     FRAG_DEVICE_OK,
@@ -291,12 +269,6 @@ uint64_t frag_device_capacity(frag_device *device);
 bool frag_device_is_filled_by(frag_device *device, uint64_t bytes);
 
 void frag_device_destroy(frag_device *device);
-const char *frag_device_call_name(frag_device_call call);
-/* Does it ask for memory or address space, or give some back? The others look and wait. */
-static inline bool frag_device_call_moves_memory(frag_device_call call)
-{
-    return call < FRAG_DEVICE_MEMORY_INFO;
-}
 
 /* ---- the simulated device */
 typedef enum frag_address_rule {

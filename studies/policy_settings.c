@@ -1,6 +1,7 @@
 #include "studies/policy_settings.h"
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_conf.h"
+#include "allocators/pytorch/pytorch_options.h"
 
 #define NO_CONF "pytorch:env finds no PYTORCH_CUDA_ALLOC_CONF; set it or leave :env out"
 

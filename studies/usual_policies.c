@@ -1,6 +1,6 @@
 #include "studies/usual_policies.h"
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "base/memory.h"
 
 static const char *const usual[] = {"pytorch", "pytorch:expandable_segments=true", "best-fit",

@@ -4,6 +4,7 @@
  * tried again. Source: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.0 to 2.15. Bound: none proved.
  * Ours differs in nothing that a trace can see; host memory and locks are not modelled. */
 #include "allocators/pytorch/pytorch_conf.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "allocators/pytorch/pytorch_state.h"
 #include "base/bits.h"
 #include "base/bytes.h"

@@ -642,3 +642,14 @@ bool frag_pytorch_conf_divisions(frag_pytorch_settings *settings, const char *te
     frag_free(parse.tokens);
     return ok;
 }
+
+const char *frag_pytorch_conf_of(uint32_t version, const frag_context *context)
+{
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
+                                        "PYTORCH_ALLOC_CONF"};
+    size_t count = version >= FRAG_PYTORCH_SEVERAL_NAMES ? sizeof names / sizeof names[0] : 1;
+    const char *conf = NULL;
+    for (size_t i = 0; i < count && conf == NULL; i++)
+        conf = frag_context_environment(context, names[i]);
+    return conf;
+}

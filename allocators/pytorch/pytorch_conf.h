@@ -9,7 +9,17 @@
 #include <stdint.h>
 
 #include "allocators/pytorch/pytorch_settings.h"
+#include "base/context.h"
 #include "base/error.h"
+
+/* The message about backend:cudaMallocAsync. */
+#define FRAG_PYTORCH_OTHER_BACKEND                                                                 \
+    "is another allocator than PyTorch's native one; use the policy cuda-async"
+
+/* The settings string that a release finds in the environment; NULL: none. Releases before
+ * FRAG_PYTORCH_SEVERAL_NAMES look for PYTORCH_CUDA_ALLOC_CONF alone. */
+#define FRAG_PYTORCH_SEVERAL_NAMES 210u
+const char *frag_pytorch_conf_of(uint32_t version, const frag_context *context);
 
 /* Applies a settings string as the release does: keys that are not named go back to their defaults
  * (max_split_size_mb, garbage_collection_threshold, roundup_power2_divisions, from 2.11 also

@@ -6,6 +6,7 @@
  * the same, and so is all that follows from it; this goes for several settings that differ at the
  * same time, since what is compared depends on the decisions before and on no setting. */
 #include "allocators/pytorch/pytorch_met.h"
+#include "allocators/pytorch/pytorch_options.h"
 
 #include <string.h>
 

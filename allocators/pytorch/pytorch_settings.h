@@ -3,8 +3,6 @@
 #define FRAG_PYTORCH_PYTORCH_SETTINGS_H
 
 #include "base/bits.h"
-#include "base/context.h"
-#include "base/error.h"
 #include "sim/policy.h"
 
 #define FRAG_PYTORCH_SMALL_MAX ((uint64_t)1 << 20) /* up to here a rounded request is small */
@@ -41,37 +39,8 @@ typedef struct frag_pytorch_settings {
     uint64_t divisions[16]; /* by power of two of MiB; 0 or 1: off */
 } frag_pytorch_settings;
 
-/* The message about backend:cudaMallocAsync. */
-#define FRAG_PYTORCH_OTHER_BACKEND                                                                 \
-    "is another allocator than PyTorch's native one; use the policy cuda-async"
-
-extern const frag_option frag_pytorch_options[];
-
-/* "auto" is the recorded version ("2.9"; "" when nothing is known), else the newest. FRAG_E_USAGE
- * when the version is not known. */
-bool frag_pytorch_version(const char *text, const char *recorded, uint32_t *version,
-                          frag_error *error);
-
-/* The settings string that a release finds in the environment; NULL: none. Releases before
- * FRAG_PYTORCH_SEVERAL_NAMES look for PYTORCH_CUDA_ALLOC_CONF alone. */
-#define FRAG_PYTORCH_SEVERAL_NAMES 210u
-const char *frag_pytorch_conf_of(uint32_t version, const frag_context *context);
-
 /* The defaults of a release. */
 void frag_pytorch_settings_reset(frag_pytorch_settings *settings, uint32_t version);
-
-/* Reads the option values: first the settings string (conf), then what is given besides it.
- * FRAG_E_USAGE when PyTorch of that version would refuse them too. recorded_version: what a
- * recording says ("2.9"), "" when nothing is known. */
-bool frag_pytorch_settings_create(frag_pytorch_settings *settings, const frag_option_value *values,
-                                  const char *recorded_version, frag_error *error);
-
-/* Are the options of a policy these, so that its values can be read as settings? */
-bool frag_pytorch_is_set_by(const frag_policy_ops *ops);
-/* The settings of any policy whose options are these, for a recording of that version (NULL: not
- * known). false: they are not, or PyTorch would refuse the values. */
-bool frag_pytorch_settings_of(frag_pytorch_settings *settings, const frag_policy_ops *ops,
-                              const frag_option_value *values, const char *recorded_version);
 
 /* The memory limit for a share of the capacity; FRAG_UNLIMITED: none. Up to 2.9 the whole card is a
  * limit, too; from 2.13 on bytes are rounded to nearest, before they were truncated. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "base/bytes.h"
 #include "base/codec.h"
 #include "base/file.h"

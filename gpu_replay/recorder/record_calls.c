@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu_replay/recorder/record_dlsym.h"
 #include "gpu_replay/recorder/record_log.h"
-#include "gpu_replay/recorder/record_lookup.h"
 
 typedef struct known_call {
     const char *name;
@@ -51,6 +51,12 @@ static int answer_unknown(void)
     return FRAG_CUDA_UNKNOWN;
 }
 
+static frag_code find_in(void *library, const char *name)
+{
+    frag_dlsym *real = frag_dlsym_real();
+    return real != NULL ? code_of(real(library, name)) : NULL;
+}
+
 #define LIBRARIES_MAX 4
 
 typedef struct library_list {
@@ -82,7 +88,7 @@ static frag_code find_loaded(const known_call *known)
         void *library = dlopen(list.paths[i], RTLD_LAZY | RTLD_NOLOAD);
         if (library == NULL)
             continue;
-        frag_code found = code_of(frag_lookup_real(library, known->name));
+        frag_code found = find_in(library, known->name);
         dlclose(library);
         if (found != NULL && found != known->ours)
             return found;
@@ -93,7 +99,7 @@ static frag_code find_loaded(const known_call *known)
 static frag_code find_real(frag_real_id id)
 {
     const known_call *known = &known_calls[id];
-    frag_code found = code_of(frag_lookup_real(RTLD_NEXT, known->name));
+    frag_code found = find_in(RTLD_NEXT, known->name);
     return found != NULL && found != known->ours ? found : find_loaded(known);
 }
 

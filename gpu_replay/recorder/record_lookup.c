@@ -3,45 +3,20 @@
  * name is replaced by the recorder's function. As the runtime itself looks its driver up by dlsym,
  * this reaches a runtime that is linked statically as well. */
 #define _GNU_SOURCE
-#include "gpu_replay/recorder/record_lookup.h"
-
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gpu_replay/recorder/record_calls.h"
+#include "gpu_replay/recorder/record_dlsym.h"
 #include "gpu_replay/recorder/record_log.h"
-
-typedef void *look_up(void *library, const char *name);
-
-static _Atomic(look_up *) real_dlsym;
-
-static look_up *find_dlsym(void)
-{
-    look_up *real = atomic_load_explicit(&real_dlsym, memory_order_acquire);
-    /* Its version tells glibc's releases and machines apart. */
-    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions && real == NULL; i++) {
-        void *found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-        memcpy(&real, &found, sizeof real);
-    }
-    atomic_store_explicit(&real_dlsym, real, memory_order_release);
-    return real;
-}
-
-void *frag_lookup_real(void *library, const char *name)
-{
-    look_up *real = find_dlsym();
-    return real != NULL ? real(library, name) : NULL;
-}
 
 /* The last call must stay a jump: what RTLD_NEXT means depends on who calls the real function.
  * tests/gpu_replay/record.bats would notice. */
 __attribute__((visibility("default"))) void *dlsym(void *restrict library,
                                                    const char *restrict name)
 {
-    look_up *real = find_dlsym();
+    frag_dlsym *real = frag_dlsym_real();
     if (real == NULL)
         return NULL;
     if (name[0] == 'c' && name[1] == 'u' && library != RTLD_NEXT) {

@@ -173,7 +173,8 @@ frag_torch_device *frag_torch_device_create(const frag_torch_settings *settings,
     frag_torch_streams_create(device);
     device->log = settings->record_path != NULL ? frag_torch_log_create() : NULL;
     bool ok = open_card(device, settings, error);
-    ok = ok && frag_torch_policy_create(&device->policy, settings, device->device, error);
+    ok = ok && frag_torch_policy_create(&device->policy, &settings->policy, settings->torch_version,
+                                        device->device, error);
     if (device->gpu != NULL && current >= 0)
         device->gpu->cuda.cudaSetDevice(current);
     if (!ok) {
@@ -199,28 +200,6 @@ static void leave(const frag_torch_device *device, int previous)
 {
     if (previous >= 0)
         device->gpu->cuda.cudaSetDevice(previous);
-}
-
-/* ---- blocks */
-
-static uint32_t take_block(frag_torch_device *device)
-{
-    device->held_count++;
-    uint32_t number = device->unused_block;
-    if (number != FRAG_TORCH_NONE) {
-        device->unused_block = device->blocks[number].next;
-        return number;
-    }
-    device->blocks = frag_grow(device->blocks, &device->block_capacity,
-                               (size_t)device->block_count + 1, sizeof *device->blocks);
-    return device->block_count++;
-}
-
-static void give_block(frag_torch_device *device, uint32_t number)
-{
-    device->held_count--;
-    device->blocks[number].next = device->unused_block;
-    device->unused_block = number;
 }
 
 /* ---- requests */
@@ -281,7 +260,7 @@ static void describe_refusal(frag_torch_device *device, const frag_request *requ
 static uint64_t keep(frag_torch_device *device, const frag_request *request,
                      const frag_grant *grant)
 {
-    uint32_t number = take_block(device);
+    uint32_t number = frag_torch_block_take(device);
     device->blocks[number] = (frag_torch_block){
         .address = grant->address,
         .requested_bytes = request->bytes,
@@ -378,28 +357,6 @@ uint64_t frag_torch_device_alloc(frag_torch_device *device, uint64_t bytes, frag
     return is_served ? keep(device, &request, &grant) : 0;
 }
 
-/* The memory of a block that nobody uses any more goes back to the policy. */
-static void release(frag_torch_device *device, uint32_t number)
-{
-    frag_torch_block block = device->blocks[number];
-    frag_torch_count_remove(&device->counts.active_bytes, block.block_bytes);
-    frag_torch_count_remove(&device->counts.active, 1);
-    give_block(device, number);
-    frag_torch_stream_freed(device, block.stream);
-    if (block.freed_on != block.stream)
-        frag_torch_stream_freed(device, block.freed_on);
-    frag_device_for(device->device, block.stream, block.pool);
-    device->policy.ops->free(device->policy.policy, block.handle, block.freed_on);
-}
-
-void frag_torch_device_complete(frag_torch_device *device, uint32_t number)
-{
-    frag_torch_log_add(device->log, &(frag_torch_event){.op = FRAG_OP_COMPLETE,
-                                                        .slot = number,
-                                                        .stream = device->blocks[number].freed_on});
-    release(device, number);
-}
-
 bool frag_torch_device_free(frag_torch_device *device, uint64_t address, frag_cuda_stream stream)
 {
     uint32_t number = 0;
@@ -423,7 +380,7 @@ bool frag_torch_device_free(frag_torch_device *device, uint64_t address, frag_cu
                                            .stream = (uint16_t)freed_on,
                                            .address = address});
     if (!is_waiting)
-        release(device, number);
+        frag_torch_block_release(device, number);
     else if (device->policy.ops->defer != NULL)
         device->policy.ops->defer(device->policy.policy, device->blocks[number].handle);
     leave(device, previous);

@@ -11,12 +11,12 @@ static void complete_nothing(void *context, frag_handle handle)
     FRAG_ASSERT(false);
 }
 
-bool frag_torch_policy_create(frag_torch_policy *created, const frag_torch_settings *settings,
-                              frag_device *device, frag_error *error)
+bool frag_torch_policy_create(frag_torch_policy *created, const frag_policy_spec *spec,
+                              const char *torch_version, frag_device *device, frag_error *error)
 {
-    *created = (frag_torch_policy){.ops = settings->policy.ops};
+    *created = (frag_torch_policy){.ops = spec->ops};
     frag_policy_setup setup = {
-        .values = settings->policy.values,
+        .values = spec->values,
         .device = device,
         .arena = &created->arena,
         /* Requests over time have no end; what is sized by their number is bounded by what can be
@@ -27,7 +27,7 @@ bool frag_torch_policy_create(frag_torch_policy *created, const frag_torch_setti
                    .pool_count = FRAG_TORCH_POOL_MAX,
                    .requested_bytes_total = (uint64_t)1 << 60,
                    .peak_requested_bytes = (uint64_t)1 << 40},
-        .recorded_version = settings->torch_version,
+        .recorded_version = torch_version,
         .stream_handles = created->stream_handles,
         .pool_ids = created->pool_ids,
         .on_complete = complete_nothing,

@@ -3,7 +3,7 @@
 #ifndef FRAG_TORCH_TORCH_POLICY_H
 #define FRAG_TORCH_TORCH_POLICY_H
 
-#include "gpu_replay/torch/torch_settings.h"
+#include "allocators/registry.h"
 #include "sim/policy.h"
 
 /* The library refuses what goes beyond, so that no policy ever runs over its tables. */
@@ -20,10 +20,10 @@ typedef struct frag_torch_policy {
     frag_pool_id pool_ids[FRAG_TORCH_POOL_MAX];
 } frag_torch_policy;
 
-/* Creates the policy of the settings on a device, in place: the policy keeps addresses of *created.
+/* Creates a policy on a device, in place: the policy keeps addresses of *created.
  * false: an option does not fit, or the system refuses the address space. */
-bool frag_torch_policy_create(frag_torch_policy *created, const frag_torch_settings *settings,
-                              frag_device *device, frag_error *error);
+bool frag_torch_policy_create(frag_torch_policy *created, const frag_policy_spec *spec,
+                              const char *torch_version, frag_device *device, frag_error *error);
 void frag_torch_policy_destroy(frag_torch_policy *policy);
 
 #endif

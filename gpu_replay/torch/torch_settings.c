@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_conf.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -88,7 +89,8 @@ static bool try_policy(const frag_torch_settings *settings, frag_error *error)
     };
     frag_device *device = frag_sim_device_create(&options);
     frag_torch_policy policy = {0};
-    bool ok = frag_torch_policy_create(&policy, settings, device, error);
+    bool ok = frag_torch_policy_create(&policy, &settings->policy, settings->torch_version, device,
+                                       error);
     frag_torch_policy_destroy(&policy);
     frag_device_destroy(device);
     return ok;

@@ -137,7 +137,7 @@ static void complete(frag_torch_device *device, uint32_t block)
     else
         device->blocks[at->next].before = at->before;
     device->waiting_count--;
-    frag_torch_device_complete(device, block);
+    frag_torch_block_complete(device, block);
 }
 
 bool frag_torch_wait_begin(frag_torch_device *device, uint32_t block)
@@ -243,11 +243,6 @@ void frag_torch_wait_all(frag_torch_device *device)
 static bool ignores_streams(const frag_torch_device *device)
 {
     return device->policy.ops->use == NULL;
-}
-
-void frag_torch_stream_freed(frag_torch_device *device, uint32_t stream)
-{
-    device->streams[stream].free_count++;
 }
 
 void frag_torch_stream_join(frag_torch_device *device, uint32_t stream)

@@ -16,7 +16,7 @@
 #ifndef FRAG_TORCH_TORCH_STREAMS_H
 #define FRAG_TORCH_TORCH_STREAMS_H
 
-#include "gpu_replay/torch/torch_device.h"
+#include "gpu_replay/torch/torch_card.h"
 
 void frag_torch_streams_create(frag_torch_device *device);
 
@@ -26,15 +26,13 @@ bool frag_torch_stream_number(frag_torch_device *device, frag_cuda_stream stream
 /* The block is used by a stream that is not its own. */
 void frag_torch_use_add(frag_torch_device *device, uint32_t block, uint32_t stream);
 
-/* The program has freed the block. true: it waits, and frag_torch_device_complete follows. */
+/* The program has freed the block. true: it waits, and frag_torch_block_complete follows. */
 bool frag_torch_wait_begin(frag_torch_device *device, uint32_t block);
 /* Completes what is done. */
 void frag_torch_wait_poll(frag_torch_device *device);
 /* Waits for everything, and completes it in order of frees. */
 void frag_torch_wait_all(frag_torch_device *device);
 
-/* A block of the stream went back to the policy, of another stream it may be granted next. */
-void frag_torch_stream_freed(frag_torch_device *device, uint32_t stream);
 /* Makes the stream safe for any memory the policy may grant. */
 void frag_torch_stream_join(frag_torch_device *device, uint32_t stream);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "sim/device.h"
 
 #define TOTAL_BYTES_MAX ((uint64_t)1 << 46)
 #define PAGE_BYTES_MIN ((uint64_t)512)

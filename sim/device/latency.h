@@ -8,7 +8,7 @@
 
 #include "base/formats/yaml.h"
 #include "base/text.h"
-#include "sim/device.h"
+#include "sim/device_call.h"
 
 #define FRAG_LATENCY_POINTS_MAX 16
 
@@ -28,10 +28,10 @@ typedef struct frag_latency {
     double ns_per_mib;
 } frag_latency;
 
-struct frag_latency_table {
+typedef struct frag_latency_table {
     frag_latency calls[FRAG_DEVICE_CALL_COUNT];
     char name[64]; /* where the figures come from */
-};
+} frag_latency_table;
 
 /* Nanoseconds of one call of that many bytes. */
 double frag_latency_ns(const frag_latency *latency, uint64_t bytes);

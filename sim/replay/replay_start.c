@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 static bool start_fails(const frag_trace *trace, uint64_t event, const char *what,

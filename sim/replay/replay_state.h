@@ -3,7 +3,7 @@
 #define FRAG_REPLAY_REPLAY_STATE_H
 
 #include "base/bits.h"
-#include "sim/replay/replay.h"
+#include "sim/replay/replay_types.h"
 
 #define FRAG_HANDLE_NONE UINT32_MAX
 #define FRAG_SURPLUS_ELSEWHERE UINT32_MAX

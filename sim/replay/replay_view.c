@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "sim/policy_engine.h"
+#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 typedef struct walk_state {

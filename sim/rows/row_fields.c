@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "sim/device/device_description.h"
 #include "sim/device/latency.h"
-#include "sim/rows/result.h"
 
 /* ---- values */
 

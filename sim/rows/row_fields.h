@@ -11,13 +11,12 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "sim/rows/row.h"
 
 #define FRAG_SCHEMA_RUN "fraglab.run/1"
 #define FRAG_SCHEMA_COMPARISON "fraglab.comparison/1"
 #define FRAG_SCHEMA_MIN_CAPACITY "fraglab.min-capacity/1"
 #define FRAG_SCHEMA_REFUSED "fraglab.refused/1"
-
-struct frag_row;
 
 typedef enum frag_row_type {
     FRAG_ROW_TEXT,
@@ -105,7 +104,7 @@ typedef struct frag_row_place {
     size_t flag;                          /* offset of a bool: is there a value? 0: always */
     bool is_0_null;                       /* 0 says that there is none */
     const char *(*name)(uint32_t number); /* of an enum: its values in words, NULL behind them */
-    frag_row_value (*compute)(const struct frag_row *row);
+    frag_row_value (*compute)(const frag_row *row);
 } frag_row_place;
 
 typedef struct frag_row_field {
@@ -141,10 +140,10 @@ bool frag_row_is_absent_group(const frag_row_kind *kind, const char *group);
 
 /* ---- rows of a run */
 
-frag_row_value frag_row_get(const struct frag_row *row, const frag_row_field *field);
+frag_row_value frag_row_get(const frag_row *row, const frag_row_field *field);
 const char *frag_row_value_text(const frag_row_value *value);
 /* true: the part that has the field is not there at all. */
-bool frag_row_is_absent(const struct frag_row *row, const frag_row_field *field);
+bool frag_row_is_absent(const frag_row *row, const frag_row_field *field);
 /* The value as a stored row tells it; of another type it is not known. */
 frag_row_value frag_row_stored_value(const frag_json *row, const frag_row_field *field);
 /* Fills the parts that are given (the others NULL) from a stored row. false: FRAG_E_INPUT, a value

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "sim/device.h"
 #include "sim/policy_engine.h"
+#include "sim/replay/replay.h"
 #include "sim/replay/replay_state.h"
 
 #define ALIGNMENT_WORD " alignment="

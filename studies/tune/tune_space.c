@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 

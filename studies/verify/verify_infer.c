@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/pytorch/pytorch_options.h"
 #include "base/bytes.h"
 #include "sim/policy_engine.h"
 #include "studies/verify/verify_evidence.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "allocators/pytorch/pytorch_settings.h"
+#include "allocators/pytorch/pytorch_options.h"
 #include "allocators/registry.h"
 #include "base/bytes.h"
 

@@ -56,7 +56,7 @@ if rule include-direction; then
 fi
 
 # Files that need each other cannot be read, or changed, one at a time: foo.c and foo.h are one module, and no module comes back to
-# itself by way of others. The modules that still do stand in tests/house/circles.left; one that does no more leaves that list.
+# itself by way of others.
 if rule no-circle; then
     printf '%s\n' "${code[@]}" | grep -v '^tests/' | xargs -r grep -nHE '^ *# *include *"' | awk '
         function module(path) { sub(/\.[ch]$/, "", path); return path }
@@ -74,15 +74,11 @@ if rule no-circle; then
             file[from] = place[1] ":" place[2]
         }
         END {
-            list = "tests/house/circles.left"
-            while ((getline line < list) > 0) left[line] = ++number
             for (from in count) {
                 split("", seen)
                 for (i = 1; i <= count[from]; i++) walk(next_of[from, i])
-                if (!(from in seen) || from in left) { if (from in seen) delete left[from]; continue }
-                print file[from] ": " from " includes itself by way of others"
+                if (from in seen) print file[from] ": " from " includes itself by way of others"
             }
-            for (from in left) print list ":" left[from] ": " from " is in no circle any more; take it out"
         }' | sort | say no-circle
 fi
 

@@ -1,6 +1,7 @@
 /* Each wording of the table has an example, tests/data/oom-messages/wordings.tsv: the pattern, the
  * figures that the example shows, and the example. It must be found by that very wording, with
  * those figures and no others. */
+#include "studies/explain/message/message.h"
 #include "studies/explain/message/wordings.h"
 
 #include <setjmp.h>

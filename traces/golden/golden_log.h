@@ -206,16 +206,19 @@ uint32_t frag_golden_call_find(const char *name);
 uint32_t frag_golden_note_find(const char *name);
 const char *frag_golden_op_nearest(const char *name); /* NULL: none is near */
 
-/* A request a line. */
-#define FRAG_GOLDEN_LINE_LIMIT ((frag_line_limit){(size_t)1 << 24, "one request a line"})
-
-/* FRAG_E_INPUT names the line. *log is {0} on failure. */
-bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *error);
 void frag_golden_log_destroy(frag_golden_log *log);
 
 /* Does the next call go into the last one, as the log writes it: pages of the same size, one behind
  * the other? Then it is added there. */
 bool frag_golden_call_merge(frag_golden_call *last, const frag_golden_call *next);
+
+/* ---- golden_reader.c: from a file */
+
+/* A request a line. */
+#define FRAG_GOLDEN_LINE_LIMIT ((frag_line_limit){(size_t)1 << 24, "one request a line"})
+
+/* FRAG_E_INPUT names the line. *log is {0} on failure. */
+bool frag_golden_log_read(frag_input *input, frag_golden_log *log, frag_error *error);
 
 /* ---- golden_record.c: as a recording */
 

@@ -47,8 +47,11 @@ void frag_golden_keep_line(frag_golden_reader *reader, const frag_golden_line *l
 bool frag_golden_take_id(frag_golden_reader *reader, frag_golden_line *line);
 bool frag_golden_find_id(frag_golden_reader *reader, frag_golden_line *line);
 
-/* ---- golden_peers.c: logs of the pools of other frameworks. Both take the line in reader->json.
- */
+/* ---- golden_torch.c: logs of PyTorch. These take the line in reader->json. */
+bool frag_golden_torch_read_head(frag_golden_reader *reader);
+bool frag_golden_torch_read_line(frag_golden_reader *reader);
+
+/* ---- golden_peers.c: logs of the pools of other frameworks, likewise. */
 bool frag_golden_peer_read_head(frag_golden_reader *reader);
 bool frag_golden_peer_read_line(frag_golden_reader *reader);
 

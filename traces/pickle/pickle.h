@@ -11,13 +11,6 @@
 #include "base/file.h"
 #include "traces/pickle/pickle_tree.h"
 
-/* Sees the keys and values of a dictionary (key, value, key, value ...) as it is filled for the
- * first time. true: it has taken what it needs and *record is how it knows the dictionary from now
- * on; nothing else is kept of it. has_last_keys: its keys are those of the one it took last. */
-typedef bool (*frag_pickle_visitor)(void *context, const frag_pickle *pickle,
-                                    const frag_pickle_value *pairs, size_t pair_count,
-                                    bool has_last_keys, uint32_t *record);
-
 /* Reads one pickle, which must be all of the input, into an empty tree. visitor may be NULL. */
 bool frag_pickle_read(frag_pickle *pickle, frag_input *input, frag_pickle_visitor visitor,
                       void *context, frag_pickle_value *root, frag_error *error);

@@ -3,7 +3,8 @@
 #ifndef FRAG_PICKLE_PICKLE_MACHINE_H
 #define FRAG_PICKLE_PICKLE_MACHINE_H
 
-#include "traces/pickle/pickle.h"
+#include "base/file.h"
+#include "traces/pickle/pickle_tree.h"
 
 enum { FRAG_PICKLE_MARKS_MAX = 512 };
 

@@ -71,6 +71,13 @@ typedef struct frag_pickle {
     size_t last_string_length;
 } frag_pickle;
 
+/* Sees the keys and values of a dictionary (key, value, key, value ...) as it is filled for the
+ * first time. true: it has taken what it needs and *record is how it knows the dictionary from now
+ * on; nothing else is kept of it. has_last_keys: its keys are those of the one it took last. */
+typedef bool (*frag_pickle_visitor)(void *context, const frag_pickle *pickle,
+                                    const frag_pickle_value *pairs, size_t pair_count,
+                                    bool has_last_keys, uint32_t *record);
+
 /* How far a tree has grown. */
 typedef struct frag_pickle_state {
     size_t object_count;

@@ -3,7 +3,7 @@
 #ifndef FRAG_MESSAGE_MESSAGE_GUESS_H
 #define FRAG_MESSAGE_MESSAGE_GUESS_H
 
-#include "studies/explain/message/message.h"
+#include "studies/explain/message/message_facts.h"
 #include "studies/explain/message/message_text.h"
 
 typedef struct frag_message_guess {

@@ -3,7 +3,7 @@
 #ifndef FRAG_MESSAGE_MESSAGE_QUANTITY_H
 #define FRAG_MESSAGE_MESSAGE_QUANTITY_H
 
-#include "studies/explain/message/message.h"
+#include "studies/explain/message/message_facts.h"
 #include "studies/explain/message/message_text.h"
 
 /* Adds the sizes of the text from from to to. A number without a unit is one where the words before

@@ -2,7 +2,7 @@
 #ifndef FRAG_MESSAGE_MESSAGE_SIZE_H
 #define FRAG_MESSAGE_MESSAGE_SIZE_H
 
-#include "studies/explain/message/message.h"
+#include "studies/explain/message/message_facts.h"
 
 /* Each reads at text (lower case, ends with a zero, see studies/explain/message/message_text.h) and
  * returns how many bytes it took, 0 when there is no such thing. Units count in 1024s, "GB" too:

@@ -2,7 +2,7 @@
 #ifndef FRAG_MESSAGE_MESSAGE_WORDS_H
 #define FRAG_MESSAGE_MESSAGE_WORDS_H
 
-#include "studies/explain/message/message.h"
+#include "studies/explain/message/message_facts.h"
 #include "studies/explain/message/message_text.h"
 
 /* What a word can be about; several at once. */

@@ -3,7 +3,7 @@
 #ifndef FRAG_MESSAGE_WORDINGS_H
 #define FRAG_MESSAGE_WORDINGS_H
 
-#include "studies/explain/message/message.h"
+#include "studies/explain/message/message_facts.h"
 
 typedef enum frag_wording_role {
     FRAG_WORDING_OPENS,    /* an OOM message begins here, or goes on if it has just begun */
