@@ -1,15 +1,11 @@
 /* `fraglab compare`: which metrics got worse between two files of result rows. */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/search/compare_views.h"
+#include "studies/compare/comparison_json.h"
+#include "studies/compare/comparison_wishes.h"
 
 static const frag_command_option options[] = {
     {"fail-above", "AMOUNT",
@@ -34,118 +30,31 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-/* One part of an amount: "1%", "16MiB", "3". */
-static bool parse_part(const char *part, frag_threshold *threshold, frag_error *error)
+/* Every value of an option that may be repeated; the caller frees the list. */
+static const char **values_of(const frag_arguments *arguments, const char *option, size_t *count)
 {
-    size_t length = strlen(part);
-    char *end = NULL;
-    errno = 0;
-    double number = strtod(part, &end);
-    /* strtod knows more numbers than people write. */
-    bool is_plain = length > 0 && strspn(part, "0123456789.") == (size_t)(end - part) &&
-                    end != part && errno == 0 && isfinite(number);
-    if (is_plain && strcmp(end, "%") == 0) {
-        threshold->ratio = number / 100;
-        return true;
-    }
-    if (is_plain && *end == '\0') {
-        threshold->amount = number;
-        return true;
-    }
-    uint64_t bytes = 0;
-    frag_error unused = {0};
-    if (is_plain && frag_bytes_parse(part, &bytes, &unused)) {
-        threshold->amount = (double)bytes;
-        return true;
-    }
-    return frag_fail(error, FRAG_E_USAGE, "'%s' is no amount; write 1%%, 16MiB or 3", part);
+    *count = frag_arguments_value_count(arguments, option);
+    const char **values = frag_alloc(*count, sizeof *values);
+    for (size_t i = 0; i < *count; i++)
+        values[i] = frag_arguments_value_at(arguments, option, i);
+    return values;
 }
 
-static bool parse_amount(const char *text, frag_threshold *threshold, frag_error *error)
-{
-    char *copy = frag_copy_text(text);
-    char *comma = strchr(copy, ',');
-    if (comma != NULL)
-        *comma = '\0';
-    bool ok = parse_part(copy, threshold, error) &&
-              (comma == NULL || parse_part(comma + 1, threshold, error));
-    frag_free(copy);
-    return ok;
-}
-
-typedef struct wishes {
-    frag_comparison_options options;
-    frag_threshold *thresholds;
+typedef struct wish_lists {
+    const char **thresholds;
     const char **metrics;
-    char **patterns; /* owned, of the thresholds */
-    size_t pattern_count;
-} wishes;
+} wish_lists;
 
-static bool read_wishes(const frag_arguments *arguments, wishes *into, frag_error *error)
+static bool read_wishes(const frag_arguments *arguments, wish_lists *lists,
+                        frag_comparison_wishes *wishes, frag_error *error)
 {
-    const char *general = frag_arguments_value(arguments, "fail-above");
-    into->options.general = (frag_threshold){.pattern = "*"};
-    if (!parse_amount(general != NULL ? general : "1%", &into->options.general, error))
-        return frag_error_in(error, "--fail-above");
-    size_t count = frag_arguments_value_count(arguments, "threshold");
-    into->thresholds = frag_alloc(count, sizeof *into->thresholds);
-    into->patterns = frag_alloc(count, sizeof *into->patterns);
-    for (size_t i = 0; i < count; i++) {
-        char *pattern = frag_copy_text(frag_arguments_value_at(arguments, "threshold", i));
-        into->patterns[into->pattern_count++] = pattern;
-        char *amount = strchr(pattern, '=');
-        if (amount == NULL || amount == pattern) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "'%s' names no metric and amount; write peak.reserved_bytes=2%%", pattern);
-            return frag_error_in(error, "--threshold");
-        }
-        *amount++ = '\0';
-        into->thresholds[i].pattern = pattern;
-        if (!parse_amount(amount, &into->thresholds[i], error))
-            return frag_error_in(error, "--threshold");
-    }
-    into->options.thresholds = into->thresholds;
-    into->options.threshold_count = count;
-    count = frag_arguments_value_count(arguments, "metric");
-    into->metrics = frag_alloc(count, sizeof *into->metrics);
-    for (size_t i = 0; i < count; i++)
-        into->metrics[i] = frag_arguments_value_at(arguments, "metric", i);
-    into->options.metrics = into->metrics;
-    into->options.metric_count = count;
-    return true;
-}
-
-static void free_wishes(wishes *from)
-{
-    for (size_t i = 0; i < from->pattern_count; i++)
-        frag_free(from->patterns[i]);
-    frag_free(from->patterns);
-    frag_free(from->thresholds);
-    frag_free(from->metrics);
-}
-
-/* A pattern that means nothing in these rows is a misspelling that would let everything pass. */
-static bool check_patterns(const wishes *wanted, const frag_comparison *comparison,
-                           frag_error *error)
-{
-    if (comparison->compared == 0)
-        return true;
-    for (size_t p = 0; p < wanted->options.metric_count + wanted->pattern_count; p++) {
-        bool is_metric = p < wanted->options.metric_count;
-        const char *pattern =
-            is_metric ? wanted->metrics[p] : wanted->patterns[p - wanted->options.metric_count];
-        bool is_met = false;
-        for (size_t i = 0; i < comparison->row_count && !is_met; i++)
-            for (size_t m = 0; m < comparison->rows[i].metric_count && !is_met; m++)
-                is_met = frag_metric_matches(pattern, comparison->rows[i].metrics[m].path);
-        /* Rows without an OOM have no such metric, which is no mistake. */
-        if (!is_met && strncmp(pattern, "oom.", 4) != 0) {
-            frag_fail(error, FRAG_E_USAGE,
-                      "no row has a metric '%s'; --all --format jsonl shows their names", pattern);
-            return frag_error_in(error, is_metric ? "--metric" : "--threshold");
-        }
-    }
-    return true;
+    frag_wish_texts thresholds = {.name = "--threshold"};
+    frag_wish_texts metrics = {.name = "--metric"};
+    thresholds.texts = lists->thresholds = values_of(arguments, "threshold", &thresholds.count);
+    metrics.texts = lists->metrics = values_of(arguments, "metric", &metrics.count);
+    return frag_comparison_wishes_parse("--fail-above",
+                                        frag_arguments_value(arguments, "fail-above"), &thresholds,
+                                        &metrics, wishes, error);
 }
 
 typedef struct places {
@@ -170,7 +79,7 @@ static void print(const frag_arguments *arguments, const frag_comparison *compar
 {
     FILE *stream = frag_output_stream(to->output);
     if (frag_arguments_is(arguments, "format", "jsonl"))
-        frag_compare_print_jsonl(stream, comparison);
+        frag_comparison_print_json(stream, comparison);
     else if (frag_arguments_is(arguments, "format", "markdown"))
         frag_compare_print_markdown(stream, comparison, view);
     else
@@ -195,7 +104,8 @@ static bool finish_places(places *to, frag_error *error)
 static int compare_command(const frag_arguments *arguments)
 {
     frag_error error = {0};
-    wishes wanted = {0};
+    wish_lists lists = {0};
+    frag_comparison_wishes wishes = {0};
     places to = {0};
     frag_comparison comparison = {0};
     frag_compare_view view = {
@@ -203,16 +113,15 @@ static int compare_command(const frag_arguments *arguments)
         .is_missing_a_fault = !frag_arguments_has(arguments, "allow-missing"),
     };
     int code = 0;
-    if (!read_wishes(arguments, &wanted, &error) || !open_places(arguments, &to, &error) ||
+    if (!read_wishes(arguments, &lists, &wishes, &error) || !open_places(arguments, &to, &error) ||
         !frag_comparison_read(frag_arguments_operand(arguments, 0),
-                              frag_arguments_operand(arguments, 1), &wanted.options, &comparison,
+                              frag_arguments_operand(arguments, 1), &wishes.options, &comparison,
                               &error) ||
-        !check_patterns(&wanted, &comparison, &error)) {
+        !frag_comparison_wishes_check(&wishes, &comparison, &error)) {
         code = frag_report(&error);
     } else {
         print(arguments, &comparison, &view, &to);
-        bool has_finding = comparison.verdicts[FRAG_VERDICT_WORSE] > 0 ||
-                           (view.is_missing_a_fault && comparison.problems > 0);
+        bool has_finding = frag_comparison_has_finding(&comparison, view.is_missing_a_fault);
         code = !finish_places(&to, &error) ? frag_report(&error) : has_finding ? 1 : 0;
     }
     if (to.output != NULL)
@@ -221,7 +130,9 @@ static int compare_command(const frag_arguments *arguments)
         frag_output_abandon(to.junit);
     if (comparison.kept != NULL)
         frag_comparison_destroy(&comparison);
-    free_wishes(&wanted);
+    frag_comparison_wishes_destroy(&wishes);
+    frag_free(lists.thresholds);
+    frag_free(lists.metrics);
     return code;
 }
 

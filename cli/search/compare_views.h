@@ -16,8 +16,6 @@ void frag_compare_print_table(FILE *stream, const frag_comparison *comparison,
                               const frag_compare_view *view);
 void frag_compare_print_markdown(FILE *stream, const frag_comparison *comparison,
                                  const frag_compare_view *view);
-/* Every metric, one object a line, and a summary at the end. docs/result-format.md */
-void frag_compare_print_jsonl(FILE *stream, const frag_comparison *comparison);
 /* JUnit's XML: a test case for each metric of each row. */
 void frag_compare_print_junit(FILE *stream, const frag_comparison *comparison,
                               const frag_compare_view *view);

@@ -192,16 +192,12 @@ static bool take_line(void *context, const char *bytes, size_t length, frag_erro
     return ok;
 }
 
-static bool read_table(const char *path, table *into, frag_error *error)
+static bool read_table(frag_input *input, table *into, frag_error *error)
 {
-    frag_input *input = frag_input_open(path, error);
-    if (input == NULL)
-        return false;
     bool ok = frag_each_line(input, take_line, into, error);
-    frag_input_close(input);
     if (ok && into->count == 0)
         ok = frag_fail(error, FRAG_E_INPUT, "has no result rows");
-    return ok || frag_error_in(error, path);
+    return ok || frag_error_in(error, frag_input_name(input));
 }
 
 /* ---- comparing */
@@ -439,19 +435,38 @@ static void compare_tables(kept *in, const frag_comparison_options *options,
     frag_free(partners);
 }
 
-bool frag_comparison_read(const char *base_path, const char *now_path,
-                          const frag_comparison_options *options, frag_comparison *comparison,
-                          frag_error *error)
+bool frag_comparison_read_inputs(frag_input *base, frag_input *now,
+                                 const frag_comparison_options *options,
+                                 frag_comparison *comparison, frag_error *error)
 {
     kept *in = frag_alloc(1, sizeof *in);
     *comparison = (frag_comparison){.kept = in};
-    if (!read_table(base_path, &in->tables[0], error) ||
-        !read_table(now_path, &in->tables[1], error)) {
+    if (!read_table(base, &in->tables[0], error) || !read_table(now, &in->tables[1], error)) {
         frag_comparison_destroy(comparison);
         return false;
     }
     compare_tables(in, options, comparison);
     return true;
+}
+
+bool frag_comparison_read(const char *base_path, const char *now_path,
+                          const frag_comparison_options *options, frag_comparison *comparison,
+                          frag_error *error)
+{
+    frag_input *base = frag_input_open(base_path, error);
+    frag_input *now = base != NULL ? frag_input_open(now_path, error) : NULL;
+    bool ok = now != NULL && frag_comparison_read_inputs(base, now, options, comparison, error);
+    if (now != NULL)
+        frag_input_close(now);
+    if (base != NULL)
+        frag_input_close(base);
+    return ok;
+}
+
+bool frag_comparison_has_finding(const frag_comparison *comparison, bool is_missing_a_fault)
+{
+    return comparison->verdicts[FRAG_VERDICT_WORSE] > 0 ||
+           (is_missing_a_fault && comparison->problems > 0);
 }
 
 void frag_comparison_destroy(frag_comparison *comparison)

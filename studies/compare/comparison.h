@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "sim/rows/row_fields.h"
 
 /* A metric is worse when it moved the wrong way by more than both. */
@@ -82,7 +83,15 @@ typedef struct frag_comparison_options {
 bool frag_comparison_read(const char *base_path, const char *now_path,
                           const frag_comparison_options *options, frag_comparison *comparison,
                           frag_error *error);
+/* As read, of inputs that are open, and stay so. */
+bool frag_comparison_read_inputs(frag_input *base, frag_input *now,
+                                 const frag_comparison_options *options,
+                                 frag_comparison *comparison, frag_error *error);
 void frag_comparison_destroy(frag_comparison *comparison);
+
+/* Is something worse, or are there rows of the base that could not be compared, where that is a
+ * fault? */
+bool frag_comparison_has_finding(const frag_comparison *comparison, bool is_missing_a_fault);
 
 /* Does the path match the pattern? */
 bool frag_metric_matches(const char *pattern, const char *path);
