@@ -430,6 +430,77 @@ int fraglab_explain_recording(const fraglab_context *context, const fraglab_reco
                               const fraglab_explain_options *options, char **explanation,
                               fraglab_error *error);
 
+/* ---- what got worse between two files of rows? As `fraglab compare` */
+
+typedef struct fraglab_comparison fraglab_comparison; /* fraglab_comparison_destroy */
+
+/* An amount is a share of the base's value, "1%", or one in the metric's unit, "16MiB" or "3", or
+ * both joined by a comma, of which both must be exceeded. '*' in a metric's name stands for any
+ * text. */
+typedef struct fraglab_compare_options {
+    size_t size;
+    const char *fail_above;        /* how much a metric may get worse; NULL: "1%" */
+    const char *const *thresholds; /* "METRIC=AMOUNT"; the last that matches counts */
+    size_t threshold_count;
+    const char *const *metrics; /* compare only these; none: all but wall times */
+    size_t metric_count;
+    int32_t allow_missing; /* 1: a row of the base without a counterpart, or that cannot be
+                              compared, is no finding */
+} fraglab_compare_options;
+
+/* Compares the rows of two files as fraglab_result_json gives them, one a line. Rows are matched by
+ * trace, label and device. FRAGLAB_E_INPUT names the line that is no row. */
+int fraglab_compare_paths(const char *base, const char *now, const fraglab_compare_options *options,
+                          fraglab_comparison **comparison, fraglab_error *error);
+/* The same of such lines in memory. */
+int fraglab_compare_memory(const void *base, size_t base_bytes, const void *now, size_t now_bytes,
+                           const fraglab_compare_options *options, fraglab_comparison **comparison,
+                           fraglab_error *error);
+void fraglab_comparison_destroy(fraglab_comparison *comparison);
+
+/* As `fraglab compare --format jsonl` prints it: each metric, what rows there is something to say
+ * of, a summary; one object a line. */
+const char *fraglab_comparison_json(const fraglab_comparison *comparison);
+/* 1: something is worse, or a row could not be compared and allow_missing is 0. */
+int fraglab_comparison_has_finding(const fraglab_comparison *comparison);
+
+enum {
+    FRAGLAB_SAME = 0,   /* equal */
+    FRAGLAB_WITHIN = 1, /* not more than the threshold */
+    FRAGLAB_BETTER = 2, /* by more than the threshold */
+    FRAGLAB_WORSE = 3,  /* by more than the threshold */
+    FRAGLAB_UNKNOWN = 4 /* only one of the two says */
+};
+
+typedef struct fraglab_compared_metric {
+    size_t row;       /* its number, as of fraglab_comparison_rows */
+    const char *path; /* as of fraglab_result_u64 */
+    double base;      /* NaN: the base does not say */
+    double now;       /* NaN: the new row does not say */
+    double change;    /* (now - base) / base; NaN where one is, infinite from 0 */
+    int32_t verdict;  /* FRAGLAB_SAME ... */
+} fraglab_compared_metric;
+
+typedef struct fraglab_compared_row {
+    const char *trace; /* its name, and the number of the GPU where it is not 0 */
+    const char *policy;
+    const char *device;  /* the parameters of the simulated one */
+    const char *problem; /* why it is not compared; NULL: it is */
+    const char *note;    /* what else differs; NULL: nothing */
+    uint64_t worse;      /* metrics */
+    uint64_t better;
+    int32_t is_missing; /* only the base has it */
+    int32_t is_new;     /* only the new rows have it */
+} fraglab_compared_row;
+
+/* Each returns how many there are, and copies at most capacity of them to out (NULL: none): the
+ * rows of the base in its order, then new ones; metrics in order of the rows. The texts belong to
+ * the comparison. */
+size_t fraglab_comparison_rows(const fraglab_comparison *comparison, fraglab_compared_row *out,
+                               size_t capacity);
+size_t fraglab_comparison_metrics(const fraglab_comparison *comparison,
+                                  fraglab_compared_metric *out, size_t capacity);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

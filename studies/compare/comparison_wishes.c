@@ -107,7 +107,7 @@ static bool check_patterns(const frag_comparison *comparison, const char *name,
     for (size_t i = 0; i < count; i++)
         if (!is_met(comparison, patterns[i])) {
             frag_fail(error, FRAG_E_USAGE,
-                      "no row has a metric '%s'; --all --format jsonl shows their names",
+                      "no row has a metric '%s'; fraglab compare --format jsonl lists their names",
                       patterns[i]);
             return frag_error_in(error, name);
         }

@@ -107,9 +107,9 @@ PY
 }
 
 @test "studies say what the commands print, byte by byte" {
-    run -0 python3 tests/api/library_studies.py "$LIB/libfraglab.so.0"
+    run -0 python3 tests/api/library_studies.py "$LIB/libfraglab.so.0" "$out"
     [ "${lines[0]}" = explain ]
-    [ "${#lines[@]}" -eq 4 ]
+    [ "${#lines[@]}" -eq 6 ]
 }
 
 @test "memory that fails below the library, too, is an error and is given back" {

@@ -1,5 +1,5 @@
 """Compares what the studies of the library say with what the commands print, byte by byte:
-library_studies.py LIBRARY. Prints the names of those that were compared."""
+library_studies.py LIBRARY FOLDER; the folder is for files. Prints the names of those that were compared."""
 import ctypes
 import subprocess
 import sys
@@ -38,8 +38,15 @@ class ExplainOptions(Sized):
                 ("policy_count", ctypes.c_size_t), ("as_text", ctypes.c_int32)]
 
 
+class CompareOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("fail_above", ctypes.c_char_p),
+                ("thresholds", ctypes.POINTER(ctypes.c_char_p)), ("threshold_count", ctypes.c_size_t),
+                ("metrics", ctypes.POINTER(ctypes.c_char_p)), ("metric_count", ctypes.c_size_t),
+                ("allow_missing", ctypes.c_int32)]
+
+
 library = ctypes.CDLL(sys.argv[1])
-library.fraglab_result_json.restype = ctypes.c_char_p
+library.fraglab_comparison_json.restype = ctypes.c_char_p
 
 
 def call(name, *arguments):
@@ -94,3 +101,16 @@ expect("explain with the rest", explain(OOM, whole=recording_of(WHOLE), policies
        "explain", OOM, WHOLE, "-p", "buddy", "-p", "pytorch:recorded", "--format", "jsonl")
 expect("explain a smaller card", explain(SAMPLES + "model-parallel.pickle.zst", capacity_bytes=64 << 20, memory_fraction=b"0.9"),
        "explain", SAMPLES + "model-parallel.pickle.zst", "--capacity", "64MiB", "--memory-fraction", "0.9", "--format", "jsonl")
+
+base, now = sys.argv[2] + "/base.jsonl", sys.argv[2] + "/now.jsonl"
+for path, policy in ((base, "best-fit"), (now, "pytorch")):
+    with open(path, "wb") as file:
+        for sample in ("unet", "truncated"):
+            file.write(printed("run", f"{SAMPLES}{sample}.pickle.zst", "-p", policy, "--label", "mine", "--format", "jsonl"))
+comparison = made("fraglab_compare_paths", base.encode(), now.encode(), None)
+expect("compare", library.fraglab_comparison_json(comparison), "compare", base, now, "--format", "jsonl")
+options = CompareOptions(fail_above=b"5%,16MiB", thresholds=(ctypes.c_char_p * 1)(b"device_calls.*=1%"), threshold_count=1,
+                         metrics=(ctypes.c_char_p * 2)(b"device_calls.*", b"peak.*"), metric_count=2)
+comparison = made("fraglab_compare_paths", base.encode(), now.encode(), ctypes.byref(options))
+expect("compare some metrics", library.fraglab_comparison_json(comparison), "compare", base, now, "--format", "jsonl",
+       "--fail-above", "5%,16MiB", "--threshold", "device_calls.*=1%", "--metric", "device_calls.*", "--metric", "peak.*")

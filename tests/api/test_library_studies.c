@@ -1,5 +1,5 @@
-/* The studies of the library as a program sees them: explanations. What they
- * say is that of the commands (library.bats); here, that they end as the header says on wrong
+/* The studies of the library as a program sees them: explanations, comparisons. What
+ * they say is that of the commands (library.bats); here, that they end as the header says on wrong
  * arguments, when they are told to and without host memory, and that threads change nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,6 +180,175 @@ static void refuses_what_cannot_be_explained(void **state)
     fraglab_recording_close(recording);
 }
 
+/* ---- comparisons */
+
+/* The row of a policy that is called "mine", whichever it is. */
+static char *row_of(const char *name, uint64_t capacity)
+{
+    fraglab_recording *recording = open_sample(SMALL_SAMPLE);
+    fraglab_policy *policy = parse(name);
+    fraglab_result *result = NULL;
+    fraglab_run_options options = FRAGLAB_RUN_OPTIONS_INIT;
+    options.label = "mine";
+    options.capacity_bytes = capacity;
+    assert_int_equal(fraglab_run(NULL, recording, 0, policy, &options, &result, NULL), FRAGLAB_OK);
+    char *row = strdup(fraglab_result_json(result));
+    fraglab_result_destroy(result);
+    fraglab_policy_destroy(policy);
+    fraglab_recording_close(recording);
+    return row;
+}
+
+static int compare(const char *base, const char *now, const fraglab_compare_options *options,
+                   fraglab_comparison **comparison, fraglab_error *error)
+{
+    return fraglab_compare_memory(base, strlen(base), now, strlen(now), options, comparison, error);
+}
+
+/* The metric of that name in the comparison. */
+static fraglab_compared_metric metric_of(const fraglab_comparison *comparison, const char *path)
+{
+    fraglab_compared_metric metrics[200];
+    size_t count = fraglab_comparison_metrics(comparison, metrics, 200);
+    assert_in_range(count, 1, 200);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(metrics[i].path, path) == 0)
+            return metrics[i];
+    fail_msg("no %s", path);
+    return metrics[0];
+}
+
+static void compares_rows(void **state)
+{
+    (void)state;
+    fraglab_comparison *comparison = NULL;
+    fraglab_compared_row rows[3];
+    char *base = row_of("best-fit", 0);
+    char *now = row_of("buddy", 0);
+    assert_int_equal(compare(base, now, NULL, &comparison, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_comparison_has_finding(comparison), 1);
+    assert_int_equal(fraglab_comparison_rows(comparison, NULL, 0), 1);
+    assert_int_equal(fraglab_comparison_rows(comparison, rows, 3), 1);
+    assert_string_equal(rows[0].policy, "mine");
+    assert_null(rows[0].problem);
+    assert_true(rows[0].worse > 0);
+    fraglab_compared_metric peak = metric_of(comparison, "peak.reserved_bytes");
+    assert_int_equal(peak.verdict, FRAGLAB_WORSE);
+    assert_int_equal(peak.row, 0);
+    assert_true(peak.now > peak.base && peak.change > 0.01);
+    assert_int_equal(metric_of(comparison, "peak.requested_bytes").verdict, FRAGLAB_SAME);
+    assert_non_null(strstr(fraglab_comparison_json(comparison), "fraglab.compare-summary/1"));
+    fraglab_comparison_destroy(comparison);
+    static const char *const metrics[] = {"peak.reserved_bytes"};
+    static const char *const thresholds[] = {"peak.*=1TiB"};
+    fraglab_compare_options options = {.size = sizeof options,
+                                       .fail_above = "0%",
+                                       .metrics = metrics,
+                                       .metric_count = 1,
+                                       .thresholds = thresholds,
+                                       .threshold_count = 1};
+    assert_int_equal(compare(base, now, &options, &comparison, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_comparison_has_finding(comparison), 0);
+    assert_int_equal(metric_of(comparison, metrics[0]).verdict, FRAGLAB_WITHIN);
+    assert_int_equal(fraglab_comparison_metrics(comparison, NULL, 0), 1);
+    fraglab_comparison_destroy(comparison);
+    free(now);
+    free(base);
+}
+
+static void a_row_without_a_counterpart_is_a_finding(void **state)
+{
+    (void)state;
+    fraglab_comparison *comparison = NULL;
+    fraglab_compared_row rows[2];
+    fraglab_compare_options options = {.size = sizeof options};
+    char *base = row_of("best-fit", 0);
+    char both[20000];
+    char *other = strdup(base);
+    memcpy(strstr(other, "mine"), "else", 4);
+    snprintf(both, sizeof both, "%s%s", base, other);
+    assert_int_equal(compare(both, base, &options, &comparison, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_comparison_has_finding(comparison), 1);
+    assert_int_equal(fraglab_comparison_rows(comparison, rows, 2), 2);
+    assert_string_equal(rows[1].policy, "else");
+    assert_int_equal(rows[1].is_missing, 1);
+    assert_non_null(rows[1].problem);
+    fraglab_comparison_destroy(comparison);
+    options.allow_missing = 1;
+    assert_int_equal(compare(both, base, &options, &comparison, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_comparison_has_finding(comparison), 0);
+    fraglab_comparison_destroy(comparison);
+    assert_int_equal(compare(base, both, &options, &comparison, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_comparison_rows(comparison, rows, 2), 2);
+    assert_int_equal(rows[1].is_new, 1);
+    fraglab_comparison_destroy(comparison);
+    free(other);
+    free(base);
+}
+
+static void refuses_what_cannot_be_compared(void **state)
+{
+    (void)state;
+    static const char *const metrics[] = {"peak.reserved_byte"};
+    static const char *const thresholds[] = {"=1%"};
+    fraglab_comparison *comparison = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_compare_options options = {.size = sizeof options, .fail_above = "a little"};
+    char *base = row_of("best-fit", 0);
+    expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
+                 "fail_above", "is no amount");
+    options = (fraglab_compare_options){
+        .size = sizeof options, .thresholds = thresholds, .threshold_count = 1};
+    expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
+                 "thresholds", "names no metric");
+    options =
+        (fraglab_compare_options){.size = sizeof options, .metrics = metrics, .metric_count = 1};
+    expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
+                 "metrics", "no row has a metric 'peak.reserved_byte'");
+    expect_error(compare(base, "{}\n", NULL, &comparison, &error), FRAGLAB_E_INPUT, &error, "now",
+                 "is no result row");
+    assert_int_equal(error.line, 1);
+    expect_error(compare("", base, NULL, &comparison, &error), FRAGLAB_E_INPUT, &error, "base",
+                 "has no result rows");
+    assert_int_equal(fraglab_compare_memory(NULL, 0, base, 1, NULL, &comparison, &error),
+                     FRAGLAB_E_INPUT);
+    expect_error(fraglab_compare_paths("no/file", "no/file", NULL, &comparison, &error),
+                 FRAGLAB_E_INPUT, &error, "no/file", "cannot be opened");
+    assert_null(comparison);
+    free(base);
+}
+
+static void hostile_rows_end_in_an_error_or_a_comparison(void **state)
+{
+    (void)state;
+    char *base = row_of("pytorch", 1 << 20);
+    size_t count = strlen(base);
+    uint32_t seed = 1;
+    int refused = 0;
+    int read = 0;
+    long before = frag_live_memory();
+    char *broken = malloc(count);
+    for (int round = 0; round < 600; round++) {
+        fraglab_comparison *comparison = NULL;
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        memcpy(broken, base, count);
+        for (int i = 0; i < 1 + round % 3; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            broken[(seed >> 8) % count] = (char)(round % 2 == 0 ? '0' + (seed >> 4) % 10 : seed);
+        }
+        size_t kept = round % 4 == 0 ? seed % count : count;
+        int code = fraglab_compare_memory(broken, kept, base, count, NULL, &comparison, &error);
+        refused += code == FRAGLAB_E_INPUT && error.sentence[0] != '\0';
+        read += code == FRAGLAB_OK;
+        fraglab_comparison_destroy(comparison);
+    }
+    free(broken);
+    assert_int_equal(refused + read, 600);
+    assert_true(refused > 50 && read > 50);
+    assert_int_equal(frag_live_memory(), before);
+    free(base);
+}
+
 /* ---- the end of a call before its time */
 
 typedef struct subject {
@@ -187,7 +356,23 @@ typedef struct subject {
     fraglab_recording *recording;
     fraglab_recording *whole;
     fraglab_policy *policy;
+    char *rows;
 } subject;
+
+static subject make_subject(const fraglab_context *context)
+{
+    return (subject){.context = context,
+                     .recording = open_sample(SMALL_SAMPLE),
+                     .policy = parse("buddy"),
+                     .rows = row_of("best-fit", 0)};
+}
+
+static void destroy_subject(subject *of)
+{
+    free(of->rows);
+    fraglab_policy_destroy(of->policy);
+    fraglab_recording_close(of->recording);
+}
 
 static int call_explain(void *argument)
 {
@@ -219,27 +404,40 @@ static int call_explain_failure(void *argument)
     return code;
 }
 
+static int call_compare(void *argument)
+{
+    const subject *of = argument;
+    static const char *const thresholds[] = {"peak.*=1TiB", "oom.*=3"};
+    fraglab_compare_options options = {
+        .size = sizeof options, .thresholds = thresholds, .threshold_count = 2};
+    fraglab_comparison *comparison = NULL;
+    int code = compare(of->rows, of->rows, &options, &comparison, NULL);
+    assert_int_equal(comparison != NULL, code == FRAGLAB_OK);
+    fraglab_comparison_destroy(comparison);
+    return code;
+}
+
 static const struct {
     const char *name;
     frag_call_to_try *call;
 } entries[] = {
     {"explain", call_explain},
     {"explain a failure", call_explain_failure},
+    {"compare", call_compare},
 };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
 {
     (void)state;
     fraglab_context *context = with_threads(2);
-    subject of = {.recording = open_sample(SMALL_SAMPLE), .policy = parse("buddy")};
+    subject of = make_subject(NULL);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         of.context = NULL;
         frag_expect_memory_may_fail(entries[i].name, entries[i].call, &of);
         of.context = context;
         frag_expect_memory_may_fail(entries[i].name, entries[i].call, &of);
     }
-    fraglab_policy_destroy(of.policy);
-    fraglab_recording_close(of.recording);
+    destroy_subject(&of);
     fraglab_context_destroy(context);
 }
 
@@ -248,16 +446,14 @@ static void ends_when_it_is_told_to(void **state)
     (void)state;
     int left = 1;
     fraglab_context *context = to_be_cancelled(&left);
-    subject of = {
-        .context = context, .recording = open_sample(SMALL_SAMPLE), .policy = parse("buddy")};
+    subject of = make_subject(context);
     for (int after = 1; after <= 4; after++) {
         left = after;
         assert_int_equal(call_explain(&of), FRAGLAB_E_CANCELLED);
     }
     left = -1; /* never */
     assert_int_equal(call_explain(&of), FRAGLAB_OK);
-    fraglab_policy_destroy(of.policy);
-    fraglab_recording_close(of.recording);
+    destroy_subject(&of);
     fraglab_context_destroy(context);
 }
 
@@ -280,8 +476,7 @@ static void threads_share_recordings_and_policies(void **state)
 {
     (void)state;
     fraglab_context *context = with_threads(2);
-    subject of = {
-        .context = context, .recording = open_sample(SMALL_SAMPLE), .policy = parse("buddy")};
+    subject of = make_subject(context);
     pthread_t threads[3];
     shared_calls calls[3];
     for (size_t i = 0; i < 3; i++) {
@@ -292,8 +487,7 @@ static void threads_share_recordings_and_policies(void **state)
         pthread_join(threads[i], NULL);
         assert_int_equal(calls[i].problems, 0);
     }
-    fraglab_policy_destroy(of.policy);
-    fraglab_recording_close(of.recording);
+    destroy_subject(&of);
     fraglab_context_destroy(context);
 }
 
@@ -304,6 +498,10 @@ int main(void)
         cmocka_unit_test(explains_a_recording),
         cmocka_unit_test(another_recording_leaves_this_one_as_it_was),
         cmocka_unit_test(refuses_what_cannot_be_explained),
+        cmocka_unit_test(compares_rows),
+        cmocka_unit_test(a_row_without_a_counterpart_is_a_finding),
+        cmocka_unit_test(refuses_what_cannot_be_compared),
+        cmocka_unit_test(hostile_rows_end_in_an_error_or_a_comparison),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(threads_share_recordings_and_policies),
