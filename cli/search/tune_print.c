@@ -1,16 +1,12 @@
-/* Prints what `fraglab tune` found, as tables and as JSON. */
-#include "cli/search/tune.h"
+#include "cli/search/tune_print.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/text_table.h"
-#include "sim/version.h"
 
 /* Names that a person reads in one figure. */
 #define DRAWN_MAX 12
@@ -45,11 +41,6 @@ static const char *outcome_text(const frag_tuned *tuned, const frag_tune_outcome
     return text;
 }
 
-static bool has_bytes(const frag_tune_outcome *outcome)
-{
-    return outcome->is_done && !outcome->is_refused && !outcome->is_oom;
-}
-
 static void subject_name(const frag_tune_subject *subject, frag_text *name)
 {
     frag_text_clear(name);
@@ -69,7 +60,7 @@ static void add_compared(frag_text_table *table, const frag_tuned *tuned,
     const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
     const frag_tune_outcome *after = &subject->outcomes[role];
     add_cell(table, outcome_text(tuned, after, text));
-    add_cell(table, has_bytes(before) && has_bytes(after)
+    add_cell(table, frag_tune_has_bytes(before) && frag_tune_has_bytes(after)
                         ? change_text((double)before->bytes, (double)after->bytes, text)
                         : "-");
 }
@@ -81,7 +72,9 @@ static void add_bound(frag_text_table *table, const frag_tune_subject *subject, 
     char text[FRAG_BYTES_TEXT_MAX];
     const frag_tune_outcome *best = &subject->outcomes[FRAG_TUNE_BEST];
     add_cell(table, frag_bytes_text(bytes, text));
-    add_cell(table, has_bytes(best) ? change_text((double)bytes, (double)best->bytes, text) : "-");
+    add_cell(table, frag_tune_has_bytes(best)
+                        ? change_text((double)bytes, (double)best->bytes, text)
+                        : "-");
 }
 
 static void print_traces(FILE *stream, const frag_tuned *tuned)
@@ -126,18 +119,6 @@ static void print_traces(FILE *stream, const frag_tuned *tuned)
 
 /* ---- what each further option gains */
 
-static uint32_t most_changed(const frag_tuned *tuned)
-{
-    return tuned->found->points[tuned->found->best].changed;
-}
-
-/* Is a point with exactly so many options the best of those with no more? */
-static bool find_front(const frag_tuned *tuned, uint32_t changed, const frag_tune_point **point)
-{
-    *point = &tuned->found->points[frag_tune_best_within(tuned->found, changed)];
-    return (*point)->changed == changed;
-}
-
 static void setting_with_fraction(const frag_tuned *tuned, const frag_tune_point *point,
                                   frag_text *setting)
 {
@@ -165,9 +146,9 @@ static void print_front(FILE *stream, const frag_tuned *tuned)
     if (has_calls)
         add_cell(&table, "device calls");
     add_cell(&table, "setting");
-    for (uint32_t changed = 0; changed <= most_changed(tuned); changed++) {
+    for (uint32_t changed = 0; changed <= frag_tune_most_changed(tuned); changed++) {
         const frag_tune_point *point;
-        if (!find_front(tuned, changed, &point))
+        if (!frag_tune_find_step(tuned, changed, &point))
             continue;
         snprintf(text, sizeof text, "%" PRIu32, changed);
         add_cell(&table, text);
@@ -200,21 +181,21 @@ static const char *cost_text(const frag_tuned *tuned, const frag_tune_point *poi
     return text;
 }
 
-/* One setting that is best in both says nothing more than the tables before. */
 /* The command that draws these points and the default on the first trace. */
-static void add_front_command(const frag_tuned *tuned, const frag_tune_point *const *points,
-                              size_t count, frag_text *command)
+static void add_front_command(const frag_arguments *arguments, const frag_tuned *tuned,
+                              const frag_tune_point *const *points, size_t count,
+                              frag_text *command)
 {
     static const char *const repeated[] = {
         "capacity", "gpu", "used-by-others", "address-rule", "fail-call", "latency", "from"};
     frag_text label = {0};
     frag_text_clear(command);
     frag_text_add(command, "fraglab plot front ");
-    frag_text_add_word(command, frag_arguments_operand(tuned->arguments, 0));
+    frag_text_add_word(command, frag_arguments_operand(arguments, 0));
     for (size_t i = 0; i < sizeof repeated / sizeof repeated[0]; i++)
-        if (frag_arguments_has(tuned->arguments, repeated[i])) {
+        if (frag_arguments_has(arguments, repeated[i])) {
             frag_text_add(command, " --%s ", repeated[i]);
-            frag_text_add_word(command, frag_arguments_value(tuned->arguments, repeated[i]));
+            frag_text_add_word(command, frag_arguments_value(arguments, repeated[i]));
         }
     if (tuned->has_bounds)
         frag_text_add(command, " --bounds");
@@ -236,7 +217,8 @@ static void add_front_command(const frag_tuned *tuned, const frag_tune_point *co
     frag_text_destroy(&label);
 }
 
-static void print_costs(FILE *stream, const frag_tuned *tuned)
+/* One setting that is best in both says nothing more than the tables before. */
+static void print_costs(FILE *stream, const frag_arguments *arguments, const frag_tuned *tuned)
 {
     const frag_tune_point **points;
     size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
@@ -261,7 +243,7 @@ static void print_costs(FILE *stream, const frag_tuned *tuned)
             add_cell(&table, text.bytes);
         }
         frag_text_table_print(&table, false, stream);
-        add_front_command(tuned, points, count, &text);
+        add_front_command(arguments, tuned, points, count, &text);
         fprintf(stream, "\nto draw it: %s\n", text.bytes);
     }
     frag_text_destroy(&text);
@@ -274,12 +256,13 @@ static void add_advised(frag_text *remarks, const frag_tune_subject *subject, co
 {
     const frag_tune_outcome *before = &subject->outcomes[FRAG_TUNE_DEFAULT];
     const frag_tune_outcome *after = &subject->outcomes[FRAG_TUNE_ADVISED];
-    if (has_bytes(before) && after->is_oom)
+    if (frag_tune_has_bytes(before) && after->is_oom)
         frag_text_add(remarks,
                       "max_split_size_mb:128, which guides advise, makes it worse: out of memory, "
                       "where the default fits (%s)\n",
                       name);
-    else if (has_bytes(before) && has_bytes(after) && after->bytes > before->bytes)
+    else if (frag_tune_has_bytes(before) && frag_tune_has_bytes(after) &&
+             after->bytes > before->bytes)
         frag_text_add(remarks,
                       "max_split_size_mb:128, which guides advise, makes it worse: %s, %.2f times "
                       "the default (%s)\n",
@@ -289,7 +272,8 @@ static void add_advised(frag_text *remarks, const frag_tune_subject *subject, co
 static bool is_worse(const frag_tune_outcome *before, const frag_tune_outcome *after)
 {
     return (after->is_oom && !before->is_oom) ||
-           (has_bytes(before) && has_bytes(after) && after->bytes > before->bytes);
+           (frag_tune_has_bytes(before) && frag_tune_has_bytes(after) &&
+            after->bytes > before->bytes);
 }
 
 static void print_remarks(FILE *stream, const frag_tuned *tuned)
@@ -344,7 +328,7 @@ static void print_setting(FILE *stream, const frag_tuned *tuned)
     frag_text_destroy(&text);
 }
 
-void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
+void frag_tune_print_table(FILE *stream, const frag_arguments *arguments, const frag_tuned *tuned)
 {
     const frag_tune_point *best = &tuned->found->points[tuned->found->best];
     size_t searched = 0;
@@ -365,128 +349,6 @@ void frag_tune_print_table(FILE *stream, const frag_tuned *tuned)
         print_front(stream, tuned);
     }
     if (tuned->goal == FRAG_TUNE_PEAK)
-        print_costs(stream, tuned);
+        print_costs(stream, arguments, tuned);
     print_remarks(stream, tuned);
-}
-
-/* ---- JSON */
-
-static void add_point(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
-{
-    frag_text text = {0};
-    frag_tune_space_setting(tuned->space, point, &text);
-    frag_json_text(json, "setting", text.bytes);
-    frag_json_text(json, "memory_fraction", frag_tune_space_fraction(tuned->space, point));
-    frag_tune_space_label(tuned->space, point, &text);
-    frag_json_text(json, "label", text.bytes);
-    frag_json_number(json, "options_changed", point->changed);
-    frag_text_destroy(&text);
-}
-
-static void add_outcome(frag_json *json, const char *role, const frag_tune_outcome *outcome)
-{
-    frag_text path = {0};
-    frag_text_add(&path, "%s.is_refused", role);
-    frag_json_flag(json, path.bytes, outcome->is_refused);
-    frag_text_clear(&path);
-    frag_text_add(&path, "%s.is_oom", role);
-    frag_json_flag(json, path.bytes, outcome->is_oom);
-    frag_text_clear(&path);
-    frag_text_add(&path, "%s.bytes", role);
-    frag_json_number(json, path.bytes, has_bytes(outcome) ? outcome->bytes : FRAG_UNLIMITED);
-    frag_text_destroy(&path);
-}
-
-static void add_traces(frag_json *json, const frag_tuned *tuned)
-{
-    frag_json_array(json, "traces");
-    for (size_t i = 0; i < tuned->subject_count; i++) {
-        const frag_tune_subject *subject = &tuned->subjects[i];
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "name", subject->recording->name);
-        frag_json_text(item, "digest", subject->trace->digest);
-        frag_json_number(item, "device", subject->trace->device);
-        frag_json_flag(item, "is_held_out", subject->is_held_out);
-        frag_json_number(item, "peak_requested_bytes", frag_trace_bound_bytes(subject->trace));
-        if (tuned->has_bounds) {
-            frag_json_number(item, "packing_bytes", subject->packing.bytes);
-            frag_json_flag(item, "packing_proved", subject->packing.is_proved);
-        } else {
-            frag_json_null(item, "packing_bytes");
-            frag_json_null(item, "packing_proved");
-        }
-        add_outcome(item, "default", &subject->outcomes[FRAG_TUNE_DEFAULT]);
-        add_outcome(item, "tuned", &subject->outcomes[FRAG_TUNE_BEST]);
-        if (tuned->space->has_advised)
-            add_outcome(item, "advised", &subject->outcomes[FRAG_TUNE_ADVISED]);
-        else
-            frag_json_null(item, "advised");
-        frag_json_append(json, "traces", item);
-    }
-}
-
-static void add_over_packing(frag_json *json, const frag_tuned *tuned, const frag_tune_point *point)
-{
-    frag_json_ratio(json, "over_packing", tuned->has_bounds ? point->score.over_packing : NAN);
-}
-
-static void add_front(frag_json *json, const frag_tuned *tuned)
-{
-    const frag_tune_score *before = &tuned->found->points[0].score;
-    frag_json_array(json, "front");
-    for (uint32_t changed = 0; changed <= most_changed(tuned); changed++) {
-        const frag_tune_point *point;
-        if (!find_front(tuned, changed, &point))
-            continue;
-        frag_json *item = frag_json_create();
-        bool is_comparable = before->failed == 0 && point->score.failed == 0 && before->size > 0;
-        add_point(item, tuned, point);
-        frag_json_number(item, "failed_traces", point->score.failed);
-        frag_json_ratio(item, "over_bound", point->score.size);
-        add_over_packing(item, tuned, point);
-        frag_json_ratio(item, "over_default",
-                        is_comparable ? point->score.size / before->size : NAN);
-        frag_json_number(item, "device_calls",
-                         tuned->goal == FRAG_TUNE_PEAK ? point->score.calls : FRAG_UNLIMITED);
-        frag_json_append(json, "front", item);
-    }
-}
-
-static void add_costs(frag_json *json, const frag_tuned *tuned)
-{
-    const frag_tune_point **points;
-    size_t count = frag_tune_front(tuned->found, tuned->has_latency, &points);
-    frag_json_array(json, "memory_against_cost");
-    for (size_t i = 0; i < count && tuned->goal == FRAG_TUNE_PEAK; i++) {
-        frag_json *item = frag_json_create();
-        add_point(item, tuned, points[i]);
-        frag_json_ratio(item, "over_bound", points[i]->score.size);
-        add_over_packing(item, tuned, points[i]);
-        frag_json_number(item, "device_calls", points[i]->score.calls);
-        frag_json_number(item, "modelled_time_ns",
-                         tuned->has_latency ? (uint64_t)(points[i]->score.time_ns + 0.5)
-                                            : FRAG_UNLIMITED);
-        frag_json_append(json, "memory_against_cost", item);
-    }
-    frag_free(points);
-}
-
-void frag_tune_print_json(FILE *stream, const frag_tuned *tuned)
-{
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.tune/1");
-    frag_json_text(json, "tool.version", frag_version());
-    frag_json_text(json, "tool.commit", frag_commit());
-    frag_json_text(json, "policy.name", tuned->space->base->ops->name);
-    frag_json_text(json, "policy.base", tuned->space->base->text);
-    frag_json_text(json, "goal", tuned->goal == FRAG_TUNE_PEAK ? "peak" : "min-capacity");
-    frag_json_number(json, "device.capacity_bytes", tuned->capacity_bytes);
-    frag_json_number(json, "seed", tuned->seed);
-    frag_json_number(json, "settings_tried", tuned->found->count);
-    frag_json_flag(json, "is_timed", tuned->is_timed);
-    add_point(json, tuned, &tuned->found->points[tuned->found->best]);
-    add_traces(json, tuned);
-    add_front(json, tuned);
-    add_costs(json, tuned);
-    frag_json_write(json, stream, false);
 }
