@@ -187,7 +187,15 @@ software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-so
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
 software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libnvidia-ml.so.1))
 
-software-cuda: $(software_libraries)
+# The stand-ins of the other libraries. Each has a table of calls, of which C is made, and may have C by hand: NAME.c, NAME_*.c. An
+# entry of this list is 12/libcublas.so.12:cublas.
+standins_folder = gpu_replay/software/libraries
+standin_list := $(shell awk '/^library / { name = $$2 } /^soname / { print $$2 "/" $$3 ":" name }' $(wildcard gpu_replay/software/libraries/tables/*.calls))
+standins = $(foreach entry,$(standin_list),$(SOFTWARE)/$(firstword $(subst :, ,$(entry))))
+standin_generate = awk -v major=$(1) -v what=$(2) -f $(standins_folder)/generate.awk $(standins_folder)/imports.tsv $(3) > $@.tmp && mv $@.tmp $@
+standin_flags = -fPIC -D_GNU_SOURCE -DFRAG_CUDART=$(1) -I$(SOFTWARE)/standins/$(1)
+
+software-cuda: $(software_libraries) $(standins) $(SOFTWARE)/12/preload $(SOFTWARE)/13/preload
 	@echo "$(SOFTWARE)/12 and $(SOFTWARE)/13"
 
 define software_compile
@@ -211,6 +219,34 @@ $(SOFTWARE)/12/libcudart.so.12: $(call software_objects,runtime12,$(software_run
 $(SOFTWARE)/13/libcudart.so.13: $(call software_objects,runtime13,$(software_runtime)) $(SOFTWARE)/libcuda.so.1 gpu_replay/software/runtime/cudart13.map
 	@mkdir -p $(@D)
 	$(software_link) -Wl,--version-script=gpu_replay/software/runtime/cudart13.map '-Wl,-rpath,$$ORIGIN'
+# What LD_PRELOAD must name, in this order: the driver first, all state is there.
+$(SOFTWARE)/%/preload: Makefile $(wildcard $(standins_folder)/tables/*.calls)
+	@mkdir -p $(@D)
+	@printf '%s\n' libcuda.so.1 libcudart.so.$* libnvidia-ml.so.1 $(patsubst $*/%,%,$(filter $*/%,$(foreach entry,$(standin_list),$(firstword $(subst :, ,$(entry)))))) > $@
+# major, soname, name
+define standin
+$(SOFTWARE)/standins/$(1)/$(3)_calls.h: $(standins_folder)/tables/$(3).calls $(standins_folder)/generate.awk $(standins_folder)/imports.tsv
+	@mkdir -p $$(@D)
+	@$$(call standin_generate,$(1),header,$$<)
+$(SOFTWARE)/standins/$(1)/$(3)_calls.c: $(standins_folder)/tables/$(3).calls $(standins_folder)/generate.awk $(standins_folder)/imports.tsv
+	@mkdir -p $$(@D)
+	@$$(call standin_generate,$(1),code,$$<)
+$(SOFTWARE)/standins/$(1)/$(3).map: $(standins_folder)/tables/$(3).calls $(standins_folder)/generate.awk $(standins_folder)/imports.tsv
+	@mkdir -p $$(@D)
+	@$$(call standin_generate,$(1),map,$$<)
+$(SOFTWARE)/standins/$(1)/$(3)_calls.o: $(SOFTWARE)/standins/$(1)/$(3)_calls.c $(SOFTWARE)/standins/$(1)/$(3)_calls.h | setup
+	$$(call software_compile,$(call standin_flags,$(1)))
+$(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)): $(SOFTWARE)/standins/$(1)/$(3)_calls.h
+$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
+	@mkdir -p $$(@D)
+	$$(call quiet,LINK)$$(CC) $$(ALL_CFLAGS) $$(LDFLAGS) -shared -Wl,-soname,$(2) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $$@ $$(filter %.o %.so.1,$$^) -Wl,--version-script=$(SOFTWARE)/standins/$(1)/$(3).map '-Wl,-rpath,$$$$ORIGIN' -lpthread -lm
+endef
+standin_word = $(word $(2),$(subst /, ,$(subst :, ,$(1))))
+$(foreach entry,$(standin_list),$(eval $(call standin,$(call standin_word,$(entry),1),$(call standin_word,$(entry),2),$(call standin_word,$(entry),3))))
+$(SOFTWARE)/standins/12/%.o: %.c | setup
+	$(call software_compile,$(call standin_flags,12))
+$(SOFTWARE)/standins/13/%.o: %.c | setup
+	$(call software_compile,$(call standin_flags,13))
 # The same file in both folders, so that a process loads it once.
 $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
