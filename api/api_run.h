@@ -25,6 +25,8 @@ typedef struct frag_replay_call {
     frag_run_options run;
 } frag_replay_call;
 
+/* The device of the options alone: of the caller's members context and given count. */
+bool frag_replay_call_device(frag_replay_call *call, frag_error *error);
 /* false: an option, or the trace, makes no sense. */
 bool frag_replay_call_begin(frag_replay_call *call, frag_error *error);
 /* false: the caller's context wants the call to end, and error says so. */

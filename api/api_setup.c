@@ -109,14 +109,20 @@ static bool take_label(frag_replay_call *call, frag_error *error)
     return true;
 }
 
-bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
+bool frag_replay_call_device(frag_replay_call *call, frag_error *error)
 {
     call->below = frag_call_context(call->context);
-    if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_run_options",
-                        error))
+    return frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_run_options",
+                          error) &&
+           take_device(call, error);
+}
+
+bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
+{
+    if (!frag_replay_call_device(call, error))
         return false;
     call->trace = frag_recording_trace_at(call->recording, call->number, error);
-    if (call->trace == NULL || !take_device(call, error) ||
+    if (call->trace == NULL ||
         !frag_policy_resolve(call->below, &call->policy->spec, &call->recording->recording,
                              &call->spec, error) ||
         !take_label(call, error))

@@ -430,6 +430,62 @@ int fraglab_explain_recording(const fraglab_context *context, const fraglab_reco
                               const fraglab_explain_options *options, char **explanation,
                               fraglab_error *error);
 
+/* ---- the settings of a policy that need the least memory, as `fraglab tune` */
+
+enum {
+    FRAGLAB_TUNE_PEAK = 0,        /* the least peak of reserved bytes; first, no OOM */
+    FRAGLAB_TUNE_MIN_CAPACITY = 1 /* the least capacity that survives */
+};
+
+typedef struct fraglab_tune_options {
+    size_t size;
+    const fraglab_recording *const *held_out; /* what was found is reported for these too, but they
+                                                 are not searched on */
+    size_t held_out_count;
+    int32_t goal;         /* FRAGLAB_TUNE_PEAK ... */
+    int32_t with_bounds;  /* 1: add what a policy that knows the future would need */
+    uint64_t settings;    /* to try, each on every trace; 0: 400; at most 10000 */
+    uint64_t max_seconds; /* the search ends after that time, and what it finds depends on the
+                             machine; 0: no limit */
+    uint64_t seed;        /* of the random restarts */
+    const fraglab_run_options *device; /* its capacity, card, latency, address rule, fail_call and
+                                          bytes of others count; NULL: defaults */
+} fraglab_tune_options;
+
+typedef struct fraglab_tuned fraglab_tuned; /* fraglab_tuned_destroy */
+
+/* Searches the options of the policy on every trace of the recordings; those that the policy was
+ * given stay as they are. FRAGLAB_E_USAGE: a policy whose settings come from the recording or the
+ * environment. */
+int fraglab_tune(const fraglab_context *context, const fraglab_recording *const *recordings,
+                 size_t count, const fraglab_policy *policy, const fraglab_tune_options *options,
+                 fraglab_tuned **tuned, fraglab_error *error);
+void fraglab_tuned_destroy(fraglab_tuned *tuned);
+
+/* The very line, newline included, that `fraglab tune --format jsonl` prints. */
+const char *fraglab_tuned_json(const fraglab_tuned *tuned);
+/* What was found, as after --policy, and for fraglab_policy_parse. */
+const char *fraglab_tuned_policy(const fraglab_tuned *tuned);
+/* What is to be set in the program: of pytorch PYTORCH_CUDA_ALLOC_CONF, else the options that
+ * differ from the policy's. "": nothing that was tried is better. */
+const char *fraglab_tuned_setting(const fraglab_tuned *tuned);
+/* For set_per_process_memory_fraction; NULL: it is not to be called. */
+const char *fraglab_tuned_memory_fraction(const fraglab_tuned *tuned);
+
+/* FRAGLAB_UNLIMITED as bytes: the policy refuses the setting there, or it runs out of memory. */
+typedef struct fraglab_tuned_trace {
+    const char *name; /* of the recording; belongs to the fraglab_tuned */
+    uint64_t device;  /* number of the GPU in the program */
+    uint64_t default_bytes;
+    uint64_t tuned_bytes;
+    uint64_t peak_requested_bytes;
+    uint64_t packing_bytes; /* FRAGLAB_UNLIMITED: not asked for */
+    int32_t is_held_out;
+} fraglab_tuned_trace;
+
+/* Returns how many there are, and copies at most capacity of them to out (NULL: none). */
+size_t fraglab_tuned_traces(const fraglab_tuned *tuned, fraglab_tuned_trace *out, size_t capacity);
+
 /* ---- what got worse between two files of rows? As `fraglab compare` */
 
 typedef struct fraglab_comparison fraglab_comparison; /* fraglab_comparison_destroy */

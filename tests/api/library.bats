@@ -109,7 +109,7 @@ PY
 @test "studies say what the commands print, byte by byte" {
     run -0 python3 tests/api/library_studies.py "$LIB/libfraglab.so.0" "$out"
     [ "${lines[0]}" = explain ]
-    [ "${#lines[@]}" -eq 6 ]
+    [ "${#lines[@]}" -eq 9 ]
 }
 
 @test "memory that fails below the library, too, is an error and is given back" {

@@ -45,8 +45,21 @@ class CompareOptions(Sized):
                 ("allow_missing", ctypes.c_int32)]
 
 
+class RunOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("capacity_bytes", ctypes.c_uint64), ("used_by_others_bytes", ctypes.c_uint64),
+                ("label", ctypes.c_char_p), ("gpu", ctypes.c_char_p), ("latency", ctypes.c_char_p),
+                ("address_rule", ctypes.c_char_p), ("fail_call", ctypes.c_uint64), ("check_every", ctypes.c_uint64),
+                ("skip_oom", ctypes.c_int32), ("with_bounds", ctypes.c_int32)]
+
+
+class TuneOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("held_out", ctypes.POINTER(ctypes.c_void_p)), ("held_out_count", ctypes.c_size_t),
+                ("goal", ctypes.c_int32), ("with_bounds", ctypes.c_int32), ("settings", ctypes.c_uint64),
+                ("max_seconds", ctypes.c_uint64), ("seed", ctypes.c_uint64), ("device", ctypes.POINTER(RunOptions))]
+
+
 library = ctypes.CDLL(sys.argv[1])
-library.fraglab_comparison_json.restype = ctypes.c_char_p
+library.fraglab_comparison_json.restype = library.fraglab_tuned_json.restype = ctypes.c_char_p
 
 
 def call(name, *arguments):
@@ -114,3 +127,20 @@ options = CompareOptions(fail_above=b"5%,16MiB", thresholds=(ctypes.c_char_p * 1
 comparison = made("fraglab_compare_paths", base.encode(), now.encode(), ctypes.byref(options))
 expect("compare some metrics", library.fraglab_comparison_json(comparison), "compare", base, now, "--format", "jsonl",
        "--fail-above", "5%,16MiB", "--threshold", "device_calls.*=1%", "--metric", "device_calls.*", "--metric", "peak.*")
+
+
+def tune(paths, policy, **options):
+    recordings = (ctypes.c_void_p * len(paths))(*[recording_of(path) for path in paths])
+    return library.fraglab_tuned_json(made("fraglab_tune", context, recordings, ctypes.c_size_t(len(paths)),
+                                           made("fraglab_policy_parse", policy.encode()),
+                                           ctypes.byref(TuneOptions(**options))))
+
+
+UNET, MOE = SAMPLES + "unet.pickle.zst", SAMPLES + "moe.pickle.zst"
+expect("tune", tune([UNET, MOE], "pytorch", held_out=(ctypes.c_void_p * 1)(recording_of(OOM)), held_out_count=1, settings=40, seed=7,
+                    with_bounds=1),
+       "tune", UNET, MOE, "--held-out", OOM, "--runs", "40", "--seed", "7", "--bounds", "--format", "jsonl")
+expect("tune on a card", tune([UNET], "tlsf", settings=20, device=ctypes.pointer(RunOptions(gpu=b"rtx4090", capacity_bytes=1 << 30))),
+       "tune", UNET, "-p", "tlsf", "--runs", "20", "--gpu", "rtx4090", "--capacity", "1GiB", "--format", "jsonl")
+expect("tune for capacity", tune([UNET], "best-fit", settings=10, goal=1),
+       "tune", UNET, "-p", "best-fit", "--runs", "10", "--for", "min-capacity", "--format", "jsonl")

@@ -1,6 +1,7 @@
-/* The studies of the library as a program sees them: explanations, comparisons. What
- * they say is that of the commands (library.bats); here, that they end as the header says on wrong
- * arguments, when they are told to and without host memory, and that threads change nothing. */
+/* The studies of the library as a program sees them: explanations, comparisons, tuning.
+ * What they say is that of the commands (library.bats); here, that they end as the header says on
+ * wrong arguments, when they are told to and without host memory, and that threads change nothing.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 
 #define SMALL_SAMPLE "tests/data/snapshots/empty-with-gc.pickle"
 #define OOM_SAMPLE "traces/samples/gpt-varlen-oom.pickle.zst"
-#define WHOLE_SAMPLE "traces/samples/gpt-varlen.pickle.zst"
+#define UNET_SAMPLE "traces/samples/unet.pickle.zst"
 
 static fraglab_recording *open_sample(const char *path)
 {
@@ -349,6 +350,108 @@ static void hostile_rows_end_in_an_error_or_a_comparison(void **state)
     free(base);
 }
 
+/* ---- tuning */
+
+static fraglab_tuned *tune(const fraglab_context *context, const char *policy,
+                           const fraglab_tune_options *options)
+{
+    fraglab_recording *recording = open_sample(UNET_SAMPLE);
+    const fraglab_recording *const recordings[] = {recording};
+    fraglab_policy *base = parse(policy);
+    fraglab_tuned *tuned = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    if (fraglab_tune(context, recordings, 1, base, options, &tuned, &error) != FRAGLAB_OK)
+        fail_msg("%s: %s", error.where, error.sentence);
+    fraglab_policy_destroy(base);
+    fraglab_recording_close(recording);
+    return tuned;
+}
+
+static uint64_t peak_of(const char *name)
+{
+    fraglab_recording *recording = open_sample(UNET_SAMPLE);
+    fraglab_policy *policy = parse(name);
+    fraglab_result *result = NULL;
+    uint64_t bytes = 0;
+    assert_int_equal(fraglab_run(NULL, recording, 0, policy, NULL, &result, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_result_u64(result, "peak.reserved_bytes", &bytes, NULL), FRAGLAB_OK);
+    fraglab_result_destroy(result);
+    fraglab_policy_destroy(policy);
+    fraglab_recording_close(recording);
+    return bytes;
+}
+
+static void tunes_a_policy(void **state)
+{
+    (void)state;
+    fraglab_context *context = with_threads(3);
+    fraglab_recording *held_out = open_sample(OOM_SAMPLE);
+    const fraglab_recording *const held[] = {held_out};
+    fraglab_tune_options options = {.size = sizeof options,
+                                    .settings = 30,
+                                    .held_out = held,
+                                    .held_out_count = 1,
+                                    .with_bounds = 1};
+    fraglab_tuned_trace traces[3];
+    fraglab_tuned *tuned = tune(NULL, "pytorch", &options);
+    fraglab_tuned *threaded = tune(context, "pytorch", &options);
+    assert_string_equal(fraglab_tuned_json(tuned), fraglab_tuned_json(threaded));
+    fraglab_tuned_destroy(threaded);
+    assert_int_equal(fraglab_tuned_traces(tuned, NULL, 0), 2);
+    assert_int_equal(fraglab_tuned_traces(tuned, traces, 3), 2);
+    assert_string_equal(traces[0].name, "unet.pickle.zst");
+    assert_int_equal(traces[0].is_held_out, 0);
+    assert_int_equal(traces[1].is_held_out, 1);
+    assert_true(traces[0].packing_bytes >= traces[0].peak_requested_bytes);
+    assert_int_equal(traces[0].default_bytes, peak_of("pytorch"));
+    assert_int_equal(traces[0].tuned_bytes, peak_of(fraglab_tuned_policy(tuned)));
+    assert_true(traces[0].tuned_bytes < traces[0].default_bytes);
+    assert_non_null(strstr(fraglab_tuned_policy(tuned), fraglab_tuned_setting(tuned)));
+    assert_true(fraglab_tuned_setting(tuned)[0] != '\0');
+    assert_null(fraglab_tuned_memory_fraction(tuned));
+    fraglab_tuned_destroy(tuned);
+    fraglab_recording_close(held_out);
+    fraglab_context_destroy(context);
+}
+
+static void refuses_what_cannot_be_tuned(void **state)
+{
+    (void)state;
+    fraglab_recording *recording = open_sample(SMALL_SAMPLE);
+    const fraglab_recording *const recordings[] = {recording};
+    fraglab_policy *policy = parse("best-fit");
+    fraglab_policy *recorded = parse("pytorch:recorded");
+    fraglab_tuned *tuned = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_run_options device = FRAGLAB_RUN_OPTIONS_INIT;
+    fraglab_tune_options options = {.size = sizeof options, .goal = 2};
+    expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
+                 FRAGLAB_E_USAGE, &error, "goal", "2 is no goal");
+    options = (fraglab_tune_options){.size = sizeof options, .settings = 10001};
+    expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
+                 FRAGLAB_E_USAGE, &error, "settings", "at most 10000");
+    options = (fraglab_tune_options){.size = sizeof options, .max_seconds = 1000001};
+    expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
+                 FRAGLAB_E_USAGE, &error, "max_seconds", "at most 1000000");
+    device.capacity_bytes = 1 << 20;
+    options = (fraglab_tune_options){
+        .size = sizeof options, .goal = FRAGLAB_TUNE_MIN_CAPACITY, .device = &device};
+    expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
+                 FRAGLAB_E_USAGE, &error, "capacity_bytes", "leave it 0");
+    device.gpu = "no-such-card";
+    options.goal = FRAGLAB_TUNE_PEAK;
+    assert_int_equal(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
+                     FRAGLAB_E_USAGE);
+    expect_error(fraglab_tune(NULL, recordings, 1, recorded, NULL, &tuned, &error), FRAGLAB_E_USAGE,
+                 &error, "policy", "takes settings from elsewhere");
+    expect_error(fraglab_tune(NULL, NULL, 0, policy, NULL, &tuned, &error), FRAGLAB_E_INPUT, &error,
+                 "", "no trace to search on");
+    assert_null(tuned);
+    fraglab_policy_destroy(recorded);
+    fraglab_policy_destroy(policy);
+    fraglab_recording_close(recording);
+}
+
 /* ---- the end of a call before its time */
 
 typedef struct subject {
@@ -357,6 +460,7 @@ typedef struct subject {
     fraglab_recording *whole;
     fraglab_policy *policy;
     char *rows;
+    int goal;
 } subject;
 
 static subject make_subject(const fraglab_context *context)
@@ -417,6 +521,26 @@ static int call_compare(void *argument)
     return code;
 }
 
+static int call_tune(void *argument)
+{
+    const subject *of = argument;
+    const fraglab_recording *const recordings[] = {of->recording};
+    fraglab_tune_options options = {
+        .size = sizeof options, .settings = 3, .with_bounds = 1, .goal = of->goal};
+    fraglab_tuned *tuned = NULL;
+    int code = fraglab_tune(of->context, recordings, 1, of->policy, &options, &tuned, NULL);
+    assert_int_equal(tuned != NULL, code == FRAGLAB_OK);
+    fraglab_tuned_destroy(tuned);
+    return code;
+}
+
+static int call_tune_capacity(void *argument)
+{
+    subject of = *(subject *)argument;
+    of.goal = FRAGLAB_TUNE_MIN_CAPACITY;
+    return call_tune(&of);
+}
+
 static const struct {
     const char *name;
     frag_call_to_try *call;
@@ -424,6 +548,8 @@ static const struct {
     {"explain", call_explain},
     {"explain a failure", call_explain_failure},
     {"compare", call_compare},
+    {"tune", call_tune},
+    {"tune for capacity", call_tune_capacity},
 };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
@@ -450,9 +576,12 @@ static void ends_when_it_is_told_to(void **state)
     for (int after = 1; after <= 4; after++) {
         left = after;
         assert_int_equal(call_explain(&of), FRAGLAB_E_CANCELLED);
+        left = after;
+        assert_int_equal(call_tune(&of), FRAGLAB_E_CANCELLED);
     }
     left = -1; /* never */
     assert_int_equal(call_explain(&of), FRAGLAB_OK);
+    assert_int_equal(call_tune(&of), FRAGLAB_OK);
     destroy_subject(&of);
     fraglab_context_destroy(context);
 }
@@ -502,6 +631,8 @@ int main(void)
         cmocka_unit_test(a_row_without_a_counterpart_is_a_finding),
         cmocka_unit_test(refuses_what_cannot_be_compared),
         cmocka_unit_test(hostile_rows_end_in_an_error_or_a_comparison),
+        cmocka_unit_test(tunes_a_policy),
+        cmocka_unit_test(refuses_what_cannot_be_tuned),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(threads_share_recordings_and_policies),
