@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 
 #define PROBLEM_PAGE_BYTES_MAX 512u
 

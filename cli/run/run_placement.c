@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "planner/placement.h"
 #include "sim/policy_engine.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
 
 struct frag_run_placement {

@@ -10,7 +10,7 @@
 #include "cli/inputs.h"
 #include "planner/placement.h"
 #include "sim/policy_engine.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
 #include "traces/fgt/fgt.h"
 #include "traces/text/text_trace.h"

@@ -4,7 +4,7 @@
 
 #include "base/context.h"
 #include "sim/rows/result.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 
 /* The best packing found with the planner's usual budget. Requests take their own bytes, at the
  * alignments of a packing problem, else anywhere. false: as frag_lifetimes_find. */

@@ -44,6 +44,13 @@ notices() {
     [ "$status" -eq 0 ]
 }
 
+@test "notices folders of a room that include each other in a circle" {
+    printf '#include "sim/replay/replay.h"\n' >"$COPY/sim/trace/folder_circle.h"
+    notices no-circle "sim/trace/folder_circle.h:1: sim/trace/ includes itself"
+    grep -q "sim/replay/ includes itself" <<<"$output"
+    rm "$COPY/sim/trace/folder_circle.h"
+}
+
 @test "notices a wrong include guard" {
     printf '#ifndef FRAG_WRONG_H\n#define FRAG_WRONG_H\n#endif\n' >"$COPY/sim/wrong_guard.h"
     notices guard sim/wrong_guard.h

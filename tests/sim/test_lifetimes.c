@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "sim/policy_engine.h"
 #include "sim/run.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 #include "tests/support/text_recording.h"
 
 #define MIB "1048576"

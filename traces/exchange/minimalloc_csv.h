@@ -6,7 +6,7 @@
  *
  * A problem is read as a recording with metadata "problem": at each time releases come before
  * requests, each in the order of the lines; every alloc has its time and a note
- * (sim/trace/lifetimes.h). Offsets are kept as addresses from FRAG_MINIMALLOC_BASE on. Hints say
+ * (sim/replay/lifetimes.h). Offsets are kept as addresses from FRAG_MINIMALLOC_BASE on. Hints say
  * where to look first and are not needed; buffers with gaps are refused. */
 #ifndef FRAG_EXCHANGE_MINIMALLOC_CSV_H
 #define FRAG_EXCHANGE_MINIMALLOC_CSV_H
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sim/policy_engine.h"
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 #include "sim/trace/trace.h"
 
 #define FRAG_MINIMALLOC_BASE ((uint64_t)1 << 46)

@@ -2,8 +2,8 @@
  *
  * A block whose free waits for a stream is held until that is over. What that means is decided by
  * the replay alone, so the trace is replayed through a policy that only takes notes. */
-#ifndef FRAG_TRACE_LIFETIMES_H
-#define FRAG_TRACE_LIFETIMES_H
+#ifndef FRAG_REPLAY_LIFETIMES_H
+#define FRAG_REPLAY_LIFETIMES_H
 
 #include "base/error.h"
 #include "sim/policy_engine.h"

@@ -1,4 +1,4 @@
-#include "sim/trace/lifetimes.h"
+#include "sim/replay/lifetimes.h"
 
 #include <stdlib.h>
 #include <string.h>
