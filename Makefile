@@ -15,7 +15,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 WARNINGS = -Wpedantic -Wall -Wextra -Wshadow -Wundef -Wvla -Wconversion -Wsign-conversion \
            -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Werror
-FLAGS_release = -O3 $(replay_flags)
+FLAGS_release = -O3 $(replay_flags) $(cold_flags)
 FLAGS_debug   = -O0 -g3 -DFRAG_SLOW_CHECKS
 FLAGS_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -DFRAG_SLOW_CHECKS
 FLAGS_tsan    = -O1 -g -fsanitize=thread
@@ -27,6 +27,9 @@ LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 # In the replay, and where events are made, small records are written field by field: put together in a
 # vector register first, they are there some cycles later, and the next event waits for them.
 $(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay/replay.o $(place)/traces/fgt/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
+# What works once a command, not once an event, is compiled to be small.
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/cli/%.o $(place)/api/%.o): cold_flags = -Os
+$(foreach place,$(BUILD) $(BUILD)/shared,$(foreach room,plots report,$(place)/$(room)/%.o)): cold_flags = -O2
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
@@ -140,6 +143,8 @@ $(LIBRARY)/libfraglab.a: $(library_objects) $(LIBRARY)/libfraglab.so.0
 	    nm -D --defined-only $(LIBRARY)/libfraglab.so.0 | awk '$$2 != "A" { sub(/@.*/, "", $$3); print $$3 }' > $(LIBRARY)/shown && \
 	    objcopy --keep-global-symbols=$(LIBRARY)/shown $(LIBRARY)/fraglab.o && ar rcs $@ $(LIBRARY)/fraglab.o
 
+# The program shows shared objects only what headers mark for them (`#pragma GCC visibility`): what policies and modules call.
+$(call objects,$(CORE) $(API) $(CLI)): ALL_CFLAGS += -fvisibility=hidden
 $(BUILD)/libfraglab.a: $(call objects,$(CORE))
 $(BUILD)/libcli.a: $(call objects,$(filter-out cli/main.c,$(CLI)))
 $(BUILD)/libsupport.a: $(call objects,$(SUPPORT))

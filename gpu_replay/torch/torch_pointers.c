@@ -77,9 +77,3 @@ bool frag_torch_pointers_take(frag_torch_pointers *pointers, uint64_t address, u
     pointers->count--;
     return true;
 }
-
-void frag_torch_pointers_destroy(frag_torch_pointers *pointers)
-{
-    free(pointers->places);
-    *pointers = (frag_torch_pointers){0};
-}

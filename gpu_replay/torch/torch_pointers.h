@@ -27,6 +27,5 @@ bool frag_torch_pointers_find(const frag_torch_pointers *pointers, uint64_t addr
                               uint32_t *block);
 /* As find, and takes it out. */
 bool frag_torch_pointers_take(frag_torch_pointers *pointers, uint64_t address, uint32_t *block);
-void frag_torch_pointers_destroy(frag_torch_pointers *pointers);
 
 #endif

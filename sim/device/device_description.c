@@ -31,14 +31,6 @@ const char *frag_origin_name(frag_origin origin)
     return origin_names[origin];
 }
 
-frag_origin frag_origin_find(const char *name)
-{
-    int origin = ORIGIN_COUNT - 1;
-    while (origin > FRAG_ORIGIN_UNSTATED && strcmp(origin_names[origin], name) != 0)
-        origin--;
-    return (frag_origin)origin;
-}
-
 const char *frag_device_description_mark(const frag_device_description *description)
 {
     return description->origin == FRAG_ORIGIN_NOMINAL ? " (nominal)" : "";

@@ -87,8 +87,11 @@ typedef struct frag_device_description {
     char digest[FRAG_DIGEST_TEXT_BYTES]; /* of all of the above, after reading */
 } frag_device_description;
 
-/* A description in which nothing is known: pages of 2 MiB, no texts, no points. */
+/* A description in which nothing is known: pages of 2 MiB, no texts, no points. The
+ * module that drives a card calls it, too. */
+#pragma GCC visibility push(default)
 void frag_device_description_clear(frag_device_description *description);
+#pragma GCC visibility pop
 
 /* Reads a file ("-": stdin) or bytes in memory. false: file, line and column in error, and
  * *description is as it was. */
@@ -107,9 +110,6 @@ uint64_t frag_device_description_page(const frag_device_description *description
 /* What is said behind the card's name wherever figures were made with it: " (nominal)" where its
  * memory is that of a data sheet; else nothing. */
 const char *frag_device_description_mark(const frag_device_description *description);
-
-/* The origin of that name; FRAG_ORIGIN_UNSTATED: none. */
-frag_origin frag_origin_find(const char *name);
 
 /* "measured", "software", "nominal", "reported"; "unstated". */
 const char *frag_origin_name(frag_origin origin);

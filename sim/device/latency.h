@@ -36,8 +36,11 @@ typedef struct frag_latency_table {
 /* Nanoseconds of one call of that many bytes. */
 double frag_latency_ns(const frag_latency *latency, uint64_t bytes);
 
-/* Lets the line through the last two points go on above them; for who fills points himself. */
+/* Lets the line through the last two points go on above them; for who fills points himself, as
+ * the module that drives a card does. */
+#pragma GCC visibility push(default)
 void frag_latency_extend(frag_latency *latency);
+#pragma GCC visibility pop
 
 /* The 'calls' of a device description into a table whose name stays as it is. false: an error with
  * line and column. */

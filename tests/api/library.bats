@@ -62,6 +62,19 @@ build() { ${CC:-cc} -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags fraglab
     [[ "$(objdump -p "$LIB/libfraglab.so" | grep SONAME)" == *"libfraglab.so.0" ]]
 }
 
+@test "the program shows no more than policies and its modules call" {
+    nm -D --defined-only ./fraglab | awk '{ print $3 }' | grep '^frag_' | sort >"$out/program"
+    for module in fraglab_cuda.so fraglab_mpi.so; do
+        [ ! -f $module ] || nm -D --undefined-only $module | awk '{ print $2 }' | grep '^frag_'
+    done | sort -u >"$out/called"
+    run -0 comm -23 "$out/called" "$out/program"
+    [ -z "$output" ]
+    comm -23 "$out/program" "$out/called" >"$out/rest"
+    while read -r name; do
+        grep -rqw "$name" "$ROOT/usr/local/include/fraglab" || { echo "no header of policies has $name" && false; }
+    done <"$out/rest"
+}
+
 @test "the archive links with what fraglab.pc says" {
     # shellcheck disable=SC2046
     ${CC:-cc} $(pkg-config --cflags fraglab) -o "$out/static" examples/own_events.c "$LIB/libfraglab.a" $(pkg-config --static --libs-only-l fraglab | sed 's/-lfraglab//')
