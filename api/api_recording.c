@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/api_target.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -276,14 +277,12 @@ int fraglab_recording_json(const fraglab_recording *recording, char **json, frag
 typedef struct write_call {
     const fraglab_recording *recording;
     const char *format;
-    const char *path; /* NULL: to memory */
-    bool may_overwrite;
-    char *bytes;
-    size_t count;
+    frag_target target;
 } write_call;
 
-static bool write_to(const write_call *call, FILE *stream, frag_error *error)
+static bool write_to(void *state, FILE *stream, frag_error *error)
 {
+    const write_call *call = state;
     return strcmp(call->format, "fgt") == 0
                ? frag_fgt_write(&call->recording->recording, stream, error)
                : frag_text_write(&call->recording->recording, stream, error);
@@ -297,27 +296,15 @@ static bool write_work(void *arguments, frag_error *error)
                   call->format);
         return frag_error_in(error, "format");
     }
-    if (call->path == NULL) {
-        frag_text_stream *stream = frag_text_stream_open();
-        if (!write_to(call, frag_text_stream_file(stream), error))
-            return false;
-        call->bytes = frag_call_hand_out(frag_text_stream_close(stream, &call->count));
-        return true;
-    }
-    frag_output *output = frag_output_open(call->path, call->may_overwrite, error);
-    if (output == NULL)
-        return false;
-    if (write_to(call, frag_output_stream(output), error))
-        return frag_output_finish(output, error);
-    frag_output_abandon(output);
-    return frag_error_in(error, call->path);
+    return frag_target_write(&call->target, write_to, call, error);
 }
 
 int fraglab_recording_write(const fraglab_recording *recording, const char *format,
                             const char *path, int overwrite, fraglab_error *error)
 {
-    write_call call = {
-        .recording = recording, .format = format, .path = path, .may_overwrite = overwrite != 0};
+    write_call call = {.recording = recording,
+                       .format = format,
+                       .target = {.path = path, .may_overwrite = overwrite != 0}};
     return frag_call_once(write_work, &call, error);
 }
 
@@ -326,7 +313,7 @@ int fraglab_recording_write_memory(const fraglab_recording *recording, const cha
 {
     write_call call = {.recording = recording, .format = format};
     int code = frag_call_once(write_work, &call, error);
-    *bytes = call.bytes;
-    *count = call.count;
+    *bytes = call.target.bytes;
+    *count = call.target.count;
     return code;
 }

@@ -23,19 +23,12 @@ typedef struct run_call {
     fraglab_result *made;
 } run_call;
 
-/* A plan is made for what the device has, as the command line does. */
 static bool run_planned(run_call *call, frag_error *error)
 {
     frag_replay_call *replay = &call->replay;
     frag_policy_plan *plan = NULL;
-    frag_plan_limits limits = {
-        .capacity_bytes = frag_device_plan_bytes(&replay->device, replay->trace),
-    };
-    if (!frag_replay_plan(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                            replay->spec.ops, replay->spec.values, NULL},
-                          &limits, &plan, error))
+    if (!frag_replay_call_plan(replay, &plan, error))
         return false;
-    replay->run.plan = plan;
     bool ok = frag_run(&(frag_run_setup){&replay->recording->recording, replay->trace,
                                          replay->spec.ops, replay->spec.values, &replay->device},
                        &replay->run, &call->result, error) &&

@@ -29,6 +29,9 @@ typedef struct frag_replay_call {
 bool frag_replay_call_device(frag_replay_call *call, frag_error *error);
 /* false: an option, or the trace, makes no sense. */
 bool frag_replay_call_begin(frag_replay_call *call, frag_error *error);
+/* A plan is made for what the device has, as the command line does, and is what the run goes by;
+ * the caller destroys it. NULL: the policy does not plan. */
+bool frag_replay_call_plan(frag_replay_call *call, frag_policy_plan **plan, frag_error *error);
 /* false: the caller's context wants the call to end, and error says so. */
 bool frag_replay_call_goes_on(const frag_replay_call *call, frag_error *error);
 

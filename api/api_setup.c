@@ -135,6 +135,18 @@ bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
     return frag_replay_call_goes_on(call, error);
 }
 
+bool frag_replay_call_plan(frag_replay_call *call, frag_policy_plan **plan, frag_error *error)
+{
+    frag_plan_limits limits = {
+        .capacity_bytes = frag_device_plan_bytes(&call->device, call->trace),
+    };
+    bool ok = frag_replay_plan(&(frag_run_setup){&call->recording->recording, call->trace,
+                                                 call->spec.ops, call->spec.values, NULL},
+                               &limits, plan, error);
+    call->run.plan = *plan;
+    return ok;
+}
+
 bool frag_replay_call_goes_on(const frag_replay_call *call, frag_error *error)
 {
     return frag_call_goes_on(call->below, error);

@@ -1,6 +1,7 @@
 #include "base/codec.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -25,6 +26,16 @@ frag_codec frag_codec_detect(const unsigned char *bytes, size_t count)
     if (count >= 4 && bytes[0] == 0x28 && bytes[1] == 0xb5 && bytes[2] == 0x2f && bytes[3] == 0xfd)
         return FRAG_CODEC_ZSTD;
     if (count >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+        return FRAG_CODEC_GZIP;
+    return FRAG_CODEC_PLAIN;
+}
+
+frag_codec frag_codec_of_path(const char *path)
+{
+    size_t length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".zst") == 0)
+        return FRAG_CODEC_ZSTD;
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
         return FRAG_CODEC_GZIP;
     return FRAG_CODEC_PLAIN;
 }

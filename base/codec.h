@@ -1,6 +1,6 @@
 /* Compression: the only file that knows zstd and zlib.
  *
- * Compressed files are recognised by their first bytes, never by name. */
+ * Compressed files that are read are recognised by their first bytes, never by name. */
 #ifndef FRAG_BASE_CODEC_H
 #define FRAG_BASE_CODEC_H
 
@@ -14,6 +14,8 @@ typedef enum frag_codec { FRAG_CODEC_PLAIN, FRAG_CODEC_ZSTD, FRAG_CODEC_GZIP } f
 
 /* Looks at the first bytes of a file (4 are enough). */
 frag_codec frag_codec_detect(const unsigned char *bytes, size_t count);
+/* What a file to be written is compressed with: by its ending, ".zst" or ".gz". */
+frag_codec frag_codec_of_path(const char *path);
 
 /* ---- whole pieces, zstd */
 size_t frag_compress_bound(size_t bytes);

@@ -52,3 +52,10 @@ char *frag_text_stream_close(frag_text_stream *stream, size_t *length)
         frag_scope_fail(1, BUFSIZ);
     return bytes;
 }
+
+void frag_text_stream_abandon(frag_text_stream *stream)
+{
+    frag_scope_disown(stream);
+    release_stream(stream, 0);
+    frag_free(stream);
+}

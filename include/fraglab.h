@@ -292,6 +292,36 @@ int fraglab_result_double(const fraglab_result *result, const char *path, double
 int fraglab_result_text(const fraglab_result *result, const char *path, const char **value,
                         fraglab_error *error);
 
+/* ---- a run as a file */
+
+#define FRAGLAB_ALL_TRACES SIZE_MAX
+
+typedef struct fraglab_run_file_options {
+    size_t size;
+    const char *at; /* "snapshot": it ends there: "peak" of reserved bytes, "oom", "end", or after
+                       the event of that number; NULL: the end */
+    int32_t overwrite; /* 0: a file that exists is FRAGLAB_E_USAGE */
+} fraglab_run_file_options;
+
+/* Runs as fraglab_run does, and writes the run as a
+ *   "snapshot": a memory snapshot of PyTorch, for its viewers (path.zst and path.gz: compressed);
+ *   "chrome": a Chrome trace, for Perfetto;
+ *   "placement": where each request of one trace was placed, as MiniMalloc's CSV, which has been
+ *       checked to overlap nowhere. FRAGLAB_E_USAGE: a request could not be placed.
+ * trace FRAGLAB_ALL_TRACES: all of the recording, which is what `fraglab run --snapshot` and
+ * --chrome write, byte by byte (snapshots name call sites where the recording was opened with
+ * sites). To a file that takes the place of `path` when it is whole, or to memory (fraglab_free).
+ * Both options may be NULL. */
+int fraglab_run_write(const fraglab_context *context, const fraglab_recording *recording,
+                      size_t trace, const fraglab_policy *policy,
+                      const fraglab_run_options *options, const char *format, const char *path,
+                      const fraglab_run_file_options *file_options, fraglab_error *error);
+int fraglab_run_write_memory(const fraglab_context *context, const fraglab_recording *recording,
+                             size_t trace, const fraglab_policy *policy,
+                             const fraglab_run_options *options, const char *format,
+                             const fraglab_run_file_options *file_options, void **bytes,
+                             size_t *count, fraglab_error *error);
+
 /* ---- the least capacity that survives, as `fraglab min-capacity` */
 
 typedef struct fraglab_capacity {

@@ -87,8 +87,8 @@ static void load_source(void *context, uint64_t index)
     frag_run_source *from = &state->sources[index];
     const char *path =
         frag_arguments_operand(state->arguments, state->first_source + (size_t)index);
-    from->is_loaded = frag_recording_load_plain(path, state->format, state->snapshot != NULL,
-                                                &from->recording, &from->error);
+    from->is_loaded = frag_recording_load_plain(
+        path, state->format, state->files.snapshot.output != NULL, &from->recording, &from->error);
 }
 
 /* Of a recording of several devices these would mix the runs. */
@@ -115,11 +115,11 @@ static void run_jobs(frag_run_state *state, size_t count)
     frag_for_each((uint32_t)state->threads, count, frag_run_job_do, state);
     if (frag_arguments_has(state->arguments, "bounds"))
         frag_for_each((uint32_t)state->threads, count, frag_run_job_bound, state);
-    if (state->snapshot != NULL)
+    if (state->files.snapshot.output != NULL)
         frag_run_jobs_snapshot(state, count);
-    if (state->chrome != NULL)
+    if (state->files.chrome.output != NULL)
         frag_run_jobs_chrome(state, count);
-    if (state->placement != NULL)
+    if (state->files.placement.output != NULL)
         frag_run_jobs_placement(state, count);
 }
 
@@ -281,9 +281,7 @@ static int run_command(const frag_arguments *arguments)
     if (!read_options(arguments, &state, &error) || !check_places(arguments, &error) ||
         !check_one_device(&state, &error) || !check_gpu(&state, &error) ||
         !open_driver_log(&state, &log, &error) ||
-        !frag_run_snapshot_open(arguments, &state.policies, &state.snapshot, &error) ||
-        !frag_run_chrome_open(arguments, &state.policies, &state.chrome, &error) ||
-        !frag_run_placement_open(arguments, &state.policies, &state.placement, &error) ||
+        !frag_run_files_open(arguments, &state.policies, &state.files, &error) ||
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
@@ -317,12 +315,8 @@ static int run_command(const frag_arguments *arguments)
         frag_output_abandon(log);
     else if (log != NULL && !frag_output_finish(log, &error))
         code = code != 0 ? code : frag_report(&error);
-    if (!frag_run_snapshot_close(state.snapshot, &error))
-        code = code != 0 ? code : frag_report(&error);
-    if (!frag_run_chrome_close(state.chrome, &error))
-        code = code != 0 ? code : frag_report(&error);
-    if (!frag_run_placement_close(state.placement, &error))
-        code = code != 0 ? code : frag_report(&error);
+    int files_code = frag_run_files_close(&state.files);
+    code = code != 0 ? code : files_code;
     suggest_next(&state, code);
     frag_policy_list_destroy(&state.policies);
     if (frag_is_interrupted())

@@ -132,7 +132,7 @@ void frag_run_job_on_gpu(frag_run_state *state, frag_run_job *task)
         .is_touched = gpu->is_touched,
     };
     task->is_ok = finish_on_echo(state, task);
-    if (state->snapshot == NULL && state->chrome == NULL)
+    if (state->files.snapshot.output == NULL && state->files.chrome.output == NULL)
         frag_gpu_run_destroy(&task->gpu);
 }
 
@@ -227,28 +227,32 @@ static bool run_again(frag_run_state *state, size_t count, add_again *add)
 static bool add_to_snapshot(frag_run_state *state, frag_run_job *task,
                             const frag_device_spec *device)
 {
-    return frag_run_snapshot_add(state->snapshot, task->recording, task->trace, &task->spec, device,
-                                 &state->run, &task->result.replay, &task->error);
+    return frag_run_snapshot_add(state->files.snapshot_of, task->recording, task->trace,
+                                 &task->spec, device, &state->run, &task->result.replay,
+                                 &task->error);
 }
 
 void frag_run_jobs_snapshot(frag_run_state *state, size_t count)
 {
     if (run_again(state, count, add_to_snapshot)) {
         frag_run_job *last = &state->jobs[count - 1];
-        last->is_ok = frag_run_snapshot_end(state->snapshot, &last->error);
+        last->is_ok = frag_run_snapshot_end(state->files.snapshot_of, &last->error);
+        state->files.snapshot.is_whole = last->is_ok;
     }
 }
 
 static bool add_to_chrome(frag_run_state *state, frag_run_job *task, const frag_device_spec *device)
 {
-    return frag_run_chrome_add(state->chrome, task->recording, task->trace, &task->spec, task->plan,
-                               device, &state->run, &task->error);
+    return frag_run_chrome_add(&state->files.chrome_of, task->recording, task->trace, &task->spec,
+                               task->plan, device, &state->run, &task->error);
 }
 
 void frag_run_jobs_chrome(frag_run_state *state, size_t count)
 {
-    if (run_again(state, count, add_to_chrome))
-        frag_run_chrome_end(state->chrome);
+    if (run_again(state, count, add_to_chrome)) {
+        frag_run_chrome_end(&state->files.chrome_of);
+        state->files.chrome.is_whole = true;
+    }
 }
 
 /* As run_again, but a placement is that of one run. */
@@ -258,7 +262,10 @@ void frag_run_jobs_placement(frag_run_state *state, size_t count)
     if (count == 0 || !task->is_ok || task->result.replay.is_interrupted)
         return;
     FRAG_ASSERT(count == 1);
-    task->is_ok =
-        frag_run_placement_add(state->placement, task->recording, task->trace, &task->spec,
-                               task->plan, &task->device, &task->result, &task->error);
+    if (task->result.replay.oom.has_happened)
+        return;
+    task->is_ok = frag_run_placement_write(
+        task->recording, task->trace, &task->spec, task->plan, &task->device, &state->run,
+        &task->result, frag_output_stream(state->files.placement.output), &task->error);
+    state->files.placement.is_whole = task->is_ok && !frag_is_interrupted();
 }

@@ -5,10 +5,7 @@
 
 #include "cli/gpu_run.h"
 #include "cli/inputs.h"
-#include "cli/run/run_chrome.h"
-#include "cli/run/run_placement.h"
-#include "cli/run/run_point.h"
-#include "cli/run/run_snapshot.h"
+#include "cli/run/run_files.h"
 #include "sim/rows/result.h"
 #include "studies/capacity/bounds.h"
 
@@ -60,10 +57,8 @@ typedef struct frag_run_state {
     size_t first_source;
     frag_run_job *jobs;
     frag_progress *progress;
-    frag_run_snapshot *snapshot;   /* NULL: none wanted */
-    frag_run_placement *placement; /* NULL: none wanted */
-    frag_run_chrome *chrome;       /* NULL: none wanted */
-    size_t row_count;              /* printed */
+    frag_run_files files;
+    size_t row_count; /* printed */
     bool has_oom;
 } frag_run_state;
 

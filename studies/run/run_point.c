@@ -1,4 +1,4 @@
-#include "cli/run/run_point.h"
+#include "studies/run/run_point.h"
 
 #include <inttypes.h>
 #include <string.h>

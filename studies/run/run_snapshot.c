@@ -1,92 +1,35 @@
-#include "cli/run/run_snapshot.h"
+#include "studies/run/run_snapshot.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/pytorch/pytorch_options.h"
 #include "base/bytes.h"
-#include "base/codec.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/run/run_point.h"
+#include "base/text_stream.h"
 #include "sim/version.h"
 #include "traces/torch/snapshot_write.h"
 
 struct frag_run_snapshot {
     frag_run_point point;
-    frag_output *output;
+    const char *point_option;
     frag_codec codec;
-    char *plain; /* what is to be compressed, once it is whole */
-    size_t plain_count;
-    FILE *plain_stream;           /* into plain; NULL when nothing is compressed */
+    FILE *stream;
+    frag_text_stream *plain;      /* what is to be compressed, once it is whole; NULL: nothing is */
     frag_snapshot_writer *writer; /* NULL: nothing added yet, or all of it written */
     const frag_recording *recording;
     const frag_policy_spec *policy; /* of the last run added */
-    bool is_whole;
 };
 
-static bool read_options(const frag_arguments *arguments, const frag_policy_list *policies,
-                         frag_run_point *point, frag_error *error)
+frag_run_snapshot *frag_run_snapshot_create(const frag_run_point *point, const char *point_option,
+                                            frag_codec codec, FILE *stream)
 {
-    const char *path = frag_arguments_value(arguments, "snapshot");
-    const char *at = frag_arguments_value(arguments, "snapshot-at");
-    *point = (frag_run_point){.kind = FRAG_RUN_POINT_END};
-    if (at != NULL && path == NULL) {
-        frag_fail(error, FRAG_E_USAGE, "no snapshot is asked for; name its file with --snapshot");
-        return frag_error_in(error, "--snapshot-at");
-    }
-    if (at != NULL && !frag_run_point_parse(at, point, error))
-        return frag_error_in(error, "--snapshot-at");
-    if (path == NULL)
-        return true;
-    if (policies->count != 1 || frag_arguments_operand_count(arguments) != 1) {
-        frag_fail(error, FRAG_E_USAGE, "the snapshot shows one run; give one trace and one policy");
-        return frag_error_in(error, "--snapshot");
-    }
-    return true;
-}
-
-static frag_codec codec_of(const char *path)
-{
-    size_t length = strlen(path);
-    if (length > 4 && strcmp(path + length - 4, ".zst") == 0)
-        return FRAG_CODEC_ZSTD;
-    if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
-        return FRAG_CODEC_GZIP;
-    return FRAG_CODEC_PLAIN;
-}
-
-bool frag_run_snapshot_open(const frag_arguments *arguments, const frag_policy_list *policies,
-                            frag_run_snapshot **snapshot, frag_error *error)
-{
-    const char *path = frag_arguments_value(arguments, "snapshot");
-    frag_run_point point;
-    *snapshot = NULL;
-    if (!read_options(arguments, policies, &point, error))
-        return false;
-    if (path == NULL)
-        return true;
-    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), error);
-    if (output == NULL)
-        return false;
-    if (!frag_inputs_spare_terminal(output, "a snapshot", "name a file", error)) {
-        frag_output_abandon(output);
-        return frag_error_in(error, "--snapshot");
-    }
-    *snapshot = frag_alloc(1, sizeof **snapshot);
-    (*snapshot)->point = point;
-    (*snapshot)->output = output;
-    (*snapshot)->codec = codec_of(path);
-    if ((*snapshot)->codec != FRAG_CODEC_PLAIN)
-        (*snapshot)->plain_stream = open_memstream(&(*snapshot)->plain, &(*snapshot)->plain_count);
-    return true;
-}
-
-static FILE *stream_of(const frag_run_snapshot *snapshot)
-{
-    return snapshot->plain_stream != NULL ? snapshot->plain_stream
-                                          : frag_output_stream(snapshot->output);
+    frag_run_snapshot *snapshot = frag_alloc(1, sizeof *snapshot);
+    *snapshot = (frag_run_snapshot){
+        .point = *point, .point_option = point_option, .codec = codec, .stream = stream};
+    if (codec != FRAG_CODEC_PLAIN)
+        snapshot->plain = frag_text_stream_open();
+    return snapshot;
 }
 
 bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *recording,
@@ -101,9 +44,11 @@ bool frag_run_snapshot_add(frag_run_snapshot *snapshot, const frag_recording *re
         .context = run->context,
     };
     if (!frag_run_point_find(&snapshot->point, trace, first, &again, error))
-        return frag_error_in(error, "--snapshot-at");
+        return frag_error_in(error, snapshot->point_option);
     if (snapshot->writer == NULL)
-        snapshot->writer = frag_snapshot_writer_create(recording, stream_of(snapshot));
+        snapshot->writer = frag_snapshot_writer_create(
+            recording,
+            snapshot->plain != NULL ? frag_text_stream_file(snapshot->plain) : snapshot->stream);
     snapshot->recording = recording;
     snapshot->policy = policy;
     again.on_note_context = snapshot->writer;
@@ -161,10 +106,20 @@ static bool add_settings(const frag_run_snapshot *snapshot, frag_snapshot_about 
     return true;
 }
 
+static void write_packed(frag_run_snapshot *snapshot)
+{
+    size_t plain_count = 0;
+    size_t count = 0;
+    char *plain = frag_text_stream_close(snapshot->plain, &plain_count);
+    void *packed = frag_codec_pack(snapshot->codec, plain, plain_count, &count);
+    snapshot->plain = NULL;
+    fwrite(packed, 1, count, snapshot->stream);
+    frag_free(packed);
+    frag_free(plain);
+}
+
 bool frag_run_snapshot_end(frag_run_snapshot *snapshot, frag_error *error)
 {
-    if (snapshot->writer == NULL)
-        return true;
     frag_text tool = {0};
     frag_text conf = {0};
     frag_text_add(&tool, "fraglab %s", frag_version());
@@ -175,41 +130,24 @@ bool frag_run_snapshot_end(frag_run_snapshot *snapshot, frag_error *error)
         .policy = snapshot->policy->text,
         .trace = snapshot->recording->name,
     };
-    snapshot->is_whole = add_settings(snapshot, &about, &conf, error);
-    if (snapshot->is_whole)
+    bool ok = add_settings(snapshot, &about, &conf, error);
+    if (ok) {
         frag_snapshot_writer_finish(snapshot->writer, &about);
-    else
-        frag_snapshot_writer_abandon(snapshot->writer);
-    snapshot->writer = NULL;
+        snapshot->writer = NULL;
+        if (snapshot->plain != NULL)
+            write_packed(snapshot);
+    }
     frag_text_destroy(&tool);
     frag_text_destroy(&conf);
-    return snapshot->is_whole;
-}
-
-static void write_packed(const frag_run_snapshot *snapshot)
-{
-    size_t count = 0;
-    void *packed = frag_codec_pack(snapshot->codec, snapshot->plain, snapshot->plain_count, &count);
-    fwrite(packed, 1, count, frag_output_stream(snapshot->output));
-    frag_free(packed);
-}
-
-bool frag_run_snapshot_close(frag_run_snapshot *snapshot, frag_error *error)
-{
-    bool ok = true;
-    if (snapshot == NULL)
-        return true;
-    frag_snapshot_writer_abandon(snapshot->writer);
-    if (snapshot->plain_stream != NULL) {
-        fclose(snapshot->plain_stream);
-        if (snapshot->is_whole)
-            write_packed(snapshot);
-        frag_free(snapshot->plain);
-    }
-    if (snapshot->is_whole)
-        ok = frag_output_finish(snapshot->output, error);
-    else
-        frag_output_abandon(snapshot->output);
-    frag_free(snapshot);
     return ok;
+}
+
+void frag_run_snapshot_destroy(frag_run_snapshot *snapshot)
+{
+    if (snapshot == NULL)
+        return;
+    frag_snapshot_writer_abandon(snapshot->writer);
+    if (snapshot->plain != NULL)
+        frag_text_stream_abandon(snapshot->plain);
+    frag_free(snapshot);
 }

@@ -1,6 +1,4 @@
-#include "cli/run/run_placement.h"
-
-#include <stdlib.h>
+#include "studies/run/run_placement.h"
 
 #include "base/bytes.h"
 #include "base/memory.h"
@@ -9,39 +7,12 @@
 #include "sim/replay/lifetimes.h"
 #include "traces/exchange/minimalloc_csv.h"
 
-struct frag_run_placement {
-    const frag_context *context;
-    frag_output *output;
-    bool is_whole;
-};
-
 /* The addresses granted so far, in order of the requests. */
 typedef struct granted {
     uint64_t *addresses;
     uint64_t count;
     uint64_t capacity;
 } granted;
-
-bool frag_run_placement_open(const frag_arguments *arguments, const frag_policy_list *policies,
-                             frag_run_placement **placement, frag_error *error)
-{
-    const char *path = frag_arguments_value(arguments, "placement");
-    *placement = NULL;
-    if (path == NULL)
-        return true;
-    if (policies->count != 1 || frag_arguments_operand_count(arguments) != 1) {
-        frag_fail(error, FRAG_E_USAGE,
-                  "the placement is that of one run; give one trace and one policy");
-        return frag_error_in(error, "--placement");
-    }
-    frag_output *output = frag_output_open(path, frag_arguments_has(arguments, "force"), error);
-    if (output == NULL)
-        return false;
-    *placement = frag_alloc(1, sizeof **placement);
-    (*placement)->context = frag_arguments_context(arguments);
-    (*placement)->output = output;
-    return true;
-}
 
 static void keep_grant(void *context, const frag_request *request, const frag_grant *grant)
 {
@@ -84,13 +55,11 @@ static bool check(const frag_lifetime *lifetimes, const granted *kept, uint64_t 
     return ok;
 }
 
-bool frag_run_placement_add(frag_run_placement *placement, const frag_recording *recording,
-                            const frag_trace *trace, const frag_policy_spec *policy,
-                            const frag_policy_plan *plan, const frag_device_spec *device,
-                            const frag_run_result *first, frag_error *error)
+bool frag_run_placement_write(const frag_recording *recording, const frag_trace *trace,
+                              const frag_policy_spec *policy, const frag_policy_plan *plan,
+                              const frag_device_spec *device, const frag_run_options *run,
+                              const frag_run_result *first, FILE *stream, frag_error *error)
 {
-    if (first->replay.oom.has_happened)
-        return true;
     granted kept = {0};
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &kept.capacity, error);
     if (lifetimes == NULL)
@@ -100,35 +69,21 @@ bool frag_run_placement_add(frag_run_placement *placement, const frag_recording 
         .stop_after = FRAG_UNLIMITED,
         .on_grant = keep_grant,
         .on_grant_context = &kept,
-        .context = placement->context,
+        .context = run->context,
     };
     bool ok = frag_run_look_planned(
         &(frag_run_setup){recording, trace, policy->ops, policy->values, device}, plan, NULL,
         &again, NULL, NULL, error);
-    if (ok && !frag_is_interrupted()) {
+    if (ok && !frag_is_cancelled(run->context)) {
         FRAG_ASSERT(kept.count == kept.capacity);
         count_from_lowest(lifetimes, &kept);
         /* Only a plan promises offsets below a height. */
         ok = check(lifetimes, &kept, first->has_plan ? first->plan.peak_bytes : FRAG_UNLIMITED,
                    error) &&
              frag_minimalloc_write(recording, trace, lifetimes, kept.capacity, 1, kept.addresses,
-                                   frag_output_stream(placement->output), error);
-        placement->is_whole = ok;
+                                   stream, error);
     }
     frag_free(kept.addresses);
     frag_free(lifetimes);
-    return ok;
-}
-
-bool frag_run_placement_close(frag_run_placement *placement, frag_error *error)
-{
-    bool ok = true;
-    if (placement == NULL)
-        return true;
-    if (placement->is_whole)
-        ok = frag_output_finish(placement->output, error);
-    else
-        frag_output_abandon(placement->output);
-    frag_free(placement);
     return ok;
 }

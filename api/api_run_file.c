@@ -1,0 +1,204 @@
+/* Runs as files: what `fraglab run` writes besides its rows. */
+#include <string.h>
+
+#include "api/api_run.h"
+#include "api/api_target.h"
+#include "base/bytes.h"
+#include "sim/policy_engine.h"
+#include "studies/run/run_chrome.h"
+#include "studies/run/run_placement.h"
+#include "studies/run/run_snapshot.h"
+
+typedef struct file_call {
+    frag_replay_call replay; /* of the trace being run */
+    const char *format;
+    const fraglab_run_file_options *given;
+    fraglab_run_file_options options;
+    frag_run_point point;
+    frag_run_result first;
+    frag_policy_plan *plan;
+    frag_target target;
+} file_call;
+
+/* A trace of the call, run once: as the row would be. */
+static bool run_first(file_call *call, size_t number, frag_error *error)
+{
+    frag_replay_call *replay = &call->replay;
+    replay->number = number;
+    return frag_replay_call_begin(replay, error) &&
+           frag_replay_call_plan(replay, &call->plan, error) &&
+           frag_run_count(&(frag_run_setup){&replay->recording->recording, replay->trace,
+                                            replay->spec.ops, replay->spec.values, &replay->device},
+                          &replay->run, &call->first, error) &&
+           frag_replay_call_goes_on(replay, error);
+}
+
+static void end_run(file_call *call)
+{
+    if (call->plan != NULL)
+        frag_policy_engine_of(call->replay.spec.ops)->planner->destroy(call->plan);
+    call->plan = NULL;
+}
+
+typedef bool frag_run_writer(file_call *call, void *to, frag_error *error);
+
+/* Every trace that is asked for, run again by write. */
+static bool run_each(file_call *call, frag_run_writer *write, void *to, frag_error *error)
+{
+    size_t number = call->replay.number;
+    bool is_all = number == FRAGLAB_ALL_TRACES;
+    size_t count = is_all ? call->replay.recording->recording.trace_count : 1;
+    bool ok = true;
+    if (count == 0) {
+        frag_fail(error, FRAG_E_USAGE, "the recording holds no trace");
+        return frag_error_in(error, call->replay.recording->recording.name);
+    }
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = run_first(call, is_all ? i : number, error) && write(call, to, error) &&
+             frag_replay_call_goes_on(&call->replay, error);
+        end_run(call);
+    }
+    call->replay.number = number;
+    return ok;
+}
+
+static bool add_to_snapshot(file_call *call, void *to, frag_error *error)
+{
+    frag_replay_call *replay = &call->replay;
+    return frag_run_snapshot_add(to, &replay->recording->recording, replay->trace, &replay->spec,
+                                 &replay->device, &replay->run, &call->first.replay, error);
+}
+
+static bool write_snapshot(void *state, FILE *stream, frag_error *error)
+{
+    file_call *call = state;
+    frag_codec codec =
+        call->target.path != NULL ? frag_codec_of_path(call->target.path) : FRAG_CODEC_PLAIN;
+    frag_run_snapshot *snapshot = frag_run_snapshot_create(&call->point, "at", codec, stream);
+    bool ok =
+        run_each(call, add_to_snapshot, snapshot, error) && frag_run_snapshot_end(snapshot, error);
+    frag_run_snapshot_destroy(snapshot);
+    return ok;
+}
+
+static bool add_to_chrome(file_call *call, void *to, frag_error *error)
+{
+    frag_replay_call *replay = &call->replay;
+    return frag_run_chrome_add(to, &replay->recording->recording, replay->trace, &replay->spec,
+                               call->plan, &replay->device, &replay->run, error);
+}
+
+static bool write_chrome(void *state, FILE *stream, frag_error *error)
+{
+    file_call *call = state;
+    frag_chrome_writer writer = {.stream = stream};
+    bool ok = run_each(call, add_to_chrome, &writer, error);
+    if (ok)
+        frag_run_chrome_end(&writer);
+    frag_chrome_writer_destroy(&writer);
+    return ok;
+}
+
+static bool place(file_call *call, void *to, frag_error *error)
+{
+    frag_replay_call *replay = &call->replay;
+    if (call->first.replay.oom.has_happened) {
+        frag_fail(error, FRAG_E_USAGE,
+                  "the request of event %s could not be placed; give the run more memory",
+                  FRAG_COUNT(call->first.replay.oom.event));
+        return frag_error_in(error, replay->recording->recording.name);
+    }
+    return frag_run_placement_write(&replay->recording->recording, replay->trace, &replay->spec,
+                                    call->plan, &replay->device, &replay->run, &call->first, to,
+                                    error);
+}
+
+static bool write_placement(void *state, FILE *stream, frag_error *error)
+{
+    file_call *call = state;
+    return run_each(call, place, stream, error);
+}
+
+static const struct {
+    const char *name;
+    frag_target_writer *write;
+    bool has_point;
+    bool is_of_one;
+} formats[] = {{"snapshot", write_snapshot, true, false},
+               {"chrome", write_chrome, false, false},
+               {"placement", write_placement, false, true}};
+
+/* The number of the format. */
+static bool find_format(const file_call *call, size_t *found, frag_error *error)
+{
+    size_t count = sizeof formats / sizeof formats[0];
+    for (*found = 0; *found < count; ++*found)
+        if (strcmp(formats[*found].name, call->format) == 0)
+            return true;
+    frag_fail(error, FRAG_E_USAGE,
+              "'%s' is nothing that a run is written as; expected snapshot, chrome or placement",
+              call->format);
+    return frag_error_in(error, "format");
+}
+
+static bool read_point(file_call *call, bool has_point, frag_error *error)
+{
+    const char *at = call->options.at;
+    call->point = (frag_run_point){.kind = FRAG_RUN_POINT_END};
+    if (at != NULL && !has_point)
+        frag_fail(error, FRAG_E_USAGE, "only a snapshot ends at a point; leave it out");
+    else if (at == NULL || frag_run_point_parse(at, &call->point, error))
+        return true;
+    return frag_error_in(error, "at");
+}
+
+static bool file_work(void *arguments, frag_error *error)
+{
+    file_call *call = arguments;
+    size_t format = 0;
+    if (!frag_call_read(call->given, &call->options, sizeof call->options,
+                        "fraglab_run_file_options", error) ||
+        !find_format(call, &format, error) || !read_point(call, formats[format].has_point, error))
+        return false;
+    if (formats[format].is_of_one && call->replay.number == FRAGLAB_ALL_TRACES) {
+        frag_fail(error, FRAG_E_USAGE, "a placement is that of one trace; give its number");
+        return frag_error_in(error, "trace");
+    }
+    call->target.may_overwrite = call->options.overwrite != 0;
+    return frag_target_write(&call->target, formats[format].write, call, error);
+}
+
+int fraglab_run_write(const fraglab_context *context, const fraglab_recording *recording,
+                      size_t trace, const fraglab_policy *policy,
+                      const fraglab_run_options *options, const char *format, const char *path,
+                      const fraglab_run_file_options *file_options, fraglab_error *error)
+{
+    file_call call = {.replay = {.context = context,
+                                 .recording = recording,
+                                 .number = trace,
+                                 .policy = policy,
+                                 .given = options},
+                      .format = format,
+                      .given = file_options,
+                      .target = {.path = path}};
+    return frag_call_once(file_work, &call, error);
+}
+
+int fraglab_run_write_memory(const fraglab_context *context, const fraglab_recording *recording,
+                             size_t trace, const fraglab_policy *policy,
+                             const fraglab_run_options *options, const char *format,
+                             const fraglab_run_file_options *file_options, void **bytes,
+                             size_t *count, fraglab_error *error)
+{
+    file_call call = {.replay = {.context = context,
+                                 .recording = recording,
+                                 .number = trace,
+                                 .policy = policy,
+                                 .given = options},
+                      .format = format,
+                      .given = file_options};
+    int code = frag_call_once(file_work, &call, error);
+    *bytes = call.target.bytes;
+    *count = call.target.count;
+    return code;
+}

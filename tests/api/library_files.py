@@ -1,0 +1,98 @@
+"""Compares what the library writes with what the commands write, byte by byte: library_files.py LIBRARY FOLDER; the folder is for
+files. Prints the names of those that were compared."""
+import ctypes
+import subprocess
+import sys
+
+SAMPLES = "traces/samples/"
+OOM, DEVICES = SAMPLES + "gpt-varlen-oom.pickle.zst", SAMPLES + "model-parallel.pickle.zst"
+ALL_TRACES = ctypes.c_size_t(-1)
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("code", ctypes.c_int32), ("has_offset", ctypes.c_int32),
+                ("line", ctypes.c_uint64), ("column", ctypes.c_uint64), ("offset", ctypes.c_uint64),
+                ("where", ctypes.c_char * 256), ("sentence", ctypes.c_char * 512)]
+
+
+class Sized(ctypes.Structure):
+    """A structure with its size first; what is not named is zero."""
+
+    def __init__(self, **members):
+        super().__init__(size=ctypes.sizeof(self), **members)
+
+
+class OpenOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("format", ctypes.c_char_p), ("name", ctypes.c_char_p),
+                ("with_sites", ctypes.c_int32)]
+
+
+class RunOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("capacity_bytes", ctypes.c_uint64)]
+
+
+class FileOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("at", ctypes.c_char_p), ("overwrite", ctypes.c_int32)]
+
+
+library, folder = ctypes.CDLL(sys.argv[1]), sys.argv[2]
+
+
+def call(name, *arguments):
+    error = Error(size=ctypes.sizeof(Error))
+    if getattr(library, name)(*arguments, ctypes.byref(error)) != 0:
+        sys.exit(f"{name}: {error.where.decode()}: {error.sentence.decode()}")
+
+
+def made(name, *arguments):
+    handle = ctypes.c_void_p()
+    call(name, *arguments, ctypes.byref(handle))
+    return handle
+
+
+def taken(name, *arguments):
+    memory, count = ctypes.c_void_p(), ctypes.c_size_t()
+    call(name, *arguments, ctypes.byref(memory), ctypes.byref(count))
+    value = ctypes.string_at(memory.value, count.value)
+    library.fraglab_free(memory)
+    return value
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def written_by(option, *words):
+    path = f"{folder}/of-the-command"
+    subprocess.run(["./fraglab", *words, option, path, "-f", "-q"], stdout=subprocess.DEVNULL, check=True)
+    return read(path)
+
+
+def check(name, ours, theirs):
+    if ours != theirs or len(ours) == 0:
+        sys.exit(f"{name}: {len(ours)} bytes of the library, {len(theirs)} of the command, or other ones")
+    print(name)
+
+
+def opened(path):
+    return made("fraglab_open_path", None, path.encode(), ctypes.byref(OpenOptions(with_sites=1)))
+
+
+def policy(text):
+    return made("fraglab_policy_parse", text.encode())
+
+
+several, oom = opened(DEVICES), opened(OOM)
+for kind in "snapshot", "chrome":
+    check(kind, taken("fraglab_run_write_memory", None, several, ALL_TRACES, policy("best-fit"), None, kind.encode(), None),
+          written_by(f"--{kind}", "run", DEVICES, "--policy", "best-fit"))
+small = RunOptions(capacity_bytes=4 << 30)
+check("snapshot-at", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_t(0), policy("pytorch:recorded"),
+                           ctypes.byref(small), b"snapshot", ctypes.byref(FileOptions(at=b"oom"))),
+      written_by("--snapshot", "run", OOM, "--policy", "pytorch:recorded", "--capacity", "4GiB", "--snapshot-at", "oom"))
+check("placement", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_t(0), policy("offline"), None, b"placement", None),
+      written_by("--placement", "run", OOM, "--policy", "offline"))
+call("fraglab_run_write", None, several, ALL_TRACES, policy("best-fit"), None, b"snapshot", f"{folder}/ours.zst".encode(), None)
+packed = subprocess.run(["zstd", "-dc", f"{folder}/ours.zst"], stdout=subprocess.PIPE, check=True).stdout
+check("compressed", packed, written_by("--snapshot", "run", DEVICES, "--policy", "best-fit"))

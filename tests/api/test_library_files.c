@@ -1,0 +1,328 @@
+/* What the library writes, as a program sees it. That the bytes are those of the commands says
+ * library.bats; here, that calls end as the header says on wrong arguments, when they are told to,
+ * on hostile recordings and without host memory, and that nothing stays of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/fraglab.h"
+#include "tests/api/failing_memory.h"
+
+#define SMALL_SAMPLE "tests/data/snapshots/empty-with-gc.pickle"
+#define OOM_SAMPLE "traces/samples/gpt-varlen-oom.pickle.zst"
+
+static fraglab_recording *open_sample(const char *path)
+{
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    fraglab_recording *recording = NULL;
+    fraglab_open_options options = {.size = sizeof options, .with_sites = 1};
+    if (fraglab_open_path(NULL, path, &options, &recording, &error) != FRAGLAB_OK)
+        fail_msg("%s: %s", error.where, error.sentence);
+    return recording;
+}
+
+static fraglab_policy *parse(const char *text)
+{
+    fraglab_policy *policy = NULL;
+    assert_int_equal(fraglab_policy_parse(text, &policy, NULL), FRAGLAB_OK);
+    return policy;
+}
+
+typedef struct subject {
+    const fraglab_context *context;
+    fraglab_recording *recording;
+    fraglab_policy *policy;
+} subject;
+
+static subject make_subject(const char *path, const char *policy)
+{
+    return (subject){.recording = open_sample(path), .policy = parse(policy)};
+}
+
+static void destroy_subject(subject *of)
+{
+    fraglab_policy_destroy(of->policy);
+    fraglab_recording_close(of->recording);
+}
+
+/* ---- runs */
+
+static int write_run(const subject *of, const char *format, size_t trace,
+                     const fraglab_run_file_options *options, uint64_t capacity_bytes,
+                     fraglab_error *error)
+{
+    fraglab_run_options run = FRAGLAB_RUN_OPTIONS_INIT;
+    run.capacity_bytes = capacity_bytes;
+    void *bytes = NULL;
+    size_t count = 0;
+    int code = fraglab_run_write_memory(of->context, of->recording, trace, of->policy, &run, format,
+                                        options, &bytes, &count, error);
+    assert_int_equal(bytes != NULL, code == FRAGLAB_OK);
+    assert_int_equal(count > 0, code == FRAGLAB_OK);
+    fraglab_free(bytes);
+    return code;
+}
+
+static void refuses_what_cannot_be_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format;
+        const char *at;
+        size_t trace;
+        uint64_t capacity_bytes;
+        const char *where;
+        const char *part;
+    } wrong[] = {
+        {"pdf", NULL, 0, 0, "format", "expected snapshot, chrome or placement"},
+        {"snapshot", "now", 0, 0, "at", "expected peak, oom, end or the number of an event"},
+        {"snapshot", "99999999", 0, 0, "at", "the trace has no event 99999999"},
+        {"snapshot", "oom", 0, 0, "at", "no request of this run failed"},
+        {"chrome", "peak", 0, 0, "at", "only a snapshot ends at a point"},
+        {"placement", NULL, FRAGLAB_ALL_TRACES, 0, "trace", "that of one trace"},
+        {"placement", NULL, 0, 64 << 20, "", "could not be placed"},
+        {"chrome", NULL, 7, 0, "", "there is no trace 7"},
+    };
+    subject of = make_subject(OOM_SAMPLE, "best-fit");
+    long before = frag_live_memory();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        fraglab_run_file_options options = {.size = sizeof options, .at = wrong[i].at};
+        assert_int_equal(write_run(&of, wrong[i].format, wrong[i].trace, &options,
+                                   wrong[i].capacity_bytes, &error),
+                         FRAGLAB_E_USAGE);
+        if (wrong[i].where[0] != '\0')
+            assert_string_equal(error.where, wrong[i].where);
+        if (strstr(error.sentence, wrong[i].part) == NULL)
+            fail_msg("%s: expected %s", error.sentence, wrong[i].part);
+    }
+    assert_int_equal(frag_live_memory(), before);
+    destroy_subject(&of);
+}
+
+/* A file that is there stays as it was until all of the new one is written. */
+static void a_file_is_whole_or_as_it_was(void **state)
+{
+    (void)state;
+    subject of = make_subject(SMALL_SAMPLE, "best-fit");
+    fraglab_run_file_options options = {.size = sizeof options};
+    char path[] = "/tmp/fraglab-test-library-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_int_equal(write(descriptor, "mine", 4), 4);
+    close(descriptor);
+    for (int overwrite = 0; overwrite < 2; overwrite++) {
+        char text[5] = "";
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        options.overwrite = overwrite;
+        options.at = overwrite ? "99999999" : NULL; /* ends in the middle of writing */
+        assert_int_equal(fraglab_run_write(NULL, of.recording, 0, of.policy, NULL, "snapshot", path,
+                                           &options, &error),
+                         FRAGLAB_E_USAGE);
+        FILE *file = fopen(path, "r");
+        assert_int_equal(fread(text, 1, sizeof text, file), 4);
+        fclose(file);
+        assert_memory_equal(text, "mine", 4);
+    }
+    options.at = NULL;
+    assert_int_equal(
+        fraglab_run_write(NULL, of.recording, 0, of.policy, NULL, "snapshot", path, &options, NULL),
+        FRAGLAB_OK);
+    fraglab_recording_close(open_sample(path));
+    unlink(path);
+    assert_int_equal(fraglab_run_write(NULL, of.recording, 0, of.policy, NULL, "snapshot",
+                                       "/no/such/folder/file", NULL, NULL),
+                     FRAGLAB_E_SYSTEM);
+    destroy_subject(&of);
+}
+
+static int call_snapshot(void *argument)
+{
+    fraglab_run_file_options options = {.size = sizeof options, .at = "peak"};
+    return write_run(argument, "snapshot", FRAGLAB_ALL_TRACES, &options, 0, NULL);
+}
+
+static int call_packed_snapshot(void *argument)
+{
+    const subject *of = argument;
+    fraglab_run_file_options options = {.size = sizeof options, .overwrite = 1};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/fraglab-test-library-%d.zst", (int)getpid());
+    int code = fraglab_run_write(of->context, of->recording, 0, of->policy, NULL, "snapshot", path,
+                                 &options, NULL);
+    assert_int_equal(access(path, F_OK) == 0, code == FRAGLAB_OK);
+    unlink(path);
+    return code;
+}
+
+static int call_chrome(void *argument)
+{
+    return write_run(argument, "chrome", 0, NULL, 0, NULL);
+}
+
+static int call_placement(void *argument)
+{
+    return write_run(argument, "placement", 0, NULL, 0, NULL);
+}
+
+/* ---- every call */
+
+static const struct {
+    const char *name;
+    frag_call_to_try *call;
+} entries[] = {
+    {"snapshot", call_snapshot},
+    {"packed snapshot", call_packed_snapshot},
+    {"chrome", call_chrome},
+    {"placement", call_placement},
+};
+enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
+
+static void failing_memory_is_an_error_and_leaves_nothing(void **state)
+{
+    (void)state;
+    subject of = make_subject(SMALL_SAMPLE, "pytorch:version=2.8");
+    for (size_t i = 0; i < ENTRY_COUNT; i++)
+        frag_expect_memory_may_fail(entries[i].name, entries[i].call, &of);
+    destroy_subject(&of);
+}
+
+/* Says that the call is to end when it is asked so often; goes on to say so. */
+static int count_down(void *user)
+{
+    atomic_int *left = user;
+    return atomic_load(left) == 0 || atomic_fetch_sub(left, 1) == 1;
+}
+
+static fraglab_context *cancelled_by(atomic_int *left)
+{
+    fraglab_context *context = NULL;
+    fraglab_context_options options = {
+        .size = sizeof options, .user = left, .is_cancelled = count_down, .threads = 2};
+    assert_int_equal(fraglab_context_create(&options, &context, NULL), FRAGLAB_OK);
+    return context;
+}
+
+static void ends_when_it_is_told_to(void **state)
+{
+    (void)state;
+    atomic_int left = 1;
+    fraglab_context *context = cancelled_by(&left);
+    subject of = make_subject(OOM_SAMPLE, "best-fit");
+    of.context = context;
+    long before = frag_live_memory();
+    for (size_t i = 0; i < ENTRY_COUNT; i++) {
+        for (int after = 1; after <= 3; after++) {
+            atomic_store(&left, after);
+            if (entries[i].call(&of) != FRAGLAB_E_CANCELLED)
+                fail_msg("%s went on after question %d", entries[i].name, after);
+        }
+        atomic_store(&left, -1); /* never */
+        assert_int_equal(entries[i].call(&of), FRAGLAB_OK);
+    }
+    assert_int_equal(frag_live_memory(), before);
+    destroy_subject(&of);
+    fraglab_context_destroy(context);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static void hostile_recordings_end_in_an_error_or_a_file(void **state)
+{
+    (void)state;
+    unsigned char whole[1 << 16];
+    unsigned char broken[sizeof whole];
+    FILE *file = fopen(SMALL_SAMPLE, "rb");
+    size_t count = fread(whole, 1, sizeof whole, file);
+    fclose(file);
+    subject of = {.policy = parse("pytorch")};
+    uint32_t seed = 7;
+    uint32_t used = 0;
+    long before = frag_live_memory();
+    for (int round = 0; round < 400; round++) {
+        fraglab_open_options options = {.size = sizeof options, .with_sites = round % 2};
+        memcpy(broken, whole, count);
+        for (int i = 0; i < 1 + round % 3; i++)
+            broken[next_random(&seed) % count] = (unsigned char)next_random(&seed);
+        if (fraglab_open_memory(NULL, broken, count, &options, &of.recording, NULL) != FRAGLAB_OK)
+            continue;
+        for (size_t i = 0; i < ENTRY_COUNT; i++)
+            assert_in_range(entries[i].call(&of), FRAGLAB_OK, FRAGLAB_E_SYSTEM);
+        fraglab_recording_close(of.recording);
+        used++;
+    }
+    assert_true(used > 20);
+    assert_int_equal(frag_live_memory(), before);
+    fraglab_policy_destroy(of.policy);
+}
+
+/* ---- threads */
+
+typedef struct threaded {
+    subject of;
+    bool is_cancelled; /* in the end */
+    int code[ENTRY_COUNT];
+} threaded;
+
+static void *call_on_thread(void *argument)
+{
+    threaded *calls = argument;
+    while (calls->is_cancelled && calls->code[0] == FRAGLAB_OK)
+        calls->code[0] = call_chrome(&calls->of);
+    for (size_t i = 0; !calls->is_cancelled && i < ENTRY_COUNT; i++)
+        if (entries[i].call != call_packed_snapshot) /* all would write one file */
+            calls->code[i] = entries[i].call(&calls->of);
+    return NULL;
+}
+
+/* Contexts of their own, one recording; one of them is cancelled from here. */
+static void threads_share_a_recording(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    subject shared = make_subject(OOM_SAMPLE, "best-fit");
+    pthread_t threads[THREADS];
+    threaded calls[THREADS];
+    atomic_int left[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        atomic_init(&left[i], -1);
+        calls[i] = (threaded){.of = shared, .is_cancelled = i == 0};
+        calls[i].of.context = cancelled_by(&left[i]);
+        assert_int_equal(pthread_create(&threads[i], NULL, call_on_thread, &calls[i]), 0);
+    }
+    atomic_store(&left[0], 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(calls[0].code[0], FRAGLAB_E_CANCELLED);
+    for (size_t i = 0; i < THREADS; i++) {
+        for (size_t k = 0; i > 0 && k < ENTRY_COUNT; k++)
+            assert_int_equal(calls[i].code[k], FRAGLAB_OK);
+        fraglab_context_destroy((fraglab_context *)(uintptr_t)calls[i].of.context);
+    }
+    destroy_subject(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_what_cannot_be_written),
+        cmocka_unit_test(a_file_is_whole_or_as_it_was),
+        cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(ends_when_it_is_told_to),
+        cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
+        cmocka_unit_test(threads_share_a_recording),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
