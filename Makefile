@@ -183,14 +183,14 @@ $(BUILD)/tests/bench $(BUILD)/tests/policy_fuzzer: $(test_libraries)
 # ---- the software CUDA: NVIDIA's libraries as shared objects that account and compute nothing.
 # One folder for each major version; state is in the one libcuda.so.1 that both reach.
 SOFTWARE = $(BUILD)/software-cuda
-software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c report.c shadow.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c host.c) \
+software_core = $(addprefix gpu_replay/software/soft_,core.c settings.c card.c report.c shadow.c symbol.c torch.c text.c arena.c handles.c memory.c vmm.c pool.c stream.c order.c host.c) \
                 $(wildcard gpu_replay/software/driver/soft_driver*.c) \
                 base/error.c base/bytes.c base/memory.c base/scope.c
 software_runtime = $(wildcard gpu_replay/software/runtime/soft_*.c)
 # Hidden pieces of fraglab in them must not meet those of the program: what is not listed stays inside.
 software_link = $(call quiet,LINK)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $@ $(filter %.o %.so.1,$^)
 software_objects = $(patsubst %.c,$(SOFTWARE)/$(1)/%.o,$(2))
-software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libnvidia-ml.so.1))
+software_libraries = $(foreach major,12 13,$(addprefix $(SOFTWARE)/$(major)/,libcudart.so.$(major) libcuda.so.1 libcuda.so libnvidia-ml.so.1))
 
 # The stand-ins of the other libraries. Each has a table of calls, of which C is made, and may have C by hand: NAME.c, NAME_*.c. An
 # entry of this list is 12/libcublas.so.12:cublas.
@@ -257,6 +257,9 @@ $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 $(SOFTWARE)/13/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
+# What a compiler looks for behind -lcuda; Triton builds its launchers so.
+$(SOFTWARE)/12/libcuda.so $(SOFTWARE)/13/libcuda.so: %/libcuda.so: %/libcuda.so.1
+	@ln -sf libcuda.so.1 $@
 
 # ---- programs that tests/gpu_replay/record.bats records, on both software CUDAs, and what prints a device log
 cupti_soname = $(notdir $(firstword $(wildcard $(CUPTI_LIBRARIES)/libcupti.so.[0-9][0-9])))

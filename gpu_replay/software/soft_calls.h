@@ -94,6 +94,28 @@
     CALL(cuStreamSynchronize, ORDER)                                                               \
     CALL(cuStreamCreate, ORDER)                                                                    \
     CALL(cuStreamDestroy, ORDER)                                                                   \
+    CALL(cuMemcpy, WORK)                                                                           \
+    CALL(cuMemcpyAsync, WORK)                                                                      \
+    CALL(cuMemsetD16, WORK)                                                                        \
+    CALL(cuLaunchHostFunc, WORK)                                                                   \
+    CALL(cuStreamQuery, ORDER)                                                                     \
+    CALL(cuStreamWaitEvent, ORDER)                                                                 \
+    CALL(cuStreamBeginCapture, ORDER)                                                              \
+    CALL(cuStreamEndCapture, ORDER)                                                                \
+    CALL(cuStreamIsCapturing, ORDER)                                                               \
+    CALL(cuStreamGetCaptureInfo, ORDER)                                                            \
+    CALL(cuThreadExchangeStreamCaptureMode, ORDER)                                                 \
+    CALL(cuEventCreate, ORDER)                                                                     \
+    CALL(cuEventDestroy, ORDER)                                                                    \
+    CALL(cuEventRecord, ORDER)                                                                     \
+    CALL(cuEventQuery, ORDER)                                                                      \
+    CALL(cuEventSynchronize, ORDER)                                                                \
+    CALL(cuEventElapsedTime, ORDER)                                                                \
+    CALL(cuGraphLaunch, WORK)                                                                      \
+    CALL(cuMemHostAlloc, MEMORY)                                                                   \
+    CALL(cuMemFreeHost, MEMORY)                                                                    \
+    CALL(cuMemHostRegister, MEMORY)                                                                \
+    CALL(cuMemHostUnregister, MEMORY)                                                              \
     CALL(cuCtxSynchronize, ORDER)
 
 typedef enum frag_soft_call_id {

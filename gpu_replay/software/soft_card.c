@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 
 /* From this compute capability on. */
@@ -152,6 +153,59 @@ int32_t frag_soft_attribute(int32_t number, uint32_t device)
         if (attributes[i].number == number)
             return attributes[i].value;
     return 0;
+}
+
+/* ---- kernels: none is looked into, so each is what a simple one would be */
+
+#define REGISTERS_OF_KERNEL 32
+#define SHARED_BYTES_RESERVED 1024u /* of each block, from compute capability 8.0 on */
+
+int32_t frag_soft_function_attribute(int32_t number)
+{
+    const frag_software_card *card = &frag_soft.cards[frag_soft_device_current()];
+    switch (number) {
+    case FRAG_FUNCTION_THREADS:
+        return 1024;
+    case FRAG_FUNCTION_REGISTERS:
+        return REGISTERS_OF_KERNEL;
+    case FRAG_FUNCTION_PTX:
+    case FRAG_FUNCTION_BINARY:
+        return (int32_t)card->compute_capability;
+    case FRAG_FUNCTION_DYNAMIC_SHARED:
+        return (int32_t)card->shared_bytes_per_block;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+int32_t frag_soft_occupancy(int32_t threads, uint64_t shared_bytes)
+{
+    enum { WARP = 32 };
+    const frag_software_card *card = &frag_soft.cards[frag_soft_device_current()];
+    if (threads <= 0 || threads > 1024 || shared_bytes > card->shared_bytes_per_block_opt_in)
+        return 0;
+    uint64_t rounded = frag_align_up((uint64_t)threads, WARP);
+    uint64_t reserved = card->compute_capability >= 80 ? SHARED_BYTES_RESERVED : 0;
+    uint64_t blocks =
+        least(card->blocks_per_multiprocessor, card->threads_per_multiprocessor / rounded);
+    blocks = least(blocks, card->registers_per_multiprocessor / (rounded * REGISTERS_OF_KERNEL));
+    if (shared_bytes + reserved > 0)
+        blocks = least(blocks, card->shared_bytes_per_multiprocessor / (shared_bytes + reserved));
+    return (int32_t)blocks;
+}
+
+uint64_t frag_soft_shared_left(int32_t block_count)
+{
+    const frag_software_card *card = &frag_soft.cards[frag_soft_device_current()];
+    uint64_t reserved = card->compute_capability >= 80 ? SHARED_BYTES_RESERVED : 0;
+    uint64_t share =
+        card->shared_bytes_per_multiprocessor / (block_count > 0 ? (uint64_t)block_count : 1);
+    return least(share > reserved ? share - reserved : 0, card->shared_bytes_per_block_opt_in);
 }
 
 const frag_software_card *frag_software_get_card(int device)

@@ -120,6 +120,88 @@ frag_soft_known frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes)
     return known;
 }
 
+/* Memory of a device has to be held. Whether host memory is the program's, nobody can tell. */
+static bool is_reachable(uint64_t address, uint64_t bytes)
+{
+    return !frag_soft_is_device_address(address) || frag_soft_range_is_usable(address, bytes);
+}
+
+static bool find_stream(frag_soft_call *call, bool may, const void *handle, uint32_t *stream)
+{
+    uint64_t number = (uint64_t)(uintptr_t)handle;
+    frag_soft_note_address(call, "stream", number);
+    if (may && frag_soft_stream_find(number, stream))
+        return true;
+    if (may)
+        frag_soft_fail(call, FRAG_CUDA_INVALID_HANDLE);
+    return false;
+}
+
+/* Row by row until one cannot be reached. */
+static frag_soft_known copy_rows(frag_soft_call *call, const frag_soft_area *area)
+{
+    frag_soft_known known = {0};
+    for (uint64_t i = 0; i < area->height * area->depth; i++) {
+        uint64_t row = i % area->height;
+        uint64_t plane = i / area->height;
+        uint64_t to = area->to + plane * area->to_plane + row * area->to_pitch;
+        uint64_t from = area->from + plane * area->from_plane + row * area->from_pitch;
+        if (!is_reachable(to, area->width) || !is_reachable(from, area->width)) {
+            frag_soft_fail(call, FRAG_CUDA_INVALID_VALUE);
+            break;
+        }
+        known = frag_soft_copy(to, from, area->width);
+    }
+    return known;
+}
+
+int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft_way how)
+{
+    frag_soft_call call;
+    uint32_t stream = 0;
+    uint64_t bytes = area.width * area.height * area.depth;
+    frag_soft_scalar scalar = {.to = area.to, .from = area.from, .bytes = bytes};
+    bool may = frag_soft_begin(&call, id);
+    frag_soft_note_address(&call, "to", area.to);
+    frag_soft_note_address(&call, "from", area.from);
+    frag_soft_note(&call, "bytes", bytes);
+    if (find_stream(&call, may, how.stream, &stream)) {
+        frag_soft_known known = copy_rows(&call, &area);
+        if (call.seen.result == FRAG_CUDA_OK && bytes == area.width)
+            frag_soft_scalar_note(&scalar, known);
+        frag_soft_stream_work(stream);
+        if (how.waits) {
+            frag_soft_stream_complete(stream, frag_soft.streams[stream].position);
+            frag_soft_pools_settle();
+        }
+    }
+    int32_t result = frag_soft_end(&call);
+    frag_soft_scalar_ask(&scalar, how.caller);
+    return result;
+}
+
+int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t value,
+                            uint32_t value_bytes, const void *stream_handle)
+{
+    frag_soft_call call;
+    uint32_t stream = 0;
+    bool may = frag_soft_begin(&call, id);
+    frag_soft_note_address(&call, "address", area.to);
+    frag_soft_note(&call, "bytes", area.width * area.height * area.depth);
+    may = find_stream(&call, may, stream_handle, &stream);
+    for (uint64_t i = 0; may && i < area.height * area.depth; i++) {
+        uint64_t to = area.to + i / area.height * area.to_plane + i % area.height * area.to_pitch;
+        may = is_reachable(to, area.width);
+        if (may)
+            frag_soft_shadow_fill(to, value, value_bytes, area.width / value_bytes);
+        else
+            frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
+    }
+    if (may)
+        frag_soft_stream_work(stream);
+    return frag_soft_end(&call);
+}
+
 void frag_soft_hosts_stop(void)
 {
     for (size_t i = 0; i < frag_soft.host_count; i++)

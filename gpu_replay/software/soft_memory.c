@@ -163,7 +163,7 @@ void frag_soft_free_async(frag_soft_call *call, uint64_t address, uint64_t strea
 bool frag_soft_extent_find(uint64_t address, frag_soft_extent *extent)
 {
     found at;
-    if (frag_soft_mapping_find(address, extent))
+    if (frag_soft_mapping_find(address, extent) || frag_soft_symbol_at(address, extent))
         return true;
     if (!find(address, &at))
         return false;
@@ -192,9 +192,11 @@ bool frag_soft_range_is_usable(uint64_t address, uint64_t bytes)
 bool frag_soft_is_device_address(uint64_t address)
 {
     const frag_soft_arena *reservations = &frag_soft.reservations;
+    frag_soft_extent symbol;
     return address - malloc_base() < (uint64_t)FRAG_SOFT_DEVICES_MAX << DEVICE_SHIFT ||
            address - SMALL_BASE < (uint64_t)FRAG_SOFT_DEVICES_MAX << SMALL_SHIFT ||
-           address - reservations->base < reservations->window_bytes;
+           address - reservations->base < reservations->window_bytes ||
+           frag_soft_symbol_at(address, &symbol);
 }
 
 /* Every pool of the device goes first, so that no range is left that belongs to one. */

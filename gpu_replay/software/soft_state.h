@@ -218,7 +218,20 @@ void frag_soft_expand_path(const char *path, char *out, size_t out_bytes);
 void frag_soft_write_all(int file, const char *bytes, size_t count);
 
 /* ---- soft_card.c */
+enum { FRAG_ATTRIBUTE_MULTIPROCESSORS = 16 };
+enum { /* of functions, as the driver numbers them */
+       FRAG_FUNCTION_THREADS = 0,
+       FRAG_FUNCTION_REGISTERS = 4,
+       FRAG_FUNCTION_PTX = 5,
+       FRAG_FUNCTION_BINARY = 6,
+       FRAG_FUNCTION_DYNAMIC_SHARED = 8,
+};
 void frag_soft_cards_start(void);
+int32_t frag_soft_function_attribute(int32_t attribute);
+/* Blocks of a multiprocessor of the current device, by threads, registers and shared memory. */
+int32_t frag_soft_occupancy(int32_t threads, uint64_t shared_bytes);
+/* Dynamic shared memory of a block when so many share a multiprocessor. */
+uint64_t frag_soft_shared_left(int32_t block_count);
 
 /* ---- soft_report.c */
 /* "libtorch_cuda.so+0x1234": the library of an address and where in it. */
@@ -278,6 +291,12 @@ bool frag_soft_is_device_address(uint64_t address);
 void frag_soft_memory_start(void);
 void frag_soft_memory_stop(void);
 void frag_soft_device_reset(uint32_t device);
+
+/* ---- soft_symbol.c */
+/* Takes and gives the lock by itself. */
+void frag_soft_symbol_add(uint64_t host, uint64_t bytes);
+bool frag_soft_symbol_find(uint64_t host, frag_soft_extent *extent);
+bool frag_soft_symbol_at(uint64_t address, frag_soft_extent *extent);
 
 /* ---- soft_vmm.c */
 typedef struct frag_soft_location {
@@ -356,14 +375,32 @@ bool frag_soft_host_unregister(uint64_t address);
 bool frag_soft_host_find(uint64_t address, frag_soft_host *host);
 /* bytes from one place to another; what is not known of a device reads as zeros. */
 frag_soft_known frag_soft_copy(uint64_t to, uint64_t from, uint64_t bytes);
+/* A box of bytes: planes of rows. */
+typedef struct frag_soft_area {
+    uint64_t to, to_pitch, to_plane;
+    uint64_t from, from_pitch, from_plane;
+    uint64_t width, height, depth;
+} frag_soft_area;
+/* Who copies how: the stream's handle, whether the host waits, and where the call came from. */
+typedef struct frag_soft_way {
+    const void *stream;
+    bool waits;
+    const void *caller;
+} frag_soft_way;
+/* The whole call: what a small one read is asked about at its end. */
+int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft_way how);
+/* Fills rows of to with values of 1, 2 or 4 bytes; the width is in bytes too. */
+int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t value,
+                            uint32_t value_bytes, const void *stream);
+static inline frag_soft_area frag_soft_row(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    return (frag_soft_area){.to = to, .from = from, .width = bytes, .height = 1, .depth = 1};
+}
 void frag_soft_hosts_stop(void);
 
 /* ---- soft_torch.c */
 /* Listens to the caching allocator of PyTorch, once it is loaded. */
 void frag_soft_torch_find(void);
-
-/* The driver's calls that only put one piece of work on a stream. */
-int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream);
 
 /* The function of libcuda.so.1 behind a base name such as cuMemGetInfo; 0 when there is none. */
 uint64_t frag_soft_driver_entry(const char *name);

@@ -1,26 +1,11 @@
 /* libcuda.so.1: the entry points of the driver that allocators and PyTorch look up. */
+#include "gpu_replay/software/driver/soft_driver.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu_replay/software/soft_entry.h"
-
-#define CONTEXT_BASE 0x1000u /* the context of device d is this + d */
-
-static bool is_device(int32_t device)
-{
-    return device >= 0 && device < (int32_t)frag_soft.settings.device_count;
-}
-
-/* As frag_soft_enter, for what is asked of a device. */
-static bool enter_for(int32_t device, int32_t *result)
-{
-    if (frag_soft_enter(result) && !is_device(device))
-        *result = FRAG_CUDA_INVALID_DEVICE;
-    return *result == FRAG_CUDA_OK;
-}
-
-/* ---- start, devices, contexts */
+/* ---- start, devices */
 
 FRAG_ENTRY(int32_t, cuInit, (unsigned flags))
 {
@@ -55,7 +40,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetCount, (int32_t * count))
 FRAG_ENTRY(int32_t, cuDeviceGet, (int32_t * device, int32_t ordinal))
 {
     int32_t result = 0;
-    if (enter_for(ordinal, &result))
+    if (frag_driver_enter(ordinal, &result))
         *device = ordinal;
     frag_soft_leave();
     return result;
@@ -65,7 +50,8 @@ FRAG_ENTRY(int32_t, cuDeviceGetName, (char *name, int32_t bytes, int32_t device)
 {
     int32_t result = 0;
     if (frag_soft_enter(&result))
-        result = is_device(device) && bytes > 0 ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_VALUE;
+        result =
+            frag_driver_is_device(device) && bytes > 0 ? FRAG_CUDA_OK : FRAG_CUDA_INVALID_VALUE;
     if (result == FRAG_CUDA_OK)
         snprintf(name, (size_t)bytes, "%s", frag_soft.cards[device].name);
     frag_soft_leave();
@@ -75,7 +61,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetName, (char *name, int32_t bytes, int32_t device)
 FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
 {
     int32_t result = 0;
-    if (enter_for(device, &result))
+    if (frag_driver_enter(device, &result))
         memcpy(uuid, frag_soft.cards[device].uuid, sizeof frag_soft.cards[device].uuid);
     frag_soft_leave();
     return result;
@@ -84,7 +70,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
 FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 {
     int32_t result = 0;
-    if (enter_for(device, &result))
+    if (frag_driver_enter(device, &result))
         *bytes = frag_soft.settings.capacity_bytes[device];
     frag_soft_leave();
     return result;
@@ -93,90 +79,10 @@ FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 FRAG_ENTRY(int32_t, cuDeviceGetAttribute, (int32_t * value, int32_t attribute, int32_t device))
 {
     int32_t result = 0;
-    if (enter_for(device, &result))
+    if (frag_driver_enter(device, &result))
         *value = frag_soft_attribute(attribute, (uint32_t)device);
     frag_soft_leave();
     return result;
-}
-
-FRAG_ENTRY(int32_t, cuDevicePrimaryCtxGetState,
-           (int32_t device, unsigned *flags, int32_t *is_active))
-{
-    int32_t result = 0;
-    if (enter_for(device, &result)) {
-        if (flags != NULL)
-            *flags = 0;
-        *is_active = frag_soft.devices[device].has_context;
-    }
-    frag_soft_leave();
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuDevicePrimaryCtxRetain, (void **context, int32_t device))
-{
-    int32_t result = 0;
-    if (enter_for(device, &result)) {
-        frag_soft.is_used = true;
-        frag_soft_device_touch((uint32_t)device);
-        *context = frag_soft_pointer(CONTEXT_BASE + (uint64_t)device);
-    }
-    frag_soft_leave();
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuDevicePrimaryCtxRelease_v2, (int32_t device))
-{
-    return device < 0 ? FRAG_CUDA_INVALID_DEVICE : FRAG_CUDA_OK;
-}
-
-FRAG_ENTRY(int32_t, cuCtxGetCurrent, (void **context))
-{
-    int32_t result = 0;
-    if (frag_soft_enter(&result))
-        *context = frag_soft_pointer(CONTEXT_BASE + frag_soft_device_current());
-    frag_soft_leave();
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuCtxSetCurrent, (void *context))
-{
-    int32_t result = 0;
-    uint64_t number = frag_soft_number(context);
-    if (frag_soft_enter(&result) && context != NULL)
-        result = number >= CONTEXT_BASE ? frag_soft_device_choose((int64_t)(number - CONTEXT_BASE))
-                                        : FRAG_CUDA_INVALID_VALUE;
-    frag_soft_leave();
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuCtxPushCurrent_v2, (void *context))
-{
-    return cuCtxSetCurrent(context);
-}
-
-FRAG_ENTRY(int32_t, cuCtxPopCurrent_v2, (void **context))
-{
-    return cuCtxGetCurrent(context);
-}
-
-FRAG_ENTRY(int32_t, cuCtxGetDevice, (int32_t * device))
-{
-    int32_t result = 0;
-    if (frag_soft_enter(&result))
-        *device = (int32_t)frag_soft_device_current();
-    frag_soft_leave();
-    return result;
-}
-
-FRAG_ENTRY(int32_t, cuCtxSynchronize, (void))
-{
-    frag_soft_call call;
-    if (frag_soft_begin(&call, FRAG_CALL_cuCtxSynchronize)) {
-        frag_soft_note(&call, "device", frag_soft_device_current());
-        frag_soft_device_complete(frag_soft_device_current());
-        frag_soft_pools_settle();
-    }
-    return frag_soft_end(&call);
 }
 
 FRAG_ENTRY(int32_t, cuGetErrorString, (int32_t code, const char **text))
@@ -262,55 +168,6 @@ FRAG_ENTRY(int32_t, cuMemFreeAsync, (uint64_t address, void *stream))
     return frag_soft_end(&call);
 }
 
-typedef struct filling {
-    uint64_t address;
-    uint32_t value;
-    uint32_t value_bytes;
-    uint64_t count;
-} filling;
-
-static int32_t fill(frag_soft_call_id id, filling what, const void *stream)
-{
-    frag_soft_call call;
-    uint32_t on = 0;
-    uint64_t bytes = what.count * what.value_bytes;
-    bool may = frag_soft_begin(&call, id);
-    frag_soft_note_address(&call, "address", what.address);
-    frag_soft_note(&call, "bytes", bytes);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on)) {
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    } else if (may && !frag_soft_range_is_usable(what.address, bytes)) {
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
-    } else if (may) {
-        frag_soft_shadow_fill(what.address, what.value, what.value_bytes, what.count);
-        frag_soft_stream_work(on);
-    }
-    return frag_soft_end(&call);
-}
-
-FRAG_ENTRY(int32_t, cuMemsetD8_v2, (uint64_t address, unsigned char value, size_t count))
-{
-    return fill(FRAG_CALL_cuMemsetD8, (filling){address, value, 1, count}, NULL);
-}
-
-FRAG_ENTRY(int32_t, cuMemsetD8Async,
-           (uint64_t address, unsigned char value, size_t count, void *stream))
-{
-    return fill(FRAG_CALL_cuMemsetD8, (filling){address, value, 1, count}, stream);
-}
-
-FRAG_ENTRY(int32_t, cuMemsetD32_v2, (uint64_t address, unsigned value, size_t count))
-{
-    return fill(FRAG_CALL_cuMemsetD32, (filling){address, value, 4, count}, NULL);
-}
-
-FRAG_ENTRY(int32_t, cuMemsetD32Async,
-           (uint64_t address, unsigned value, size_t count, void *stream))
-{
-    return fill(FRAG_CALL_cuMemsetD32, (filling){address, value, 4, count}, stream);
-}
-
 /* ---- virtual memory management */
 
 FRAG_ENTRY(int32_t, cuMemGetAllocationGranularity,
@@ -321,7 +178,7 @@ FRAG_ENTRY(int32_t, cuMemGetAllocationGranularity,
         if (granularity == NULL || properties == NULL || option < 0 || option > 1 ||
             properties[0] != 1 || properties[2] != 1)
             frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
-        else if (!is_device(properties[3]))
+        else if (!frag_driver_is_device(properties[3]))
             frag_soft_fail(&call, FRAG_CUDA_INVALID_DEVICE);
         else
             *granularity = frag_soft.settings.granularity_bytes;
@@ -506,113 +363,6 @@ FRAG_ENTRY(int32_t, cuMemImportFromShareableHandle, (void))
     return refuse(FRAG_CALL_cuMemImportFromShareableHandle);
 }
 
-/* ---- streams */
-
-FRAG_ENTRY(int32_t, cuStreamCreate, (void **stream, unsigned flags))
-{
-    frag_soft_call call;
-    if (frag_soft_begin(&call, FRAG_CALL_cuStreamCreate)) {
-        uint32_t made = frag_soft_stream_new(flags, 0);
-        *stream = frag_soft_pointer(frag_soft.streams[made].handle);
-        frag_soft_note_address(&call, "stream", frag_soft.streams[made].handle);
-    }
-    return frag_soft_end(&call);
-}
-
-FRAG_ENTRY(int32_t, cuStreamDestroy_v2, (void *stream))
-{
-    frag_soft_call call;
-    uint32_t on = 0;
-    bool may = frag_soft_begin(&call, FRAG_CALL_cuStreamDestroy);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may &&
-        (!frag_soft_stream_find(frag_soft_number(stream), &on) || on < FRAG_SOFT_DEVICES_MAX))
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    else if (may)
-        frag_soft_stream_give(on);
-    return frag_soft_end(&call);
-}
-
-FRAG_ENTRY(int32_t, cuStreamSynchronize, (void *stream))
-{
-    frag_soft_call call;
-    uint32_t on = 0;
-    bool may = frag_soft_begin(&call, FRAG_CALL_cuStreamSynchronize);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on)) {
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    } else if (may) {
-        frag_soft_stream_complete(on, frag_soft.streams[on].position);
-        frag_soft_pools_settle();
-    }
-    return frag_soft_end(&call);
-}
-
-FRAG_ENTRY(int32_t, cuStreamGetCtx, (void *stream, void **context))
-{
-    int32_t result = 0;
-    uint32_t on = 0;
-    if (frag_soft_enter(&result)) {
-        if (frag_soft_stream_find(frag_soft_number(stream), &on))
-            *context = frag_soft_pointer(CONTEXT_BASE + frag_soft.streams[on].device);
-        else
-            result = FRAG_CUDA_INVALID_HANDLE;
-    }
-    frag_soft_leave();
-    return result;
-}
-
-int32_t frag_soft_driver_work(frag_soft_call_id id, const void *stream)
-{
-    frag_soft_call call;
-    uint32_t on = 0;
-    bool may = frag_soft_begin(&call, id);
-    frag_soft_note_address(&call, "stream", frag_soft_number(stream));
-    if (may && !frag_soft_stream_find(frag_soft_number(stream), &on))
-        frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
-    else if (may)
-        frag_soft_stream_work(on);
-    if (call.seen.result == FRAG_CUDA_OK)
-        frag_soft_shadow_launch();
-    return frag_soft_end(&call);
-}
-
-FRAG_ENTRY(int32_t, cuStreamWriteValue32_v2,
-           (void *stream, uint64_t address, uint32_t value, unsigned flags))
-{
-    (void)flags;
-    int32_t result = 0;
-    if (frag_soft_enter(&result) && frag_soft_range_is_usable(address, sizeof value))
-        frag_soft_shadow_write(address, &value, sizeof value);
-    frag_soft_leave();
-    return frag_soft_driver_work(FRAG_CALL_cuStreamWriteValue32, stream);
-}
-
-FRAG_ENTRY(int32_t, cuPointerGetAttribute, (void *data, int32_t attribute, uint64_t address))
-{
-    enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, DEVICE_ORDINAL = 9 };
-    int32_t result = 0;
-    frag_soft_extent extent;
-    if (frag_soft_enter(&result) && !frag_soft_extent_find(address, &extent))
-        result = FRAG_CUDA_INVALID_VALUE;
-    if (result == FRAG_CUDA_OK) {
-        uint64_t context = CONTEXT_BASE + extent.device;
-        uint32_t on_device = 2;
-        if (attribute == CONTEXT)
-            memcpy(data, &context, sizeof context);
-        else if (attribute == MEMORY_TYPE)
-            memcpy(data, &on_device, sizeof on_device);
-        else if (attribute == DEVICE_POINTER)
-            memcpy(data, &address, sizeof address);
-        else if (attribute == DEVICE_ORDINAL)
-            memcpy(data, &extent.device, sizeof extent.device);
-        else
-            result = FRAG_CUDA_NOT_SUPPORTED;
-    }
-    frag_soft_leave();
-    return result;
-}
-
 /* Multicast objects need a switch between cards: there is none. */
 FRAG_ENTRY(int32_t, cuMulticastCreate, (void))
 {
@@ -673,14 +423,8 @@ FRAG_ENTRY(int32_t, cuGetProcAddress,
     return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
 
-/* PyTorch resolves these two by their plain names, with the library's own dlsym. */
+/* PyTorch resolves this one by its plain name, with the library's own dlsym. */
 FRAG_ENTRY(int32_t, cuMemGetAddressRange, (uint64_t * base, size_t *bytes, uint64_t address))
 {
     return cuMemGetAddressRange_v2(base, bytes, address);
-}
-
-FRAG_ENTRY(int32_t, cuStreamWriteValue32,
-           (void *stream, uint64_t address, uint32_t value, unsigned flags))
-{
-    return cuStreamWriteValue32_v2(stream, address, value, flags);
 }

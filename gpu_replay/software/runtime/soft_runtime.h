@@ -5,6 +5,8 @@
 
 #include "gpu_replay/software/soft_entry.h"
 
+enum { FRAG_RUNTIME_INVALID_SYMBOL = 13 };
+
 /* Ends the call; a result other than 0 becomes the last error of the thread. Returns the result. */
 int32_t frag_runtime_end(frag_soft_call *call);
 /* The same for a result without a call. */

@@ -1,0 +1,17 @@
+/* What the files of the driver share. */
+#ifndef FRAG_DRIVER_SOFT_DRIVER_H
+#define FRAG_DRIVER_SOFT_DRIVER_H
+
+#include "gpu_replay/software/soft_entry.h"
+#include "gpu_replay/software/soft_order.h"
+
+#define FRAG_DRIVER_CONTEXT_BASE 0x1000u /* the context of device d is this + d */
+
+enum { FRAG_DRIVER_INVALID_CONTEXT = 201, FRAG_DRIVER_UNSUPPORTED_LIMIT = 215 };
+
+bool frag_driver_is_device(int32_t device);
+/* As frag_soft_enter, for what is asked of a device. */
+bool frag_driver_enter(int32_t device, int32_t *result);
+void *frag_driver_context(uint32_t device);
+
+#endif
