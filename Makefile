@@ -242,7 +242,7 @@ $(SOFTWARE)/standins/$(1)/$(3).map: $(standins_folder)/tables/$(3).calls $(stand
 $(SOFTWARE)/standins/$(1)/$(3)_calls.o: $(SOFTWARE)/standins/$(1)/$(3)_calls.c $(SOFTWARE)/standins/$(1)/$(3)_calls.h | setup
 	$$(call software_compile,$(call standin_flags,$(1)))
 $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)): $(SOFTWARE)/standins/$(1)/$(3)_calls.h
-$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
+$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/standin_version.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
 	@mkdir -p $$(@D)
 	$$(call quiet,LINK)$$(CC) $$(ALL_CFLAGS) $$(LDFLAGS) -shared -Wl,-soname,$(2) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $$@ $$(filter %.o %.so.1,$$^) -Wl,--version-script=$(SOFTWARE)/standins/$(1)/$(3).map '-Wl,-rpath,$$$$ORIGIN' -lpthread -lm
 endef
@@ -336,7 +336,8 @@ debug asan tsan:
 # ---- tests
 test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda
 # They load the software CUDA from beside them.
-$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device software_cuda software_report software_shadow software_streams): | $(software_libraries)
+$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn software_cuda software_report software_shadow software_streams): | $(software_libraries)
+$(BUILD)/tests/test_cudnn: | $(SOFTWARE)/12/libcudnn.so.9
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test
