@@ -174,7 +174,7 @@ function uncertain(f, i, type,  value, unit, low, high) {
         low = substr(value, 1, RSTART - 1)
         high = substr(value, RSTART + 4)
     }
-    return "(" type ")frag_standin_size(\"" names[f] "\", \"" (labels[f, i] == "" ? "workspace" : labels[f, i]) "\", " low ", " high ", " unit ")"
+    return "(" type ")frag_standin_" (type == "int32_t" ? "size32" : "size") "(\"" names[f] "\", \"" (labels[f, i] == "" ? "workspace" : labels[f, i]) "\", " low ", " high ", " unit ")"
 }
 
 function field(f, i) {

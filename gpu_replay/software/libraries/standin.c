@@ -88,7 +88,7 @@ void frag_standin_zero(void *out, uint64_t bytes)
 
 uint64_t frag_standin_type_bytes(uint64_t type)
 {
-    /* By the number of the type; 0: there is none of that number, or it has half a byte. */
+    /* By the number of the type. Less than a byte counts as one. */
     static const unsigned char bytes[] = {
         4, 8, 2, 1, 8, 16, 4, 2, 1,  2, 4,  8, 4, 8, 2, 4, 1,
         2, 1, 2, 2, 4, 2,  4, 8, 16, 8, 16, 1, 1, 1, 1, 1, 1,
@@ -121,4 +121,14 @@ uint64_t frag_standin_size(const char *function, const char *what, uint64_t low,
         return 0;
     uint64_t answered = frag_software_note_uncertain(function, what, low, high);
     return (answered + unit_bytes - 1) / unit_bytes;
+}
+
+int32_t frag_standin_size32(const char *function, const char *what, uint64_t low, uint64_t high,
+                            uint64_t unit_bytes)
+{
+    uint64_t most = (uint64_t)INT32_MAX * unit_bytes;
+    low = low < most ? low : most;
+    high = high < most ? high : most;
+    uint64_t units = frag_standin_size(function, what, low, high, unit_bytes);
+    return units > INT32_MAX ? INT32_MAX : (int32_t)units;
 }

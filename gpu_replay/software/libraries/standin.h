@@ -60,5 +60,8 @@ const char *frag_standin_cublas_status(int32_t status);
  * both are 0. */
 uint64_t frag_standin_size(const char *function, const char *what, uint64_t low, uint64_t high,
                            uint64_t unit_bytes);
+/* The same for a count that has 32 bits: INT32_MAX if it is more. */
+int32_t frag_standin_size32(const char *function, const char *what, uint64_t low, uint64_t high,
+                            uint64_t unit_bytes);
 
 #endif
