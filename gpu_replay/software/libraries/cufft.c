@@ -1,6 +1,8 @@
 /* Work areas of plans. The documentation of cuFFT names only the worst case, 8 x batch x elements
  * complex numbers, which Bluestein's algorithm takes. Lengths of small primes (2, 3, 5, 7) are done
  * by Cooley and Tukey's, which takes a copy of the data at most, and often nothing. */
+#include "gpu_replay/software/libraries/cufft.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* cuFFT: codes that its table answers with. */
 #ifndef FRAG_LIBRARIES_CUFFT_H
 #define FRAG_LIBRARIES_CUFFT_H
 

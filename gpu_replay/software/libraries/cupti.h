@@ -1,3 +1,4 @@
+/* CUPTI: names of results. */
 #ifndef FRAG_LIBRARIES_CUPTI_H
 #define FRAG_LIBRARIES_CUPTI_H
 

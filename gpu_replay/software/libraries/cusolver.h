@@ -1,3 +1,4 @@
+/* cuSOLVER: its versions. */
 #ifndef FRAG_LIBRARIES_CUSOLVER_H
 #define FRAG_LIBRARIES_CUSOLVER_H
 

@@ -1,3 +1,4 @@
+/* cuSPARSE: names of errors, and the rule of its buffers. */
 #ifndef FRAG_LIBRARIES_CUSPARSE_H
 #define FRAG_LIBRARIES_CUSPARSE_H
 
