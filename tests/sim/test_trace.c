@@ -268,12 +268,21 @@ static void refuses_columns_that_point_beyond_their_tables(void **state)
         assert_int_equal(strncmp(error.sentence, "event 5 of device 0", 19), 0);
         columns[i][5] = kept;
     }
-    recording.frames[0].file = 1000;
-    assert_false(frag_trace_check(&recording, trace, &error));
-    recording.frames[0].file = 0;
-    recording.site_frames[0] = 1000;
-    assert_false(frag_trace_check(&recording, trace, &error));
-    recording.site_frames[0] = 0;
+    /* The last as well as the first. */
+    uint32_t *const names[] = {&recording.frames[0].file, &recording.frames[0].name,
+                               &recording.frames[recording.frame_count - 1].file,
+                               &recording.frames[recording.frame_count - 1].name,
+                               &recording.metadata[0][0],
+                               &recording.metadata[recording.metadata_count - 1][1],
+                               &recording.site_frames[0],
+                               &recording.site_frames[recording.site_frame_count - 1]};
+    assert_true(recording.frame_count > 1 && recording.site_frame_count > 1);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        uint32_t kept = *names[i];
+        *names[i] = 1000;
+        assert_false(frag_trace_check(&recording, trace, &error));
+        *names[i] = kept;
+    }
     recording.sites[1].count = UINT32_MAX;
     assert_false(frag_trace_check(&recording, trace, &error));
     recording.sites[1].count = 0;

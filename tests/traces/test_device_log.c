@@ -322,6 +322,7 @@ static void a_log_cut_short_says_how_much_is_missing(void **state)
     assert_true(result.ok);
     assert_events(&result.recording.traces[0], "alloc 0 10");
     assert_found(&result, "unfinished-call", 1);
+    assert_string_equal(find(&result, "unfinished-call")->first, "1 of 4 calls");
     assert_found(&result, "tail-missing", 1);
     assert_string_equal(find(&result, "tail-missing")->first, "2 of 4 calls");
     assert_null(find(&result, "no-end"));

@@ -158,6 +158,28 @@ static void long_lists_are_written_in_batches_of_a_thousand(void **state)
     frag_pickle_destroy(end(&writer));
 }
 
+/* Each list counts its own: one within another, and the next at its place, begin anew. */
+static void lists_in_lists_have_batches_of_their_own(void **state)
+{
+    (void)state;
+    enum { LISTS = 3, ITEMS = 700 };
+    frag_pickle_writer writer = begin();
+    frag_pickle_list_begin(&writer);
+    for (unsigned i = 0; i < LISTS; i++) {
+        frag_pickle_list_item(&writer);
+        frag_pickle_list_begin(&writer);
+        for (unsigned k = 0; k < ITEMS; k++) {
+            frag_pickle_list_item(&writer);
+            frag_pickle_put_unsigned(&writer, 1);
+        }
+        frag_pickle_list_end(&writer);
+    }
+    /* Of each inner list its head, two bytes an item, and its end: no batch is full. */
+    assert_int_equal(ftell(writer.stream), 2 + 2 + LISTS * (2 + 2 * ITEMS + 1));
+    frag_pickle_list_end(&writer);
+    frag_pickle_destroy(end(&writer));
+}
+
 static void what_is_shared_is_written_once(void **state)
 {
     (void)state;
@@ -214,6 +236,7 @@ int main(void)
         cmocka_unit_test(dicts_hold_truths_fractions_and_pairs),
         cmocka_unit_test(long_lists_come_back_whole),
         cmocka_unit_test(long_lists_are_written_in_batches_of_a_thousand),
+        cmocka_unit_test(lists_in_lists_have_batches_of_their_own),
         cmocka_unit_test(what_is_shared_is_written_once),
         cmocka_unit_test(text_is_always_utf8),
     };
