@@ -62,6 +62,23 @@ static void a_category_tells_which_of_one_size_ends(void **state)
     frag_recording_destroy(&recording);
 }
 
+/* Written to within its category, the oldest of a size stays the oldest; what nobody has moves
+ * nowhere. */
+static void what_is_written_to_keeps_its_place(void **state)
+{
+    (void)state;
+    frag_recording recording;
+    frag_findings findings;
+    frag_test_load_well("[[1, 2, 512, 0], [2, 2, 512, 0], [3, 3, -512, 0], [3, 3, 512, 0],"
+                        "[4, 3, -64, 0], [4, 3, 64, 1], [5, 4, -512, 0], [6, 4, -512, 0]]",
+                        &recording, &findings);
+    const frag_trace *trace = &recording.traces[0];
+    assert_int_equal(trace->event_count, 4);
+    assert_int_equal(trace->events[2].slot, trace->events[0].slot);
+    assert_int_equal(trace->events[3].slot, trace->events[1].slot);
+    frag_recording_destroy(&recording);
+}
+
 static void what_holds_no_events_says_what_to_do(void **state)
 {
     (void)state;
@@ -104,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_become_requests_with_their_category),
         cmocka_unit_test(a_category_tells_which_of_one_size_ends),
+        cmocka_unit_test(what_is_written_to_keeps_its_place),
         cmocka_unit_test(what_holds_no_events_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,118 @@
+/* Tests of card_table.c: a card is found by each of its names, however they are written. */
+#include "sim/device/card_table.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+
+static void the_names_ascend(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    size_t count = 0;
+    char **names = frag_card_names(&count, &error);
+    assert_non_null(names);
+    assert_true(count > 20);
+    for (size_t i = 1; i < count; i++)
+        assert_true(strcmp(names[i - 1], names[i]) < 0);
+    frag_card_names_destroy(names, count);
+}
+
+/* Is it this card by that name, written small, large, with spaces or with its maker? */
+static void check_name(const char *name, const frag_device_description *card)
+{
+    static const char *const before[] = {"", "NVIDIA ", "nvidia-"};
+    for (size_t form = 0; form < 6; form++) {
+        frag_text text = {0};
+        frag_device_description found;
+        frag_error error = {0};
+        frag_text_add(&text, "%s%s", before[form % 3], name);
+        for (size_t i = 0; i < text.length; i++)
+            text.bytes[i] = (char)(form < 3 ? tolower((unsigned char)text.bytes[i])
+                                            : toupper((unsigned char)text.bytes[i]));
+        if (!frag_card_load(text.bytes, &found, NULL, &error))
+            fail_msg("%s: %s", text.bytes, error.sentence);
+        if (strcmp(found.digest, card->digest) != 0)
+            fail_msg("%s is %s, expected %s", text.bytes, found.name, card->name);
+        frag_text_destroy(&text);
+    }
+}
+
+static void each_card_has_all_its_names(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    size_t count = 0;
+    char **names = frag_card_names(&count, &error);
+    assert_non_null(names);
+    for (size_t i = 0; i < count; i++) {
+        frag_device_description card;
+        assert_true(frag_card_load(names[i], &card, NULL, &error));
+        check_name(names[i], &card);
+        for (uint32_t k = 0; k < card.aliases.count; k++)
+            check_name(card.aliases.names[k], &card);
+        for (uint32_t k = 0; k < card.meanings.count; k++)
+            check_name(card.meanings.names[k], &card);
+    }
+    frag_card_names_destroy(names, count);
+}
+
+static void a_name_of_several_cards_says_which_was_taken(void **state)
+{
+    (void)state;
+    frag_error error = {0};
+    frag_device_description card;
+    frag_text note = {0};
+    assert_true(frag_card_load("A100", &card, &note, &error));
+    assert_string_equal(note.bytes,
+                        "'A100' is taken for a100-40gb; other cards of that name: a100-80gb");
+    frag_text_destroy(&note);
+    note = (frag_text){0};
+    assert_true(frag_card_load("a100-80gb", &card, &note, &error));
+    assert_int_equal(note.length, 0);
+    assert_true(frag_card_load("RTX 4090", &card, &note, &error));
+    assert_int_equal(note.length, 0);
+    frag_text_destroy(&note);
+}
+
+static void what_no_card_is_called_gets_the_nearest_name(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"rtx4091", "did you mean rtx40"},
+        {"a100-81gb", "did you mean a100-8"},
+        {"abacus-of-my-own", "'fraglab device list' prints them"},
+        {"", "no card is called ''"},
+        {"nvidia", "no card is called 'nvidia'"},
+        {"./none.yaml", "none.yaml"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        frag_error error = {0};
+        frag_device_description card;
+        assert_false(frag_card_load(cases[i][0], &card, NULL, &error));
+        frag_text said = {0};
+        frag_text_add(&said, "%s %s", error.where, error.sentence);
+        if (strstr(said.bytes, cases[i][1]) == NULL)
+            fail_msg("%s: %s", cases[i][0], said.bytes);
+        frag_text_destroy(&said);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_names_ascend),
+        cmocka_unit_test(each_card_has_all_its_names),
+        cmocka_unit_test(a_name_of_several_cards_says_which_was_taken),
+        cmocka_unit_test(what_no_card_is_called_gets_the_nearest_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
