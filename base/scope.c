@@ -22,7 +22,8 @@ struct frag_scope {
     owned_thing *things;    /* in order of their entry */
     size_t thing_count;
     size_t thing_capacity;
-    atomic_bool has_failed; /* for one that helped */
+    atomic_bool has_failed;
+    frag_scope_watch watch;
 };
 
 /* Where this thread goes back to. Per thread, so that calls on several threads never meet. */
@@ -39,8 +40,11 @@ static _Thread_local active_scope active;
 frag_scope *frag_scope_create(void)
 {
     frag_scope *scope = calloc(1, sizeof *scope);
-    if (scope != NULL)
-        pthread_mutex_init(&scope->lock, NULL);
+    if (scope == NULL)
+        return NULL;
+    pthread_mutex_init(&scope->lock, NULL);
+    pthread_mutex_init(&scope->watch.mutex, NULL);
+    pthread_cond_init(&scope->watch.change, NULL);
     return scope;
 }
 
@@ -67,6 +71,8 @@ void frag_scope_destroy(frag_scope *scope)
     if (scope == NULL)
         return;
     frag_scope_empty(scope);
+    pthread_cond_destroy(&scope->watch.change);
+    pthread_mutex_destroy(&scope->watch.mutex);
     pthread_mutex_destroy(&scope->lock);
     free(scope);
 }
@@ -102,8 +108,22 @@ void frag_scope_help(frag_scope *scope, void (*work)(void *context), void *conte
 {
     if (scope == NULL)
         work(context);
-    else if (!run(scope, work, context))
-        atomic_store(&scope->has_failed, true);
+    else
+        run(scope, work, context);
+}
+
+frag_scope_watch *frag_scope_watched(frag_scope *scope)
+{
+    return &scope->watch;
+}
+
+/* Under the mutex, so that nobody begins to wait in between. */
+static void tell_failure(frag_scope *scope)
+{
+    pthread_mutex_lock(&scope->watch.mutex);
+    atomic_store(&scope->has_failed, true);
+    pthread_cond_broadcast(&scope->watch.change);
+    pthread_mutex_unlock(&scope->watch.mutex);
 }
 
 bool frag_scope_has_failed(frag_scope *scope)
@@ -119,8 +139,10 @@ void frag_scope_rejoin(frag_scope *scope)
 
 void frag_scope_fail(size_t count, size_t item_bytes)
 {
-    if (active.scope != NULL)
+    if (active.scope != NULL) {
+        tell_failure(active.scope);
         longjmp(*active.target, 1);
+    }
     fprintf(stderr,
             "fraglab: out of host memory for %zu items of %zu bytes; free some or use a smaller "
             "input\n",

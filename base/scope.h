@@ -12,6 +12,7 @@
 #ifndef FRAG_BASE_SCOPE_H
 #define FRAG_BASE_SCOPE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,10 +37,18 @@ frag_scope *frag_scope_active(void);
 /* Calls work on a thread that helps, or as the part of this thread beside helpers: when memory
  * fails it ends, and the scope remembers. NULL: calls work. */
 void frag_scope_help(frag_scope *scope, void (*work)(void *context), void *context);
-/* Did memory fail for one that helped? The others may end early then. */
+/* Did memory fail for one of the scope's threads? The others may end early then. */
 bool frag_scope_has_failed(frag_scope *scope);
 /* To be called when all that helped have ended: goes on with the failure of one of them. */
 void frag_scope_rejoin(frag_scope *scope);
+
+/* What the scope's threads wait on where one of them may wait for another (base/threads.h): change
+ * is told when memory fails. */
+typedef struct frag_scope_watch {
+    pthread_mutex_t mutex;
+    pthread_cond_t change;
+} frag_scope_watch;
+frag_scope_watch *frag_scope_watched(frag_scope *scope);
 
 /* Host memory failed: does not return. Without a scope the program ends, with exit code 4. */
 _Noreturn void frag_scope_fail(size_t count, size_t item_bytes);

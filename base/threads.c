@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/scope.h"
 
@@ -61,4 +63,90 @@ void frag_for_each(uint32_t threads, uint64_t count, void (*job)(void *context, 
         pthread_join(helpers[i], NULL);
     frag_free(helpers);
     frag_scope_rejoin(all.scope);
+}
+
+/* ---- locks */
+
+struct frag_lock {
+    frag_scope *scope; /* NULL: none was active */
+    frag_scope_watch own;
+    frag_scope_watch *watch; /* of the scope, or own */
+    bool is_held;
+    uint64_t tells;
+};
+
+frag_lock *frag_lock_create(void)
+{
+    frag_lock *lock = frag_alloc(1, sizeof *lock);
+    lock->scope = frag_scope_active();
+    lock->watch = lock->scope != NULL ? frag_scope_watched(lock->scope) : &lock->own;
+    pthread_mutex_init(&lock->own.mutex, NULL);
+    pthread_cond_init(&lock->own.change, NULL);
+    return lock;
+}
+
+void frag_lock_destroy(frag_lock *lock)
+{
+    if (lock == NULL)
+        return;
+    FRAG_ASSERT(!lock->is_held);
+    pthread_cond_destroy(&lock->own.change);
+    pthread_mutex_destroy(&lock->own.mutex);
+    frag_free(lock);
+}
+
+static bool has_failed(const frag_lock *lock)
+{
+    return frag_scope_has_failed(lock->scope);
+}
+
+/* With the mutex of the watch, which it gives. */
+static void leave(frag_lock *lock)
+{
+    bool must_end = has_failed(lock);
+    pthread_mutex_unlock(&lock->watch->mutex);
+    if (must_end)
+        frag_scope_rejoin(lock->scope);
+}
+
+static void wait_for_turn(frag_lock *lock)
+{
+    while (lock->is_held && !has_failed(lock))
+        pthread_cond_wait(&lock->watch->change, &lock->watch->mutex);
+    lock->is_held = true;
+}
+
+void frag_lock_take(frag_lock *lock)
+{
+    pthread_mutex_lock(&lock->watch->mutex);
+    wait_for_turn(lock);
+    leave(lock);
+}
+
+void frag_lock_give(frag_lock *lock)
+{
+    pthread_mutex_lock(&lock->watch->mutex);
+    lock->is_held = false;
+    pthread_cond_broadcast(&lock->watch->change);
+    pthread_mutex_unlock(&lock->watch->mutex);
+}
+
+void frag_lock_wait(frag_lock *lock)
+{
+    pthread_mutex_lock(&lock->watch->mutex);
+    uint64_t tells = lock->tells;
+    lock->is_held = false;
+    pthread_cond_broadcast(&lock->watch->change);
+    while (lock->tells == tells && !has_failed(lock))
+        pthread_cond_wait(&lock->watch->change, &lock->watch->mutex);
+    wait_for_turn(lock);
+    leave(lock);
+}
+
+void frag_lock_tell(frag_lock *lock)
+{
+    pthread_mutex_lock(&lock->watch->mutex);
+    lock->tells++;
+    pthread_cond_broadcast(&lock->watch->change);
+    pthread_mutex_unlock(&lock->watch->mutex);
 }

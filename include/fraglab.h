@@ -460,6 +460,38 @@ int fraglab_explain_recording(const fraglab_context *context, const fraglab_reco
                               const fraglab_explain_options *options, char **explanation,
                               fraglab_error *error);
 
+/* ---- all combinations of traces, policies, options and capacities, as `fraglab sweep` */
+
+typedef struct fraglab_sweep_options {
+    size_t size;
+    const char *folder; /* where the relative paths of an experiment in memory begin; NULL: where
+                           the process is */
+    void *user;         /* handed to row */
+    /* Gets each row, in order: the very line, with its newline and a zero behind, that
+     * `fraglab sweep` writes. Not 0: the sweep is to end, with FRAGLAB_E_CANCELLED. What holds for
+     * the functions of a context holds for it. NULL: nobody wants them one by one. */
+    int (*row)(void *user, const char *line, size_t length);
+    int32_t counts_only; /* 1: leave out what needs a second replay, the layout at the peak */
+    int32_t replay_all;  /* 1: replay what must equal another run, too; the rows are the same */
+} fraglab_sweep_options;
+
+typedef struct fraglab_sweep_totals {
+    size_t size;
+    uint64_t rows;
+    uint64_t replayed; /* of them; the others follow from these */
+} fraglab_sweep_totals;
+
+/* Runs the experiment of a file (docs/sweep.md). Rows are replayed on the context's threads. A
+ * combination that the policy refuses is a row that says so. *rows is all rows one after the other,
+ * for fraglab_free; rows NULL: not wanted, and so may be totals. */
+int fraglab_sweep_path(const fraglab_context *context, const char *path,
+                       const fraglab_sweep_options *options, char **rows,
+                       fraglab_sweep_totals *totals, fraglab_error *error);
+/* The same of an experiment in memory, YAML or JSON, of at most 1 MiB. */
+int fraglab_sweep_memory(const fraglab_context *context, const char *experiment, size_t length,
+                         const fraglab_sweep_options *options, char **rows,
+                         fraglab_sweep_totals *totals, fraglab_error *error);
+
 /* ---- the settings of a policy that need the least memory, as `fraglab tune` */
 
 enum {

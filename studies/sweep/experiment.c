@@ -363,19 +363,15 @@ static bool read_capacities(const frag_yaml_node *node, frag_experiment *into, f
     return ok;
 }
 
-/* A relative path starts where the experiment lies. */
-static char *path_from(const char *experiment, const char *path)
+/* A relative path goes on behind the folder, which ends in a slash or is "". */
+static char *path_from(const char *folder, const char *path)
 {
-    const char *slash = strrchr(experiment, '/');
     frag_text text = {0};
-    if (path[0] == '/' || slash == NULL)
-        frag_text_add(&text, "%s", path);
-    else
-        frag_text_add(&text, "%.*s/%s", (int)(slash - experiment), experiment, path);
+    frag_text_add(&text, "%s%s", path[0] == '/' ? "" : folder, path);
     return text.bytes;
 }
 
-static bool read_traces(const char *path, const frag_yaml_node *node, frag_experiment *into,
+static bool read_traces(const char *folder, const frag_yaml_node *node, frag_experiment *into,
                         frag_error *error)
 {
     values list = {0};
@@ -385,12 +381,12 @@ static bool read_traces(const char *path, const frag_yaml_node *node, frag_exper
                                    "traces is a mapping; expected a list of files");
     into->traces = frag_alloc(list.count, sizeof *into->traces);
     for (size_t i = 0; ok && i < list.count; i++)
-        into->traces[into->trace_count++] = path_from(path, list.texts[i]);
+        into->traces[into->trace_count++] = path_from(folder, list.texts[i]);
     free_values(&list);
     return ok;
 }
 
-static bool read_root(const char *path, const frag_yaml_node *root, frag_experiment *into,
+static bool read_root(const char *folder, const frag_yaml_node *root, frag_experiment *into,
                       frag_error *error)
 {
     static const char *const keys[] = {"name",   "traces", "policies", "capacities",
@@ -407,7 +403,7 @@ static bool read_root(const char *path, const frag_yaml_node *root, frag_experim
         return frag_fail_line(error, root->line, root->column,
                               "has no %s; an experiment needs traces and policies",
                               traces == NULL ? "traces" : "policies");
-    if (!read_traces(path, traces, into, error) || !read_policies(policies, into, error) ||
+    if (!read_traces(folder, traces, into, error) || !read_policies(policies, into, error) ||
         !read_capacities(frag_yaml_find(root, "capacities"), into, error) ||
         (on_oom != NULL && !frag_yaml_text(on_oom, &what, error)) ||
         (bounds != NULL && !frag_yaml_flag(bounds, &into->has_bounds, error)))
@@ -419,17 +415,37 @@ static bool read_root(const char *path, const frag_yaml_node *root, frag_experim
     return true;
 }
 
+static bool read_experiment(frag_yaml_node *root, const char *folder, frag_experiment *experiment,
+                            frag_error *error)
+{
+    bool ok = read_root(folder, root, experiment, error);
+    frag_yaml_destroy(root);
+    if (!ok && error->code == FRAG_E_USAGE)
+        error->code = FRAG_E_INPUT;
+    return ok;
+}
+
 bool frag_experiment_load(const char *path, frag_experiment *experiment, frag_error *error)
 {
     *experiment = (frag_experiment){0};
     frag_yaml_node *root = frag_yaml_load(path, error);
     if (root == NULL)
         return false;
-    bool ok = read_root(path, root, experiment, error);
-    frag_yaml_destroy(root);
-    if (!ok && error->code == FRAG_E_USAGE)
-        error->code = FRAG_E_INPUT;
+    const char *slash = strrchr(path, '/');
+    frag_text folder = {0};
+    frag_text_add(&folder, "%.*s", slash != NULL ? (int)(slash + 1 - path) : 0, path);
+    bool ok = read_experiment(root, folder.bytes, experiment, error);
+    frag_text_destroy(&folder);
     return ok || frag_error_in(error, path);
+}
+
+bool frag_experiment_parse(const char *text, size_t length, const char *folder,
+                           frag_experiment *experiment, frag_error *error)
+{
+    *experiment = (frag_experiment){0};
+    frag_yaml_node *root = frag_yaml_parse(text, length, error);
+    return (root != NULL && read_experiment(root, folder, experiment, error)) ||
+           frag_error_in(error, "experiment");
 }
 
 void frag_experiment_destroy(frag_experiment *experiment)

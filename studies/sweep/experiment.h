@@ -18,6 +18,10 @@ typedef struct frag_experiment {
 
 /* false: FRAG_E_INPUT with file, line and column. The caller destroys, either way. */
 bool frag_experiment_load(const char *path, frag_experiment *experiment, frag_error *error);
+/* The same of such a text, YAML or JSON. folder stands before relative paths: "runs/"; "": the
+ * current one. */
+bool frag_experiment_parse(const char *text, size_t length, const char *folder,
+                           frag_experiment *experiment, frag_error *error);
 void frag_experiment_destroy(frag_experiment *experiment);
 
 #endif

@@ -161,6 +161,15 @@ bool frag_sweep_file_has(frag_sweep_file *file, const char *name, bool *has, fra
                           file->names[row], name);
 }
 
+bool frag_sweep_file_write(frag_sweep_file *file, const char *rows, size_t length,
+                           frag_error *error)
+{
+    if (file->stream == NULL)
+        return file->put(file->user, rows, length, error);
+    return (fwrite(rows, 1, length, file->stream) == length && fflush(file->stream) == 0) ||
+           frag_fail(error, FRAG_E_SYSTEM, "the rows cannot be written: %s", strerror(errno));
+}
+
 bool frag_sweep_file_finish(frag_sweep_file *file, frag_error *error)
 {
     if (file->next < file->count) {
@@ -170,7 +179,7 @@ bool frag_sweep_file_finish(frag_sweep_file *file, frag_error *error)
                               "or start anew with -f",
                               file->names[file->next]);
     }
-    if (fflush(file->stream) != 0)
+    if (file->stream != NULL && fflush(file->stream) != 0)
         return fail_system(file->path != NULL ? file->path : "stdout", "written", error);
     return true;
 }

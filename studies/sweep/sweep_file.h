@@ -14,8 +14,13 @@
 #include "base/error.h"
 #include "base/text.h"
 
+/* Takes rows, whole ones; false: nothing more is to be written, and error says why. */
+typedef bool frag_sweep_put(void *user, const char *rows, size_t length, frag_error *error);
+
 typedef struct frag_sweep_file {
-    FILE *stream;
+    FILE *stream; /* NULL: put takes the rows */
+    frag_sweep_put *put;
+    void *user;
     char *path;      /* NULL: stdout */
     char **names;    /* of the rows found, as frag_sweep_row_name */
     bool has_layout; /* the rows that have counts have the layout at the peak too, or none has */
@@ -32,6 +37,9 @@ bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file
 
 /* Is the next row of the sweep there already? false with an error filled: another row is. */
 bool frag_sweep_file_has(frag_sweep_file *file, const char *name, bool *has, frag_error *error);
+
+bool frag_sweep_file_write(frag_sweep_file *file, const char *rows, size_t length,
+                           frag_error *error);
 
 /* All rows asked for: nothing may be left. */
 bool frag_sweep_file_finish(frag_sweep_file *file, frag_error *error);

@@ -1,10 +1,10 @@
 #include "studies/sweep/sweep_known.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/threads.h"
 #include "base/memory.h"
 #include "sim/policy_engine.h"
 
@@ -24,7 +24,7 @@ struct frag_sweep_known {
     const frag_recording *recording;
     uint64_t *sizes; /* of the requests, ascending, each once */
     size_t size_count;
-    pthread_mutex_t lock;
+    frag_lock *lock;
     known_run *runs; /* a ring */
     size_t count;    /* that were ever added */
 };
@@ -58,7 +58,7 @@ frag_sweep_known *frag_sweep_known_create(const frag_recording *recording, const
     known->recording = recording;
     known->runs = frag_alloc(KEPT_MAX, sizeof *known->runs);
     collect_sizes(known, trace);
-    pthread_mutex_init(&known->lock, NULL);
+    known->lock = frag_lock_create();
     return known;
 }
 
@@ -66,7 +66,7 @@ void frag_sweep_known_destroy(frag_sweep_known *known)
 {
     for (size_t i = 0; i < KEPT_MAX; i++)
         frag_free(known->runs[i].result);
-    pthread_mutex_destroy(&known->lock);
+    frag_lock_destroy(known->lock);
     frag_free(known->runs);
     frag_free(known->sizes);
     frag_free(known);
@@ -108,7 +108,7 @@ void frag_sweep_known_add(frag_sweep_known *known, const frag_sweep_key *key,
                           uint64_t capacity_bytes, const frag_run_result *result)
 {
     bool is_same = is_same_elsewhere(result);
-    pthread_mutex_lock(&known->lock);
+    frag_lock_take(known->lock);
     known_run *at = &known->runs[known->count++ % KEPT_MAX];
     frag_run_result *kept = at->result != NULL ? at->result : frag_alloc(1, sizeof *kept);
     *kept = *result;
@@ -117,7 +117,7 @@ void frag_sweep_known_add(frag_sweep_known *known, const frag_sweep_key *key,
                       .least_bytes = is_same ? result->need_max_bytes : 0,
                       .over_bytes = is_same ? result->refused_need_min_bytes : 0,
                       .result = kept};
-    pthread_mutex_unlock(&known->lock);
+    frag_lock_give(known->lock);
 }
 
 static bool is_repeated(const frag_sweep_known *known, const known_run *at,
@@ -142,7 +142,7 @@ bool frag_sweep_known_find(frag_sweep_known *known, const frag_sweep_key *key,
                            uint64_t capacity_bytes, frag_run_result *result)
 {
     bool is_found = false;
-    pthread_mutex_lock(&known->lock);
+    frag_lock_take(known->lock);
     size_t kept = known->count < KEPT_MAX ? known->count : KEPT_MAX;
     /* The nearest relatives were run last. */
     for (size_t i = 1; i <= kept && !is_found; i++) {
@@ -151,6 +151,6 @@ bool frag_sweep_known_find(frag_sweep_known *known, const frag_sweep_key *key,
         if (is_found)
             *result = *at->result;
     }
-    pthread_mutex_unlock(&known->lock);
+    frag_lock_give(known->lock);
     return is_found;
 }

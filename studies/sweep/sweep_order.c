@@ -1,9 +1,9 @@
 #include "studies/sweep/sweep_order.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "base/memory.h"
 #include "sim/version.h"
 
@@ -18,8 +18,7 @@ typedef struct place {
 struct frag_sweep_order {
     frag_sweep_job *job;
     frag_sweep_file *file;
-    pthread_mutex_t lock;
-    pthread_cond_t room;
+    frag_lock *lock; /* told when there is room */
     /* handing out */
     frag_sweep_unit next; /* its number is the count of those handed out */
     bool is_held;         /* the recording of next is */
@@ -40,7 +39,7 @@ static void stop(frag_sweep_order *order, const frag_error *error)
     if (order->error.code == FRAG_E_NONE)
         order->error = *error;
     order->is_over = order->is_broken = true;
-    pthread_cond_broadcast(&order->room);
+    frag_lock_tell(order->lock);
 }
 
 /* How many of the unit's rows are in the file; false: the file is of another experiment. */
@@ -110,7 +109,7 @@ static void hand_out(frag_sweep_order *order, frag_sweep_unit *unit)
         order->is_over = true;
         if (error.code != FRAG_E_NONE)
             stop(order, &error);
-        pthread_cond_broadcast(&order->room);
+        frag_lock_tell(order->lock);
         return;
     }
     order->next.number++;
@@ -125,8 +124,7 @@ frag_sweep_order *frag_sweep_order_create(frag_sweep_job *job, frag_sweep_file *
     order->file = file;
     order->window = window;
     order->places = frag_alloc(window, sizeof *order->places);
-    pthread_mutex_init(&order->lock, NULL);
-    pthread_cond_init(&order->room, NULL);
+    order->lock = frag_lock_create();
     return order;
 }
 
@@ -140,9 +138,9 @@ static bool is_full(const frag_sweep_order *order)
 frag_sweep_take frag_sweep_order_take(frag_sweep_order *order, bool may_wait, frag_sweep_unit *unit)
 {
     frag_sweep_take taken = FRAG_SWEEP_LATER;
-    pthread_mutex_lock(&order->lock);
+    frag_lock_take(order->lock);
     while (may_wait && !order->is_over && is_full(order))
-        pthread_cond_wait(&order->room, &order->lock);
+        frag_lock_wait(order->lock);
     if (frag_is_cancelled(order->job->context))
         order->is_over = true;
     if (!order->is_over && !is_full(order)) {
@@ -151,21 +149,17 @@ frag_sweep_take frag_sweep_order_take(frag_sweep_order *order, bool may_wait, fr
     }
     if (order->is_over)
         taken = FRAG_SWEEP_OVER;
-    pthread_mutex_unlock(&order->lock);
+    frag_lock_give(order->lock);
     return taken;
 }
 
 static void write_rows(frag_sweep_order *order, frag_sweep_rows *rows)
 {
     frag_error error = {0};
-    FILE *stream = order->file->stream;
-    if (stream == stdout)
+    if (order->file->stream == stdout)
         frag_progress_pause(order->job->progress);
-    if (fwrite(rows->text.bytes, 1, rows->text.length, stream) != rows->text.length ||
-        fflush(stream) != 0) {
-        frag_fail(&error, FRAG_E_SYSTEM, "the rows cannot be written: %s", strerror(errno));
+    if (!frag_sweep_file_write(order->file, rows->text.bytes, rows->text.length, &error))
         stop(order, &error);
-    }
     order->totals.rows += rows->count;
     order->totals.replayed += rows->replayed;
     order->is_broken = order->is_broken || !rows->is_whole;
@@ -173,7 +167,7 @@ static void write_rows(frag_sweep_order *order, frag_sweep_rows *rows)
 
 void frag_sweep_order_give(frag_sweep_order *order, uint64_t number, frag_sweep_rows *rows)
 {
-    pthread_mutex_lock(&order->lock);
+    frag_lock_take(order->lock);
     place *at = &order->places[number % order->window];
     FRAG_ASSERT(number >= order->written && number < order->next.number && !at->is_back);
     *at = (place){.is_back = true, .rows = *rows};
@@ -187,23 +181,23 @@ void frag_sweep_order_give(frag_sweep_order *order, uint64_t number, frag_sweep_
         at->is_back = false;
         order->written++;
     }
-    pthread_cond_broadcast(&order->room);
-    pthread_mutex_unlock(&order->lock);
+    frag_lock_tell(order->lock);
+    frag_lock_give(order->lock);
 }
 
 void frag_sweep_order_fail(frag_sweep_order *order, const frag_error *error)
 {
-    pthread_mutex_lock(&order->lock);
+    frag_lock_take(order->lock);
     stop(order, error);
-    pthread_mutex_unlock(&order->lock);
+    frag_lock_give(order->lock);
 }
 
 bool frag_sweep_order_is_done(frag_sweep_order *order)
 {
-    pthread_mutex_lock(&order->lock);
+    frag_lock_take(order->lock);
     bool is_done = order->is_over && (order->is_broken || frag_is_cancelled(order->job->context) ||
                                       order->back == order->next.number);
-    pthread_mutex_unlock(&order->lock);
+    frag_lock_give(order->lock);
     return is_done;
 }
 
@@ -219,8 +213,7 @@ bool frag_sweep_order_finish(frag_sweep_order *order, frag_sweep_totals *totals,
     for (size_t i = 0; i < order->window; i++)
         frag_text_destroy(&order->places[i].rows.text);
     *totals = order->totals;
-    pthread_cond_destroy(&order->room);
-    pthread_mutex_destroy(&order->lock);
+    frag_lock_destroy(order->lock);
     frag_free(order->places);
     frag_free(order);
     return ok;

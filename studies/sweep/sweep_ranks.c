@@ -1,6 +1,7 @@
 #include "studies/sweep/sweep_ranks.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text_stream.h"
 #include "sim/rows/result.h"
 #include "sim/rows/row_fields.h"
 #include "sim/version.h"
@@ -123,14 +124,14 @@ static bool find_bound(unit_run *state, frag_error *error)
     if (state->of->bounds == NULL)
         return true;
     frag_sweep_bound *bound = &state->of->bounds[state->unit->trace];
-    pthread_mutex_lock(&bound->lock);
+    frag_lock_take(bound->lock);
     if (!bound->is_found && !frag_is_cancelled(state->job->context))
         bound->is_found = frag_bounds_find(state->job->context, &state->of->recording, state->trace,
                                            &bound->packing, error) &&
                           !frag_is_cancelled(state->job->context);
     bool ok = bound->is_found;
     state->packing = bound->packing;
-    pthread_mutex_unlock(&bound->lock);
+    frag_lock_give(bound->lock);
     if (error->code != FRAG_E_NONE)
         frag_error_in(error, state->of->recording.name);
     return ok;
@@ -165,8 +166,7 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
     };
     frag_error refused = {0};
     *rows = (frag_sweep_rows){0};
-    FILE *stream = open_memstream(&rows->text.bytes, &rows->text.length);
-    FRAG_ASSERT(stream != NULL);
+    frag_text_stream *stream = frag_text_stream_open();
     bool is_resolved = frag_policy_resolve(job->context, state.spec, &state.of->recording,
                                            &state.resolved, &refused);
     bool is_own = !state.spec->wants_recorded && !state.spec->wants_env;
@@ -175,30 +175,39 @@ void frag_sweep_unit_run(const frag_sweep_job *job, const frag_sweep_unit *unit,
                             is_own ? state.spec->values : NULL, &state.key);
     run_cells(&state, &refused);
     if (find_bound(&state, &rows->error))
-        write_cells(&state, rows, stream);
-    FRAG_ASSERT(fclose(stream) == 0);
+        write_cells(&state, rows, frag_text_stream_file(stream));
+    rows->text.bytes = frag_text_stream_close(stream, &rows->text.length);
     if (is_resolved)
         frag_policy_spec_destroy(&state.resolved);
     frag_arena_spare_destroy(state.spare);
     frag_free(state.cells);
 }
 
+static bool prepare(frag_sweep_job *job)
+{
+    job->recordings = frag_alloc(job->experiment.trace_count, sizeof *job->recordings);
+    job->lock = frag_lock_create();
+    return true;
+}
+
 bool frag_sweep_job_open(const char *path, frag_sweep_job *job, frag_error *error)
 {
-    if (!frag_experiment_load(path, &job->experiment, error))
-        return false;
-    job->recordings = frag_alloc(job->experiment.trace_count, sizeof *job->recordings);
-    pthread_mutex_init(&job->lock, NULL);
-    return true;
+    return frag_experiment_load(path, &job->experiment, error) && prepare(job);
+}
+
+bool frag_sweep_job_parse(const char *text, size_t length, const char *folder, frag_sweep_job *job,
+                          frag_error *error)
+{
+    return frag_experiment_parse(text, length, folder, &job->experiment, error) && prepare(job);
 }
 
 void frag_sweep_job_close(frag_sweep_job *job)
 {
-    if (job->recordings != NULL)
-        pthread_mutex_destroy(&job->lock);
+    frag_lock_destroy(job->lock);
     frag_free(job->recordings);
     frag_experiment_destroy(&job->experiment);
     job->recordings = NULL;
+    job->lock = NULL;
 }
 
 void frag_sweep_job_digest(const frag_sweep_job *job, char text[33])
@@ -222,7 +231,7 @@ void frag_sweep_job_digest(const frag_sweep_job *job, char text[33])
 const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, frag_error *error)
 {
     frag_sweep_recording *of = &job->recordings[file];
-    pthread_mutex_lock(&job->lock);
+    frag_lock_take(job->lock);
     if (!of->is_loaded && frag_recording_load_plain(job->experiment.traces[file], FRAG_FORMAT_AUTO,
                                                     false, &of->recording, error)) {
         of->is_loaded = true;
@@ -232,30 +241,30 @@ const frag_sweep_recording *frag_sweep_hold(frag_sweep_job *job, uint32_t file, 
         if (job->experiment.has_bounds)
             of->bounds = frag_alloc(of->recording.trace_count, sizeof *of->bounds);
         for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
-            pthread_mutex_init(&of->bounds[i].lock, NULL);
+            of->bounds[i].lock = frag_lock_create();
         of->is_recorder_known = frag_recorded_by(&of->recording, of->recorded_by) != NULL;
     }
     bool ok = of->is_loaded;
     of->users += ok ? 1 : 0;
-    pthread_mutex_unlock(&job->lock);
+    frag_lock_give(job->lock);
     return ok ? of : NULL;
 }
 
 void frag_sweep_let_go(frag_sweep_job *job, uint32_t file)
 {
     frag_sweep_recording *of = &job->recordings[file];
-    pthread_mutex_lock(&job->lock);
+    frag_lock_take(job->lock);
     of->users--;
     if (of->users == 0) {
         for (uint32_t i = 0; i < of->recording.trace_count; i++)
             frag_sweep_known_destroy(of->known[i]);
         for (uint32_t i = 0; of->bounds != NULL && i < of->recording.trace_count; i++)
-            pthread_mutex_destroy(&of->bounds[i].lock);
+            frag_lock_destroy(of->bounds[i].lock);
         frag_free(of->bounds);
         of->bounds = NULL;
         frag_free(of->known);
         frag_recording_destroy(&of->recording);
         of->is_loaded = false;
     }
-    pthread_mutex_unlock(&job->lock);
+    frag_lock_give(job->lock);
 }

@@ -3,9 +3,8 @@
 #ifndef FRAG_SWEEP_SWEEP_UNIT_H
 #define FRAG_SWEEP_SWEEP_UNIT_H
 
-#include <pthread.h>
-
 #include "base/context.h"
+#include "base/threads.h"
 #include "base/text.h"
 #include "sim/run.h"
 #include "studies/capacity/bounds.h"
@@ -30,7 +29,7 @@ typedef struct frag_sweep_rows {
 
 /* The packing of a trace: the first unit that needs it finds it, the others wait for that. */
 typedef struct frag_sweep_bound {
-    pthread_mutex_t lock;
+    frag_lock *lock;
     frag_row_packing packing;
     bool is_found;
 } frag_sweep_bound;
@@ -53,11 +52,14 @@ typedef struct frag_sweep_job {
     bool has_counts_only;
     bool is_all_replayed; /* nothing is concluded from another run */
     frag_progress *progress;
-    pthread_mutex_t lock;             /* of the recordings */
+    frag_lock *lock;                  /* of the recordings */
     frag_sweep_recording *recordings; /* one for each of the experiment's traces */
 } frag_sweep_job;
 
 bool frag_sweep_job_open(const char *path, frag_sweep_job *job, frag_error *error);
+/* As frag_experiment_parse. */
+bool frag_sweep_job_parse(const char *text, size_t length, const char *folder, frag_sweep_job *job,
+                          frag_error *error);
 void frag_sweep_job_close(frag_sweep_job *job);
 
 /* What two processes must agree on so that their rows are of one sweep: build, policies, capacities

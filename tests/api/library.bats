@@ -122,7 +122,7 @@ PY
 @test "studies say what the commands print, byte by byte" {
     run -0 python3 tests/api/library_studies.py "$LIB/libfraglab.so.0" "$out"
     [ "${lines[0]}" = explain ]
-    [ "${#lines[@]}" -eq 9 ]
+    [ "${#lines[@]}" -eq 12 ]
 }
 
 @test "files that the library writes are those of the commands, byte by byte" {

@@ -1,6 +1,7 @@
 """Compares what the studies of the library say with what the commands print, byte by byte:
 library_studies.py LIBRARY FOLDER; the folder is for files. Prints the names of those that were compared."""
 import ctypes
+import os
 import subprocess
 import sys
 
@@ -56,6 +57,11 @@ class TuneOptions(Sized):
     _fields_ = [("size", ctypes.c_size_t), ("held_out", ctypes.POINTER(ctypes.c_void_p)), ("held_out_count", ctypes.c_size_t),
                 ("goal", ctypes.c_int32), ("with_bounds", ctypes.c_int32), ("settings", ctypes.c_uint64),
                 ("max_seconds", ctypes.c_uint64), ("seed", ctypes.c_uint64), ("device", ctypes.POINTER(RunOptions))]
+
+
+class SweepOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("user", ctypes.c_void_p), ("row", ctypes.c_void_p),
+                ("counts_only", ctypes.c_int32), ("replay_all", ctypes.c_int32)]
 
 
 library = ctypes.CDLL(sys.argv[1])
@@ -144,3 +150,29 @@ expect("tune on a card", tune([UNET], "tlsf", settings=20, device=ctypes.pointer
        "tune", UNET, "-p", "tlsf", "--runs", "20", "--gpu", "rtx4090", "--capacity", "1GiB", "--format", "jsonl")
 expect("tune for capacity", tune([UNET], "best-fit", settings=10, goal=1),
        "tune", UNET, "-p", "best-fit", "--runs", "10", "--for", "min-capacity", "--format", "jsonl")
+
+
+def sweep(name, *arguments, **options):
+    rows, error = ctypes.c_void_p(), Error(size=ctypes.sizeof(Error))
+    if getattr(library, name)(context, *arguments, ctypes.byref(SweepOptions(**options)), ctypes.byref(rows), None, ctypes.byref(error)) != 0:
+        sys.exit(f"{error.where.decode()}:{error.line}: {error.sentence.decode()}")
+    value = ctypes.string_at(rows.value)
+    library.fraglab_free(rows)
+    return value
+
+
+path = sys.argv[2] + "/experiment.yaml"
+experiment = f"""traces: ["{os.path.abspath(UNET)}", "{os.path.abspath(OOM)}"]
+policies: [pytorch:recorded, {{policy: tlsf, options: {{sli: {{from: 3, to: 5, step: 1}}}}}}, {{policy: buddy, label: pairs}}]
+capacities: [512MiB, 1GiB, unlimited]
+bounds: true
+"""
+with open(path, "w", encoding="utf-8") as file:
+    file.write(experiment)
+expect("sweep", sweep("fraglab_sweep_path", path.encode()), "sweep", path, "-j", "2")
+expect("sweep of a text", sweep("fraglab_sweep_memory", experiment.encode(), ctypes.c_size_t(len(experiment)), counts_only=1),
+       "sweep", path, "--counts-only")
+relative = b'{"traces": ["unet.pickle.zst"], "policies": ["best-fit"], "on_oom": "skip"}'
+with open(path, "wb") as file:
+    file.write(relative.replace(b"unet", os.path.abspath(SAMPLES).encode() + b"/unet"))
+expect("sweep of JSON", sweep("fraglab_sweep_memory", relative, ctypes.c_size_t(len(relative)), folder=SAMPLES.encode()), "sweep", path)

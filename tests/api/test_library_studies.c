@@ -1,6 +1,7 @@
-/* The studies of the library as a program sees them: explanations, comparisons, tuning.
- * What they say is that of the commands (library.bats); here, that they end as the header says on
- * wrong arguments, when they are told to and without host memory, and that threads change nothing.
+/* The studies of the library as a program sees them: explanations, comparisons, tuning,
+ * sweeps. What they say is that of the commands (library.bats); here, that they end as the header
+ * says on wrong arguments, when they are told to and without host memory, and that threads change
+ * nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -452,6 +453,159 @@ static void refuses_what_cannot_be_tuned(void **state)
     fraglab_recording_close(recording);
 }
 
+/* ---- sweeps */
+
+#define EXPERIMENT                                                                                 \
+    "{traces: [empty-with-gc.pickle, two-devices.pickle], policies: [best-fit, {policy: pytorch, " \
+    "options: {max_split_size_mb: [32, 64]}}, buddy], capacities: [24MiB, unlimited], bounds: "    \
+    "true}"
+enum { EXPERIMENT_ROWS = 3 * 4 * 2 };
+
+static int sweep(const fraglab_context *context, const char *experiment,
+                 const fraglab_sweep_options *given, char **rows, fraglab_sweep_totals *totals,
+                 fraglab_error *error)
+{
+    fraglab_sweep_options options = {.size = sizeof options};
+    if (given != NULL)
+        options = *given;
+    options.folder = "tests/data/snapshots";
+    return fraglab_sweep_memory(context, experiment, strlen(experiment), &options, rows, totals,
+                                error);
+}
+
+typedef struct seen_rows {
+    char text[100000];
+    size_t length;
+    int count;
+    int last; /* the sweep is to end with it; 0: none */
+} seen_rows;
+
+static int see_row(void *user, const char *line, size_t length)
+{
+    seen_rows *seen = user;
+    assert_int_equal(line[length], '\0');
+    assert_int_equal(line[length - 1], '\n');
+    assert_in_range(length, 10, sizeof seen->text - seen->length - 1);
+    memcpy(seen->text + seen->length, line, length);
+    seen->length += length;
+    return ++seen->count == seen->last;
+}
+
+static void sweeps_an_experiment(void **state)
+{
+    (void)state;
+    static seen_rows seen;
+    fraglab_context *context = with_threads(4);
+    fraglab_sweep_totals totals = {.size = sizeof totals};
+    fraglab_sweep_options options = {.size = sizeof options, .user = &seen, .row = see_row};
+    char *rows = NULL;
+    char *replayed = NULL;
+    seen = (seen_rows){.count = 0};
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    if (sweep(NULL, EXPERIMENT, &options, &rows, &totals, &error) != FRAGLAB_OK)
+        fail_msg("%s:%d:%d: %s", error.where, (int)error.line, (int)error.column, error.sentence);
+    assert_int_equal(totals.rows, EXPERIMENT_ROWS);
+    assert_in_range(totals.replayed, 1, EXPERIMENT_ROWS - 1);
+    assert_int_equal(seen.count, EXPERIMENT_ROWS);
+    assert_string_equal(seen.text, rows);
+    options = (fraglab_sweep_options){.size = sizeof options, .replay_all = 1};
+    assert_int_equal(sweep(context, EXPERIMENT, &options, &replayed, &totals, NULL), FRAGLAB_OK);
+    assert_int_equal(totals.replayed, EXPERIMENT_ROWS);
+    assert_string_equal(rows, replayed);
+    fraglab_free(replayed);
+    options = (fraglab_sweep_options){.size = sizeof options, .counts_only = 1};
+    assert_int_equal(sweep(context, EXPERIMENT, &options, &replayed, NULL, NULL), FRAGLAB_OK);
+    assert_non_null(strstr(replayed, "\"unsplit_bytes\":null"));
+    assert_null(strstr(rows, "\"unsplit_bytes\":null"));
+    assert_int_equal(sweep(context, EXPERIMENT, NULL, NULL, NULL, NULL), FRAGLAB_OK);
+    fraglab_free(replayed);
+    fraglab_free(rows);
+    fraglab_context_destroy(context);
+}
+
+static void a_row_may_be_the_last(void **state)
+{
+    (void)state;
+    static seen_rows seen;
+    fraglab_context *context = with_threads(3);
+    fraglab_sweep_options options = {.size = sizeof options, .user = &seen, .row = see_row};
+    for (int last = 1; last < EXPERIMENT_ROWS; last += 5) {
+        char *rows = NULL;
+        seen = (seen_rows){.last = last};
+        assert_int_equal(sweep(context, EXPERIMENT, &options, &rows, NULL, NULL),
+                         FRAGLAB_E_CANCELLED);
+        assert_int_equal(seen.count, last);
+        assert_null(rows);
+    }
+    fraglab_context_destroy(context);
+}
+
+static void refuses_what_cannot_be_swept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *experiment;
+        const char *where;
+        uint64_t line;
+        const char *part;
+    } wrong[] = {
+        {"", "experiment", 0, "document"},
+        {"[]", "experiment", 1, "an experiment"},
+        {"traces: [a]\npolicies: [no-such]\n", "experiment", 2, "there is no policy 'no-such'"},
+        {"traces: [a]\npolicies: [buddy]\ncapacities: [0]\n", "experiment", 3, "24GiB"},
+        {"traces: [no-file]\npolicies: [buddy]\n", "tests/data/snapshots/no-file", 0,
+         "cannot be opened"},
+        {"traces: [make.py]\npolicies: [buddy]\n", "tests/data/snapshots/make.py", 0, ""},
+    };
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    char *rows = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        expect_error(sweep(NULL, wrong[i].experiment, NULL, &rows, NULL, &error), FRAGLAB_E_INPUT,
+                     &error, wrong[i].where, wrong[i].part);
+        if (wrong[i].line != 0)
+            assert_int_equal(error.line, wrong[i].line);
+        assert_null(rows);
+    }
+    char *long_text = calloc((1 << 20) + 2, 1);
+    memset(long_text, ' ', (1 << 20) + 1);
+    expect_error(sweep(NULL, long_text, NULL, &rows, NULL, &error), FRAGLAB_E_INPUT, &error,
+                 "experiment", "more than 1 MiB");
+    free(long_text);
+    expect_error(fraglab_sweep_path(NULL, "no/file", NULL, NULL, NULL, &error), FRAGLAB_E_INPUT,
+                 &error, "no/file", "cannot be opened");
+}
+
+static void hostile_experiments_end_in_an_error_or_rows(void **state)
+{
+    (void)state;
+    char text[] = EXPERIMENT;
+    uint32_t seed = 1;
+    int refused = 0;
+    int read = 0;
+    long before = frag_live_memory();
+    for (int round = 0; round < 300; round++) {
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        char *rows = NULL;
+        memcpy(text, EXPERIMENT, sizeof text);
+        for (int i = 0; i < 1 + round % 3; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            char *at = &text[(seed >> 8) % (sizeof text - 1)];
+            bool is_digit = *at >= '0' && *at <= '9';
+            if (round % 2 == 0)
+                *at = is_digit ? (char)('1' + (seed >> 4) % 9) : *at;
+            else
+                *at = (char)(' ' + (seed >> 4) % 95);
+        }
+        int code = sweep(NULL, text, NULL, &rows, NULL, &error);
+        refused += code == FRAGLAB_E_INPUT && error.sentence[0] != '\0';
+        read += code == FRAGLAB_OK && rows != NULL;
+        fraglab_free(rows);
+    }
+    assert_int_equal(refused + read, 300);
+    assert_true(refused > 50 && read > 5);
+    assert_int_equal(frag_live_memory(), before);
+}
+
 /* ---- the end of a call before its time */
 
 typedef struct subject {
@@ -541,6 +695,17 @@ static int call_tune_capacity(void *argument)
     return call_tune(&of);
 }
 
+static int call_sweep(void *argument)
+{
+    const subject *of = argument;
+    char *rows = NULL;
+    fraglab_sweep_totals totals = {.size = sizeof totals};
+    int code = sweep(of->context, EXPERIMENT, NULL, &rows, &totals, NULL);
+    assert_int_equal(rows != NULL, code == FRAGLAB_OK);
+    fraglab_free(rows);
+    return code;
+}
+
 static const struct {
     const char *name;
     frag_call_to_try *call;
@@ -550,6 +715,7 @@ static const struct {
     {"compare", call_compare},
     {"tune", call_tune},
     {"tune for capacity", call_tune_capacity},
+    {"sweep", call_sweep},
 };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
@@ -578,10 +744,13 @@ static void ends_when_it_is_told_to(void **state)
         assert_int_equal(call_explain(&of), FRAGLAB_E_CANCELLED);
         left = after;
         assert_int_equal(call_tune(&of), FRAGLAB_E_CANCELLED);
+        left = after;
+        assert_int_equal(call_sweep(&of), FRAGLAB_E_CANCELLED);
     }
     left = -1; /* never */
     assert_int_equal(call_explain(&of), FRAGLAB_OK);
     assert_int_equal(call_tune(&of), FRAGLAB_OK);
+    assert_int_equal(call_sweep(&of), FRAGLAB_OK);
     destroy_subject(&of);
     fraglab_context_destroy(context);
 }
@@ -633,6 +802,10 @@ int main(void)
         cmocka_unit_test(hostile_rows_end_in_an_error_or_a_comparison),
         cmocka_unit_test(tunes_a_policy),
         cmocka_unit_test(refuses_what_cannot_be_tuned),
+        cmocka_unit_test(sweeps_an_experiment),
+        cmocka_unit_test(a_row_may_be_the_last),
+        cmocka_unit_test(refuses_what_cannot_be_swept),
+        cmocka_unit_test(hostile_experiments_end_in_an_error_or_rows),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(threads_share_recordings_and_policies),
