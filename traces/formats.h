@@ -48,6 +48,12 @@ typedef struct frag_load_options {
     bool with_columns; /* false: only what replay needs: events, pools, and what adoption needs */
 } frag_load_options;
 
+/* Takes memory in proportion to the file. FRAG_E_INPUT names the place of what is wrong; what does
+ * not fit together is counted in findings. On failure *recording is empty. */
+typedef bool frag_format_reader(frag_input *input, const frag_load_options *options,
+                                frag_recording *recording, frag_findings *findings,
+                                frag_error *error);
+
 /* What the file of a reader says of its format. */
 typedef struct frag_format {
     const char *what; /* one line: who writes it and what it is */
@@ -57,8 +63,7 @@ typedef struct frag_format {
     /* For a file in no format: what is wrong with it, where it was meant as this one. The sentence
      * stays; NULL: it was not. May be NULL itself. */
     const char *(*lacks)(const unsigned char *bytes, size_t count);
-    bool (*read)(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                 frag_findings *findings, frag_error *error);
+    frag_format_reader *read;
     bool has_magic; /* is_like looks at its first bytes alone, so that it is tried first */
     bool keeps_what_is_asked; /* the reader itself leaves out columns that were not asked for */
 } frag_format;

@@ -1,7 +1,6 @@
 /* Any bytes as a trace of PyTorch's profiler. What is not read says why. */
 #include "base/bytes.h"
 #include "tests/support/round_trip.h"
-#include "traces/torch/kineto_trace.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
@@ -9,7 +8,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count > FRAG_MIB)
         return 0;
-    (void)frag_kineto_is_like(bytes, count);
-    frag_test_round_trip(bytes, count, frag_kineto_read);
+    (void)frag_format_kineto.is_like(bytes, count);
+    frag_test_round_trip(bytes, count, frag_format_kineto.read);
     return 0;
 }

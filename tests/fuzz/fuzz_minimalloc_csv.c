@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "sim/policy_engine.h"
 #include "traces/exchange/minimalloc_csv.h"
+#include "traces/formats.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
@@ -29,7 +30,9 @@ static char *written(const frag_recording *recording, size_t *count)
 static bool read_text(const char *text, size_t count, frag_recording *recording, frag_error *error)
 {
     frag_input *input = frag_input_from_memory(text, count, "fuzzed");
-    bool ok = frag_minimalloc_read(input, recording, error);
+    const frag_load_options options = {.with_columns = true};
+    frag_findings findings = {0};
+    bool ok = frag_format_minimalloc.read(input, &options, recording, &findings, error);
     frag_input_close(input);
     return ok;
 }
@@ -39,7 +42,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     static const char header[] = "id,lower,upper,size\n";
     if (count > FRAG_MIB)
         return 0;
-    size_t start = frag_minimalloc_is_like(bytes, count) ? 0 : sizeof header - 1;
+    size_t start = frag_format_minimalloc.is_like(bytes, count) ? 0 : sizeof header - 1;
     char *text = frag_alloc(start + count + 1, 1);
     memcpy(text, header, start);
     if (count > 0)

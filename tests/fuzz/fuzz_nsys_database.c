@@ -11,15 +11,10 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
-static bool read_requests(frag_input *input, frag_recording *recording, frag_findings *findings,
-                          frag_error *error)
+static bool read_segments(frag_input *input, const frag_load_options *options,
+                          frag_recording *recording, frag_findings *findings, frag_error *error)
 {
-    return frag_nsys_read(input, FRAG_DEVICE_LOG_AS_REQUESTS, recording, findings, error);
-}
-
-static bool read_segments(frag_input *input, frag_recording *recording, frag_findings *findings,
-                          frag_error *error)
-{
+    (void)options;
     return frag_nsys_read(input, FRAG_DEVICE_LOG_AS_SEGMENTS, recording, findings, error);
 }
 
@@ -30,7 +25,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     unsigned char *copy = frag_alloc(count, 1);
     memcpy(copy, bytes, count);
     memcpy(copy, FRAG_SQLITE_MAGIC, FRAG_SQLITE_MAGIC_BYTES);
-    frag_test_round_trip(copy, count, read_requests);
+    frag_test_round_trip(copy, count, frag_format_nsys.read);
     frag_test_round_trip(copy, count, read_segments);
     free(copy);
     return 0;

@@ -16,7 +16,7 @@ static bool read_bytes(const unsigned char *bytes, size_t count, bool with_sites
         .format = FRAG_FORMAT_SNAPSHOT, .with_sites = with_sites, .with_columns = true};
     frag_input *input = frag_input_from_memory(bytes, count, "fuzz");
     *findings = (frag_findings){0};
-    bool is_read = frag_snapshot_read(input, &options, recording, findings, &error);
+    bool is_read = frag_format_snapshot.read(input, &options, recording, findings, &error);
     frag_input_close(input);
     if (!is_read)
         FRAG_ASSERT(error.code == FRAG_E_INPUT && error.sentence[0] != '\0');

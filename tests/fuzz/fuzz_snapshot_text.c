@@ -6,20 +6,12 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
-static bool read_snapshot(frag_input *input, frag_recording *recording, frag_findings *findings,
-                          frag_error *error)
-{
-    frag_load_options options = {
-        .format = FRAG_FORMAT_SNAPSHOT, .with_sites = true, .with_columns = true};
-    return frag_snapshot_read(input, &options, recording, findings, error);
-}
-
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     if (count > FRAG_MIB)
         return 0;
     (void)frag_snapshot_json_is_like(bytes, count);
     (void)frag_snapshot_page_is_like(bytes, count);
-    frag_test_round_trip(bytes, count, read_snapshot);
+    frag_test_round_trip(bytes, count, frag_format_snapshot.read);
     return 0;
 }

@@ -9,13 +9,6 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
-static bool load(frag_input *input, frag_recording *recording, frag_findings *findings,
-                 frag_error *error)
-{
-    frag_load_options options = {.with_sites = true, .with_columns = true};
-    return frag_recording_load_input(input, &options, recording, findings, error);
-}
-
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
     static const char first_line[] = FRAG_TEXT_FIRST_LINE "\n";
@@ -29,7 +22,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
     if (count > 0)
         memcpy(text + length, bytes, count);
     length += count;
-    frag_test_round_trip(text, length, load);
+    frag_test_round_trip(text, length, frag_recording_load_input);
     free(text);
     return 0;
 }

@@ -11,7 +11,6 @@
 #include "base/codec.h"
 #include "base/memory.h"
 #include "tests/support/text_recording.h"
-#include "traces/torch/kineto_trace.h"
 
 #define MEMORY(ts, device, address, bytes)                                                         \
     "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" ts                                               \

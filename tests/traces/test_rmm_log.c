@@ -9,9 +9,8 @@
 #include <cmocka.h>
 
 #include "tests/support/text_recording.h"
-#include "traces/exchange/rmm_log.h"
 
-#define HEADER FRAG_RMM_LOG_HEADER "\n"
+#define HEADER "Thread,Time,Action,Pointer,Size,Stream\n"
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)
 

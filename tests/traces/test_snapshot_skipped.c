@@ -73,7 +73,7 @@ static void load_without(const file_bytes *file, uint32_t kinds, outcome *result
             rename_action(&copy, actions[i]);
     *result = (outcome){0};
     frag_input *input = frag_input_from_memory(copy.bytes, copy.count, "patched");
-    if (!frag_snapshot_read(input, &options, &result->recording, &result->findings, &error))
+    if (!frag_format_snapshot.read(input, &options, &result->recording, &result->findings, &error))
         fail_msg("%s", error.sentence);
     frag_input_close(input);
     free(copy.bytes);

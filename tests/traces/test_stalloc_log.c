@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/support/text_recording.h"
-#include "traces/exchange/stalloc_log.h"
+#include "traces/formats.h"
 
 static void lines_become_requests_and_markers_marks(void **state)
 {
@@ -58,8 +58,8 @@ static void logs_are_known_by_their_first_call(void **state)
         {"", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        if (frag_stalloc_is_like((const unsigned char *)cases[i].text, strlen(cases[i].text)) !=
-            cases[i].is_one)
+        if (frag_format_stalloc.is_like((const unsigned char *)cases[i].text,
+                                        strlen(cases[i].text)) != cases[i].is_one)
             fail_msg("%s", cases[i].text);
 }
 

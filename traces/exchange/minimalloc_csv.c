@@ -79,7 +79,8 @@ static int find_name(const frag_csv_field *at)
     return -1;
 }
 
-bool frag_minimalloc_is_like(const unsigned char *bytes, size_t count)
+/* Does the first line name the columns of a problem? */
+static bool is_like_problem(const unsigned char *bytes, size_t count)
 {
     const unsigned char *end = memchr(bytes, '\n', count);
     size_t length = end != NULL ? (size_t)(end - bytes) : count;
@@ -289,8 +290,11 @@ static void add_events(problem_reader *reader)
     frag_free(moments);
 }
 
-bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_error *error)
+static bool read_problem(frag_input *input, const frag_load_options *options,
+                         frag_recording *recording, frag_findings *findings, frag_error *error)
 {
+    (void)options;
+    (void)findings;
     problem_reader reader = {.lines = {.input = input}, .error = error};
     *recording = (frag_recording){0};
     reader.builder = frag_builder_create(recording);
@@ -345,17 +349,9 @@ bool frag_minimalloc_write(const frag_recording *recording, const frag_trace *tr
     return true;
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    (void)findings;
-    return frag_minimalloc_read(input, recording, error);
-}
-
 const frag_format frag_format_minimalloc = {
     .what = "packing problem of MiniMalloc and other planners, CSV",
     .page = "offline.md#a-problem-by-hand",
-    .is_like = frag_minimalloc_is_like,
-    .read = read_format,
+    .is_like = is_like_problem,
+    .read = read_problem,
 };

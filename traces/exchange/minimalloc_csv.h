@@ -23,12 +23,6 @@
 /* No time, and no end of a buffer, is beyond this. */
 #define FRAG_MINIMALLOC_MAX ((uint64_t)1 << 46)
 
-/* Does the first line name the columns of a problem? 256 bytes are enough to see it. */
-bool frag_minimalloc_is_like(const unsigned char *bytes, size_t count);
-
-/* FRAG_E_INPUT with line and column. On failure *recording is empty. */
-bool frag_minimalloc_read(frag_input *input, frag_recording *recording, frag_error *error);
-
 /* The lifetimes of a trace as a problem, one line each in order of the requests; with a column of
  * offsets unless that is NULL. Names and alignments are those of the problem that the trace was
  * read from; else numbers, and `alignment`. Requests that failed when recorded are left out. false:

@@ -1,5 +1,15 @@
-#include "traces/exchange/rmm_log.h"
-
+/* Logs of RMM's logging_resource_adaptor: CSV with the columns Thread, Time, Action, Pointer, Size,
+ * Stream, one row for each request, release or request that failed. Sizes are those that the
+ * program asked for, pointers and streams are hexadecimal.
+ * Source: rapidsai/rmm, cpp/src/mr/detail/logging_resource_adaptor_impl.cpp.
+ *
+ * Also its text log (RMM_DEBUG_LOG_FILE, by default rmm_log.txt), where RMM was built with level
+ * TRACE: a line for each request that was served, and for each release; failures are in it at every
+ * level.
+ *
+ * A log is one trace, of device 0, as it does not say of which device it is. Rows are put in the
+ * order of their times; docs/exchange.md tells what else is done with what logs are known to have.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +21,8 @@
 #include "traces/exchange/live_blocks.h"
 #include "traces/format_look.h"
 #include "traces/formats.h"
+
+#define CSV_HEADER "Thread,Time,Action,Pointer,Size,Stream"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define MINUTE_NS (60 * SECOND_NS)
@@ -51,10 +63,10 @@ typedef struct log_reader {
 
 /* ---- fields */
 
-bool frag_rmm_log_is_like(const unsigned char *bytes, size_t count)
+static bool begins_csv(const unsigned char *bytes, size_t count)
 {
-    size_t length = sizeof FRAG_RMM_LOG_HEADER - 1;
-    return count >= length && memcmp(bytes, FRAG_RMM_LOG_HEADER, length) == 0 &&
+    size_t length = sizeof CSV_HEADER - 1;
+    return count >= length && memcmp(bytes, CSV_HEADER, length) == 0 &&
            (count == length || bytes[length] == '\n' || bytes[length] == '\r');
 }
 
@@ -212,9 +224,9 @@ static bool read_rows(log_reader *reader)
     size_t length = 0;
     while (frag_csv_next(&reader->lines, &reader->text, &length, reader->error)) {
         if (reader->lines.line == 1) {
-            if (!frag_rmm_log_is_like((const unsigned char *)reader->text, length))
+            if (!begins_csv((const unsigned char *)reader->text, length))
                 return frag_fail_line(reader->error, 1, 1,
-                                      "expected a log of RMM with the header " FRAG_RMM_LOG_HEADER);
+                                      "expected a log of RMM with the header " CSV_HEADER);
             continue;
         }
         if (length == 0 && !reader->lines.is_ended)
@@ -231,8 +243,7 @@ static bool read_rows(log_reader *reader)
     if (reader->lines.has_failed)
         return false;
     return reader->lines.line > 0 ||
-           frag_fail_at(reader->error, 0,
-                        "the file is empty; expected the header " FRAG_RMM_LOG_HEADER);
+           frag_fail_at(reader->error, 0, "the file is empty; expected the header " CSV_HEADER);
 }
 
 /* ---- events */
@@ -279,7 +290,8 @@ static void add_events(log_reader *reader, frag_builder *builder)
 
 enum { PART_THREAD, PART_TIME, PART_LEVEL, PART_LETTER, PART_STREAM, PART_BYTES, PART_LAST, PARTS };
 
-bool frag_rmm_text_log_is_like(const unsigned char *bytes, size_t count)
+/* Does a text log begin here that has requests in it? */
+static bool begins_text(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
     return seen > 0 && bytes[0] == '[' &&
@@ -287,7 +299,8 @@ bool frag_rmm_text_log_is_like(const unsigned char *bytes, size_t count)
             frag_look_contains(bytes, seen, "[trace ] [D][stream "));
 }
 
-bool frag_rmm_text_log_is_failures(const unsigned char *bytes, size_t count)
+/* Does one that has none, but perhaps failures? */
+static bool begins_failures(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
     return seen > 0 && bytes[0] == '[' &&
@@ -400,9 +413,10 @@ static bool peek_is_text(frag_input *input, bool *is_text, frag_error *error)
     return true;
 }
 
-bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findings *findings,
-                       frag_error *error)
+static bool read_log(frag_input *input, const frag_load_options *options, frag_recording *recording,
+                     frag_findings *findings, frag_error *error)
 {
+    (void)options;
     log_reader reader = {
         .lines = {.input = input},
         .error = error,
@@ -432,22 +446,15 @@ bool frag_rmm_log_read(frag_input *input, frag_recording *recording, frag_findin
 /* A CSV log, or a text log with requests in it. */
 static bool is_like_rmm(const unsigned char *bytes, size_t count)
 {
-    return frag_rmm_log_is_like(bytes, count) || frag_rmm_text_log_is_like(bytes, count);
+    return begins_csv(bytes, count) || begins_text(bytes, count);
 }
 
 static const char *lacks_requests(const unsigned char *bytes, size_t count)
 {
-    return frag_rmm_text_log_is_failures(bytes, count)
+    return begins_failures(bytes, count)
                ? "the file is RMM's log of failures, which has no requests; 'fraglab explain' "
                  "reads what failed, and requests are in RMM's CSV log"
                : NULL;
-}
-
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    return frag_rmm_log_read(input, recording, findings, error);
 }
 
 const frag_format frag_format_rmm = {
@@ -455,5 +462,5 @@ const frag_format frag_format_rmm = {
     .page = "exchange.md#rmm-logs",
     .is_like = is_like_rmm,
     .lacks = lacks_requests,
-    .read = read_format,
+    .read = read_log,
 };

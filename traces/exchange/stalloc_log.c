@@ -1,5 +1,10 @@
-#include "traces/exchange/stalloc_log.h"
-
+/* Traces that STAlloc records (mem_log_devN.txt): a line for each request, "1 POINTER BYTES
+ * STREAM", and each release, "0 POINTER BYTES STREAM"; between them lines that mark phases of the
+ * training. Sizes are those that the program asked for. There are no times: lines are in order.
+ * Source: infinigence/STAlloc, what its recorder writes and its trace parser reads; the wordings of
+ * its markers are not fixed, so any line that begins with a letter is one.
+ *
+ * A file is one trace, of device 0, as only its name says of which device it is. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -77,7 +82,8 @@ static bool is_known_marker(const char *text, size_t length)
     return false;
 }
 
-bool frag_stalloc_is_like(const unsigned char *bytes, size_t count)
+/* Is the first line that is no known marker a request or release? */
+static bool is_like_stalloc(const unsigned char *bytes, size_t count)
 {
     const char *text = (const char *)bytes;
     size_t start = 0;
@@ -203,9 +209,10 @@ static bool read_lines(stalloc_reader *reader)
            frag_fail(reader->error, FRAG_E_INPUT, "there are more than 2^30 requests");
 }
 
-bool frag_stalloc_read(frag_input *input, frag_recording *recording, frag_findings *findings,
-                       frag_error *error)
+static bool read_stalloc(frag_input *input, const frag_load_options *options,
+                         frag_recording *recording, frag_findings *findings, frag_error *error)
 {
+    (void)options;
     *recording = (frag_recording){0};
     stalloc_reader reader = {
         .lines = {.input = input},
@@ -221,16 +228,9 @@ bool frag_stalloc_read(frag_input *input, frag_recording *recording, frag_findin
     return frag_builder_end(reader.builder, ok, input, error);
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    return frag_stalloc_read(input, recording, findings, error);
-}
-
 const frag_format frag_format_stalloc = {
     .what = "requests that STAlloc recorded, text",
     .page = "exchange.md#traces-of-stalloc",
-    .is_like = frag_stalloc_is_like,
-    .read = read_format,
+    .is_like = is_like_stalloc,
+    .read = read_stalloc,
 };

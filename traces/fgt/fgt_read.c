@@ -519,8 +519,9 @@ static bool read_all(fgt_reader *reader)
 }
 
 static bool read_fgt(frag_input *input, const frag_load_options *options, frag_recording *recording,
-                     frag_error *error)
+                     frag_findings *findings, frag_error *error)
 {
+    (void)findings;
     fgt_reader reader = {
         .input = input, .options = options, .recording = recording, .error = error};
     reader.chunks = frag_fgt_chunk_reader_create();
@@ -558,13 +559,6 @@ static const char *lacks_line_ends(const unsigned char *bytes, size_t count)
                : NULL;
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)findings;
-    return read_fgt(input, options, recording, error);
-}
-
 const frag_format frag_format_fgt = {
     .what = "fraglab's binary columns",
     .page = "trace-format.md#the-fgt-form-version-30",
@@ -572,5 +566,5 @@ const frag_format frag_format_fgt = {
     .has_magic = true,
     .lacks = lacks_line_ends,
     .keeps_what_is_asked = true,
-    .read = read_format,
+    .read = read_fgt,
 };

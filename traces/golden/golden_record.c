@@ -349,8 +349,11 @@ bool frag_golden_log_record(const frag_golden_log *log, const char *name, frag_r
     return ok;
 }
 
-static bool read_golden(frag_input *input, frag_recording *recording, frag_error *error)
+static bool read_golden(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
 {
+    (void)options;
+    (void)findings;
     frag_golden_log log;
     if (!frag_golden_log_read(input, &log, error))
         return false;
@@ -366,17 +369,9 @@ static bool is_like_golden(const unsigned char *bytes, size_t count)
            frag_look_starts(bytes, count, "{ \"golden\"");
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    (void)findings;
-    return read_golden(input, recording, error);
-}
-
 const frag_format frag_format_golden = {
     .what = "log of an allocator library under a random script, JSON Lines",
     .page = "trace-format.md#golden-logs",
     .is_like = is_like_golden,
-    .read = read_format,
+    .read = read_golden,
 };

@@ -700,11 +700,12 @@ static bool read_lines(text_reader *reader)
 }
 
 static bool read_text(frag_input *input, const frag_load_options *options,
-                      frag_recording *recording, frag_error *error)
+                      frag_recording *recording, frag_findings *findings, frag_error *error)
 {
     /* Everything is read, so that the digest is that of the file; the caller drops what it does not
      * want. */
     (void)options;
+    (void)findings;
     *recording = (frag_recording){0};
     text_reader reader = {.input = input, .recording = recording, .error = error, .pool_count = 1};
     reader.builder = frag_builder_create(recording);
@@ -720,16 +721,9 @@ static bool is_like_text(const unsigned char *bytes, size_t count)
     return frag_look_starts(bytes, count, FRAG_TEXT_START);
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)findings;
-    return read_text(input, options, recording, error);
-}
-
 const frag_format frag_format_text = {
     .what = "fraglab's text form",
     .page = "trace-format.md#the-text-form",
     .is_like = is_like_text,
-    .read = read_format,
+    .read = read_text,
 };

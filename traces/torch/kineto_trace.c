@@ -1,5 +1,9 @@
-#include "traces/torch/kineto_trace.h"
-
+/* Traces of PyTorch's profiler (Kineto): Chrome traces with an event "[memory]" for each piece of
+ * memory that was given out or taken back, where it ran with profile_memory=True, and
+ * "[OutOfMemory]" for each request that failed. Sizes are those of the allocator's blocks.
+ * Source: pytorch/pytorch, torch/csrc/autograd/profiler_kineto.cpp.
+ *
+ * There is a trace for each device. Memory of the CPU is read where there is no other. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -74,7 +78,9 @@ typedef struct kineto_reader {
 
 /* ---- what it is */
 
-bool frag_kineto_is_like(const unsigned char *bytes, size_t count)
+/* Does it begin like a Chrome trace: an array of objects, or an object with a member that only
+ * such a trace has? */
+static bool is_like_kineto(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
     size_t start = frag_look_past_space(bytes, seen, 0);
@@ -384,9 +390,10 @@ static size_t add_device(kineto_reader *reader, frag_builder *builder, const mem
     return i;
 }
 
-bool frag_kineto_read(frag_input *input, frag_recording *recording, frag_findings *findings,
-                      frag_error *error)
+static bool read_kineto(frag_input *input, const frag_load_options *options,
+                        frag_recording *recording, frag_findings *findings, frag_error *error)
 {
+    (void)options;
     kineto_reader reader = {
         .events = {.input = input, .error = error}, .error = error, .findings = findings};
     size_t count = 0;
@@ -408,16 +415,9 @@ bool frag_kineto_read(frag_input *input, frag_recording *recording, frag_finding
     return ok;
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    return frag_kineto_read(input, recording, findings, error);
-}
-
 const frag_format frag_format_kineto = {
     .what = "trace of PyTorch's profiler, Chrome's JSON",
     .page = "exchange.md#traces-of-pytorchs-profiler",
-    .is_like = frag_kineto_is_like,
-    .read = read_format,
+    .is_like = is_like_kineto,
+    .read = read_kineto,
 };

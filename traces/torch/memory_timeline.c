@@ -1,5 +1,14 @@
-#include "traces/torch/memory_timeline.h"
-
+/* Memory timelines of PyTorch's profiler: profiler.export_memory_timeline("NAME.raw.json.gz"). A
+ * JSON array of events [time in ns, action, bytes, category] of one device, in the order of time:
+ *
+ *   action    1 was there before (time -1), 2 created, 3 written to (twice: its category before,
+ *             with minus bytes, and after), 4 destroyed (minus bytes)
+ *   category  0 parameter, 1 optimizer state, 2 input, 3 temporary, 4 activation, 5 gradient,
+ *             6 autograd detail, 7 not known
+ *
+ * Which creation a destruction ends is not in it: traces/exchange/size_pairs.h. The other two files
+ * that export_memory_timeline writes hold no events: sums over time (.json) and a picture (.html).
+ * Source: pytorch/pytorch, torch/profiler/_memory_profiler.py. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,7 +73,8 @@ static size_t past_numbers(const unsigned char *bytes, size_t count, size_t at, 
     return at;
 }
 
-bool frag_memory_timeline_is_like(const unsigned char *bytes, size_t count)
+/* Does it begin like the events, or like the sums, which the reader refuses with what to do? */
+static bool is_like_timeline(const unsigned char *bytes, size_t count)
 {
     unsigned numbers = 0;
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
@@ -76,7 +86,8 @@ bool frag_memory_timeline_is_like(const unsigned char *bytes, size_t count)
     return numbers > 0 && (end == seen || bytes[end] == ']');
 }
 
-bool frag_memory_timeline_is_picture(const unsigned char *bytes, size_t count)
+/* Does it begin like the web page with the picture? */
+static bool is_picture(const unsigned char *bytes, size_t count)
 {
     size_t seen = count < FRAG_FORMAT_LOOK_BYTES ? count : FRAG_FORMAT_LOOK_BYTES;
     return frag_look_contains(bytes, seen, "<title>GPU Memory Timeline HTML</title>");
@@ -246,15 +257,16 @@ static bool build(timeline_reader *reader, frag_pickle_value root)
     return ok;
 }
 
-bool frag_memory_timeline_read(frag_input *input, frag_recording *recording,
-                               frag_findings *findings, frag_error *error)
+static bool read_timeline(frag_input *input, const frag_load_options *options,
+                          frag_recording *recording, frag_findings *findings, frag_error *error)
 {
-    const frag_json_tree_options options = {0};
+    (void)options;
+    const frag_json_tree_options tree_options = {0};
     timeline_reader reader = {
         .tree = frag_pickle_create(NULL, 0), .error = error, .findings = findings};
     frag_pickle_value root = 0;
     *recording = (frag_recording){0};
-    bool ok = frag_json_tree_read(reader.tree, input, &options, &root, error);
+    bool ok = frag_json_tree_read(reader.tree, input, &tree_options, &root, error);
     if (ok) {
         reader.builder = frag_builder_create(recording);
         ok = frag_builder_end(reader.builder, build(&reader, root), input, error);
@@ -265,23 +277,16 @@ bool frag_memory_timeline_read(frag_input *input, frag_recording *recording,
 
 static const char *lacks_data(const unsigned char *bytes, size_t count)
 {
-    return frag_memory_timeline_is_picture(bytes, count)
+    return is_picture(bytes, count)
                ? "the web page holds a picture of a memory timeline and no data; export it anew "
                  "with export_memory_timeline(\"NAME.raw.json.gz\"), or record a snapshot"
                : NULL;
 }
 
-static bool read_format(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
-{
-    (void)options;
-    return frag_memory_timeline_read(input, recording, findings, error);
-}
-
 const frag_format frag_format_timeline = {
     .what = "events of export_memory_timeline of PyTorch's profiler, JSON",
     .page = "exchange.md#memory-timelines",
-    .is_like = frag_memory_timeline_is_like,
+    .is_like = is_like_timeline,
     .lacks = lacks_data,
-    .read = read_format,
+    .read = read_timeline,
 };

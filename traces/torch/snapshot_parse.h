@@ -223,8 +223,4 @@ bool frag_snapshot_entry_of(frag_snapshot *snapshot, frag_pickle_value value, ui
 bool frag_snapshot_pool_of(frag_snapshot *snapshot, const frag_pickle *pickle,
                            frag_pickle_value value, uint32_t *pool);
 
-/* Reads one in any of its forms (torch_snapshot.c). */
-bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error);
-
 #endif

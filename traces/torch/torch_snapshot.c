@@ -277,8 +277,8 @@ static bool read_page(frag_input *page, const frag_load_options *options, frag_r
     return ok;
 }
 
-bool frag_snapshot_read(frag_input *input, const frag_load_options *options,
-                        frag_recording *recording, frag_findings *findings, frag_error *error)
+static bool read_snapshot(frag_input *input, const frag_load_options *options,
+                          frag_recording *recording, frag_findings *findings, frag_error *error)
 {
     const unsigned char *bytes = NULL;
     size_t count = 0;
@@ -312,5 +312,5 @@ const frag_format frag_format_snapshot = {
     .page = "reading-snapshots.md",
     .is_like = is_like_snapshot,
     .lacks = lacks_a_snapshot,
-    .read = frag_snapshot_read,
+    .read = read_snapshot,
 };
