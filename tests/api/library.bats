@@ -48,6 +48,20 @@ build() { ${CC:-cc} -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags fraglab
     [ "$output" = "my-policy needs $bytes bytes" ]
 }
 
+@test "the example that explains and tunes says what the commands say" {
+    build explain_and_tune "$ROOT/usr/local/share/fraglab/examples/explain_and_tune.c"
+    "$out/explain_and_tune" $S/gpt-varlen-oom.pickle.zst >"$out/said" 2>"$out/progress"
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst >"$out/explained"
+    head -n "$(wc -l <"$out/explained")" "$out/said" | cmp - "$out/explained"
+    setting=$(./fraglab tune $S/gpt-varlen-oom.pickle.zst --runs 100 --format jsonl | grep -oE '"setting":"[^"]*"' | head -n 1 | cut -d'"' -f4)
+    [ -n "$setting" ]
+    grep -qxF "PYTORCH_CUDA_ALLOC_CONF=$setting" "$out/said"
+    grep -qE '^device 0: [0-9]+ MiB reserved, [0-9]+ MiB with the default$' "$out/said"
+    grep -q 'tuning: 100 of 100 runs' "$out/progress"
+    run -0 "$out/explain_and_tune" $S/truncated.pickle.zst
+    [[ "$output" == *PYTORCH_CUDA_ALLOC_CONF=* && "$output" != *verdict* ]]
+}
+
 @test "only functions of the library and of the policy contract show" {
     nm -D --defined-only "$LIB/libfraglab.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$out/shown"
     nm --defined-only --extern-only "$LIB/libfraglab.a" | awk 'NF == 3 { print $3 }' | sort >"$out/archived"

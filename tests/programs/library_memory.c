@@ -107,6 +107,44 @@ static int call_explain(const char *message)
     return code;
 }
 
+static int call_explain_recording(const char *unused)
+{
+    char *json = NULL;
+    fraglab_explain_options options = {.size = sizeof options, .capacity_bytes = 24u << 20};
+    (void)unused;
+    int code = fraglab_explain_recording(NULL, recording, &options, &json, NULL);
+    fraglab_free(json);
+    return code;
+}
+
+static int call_compare(const char *rows)
+{
+    fraglab_comparison *comparison = NULL;
+    int code =
+        fraglab_compare_memory(rows, strlen(rows), rows, strlen(rows), NULL, &comparison, NULL);
+    fraglab_comparison_destroy(comparison);
+    return code;
+}
+
+static int call_tune(const char *unused)
+{
+    fraglab_tuned *tuned = NULL;
+    const fraglab_recording *const recordings[] = {recording};
+    fraglab_tune_options options = {.size = sizeof options, .settings = 2, .with_bounds = 1};
+    (void)unused;
+    int code = fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, NULL);
+    fraglab_tuned_destroy(tuned);
+    return code;
+}
+
+static int call_sweep(const char *experiment)
+{
+    char *rows = NULL;
+    int code = fraglab_sweep_memory(NULL, experiment, strlen(experiment), NULL, &rows, NULL, NULL);
+    fraglab_free(rows);
+    return code;
+}
+
 static int try_all(int call(const char *), const char *argument)
 {
     int problems = 0;
@@ -150,6 +188,16 @@ int main(void)
         try_all(call_policies, "pytorch") +
         try_all(call_explain, "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.69 "
                               "GiB total capacity; 20.00 GiB already allocated)");
+    fraglab_result *result = NULL;
+    if (fraglab_run(NULL, recording, 0, policy, NULL, &result, NULL) != FRAGLAB_OK)
+        return 2;
+    problems += try_all(call_compare, fraglab_result_json(result)) +
+                try_all(call_explain_recording, "explain a recording") +
+                try_all(call_tune, "tune") +
+                try_all(call_sweep, "{traces: [tests/data/snapshots/empty-with-gc.pickle], "
+                                    "policies: [pytorch, {policy: buddy}], "
+                                    "capacities: [1MiB, unlimited], bounds: true}");
+    fraglab_result_destroy(result);
     fraglab_policy_destroy(policy);
     fraglab_recording_close(recording);
     return problems > 0;
