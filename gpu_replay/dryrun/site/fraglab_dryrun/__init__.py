@@ -1,0 +1,81 @@
+"""The half of `fraglab dryrun` that runs inside the script's own Python: it records PyTorch's
+allocator, counts steps and ends the script where it was asked to.
+
+Nothing is imported before the script imports it; nothing initialises CUDA before the script does.
+FRAGLAB_DRYRUN names a folder: settings.json is what the command asked for, and each process that
+used CUDA leaves PID.json, what happened, and PID.pickle, the recording.
+"""
+import json
+import os
+import sys
+from importlib.machinery import PathFinder
+
+folder = os.environ.get("FRAGLAB_DRYRUN", "")
+
+
+def say(text):
+    print("fraglab: " + text, file=sys.stderr, flush=True)
+
+
+class AfterImport:
+    """Calls functions after a module was imported, by way of the import system."""
+
+    def __init__(self):
+        self.waiting = {}
+
+    def call(self, name, function):
+        module = sys.modules.get(name)
+        if module is not None:
+            function(module)
+        else:
+            self.waiting.setdefault(name, []).append(function)
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.waiting:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            for function in self.waiting.pop(name, []):
+                try:
+                    function(module)
+                except Exception as error:
+                    say("what the dry run does with %s failed: %r" % (name, error))
+
+        try:
+            spec.loader.exec_module = exec_module
+        except AttributeError:
+            return None
+        return spec
+
+
+after_import = AfterImport()
+
+
+def read_settings():
+    with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def prepare():
+    if not os.path.isdir(folder):
+        return  # a process that outlived its dry run
+    settings = read_settings()
+    sys.meta_path.insert(0, after_import)
+    after_import.call("torch", lambda torch: begin(torch, settings))
+
+
+def begin(torch, settings):
+    from . import defaults, recorder, steps, values
+
+    if getattr(torch.version, "cuda", None) is None:
+        return  # the command has said so
+    run = recorder.Run(torch, settings, folder)
+    steps.watch(torch, run, after_import)
+    values.watch(torch, run)
+    if settings.get("defaults", True):
+        defaults.install(torch, run, after_import)

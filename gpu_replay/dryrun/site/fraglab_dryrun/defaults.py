@@ -1,0 +1,115 @@
+"""What is done where a zero would be wrong and the meaning is known: --no-defaults leaves it out."""
+import functools
+
+
+def no_validation(torch, run):
+    """torch.distributions checks its arguments by values on the device."""
+    distributions = getattr(torch, "distributions", None)
+    if distributions is not None:
+        distributions.Distribution.set_default_validate_args(False)
+
+
+def all_is_true(torch, run):
+    """`if not mask.all(): raise ...` guards against bad input, so all() of unknown values is True."""
+
+    def wrap(owner, name):
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def marked(*arguments, **named):
+            result = function(*arguments, **named)
+            if getattr(result, "is_cuda", False) and result.dim() == 0 and not torch.compiler.is_compiling():
+                result._fraglab_value = True
+            return result
+
+        setattr(owner, name, marked)
+
+    if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
+        wrap(torch.Tensor, "all")
+        wrap(torch, "all")
+
+
+def repeats_of_one(torch, run):
+    """The length of repeat_interleave is a sum on the device: each is taken once if nothing of the
+    counts is known."""
+
+    def wrap(owner, name):
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def repeat(*arguments, **named):
+            counts = named.get("repeats")
+            if counts is None and arguments:
+                counts = arguments[1] if len(arguments) > 1 else arguments[0]
+            is_unknown = isinstance(counts, torch.Tensor) and counts.is_cuda and counts.dim() == 1 and \
+                named.get("output_size") is None and len(arguments) < 5 and counts.numel() > 1
+            if is_unknown:
+                total = sum(counts.cpu().tolist())
+                named["output_size"] = total if total > 0 else counts.numel()
+                if total <= 0:
+                    run.note_sentence("repeat_interleave: the counts are on the device; each is taken as 1")
+            return function(*arguments, **named)
+
+        setattr(owner, name, repeat)
+
+    wrap(torch.Tensor, "repeat_interleave")
+    wrap(torch, "repeat_interleave")
+
+
+class Generation:
+    """generate() of transformers ends when a sequence has its maximum length, which the host knows;
+    that all have met an end token only the GPU would know."""
+
+    def __init__(self, run):
+        self.run = run
+        self.is_done = False
+
+    def watch_length(self, module):
+        """transformers.generation.stopping_criteria"""
+        criteria = getattr(module, "MaxLengthCriteria", None)
+        if criteria is None:
+            return
+        call = criteria.__call__
+
+        @functools.wraps(call)
+        def check(self_criteria, input_ids, *arguments, **named):
+            if input_ids.shape[-1] >= self_criteria.max_length:
+                self.is_done = True
+            return call(self_criteria, input_ids, *arguments, **named)
+
+        criteria.__call__ = check
+
+    def watch_loop(self, module):
+        """transformers.generation.utils"""
+        mixin = getattr(module, "GenerationMixin", None)
+        for name in ("_has_unfinished_sequences", "_beam_search_has_unfinished_sequences"):
+            function = getattr(mixin, name, None)
+            if function is not None:
+                setattr(mixin, name, self.until_done(function))
+        generate = getattr(mixin, "generate", None)
+        if generate is not None:
+            mixin.generate = self.fresh(generate)
+
+    def until_done(self, function):
+        @functools.wraps(function)
+        def has_unfinished(*arguments, **named):
+            return not self.is_done
+
+        return has_unfinished
+
+    def fresh(self, generate):
+        @functools.wraps(generate)
+        def generate_afresh(*arguments, **named):
+            self.is_done = False
+            return generate(*arguments, **named)
+
+        return generate_afresh
+
+
+def install(torch, run, after_import):
+    after_import.call("torch.distributions", lambda _module: no_validation(torch, run))
+    all_is_true(torch, run)
+    repeats_of_one(torch, run)
+    generation = Generation(run)
+    after_import.call("transformers.generation.stopping_criteria", generation.watch_length)
+    after_import.call("transformers.generation.utils", generation.watch_loop)

@@ -1,0 +1,178 @@
+"""Records one process: history from the initialisation of CUDA on, written however it ends."""
+import atexit
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+
+from . import say
+
+RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+
+def start_history(torch, stacks):
+    """The arguments changed twice: 2.1 and newer, 2.0."""
+    record = torch.cuda.memory._record_memory_history
+    try:
+        record(enabled="all", context="alloc" if stacks else None, stacks="python")
+    except TypeError:
+        record(enabled=True, record_context=stacks, trace_alloc_max_entries=2**40,
+               trace_alloc_record_context=stacks)
+
+
+class Run:
+    """What happens in this process, from the import of torch on."""
+
+    def __init__(self, torch, settings, folder):
+        self.torch = torch
+        self.settings = settings
+        self.folder = folder
+        self.pid = os.getpid()
+        self.owner = None  # the process that initialised CUDA
+        self.is_written = False
+        self.lock = threading.RLock()
+        self.ended_by = "exit"
+        self.steps = 0
+        self.marks = []
+        self.ooms = []
+        self.oom_text = None
+        self.exception = None
+        self.places = {}  # "train.py:17": how often a value was read there that nobody knows
+        self.sentences = []
+        torch.cuda._lazy_call(self.begin)
+        self.watch_end()
+
+    def begin(self):
+        """CUDA was just initialised, nothing is allocated yet."""
+        start_history(self.torch, self.settings.get("stacks", False))
+        self.owner = os.getpid()
+        attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
+        if attach is not None:
+            attach(self.note_oom)
+
+    def is_recording(self):
+        return self.owner == os.getpid()
+
+    # ---- what happens
+
+    def note_oom(self, device, requested, allocated, free):
+        self.ooms.append({"device": device, "requested_bytes": requested, "step": self.steps})
+
+    def note_sentence(self, sentence):
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+
+    def request_counts(self):
+        """Requests served so far on each device: places in the recordings."""
+        return [self.torch.cuda.memory_stats_as_nested_dict(device)
+                .get("allocation", {}).get("all", {}).get("allocated", 0)
+                for device in range(self.torch.cuda.device_count())]
+
+    def mark(self, name):
+        if self.is_recording():
+            self.marks.append({"name": name, "requests": self.request_counts()})
+
+    def finish(self, why, code=0):
+        """Ends the script as sys.exit would: its finally blocks and exit functions run."""
+        self.ended_by = why
+        raise SystemExit(code)
+
+    # ---- the end
+
+    def watch_end(self):
+        atexit.register(self.write)
+        exit_now = os._exit
+
+        def write_and_exit(code):
+            self.write()
+            exit_now(code)
+
+        os._exit = write_and_exit
+        self.watch_exceptions()
+        # The script's own handlers come later and take its place; torch.distributed's launchers
+        # and --timeout end ranks by this signal.
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, self.on_signal)
+
+    def on_signal(self, number, _frame):
+        if self.is_recording():
+            self.ended_by = "signal %d" % number
+            self.write()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def watch_exceptions(self):
+        print_error = sys.excepthook
+        print_thread_error = threading.excepthook
+
+        def on_error(kind, value, trace):
+            self.note_exception(kind, value, trace)
+            print_error(kind, value, trace)
+
+        def on_thread_error(arguments):
+            self.note_exception(arguments.exc_type, arguments.exc_value, arguments.exc_traceback)
+            print_thread_error(arguments)
+
+        sys.excepthook = on_error
+        threading.excepthook = on_thread_error
+
+    def note_exception(self, kind, value, trace):
+        if not self.is_recording() and self.owner is not None:
+            return
+        if issubclass(kind, KeyboardInterrupt):
+            self.ended_by = "signal 2"
+            return
+        self.ended_by = "exception"
+        self.exception = "".join(traceback.format_exception_only(kind, value)).strip()[:4000]
+        if issubclass(kind, getattr(self.torch, "OutOfMemoryError", self.torch.cuda.OutOfMemoryError)):
+            self.ended_by = "oom"
+            self.oom_text = str(value)
+
+    def facts(self):
+        torch = self.torch
+        facts = {"pid": self.pid, "torch": str(torch.__version__), "cuda": torch.version.cuda,
+                 "python": sys.version.split()[0], "arguments": sys.argv, "steps": self.steps,
+                 "ended_by": self.ended_by, "exception": self.exception, "marks": self.marks,
+                 "ooms": self.ooms[:100], "oom_count": len(self.ooms), "oom_text": self.oom_text,
+                 "values": [{"where": where, "count": count} for where, count in self.places.items()],
+                 "notes": self.sentences}
+        for name in RANKS:
+            text = os.environ.get(name, "")
+            facts[name.lower()] = int(text) if text.isdigit() else None
+        backend = getattr(torch.cuda, "get_allocator_backend", lambda: "native")
+        facts["backend"] = backend()
+        return facts
+
+    def write(self):
+        with self.lock:
+            if self.is_written or not self.is_recording():
+                return
+            self.is_written = True
+            try:
+                self.write_files()
+            except Exception as error:
+                say("the recording of process %d cannot be written: %r" % (self.pid, error))
+
+    def write_files(self):
+        path = os.path.join(self.folder, str(os.getpid()))
+        facts = self.facts()
+        from . import values
+
+        facts["memory"] = values.usage(self.torch.cuda.device_count())
+        try:
+            snapshot = self.torch.cuda.memory._snapshot()
+        except RuntimeError as error:  # the backend cudaMallocAsync keeps none
+            facts["no_recording"] = str(error).splitlines()[0]
+            snapshot = None
+        if snapshot is not None:
+            with open(path + ".pickle.tmp", "wb") as file:
+                pickle.dump(snapshot, file)
+            os.replace(path + ".pickle.tmp", path + ".pickle")
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            json.dump(facts, file)
+        os.replace(path + ".tmp", path + ".json")
+        values.flush_report()

@@ -1,0 +1,235 @@
+"""Values that a script reads from the device and only a kernel could know: they are zeros, or what
+--value says, and a loop that waits for one of them is ended with its line."""
+import ast
+import ctypes
+import functools
+import linecache
+import os
+import struct
+import sys
+import threading
+import traceback
+
+from . import say
+
+OURS = os.path.dirname(os.path.abspath(__file__))
+# How Python code reads one value of a tensor.
+READERS = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__", "tolist")
+
+
+class Scalar(ctypes.Structure):
+    """frag_software_scalar of gpu_replay/software/software_cuda.h."""
+
+    _fields_ = [("device_address", ctypes.c_void_p), ("host_address", ctypes.c_void_p),
+                ("bytes", ctypes.c_size_t), ("known_bytes", ctypes.c_size_t),
+                ("count", ctypes.c_uint64), ("caller", ctypes.c_void_p),
+                ("where", ctypes.c_void_p), ("where_bytes", ctypes.c_size_t)]
+
+
+HANDLER = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(Scalar), ctypes.c_void_p)
+
+
+class Usage(ctypes.Structure):
+    """frag_software_usage."""
+
+    _fields_ = [("capacity_bytes", ctypes.c_uint64), ("used_bytes", ctypes.c_uint64),
+                ("used_bytes_max", ctypes.c_uint64), ("others_bytes", ctypes.c_uint64)]
+
+
+def software(name):
+    """A function of the software CUDA, or None where the process has a real one."""
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError):
+        return None
+
+
+def usage(devices):
+    get = software("frag_software_get_usage")
+    found = []
+    if get is None:
+        return found
+    get.restype = ctypes.c_bool
+    for device in range(devices):
+        used = Usage()
+        if get(ctypes.c_int(device), ctypes.byref(used)):
+            found.append({"device": device, "capacity_bytes": used.capacity_bytes,
+                          "used_bytes_max": used.used_bytes_max})
+    return found
+
+
+def flush_report():
+    flush = software("frag_software_flush")
+    if flush is not None:
+        flush()
+
+
+def bytes_of(torch, dtype, size, value):
+    """A number as the bytes of a tensor element; without a type, the usual one of that size."""
+    if dtype is not None:
+        element = torch.tensor([value], dtype=dtype)
+        return bytes(element.view(torch.uint8).tolist())
+    form = {1: "<B", 2: "<h", 4: "<f", 8: "<q"}.get(size)
+    return struct.pack(form, int(value) if form != "<f" else float(value)) if form else None
+
+
+def script_frames(frame):
+    """The frames of a stack that are no library's, innermost first."""
+    libraries = tuple(folder for folder in {sys.prefix, sys.base_prefix, OURS})
+    frames = []
+    while frame is not None:
+        name = frame.f_code.co_filename
+        is_library = "site-packages" in name or name.startswith(OURS) or name.startswith("<") or \
+            any(name.startswith(os.path.join(folder, "lib", "python")) for folder in libraries)
+        if not is_library:
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def place_of(frame):
+    """"train.py:17" of the innermost line of the script, else of whoever reads."""
+    frames = script_frames(frame)
+    if frames:
+        frame = frames[0]
+    else:
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
+            frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+@functools.lru_cache(maxsize=None)
+def waiting_lines(path):
+    """Lines of a file that belong to the condition of a while, or of an if in one that leaves it."""
+    lines = set()
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return lines
+
+    def add(node):
+        lines.update(range(node.lineno, node.end_lineno + 1))
+
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.While):
+            continue
+        add(node.test)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.If) and any(
+                    isinstance(left, (ast.Break, ast.Return)) for left in ast.walk(inner)):
+                add(inner.test)
+    return lines
+
+
+def waits(frame):
+    """The innermost frame whose line is a loop's condition, or None."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(OURS) and frame.f_lineno in waiting_lines(path):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+class Watch:
+    def __init__(self, torch, run):
+        self.torch = torch
+        self.run = run
+        self.reading = threading.local()
+        self.rules = [(rule["file"], rule["line"], rule["value"])
+                      for rule in run.settings.get("values", [])]
+        self.rounds = run.settings.get("rounds") or 1000
+        self.limits = {}
+        self.stuck = None
+
+    def rule_for(self, path, line):
+        for name, number, value in self.rules:
+            if number == line and (path == name or path.endswith("/" + name.lstrip("/"))):
+                return value
+        return None
+
+    def on_scalar(self, scalar, _context):
+        """Called by a thread that copies a few bytes of unknown value to the host."""
+        try:
+            return self.answer(scalar.contents)
+        except Exception as error:
+            self.run.note_sentence("a value could not be looked into: %r" % error)
+            return False
+
+    def answer(self, scalar):
+        frame = sys._getframe(2)
+        path, line = place_of(frame)
+        value = self.rule_for(path, line)
+        if value is None:
+            value = getattr(self.reading, "value", None)
+        if value is not None:
+            raw = bytes_of(self.torch, getattr(self.reading, "dtype", None), scalar.bytes, value)
+            if raw is not None and len(raw) == scalar.bytes:
+                ctypes.memmove(scalar.host_address, raw, len(raw))
+                return True
+        if scalar.known_bytes == scalar.bytes:
+            return True
+        where = "%s:%d" % (os.path.basename(path), line)
+        name = where.encode()[:max(scalar.where_bytes - 1, 0)] + b"\0"
+        ctypes.memmove(scalar.where, name, min(len(name), scalar.where_bytes))
+        self.count(where, frame)
+        return False
+
+    def count(self, where, frame):
+        places = self.run.places
+        places[where] = places.get(where, 0) + 1
+        if places[where] < self.limits.get(where, self.rounds):
+            return
+        self.limits[where] = 2 * places[where]
+        at = waits(frame)
+        if at is not None:
+            self.stuck = (where, at.f_code.co_filename, at.f_lineno, traceback.format_stack(at))
+
+    def leave(self):
+        """Behind a read: end the script if a loop waits there for a value that never comes."""
+        if self.stuck is None:
+            return
+        where, path, line, stack = self.stuck
+        self.stuck = None
+        say("%s:%d waits in a loop for a value that only the GPU would compute; it was read %d times at %s "
+            "and is 0 in a dry run" % (path, line, self.run.places[where], where))
+        say("the condition: %s" % linecache.getline(path, line).strip())
+        sys.stderr.write("".join(stack))
+        say("say what it becomes with --value %s=NUMBER, or end earlier with --steps" % where)
+        self.run.note_sentence("ended in a loop at %s that waits for a value of the device" % where)
+        self.run.finish("loop", 1)
+
+    def wrap(self, name):
+        tensor = self.torch.Tensor
+        read = getattr(tensor, name, None)
+        if read is None:
+            return
+
+        @functools.wraps(read)
+        def reader(self_tensor, *arguments, **named):
+            if not self_tensor.is_cuda:
+                return read(self_tensor, *arguments, **named)
+            self.reading.dtype = self_tensor.dtype
+            self.reading.value = getattr(self_tensor, "_fraglab_value", None)
+            try:
+                return read(self_tensor, *arguments, **named)
+            finally:
+                self.reading.dtype = self.reading.value = None
+                self.leave()
+
+        setattr(tensor, name, reader)
+
+    def install(self):
+        handle = software("frag_software_handle_scalars")
+        if handle is None:
+            return
+        for name in READERS:
+            self.wrap(name)
+        self.handler = HANDLER(self.on_scalar)  # kept: the library calls it as long as it runs
+        handle.argtypes = [HANDLER, ctypes.c_void_p]
+        handle(self.handler, None)
+
+
+def watch(torch, run):
+    run.watch_of_values = Watch(torch, run)
+    run.watch_of_values.install()
