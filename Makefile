@@ -478,6 +478,9 @@ install: fraglab library
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
 	[ -z "$(mpi_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_mpi.so "$(MODULEDIR)/"; }
+	for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py; do \
+	    install -D -m 644 gpu_replay/dryrun/$$file "$(DATADIR)/dryrun/$$file" || exit 1; done
+	install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi"
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"

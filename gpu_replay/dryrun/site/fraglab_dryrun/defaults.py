@@ -29,6 +29,15 @@ def all_is_true(torch, run):
         wrap(torch, "all")
 
 
+def valid_input(torch, run):
+    """torch.normal checks that no deviation is negative; torch.multinomial that each probability is
+    one (true), then that their sum is 0 (false)."""
+    checks = run.watch_of_values.answer_checks
+    checks(torch, "normal", [True])
+    for owner in (torch, torch.Tensor):
+        checks(owner, "multinomial", [True, False])
+
+
 def repeats_of_one(torch, run):
     """The length of repeat_interleave is a sum on the device: each is taken once if nothing of the
     counts is known."""
@@ -109,6 +118,7 @@ class Generation:
 def install(torch, run, after_import):
     after_import.call("torch.distributions", lambda _module: no_validation(torch, run))
     all_is_true(torch, run)
+    valid_input(torch, run)
     repeats_of_one(torch, run)
     generation = Generation(run)
     after_import.call("transformers.generation.stopping_criteria", generation.watch_length)

@@ -73,29 +73,18 @@ def bytes_of(torch, dtype, size, value):
     return struct.pack(form, int(value) if form != "<f" else float(value)) if form else None
 
 
-def script_frames(frame):
-    """The frames of a stack that are no library's, innermost first."""
-    libraries = tuple(folder for folder in {sys.prefix, sys.base_prefix, OURS})
-    frames = []
+def is_library(path, torch_folder):
+    """Is a file of Python, of an installed package or ours, and none of the script?"""
+    return path.startswith(("<", OURS, torch_folder)) or "site-packages" in path or \
+        any(path.startswith(os.path.join(folder, "lib", "python")) for folder in (sys.prefix, sys.base_prefix))
+
+
+def frames_of(frame):
+    """From a frame outwards, without ours."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        is_library = "site-packages" in name or name.startswith(OURS) or name.startswith("<") or \
-            any(name.startswith(os.path.join(folder, "lib", "python")) for folder in libraries)
-        if not is_library:
-            frames.append(frame)
+        if not frame.f_code.co_filename.startswith(OURS):
+            yield frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return frames
-
-
-def place_of(frame):
-    """"train.py:17" of the innermost line of the script, else of whoever reads."""
-    frames = script_frames(frame)
-    if frames:
-        frame = frames[0]
-    else:
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
-            frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 @functools.lru_cache(maxsize=None)
@@ -135,6 +124,7 @@ class Watch:
     def __init__(self, torch, run):
         self.torch = torch
         self.run = run
+        self.torch_folder = os.path.dirname(os.path.abspath(torch.__file__))
         self.reading = threading.local()
         self.rules = [(rule["file"], rule["line"], rule["value"])
                       for rule in run.settings.get("values", [])]
@@ -142,11 +132,22 @@ class Watch:
         self.limits = {}
         self.stuck = None
 
-    def rule_for(self, path, line):
-        for name, number, value in self.rules:
-            if number == line and (path == name or path.endswith("/" + name.lstrip("/"))):
-                return value
+    def rule_for(self, frame):
+        """What --value says of any line that is being run, the innermost first."""
+        for path, line in frames_of(frame) if self.rules else ():
+            for name, number, value in self.rules:
+                if number == line and (path == name or path.endswith("/" + name.lstrip("/"))):
+                    return value
         return None
+
+    def place_of(self, frame):
+        """The innermost line of the script, else of whoever reads."""
+        innermost = None
+        for place in frames_of(frame):
+            if not is_library(place[0], self.torch_folder):
+                return place
+            innermost = innermost or place
+        return innermost or ("python", 0)
 
     def on_scalar(self, scalar, _context):
         """Called by a thread that copies a few bytes of unknown value to the host."""
@@ -158,10 +159,12 @@ class Watch:
 
     def answer(self, scalar):
         frame = sys._getframe(2)
-        path, line = place_of(frame)
-        value = self.rule_for(path, line)
+        value = self.rule_for(frame)
         if value is None:
             value = getattr(self.reading, "value", None)
+        if value is None and scalar.bytes == 1 and getattr(self.reading, "answers", None):
+            answers = self.reading.answers
+            value = answers.pop(0) if len(answers) > 1 else answers[0]
         if value is not None:
             raw = bytes_of(self.torch, getattr(self.reading, "dtype", None), scalar.bytes, value)
             if raw is not None and len(raw) == scalar.bytes:
@@ -169,6 +172,7 @@ class Watch:
                 return True
         if scalar.known_bytes == scalar.bytes:
             return True
+        path, line = self.place_of(frame)
         where = "%s:%d" % (os.path.basename(path), line)
         name = where.encode()[:max(scalar.where_bytes - 1, 0)] + b"\0"
         ctypes.memmove(scalar.where, name, min(len(name), scalar.where_bytes))
@@ -198,6 +202,23 @@ class Watch:
         say("say what it becomes with --value %s=NUMBER, or end earlier with --steps" % where)
         self.run.note_sentence("ended in a loop at %s that waits for a value of the device" % where)
         self.run.finish("loop", 1)
+
+    def answer_checks(self, owner, name, answers):
+        """A function that reads truth values inside, each of which is known to be this; the last of them
+        for all further ones."""
+        function = getattr(owner, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def checked(*arguments, **named):
+            self.reading.answers = list(answers)
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.reading.answers = None
+
+        setattr(owner, name, checked)
 
     def wrap(self, name):
         tensor = self.torch.Tensor

@@ -1,0 +1,444 @@
+/* fraglab dryrun: a training script on the installed PyTorch with no GPU, and the card's answer. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/dryrun/dryrun_settings.h"
+#include "cli/dryrun/dryrun_state.h"
+
+void frag_dryrun_tell(const frag_dryrun *dryrun, const char *format, ...)
+{
+    if (frag_arguments_is_quiet(dryrun->arguments))
+        return;
+    va_list values;
+    va_start(values, format);
+    fputs("fraglab: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+}
+
+/* ---- one run */
+
+void frag_dryrun_remove(char *folder)
+{
+    struct dirent **entries = NULL;
+    int count = folder != NULL ? scandir(folder, &entries, NULL, NULL) : 0;
+    for (int i = 0; i < count; i++) {
+        frag_text path = {0};
+        frag_text_add(&path, "%s/%s", folder, entries[i]->d_name);
+        unlink(path.bytes);
+        frag_text_destroy(&path);
+        frag_free(entries[i]);
+    }
+    frag_free(entries);
+    if (folder != NULL)
+        rmdir(folder);
+    frag_free(folder);
+}
+
+static char *make_folder(frag_error *error)
+{
+    const char *temporary = getenv("TMPDIR");
+    frag_text name = {0};
+    frag_text_add(&name, "%s/fraglab-dryrun-XXXXXX",
+                  temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp");
+    if (mkdtemp(name.bytes) != NULL) {
+        char *folder = realpath(name.bytes, NULL);
+        frag_text_destroy(&name);
+        return folder;
+    }
+    frag_fail(error, FRAG_E_SYSTEM, "no folder for recordings can be made (%s)", strerror(errno));
+    frag_error_in(error, name.bytes);
+    frag_text_destroy(&name);
+    return NULL;
+}
+
+bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryrun_result *result,
+                      char **folder, frag_error *error)
+{
+    char *made = make_folder(error);
+    *result = (frag_dryrun_result){.fits = FRAG_DRYRUN_FITS_UNKNOWN};
+    if (made == NULL)
+        return false;
+    frag_text settings = {0};
+    frag_text_add(&settings, "%s,report=%s/%%p.report", dryrun->settings.bytes, made);
+    frag_dryrun_start start = {.parts = &dryrun->parts,
+                               .folder = made,
+                               .settings = settings.bytes,
+                               .conf = frag_arguments_value(dryrun->arguments, "conf"),
+                               .timeout_ns = dryrun->timeout_ns};
+    bool ok = frag_dryrun_settings_write(dryrun->arguments, made, error) &&
+              frag_dryrun_run(&start, command, &result->end, error) && result->end.is_started &&
+              frag_dryrun_collect(dryrun->context, made, &dryrun->gpu, result, error);
+    frag_text_destroy(&settings);
+    if (folder != NULL && ok) {
+        *folder = made;
+        return true;
+    }
+    frag_dryrun_remove(made);
+    return ok;
+}
+
+/* ---- recordings that are kept */
+
+static bool copy_file(const char *from, FILE *to)
+{
+    char bytes[65536];
+    FILE *stream = fopen(from, "r");
+    size_t count;
+    while (stream != NULL && (count = fread(bytes, 1, sizeof bytes, stream)) > 0)
+        if (fwrite(bytes, 1, count, to) != count)
+            break;
+    bool ok = stream != NULL && ferror(stream) == 0 && ferror(to) == 0;
+    if (stream != NULL)
+        fclose(stream);
+    return ok;
+}
+
+/* The first process gets FILE, a rank FILE-rankN, another process FILE-PID. */
+static void name_recording(const frag_dryrun_process *process, bool is_first, const char *path,
+                           frag_text *name)
+{
+    frag_text_add(name, "%s", path);
+    if (is_first)
+        return;
+    if (process->facts.rank != UINT64_MAX)
+        frag_text_add(name, "-rank%" PRIu64, process->facts.rank);
+    else
+        frag_text_add(name, "-%" PRIu64, process->facts.pid);
+}
+
+static bool keep_recording(frag_dryrun_process *process, frag_output *output, const char *name,
+                           frag_error *error)
+{
+    bool ok = copy_file(process->path, frag_output_stream(output));
+    if (!ok) {
+        frag_output_abandon(output);
+        frag_fail(error, FRAG_E_SYSTEM, "the recording cannot be copied (%s)", strerror(errno));
+        return frag_error_in(error, name);
+    }
+    frag_free(process->path);
+    process->path = frag_copy_text(name);
+    return frag_output_finish(output, error);
+}
+
+/* first was opened before the run. */
+static bool keep_recordings(const frag_dryrun *dryrun, frag_dryrun_result *result,
+                            frag_output *first, frag_error *error)
+{
+    const char *path = frag_arguments_value(dryrun->arguments, "output");
+    bool may_overwrite = frag_arguments_has(dryrun->arguments, "force");
+    bool ok = true;
+    for (size_t i = 0; ok && i < result->count; i++) {
+        frag_dryrun_process *process = &result->processes[i];
+        frag_text name = {0};
+        if (!process->has_recording)
+            continue;
+        name_recording(process, first != NULL, path, &name);
+        frag_output *output =
+            first != NULL ? first : frag_output_open(name.bytes, may_overwrite, error);
+        first = NULL;
+        ok = output != NULL && keep_recording(process, output, name.bytes, error);
+        frag_text_destroy(&name);
+    }
+    if (first != NULL)
+        frag_output_abandon(first);
+    return ok;
+}
+
+/* ---- the command */
+
+static bool check_real(const frag_dryrun *dryrun)
+{
+    bool is_there = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+    if (is_there)
+        frag_dryrun_tell(dryrun, "this machine has a GPU; the script does not see it, the software "
+                                 "CUDA answers");
+    return is_there;
+}
+
+static bool read_command(frag_dryrun *dryrun)
+{
+    size_t count = frag_arguments_operand_count(dryrun->arguments);
+    dryrun->command_length = count;
+    dryrun->command = frag_alloc(count + 1, sizeof *dryrun->command);
+    for (size_t i = 0; i < count; i++)
+        dryrun->command[i] = frag_copy_text(frag_arguments_operand(dryrun->arguments, i));
+    return true;
+}
+
+static bool read_timeout(frag_dryrun *dryrun, frag_error *error)
+{
+    const char *text = frag_arguments_value(dryrun->arguments, "timeout");
+    double seconds = 0;
+    if (text != NULL && !frag_ratio_parse(text, 0.1, 1e7, &seconds, error))
+        return frag_error_in(error, "--timeout");
+    dryrun->timeout_ns = (uint64_t)(seconds * 1e9);
+    return true;
+}
+
+/* Everything that can be wrong is found before the script starts. */
+static bool prepare(frag_dryrun *dryrun, frag_error *error)
+{
+    const frag_arguments *arguments = dryrun->arguments;
+    frag_text note = {0};
+    if (!frag_dryrun_gpu_find(frag_arguments_value(arguments, "gpu"), &dryrun->gpu, &note, error) ||
+        !read_timeout(dryrun, error) || !read_command(dryrun) ||
+        !frag_dryrun_parts_find(&dryrun->parts, error) ||
+        !frag_dryrun_find_python(dryrun->command, frag_arguments_value(arguments, "python"),
+                                 dryrun->parts.probe, &dryrun->python, error) ||
+        !frag_dryrun_parts_find_libraries(&dryrun->parts, dryrun->python.major,
+                                          frag_arguments_value(arguments, "software"), error))
+        return false;
+    if (note.bytes != NULL)
+        frag_warn(arguments, "--gpu: %s", note.bytes);
+    frag_text_destroy(&note);
+    frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", 1),
+                             &dryrun->settings);
+    if (frag_arguments_is(arguments, "workspaces", "low"))
+        frag_text_add(&dryrun->settings, ",workspaces=low");
+    return true;
+}
+
+static void release(frag_dryrun *dryrun)
+{
+    for (size_t i = 0; dryrun->command != NULL && i < dryrun->command_length; i++)
+        frag_free(dryrun->command[i]);
+    frag_free(dryrun->command);
+    frag_dryrun_parts_destroy(&dryrun->parts);
+    frag_text_destroy(&dryrun->settings);
+}
+
+static void tell_start(const frag_dryrun *dryrun)
+{
+    frag_dryrun_tell(dryrun, "dry run on %s (%s): real PyTorch %s, CUDA %s, with no GPU",
+                     dryrun->gpu.card.name, FRAG_BYTES(dryrun->gpu.memory.capacity_bytes),
+                     dryrun->python.torch, dryrun->python.cuda);
+    check_real(dryrun);
+}
+
+static void tell_nothing(const frag_dryrun *dryrun)
+{
+    frag_dryrun_tell(
+        dryrun,
+        "nothing was recorded: no process of the script used CUDA through the torch of "
+        "%s, or Python was started with -I, -E or -S, which leave PYTHONPATH out",
+        dryrun->python.program);
+}
+
+typedef struct finish_state {
+    const frag_dryrun *dryrun;
+    frag_dryrun_result *result;
+    frag_output *report; /* NULL: none */
+    bool keeps;
+} finish_state;
+
+/* Answers, and what was asked beside them. *is_above: see frag_dryrun_check_baseline. */
+static bool print_all(const finish_state *state, bool *is_above, frag_error *error)
+{
+    const frag_dryrun *dryrun = state->dryrun;
+    const frag_arguments *arguments = dryrun->arguments;
+    frag_dryrun_shown shown = {.context = dryrun->context,
+                               .gpu = &dryrun->gpu,
+                               .result = state->result,
+                               .conf = frag_arguments_value(arguments, "conf"),
+                               .keeps_recording = state->keeps};
+    bool is_json = frag_arguments_is(arguments, "format", "jsonl");
+    if (state->report != NULL)
+        frag_dryrun_print_json(frag_output_stream(state->report), &shown);
+    if (is_json)
+        frag_dryrun_print_json(stdout, &shown);
+    else if (!frag_arguments_is_quiet(arguments))
+        frag_dryrun_print_text(stderr, &shown);
+    bool ok = true;
+    for (size_t i = 0; ok && i < state->result->count && !is_json; i++)
+        if (state->result->processes[i].answer != NULL)
+            ok = frag_dryrun_print_others(dryrun, &state->result->processes[i], stderr, error);
+    return ok && frag_dryrun_check_baseline(dryrun, state->result, stderr, is_above, error);
+}
+
+/* The exit code of it all: that of the script, unless it ended well and something was found. */
+static int finish(const finish_state *state, frag_output *recording)
+{
+    const frag_dryrun *dryrun = state->dryrun;
+    frag_dryrun_result *result = state->result;
+    frag_error error = {.code = FRAG_E_NONE};
+    bool is_above = false;
+    int code = result->end.code;
+    if (result->end.is_timed_out)
+        frag_dryrun_tell(dryrun, "the script was ended after %s s, as --timeout says",
+                         frag_arguments_value(dryrun->arguments, "timeout"));
+    if (result->count == 0)
+        tell_nothing(dryrun);
+    bool ok = recording == NULL || keep_recordings(dryrun, result, recording, &error);
+    ok = print_all(state, &is_above, &error) && ok;
+    if (state->report != NULL && !frag_output_finish(state->report, &error))
+        ok = false;
+    if (!ok && error.code != FRAG_E_NONE) {
+        int reported = frag_report(&error);
+        return code != 0 ? code : reported;
+    }
+    bool is_found =
+        is_above || result->count == 0 ||
+        (frag_arguments_has(dryrun->arguments, "fail-on-oom") && result->fits != FRAG_DRYRUN_FITS);
+    return code == 0 && is_found ? 1 : code;
+}
+
+static int run_once(const frag_dryrun *dryrun)
+{
+    const frag_arguments *arguments = dryrun->arguments;
+    const char *path = frag_arguments_value(arguments, "output");
+    const char *report_path = frag_arguments_value(arguments, "report");
+    bool may_overwrite = frag_arguments_has(arguments, "force");
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_dryrun_result result = {.fits = FRAG_DRYRUN_FITS_UNKNOWN};
+    frag_output *recording = NULL;
+    frag_output *report = NULL;
+    char *folder = NULL;
+    if ((path != NULL && (recording = frag_output_open(path, may_overwrite, &error)) == NULL) ||
+        (report_path != NULL &&
+         (report = frag_output_open(report_path, may_overwrite, &error)) == NULL)) {
+        if (recording != NULL)
+            frag_output_abandon(recording);
+        return frag_report(&error);
+    }
+    tell_start(dryrun);
+    int code = 0;
+    if (frag_dryrun_once(dryrun, dryrun->command, &result, &folder, &error)) {
+        finish_state state = {dryrun, &result, report, recording != NULL};
+        code = finish(&state, recording);
+    } else {
+        int reported = frag_report(&error);
+        code = result.end.code != 0 ? result.end.code : reported;
+        if (recording != NULL)
+            frag_output_abandon(recording);
+        if (report != NULL)
+            frag_output_abandon(report);
+    }
+    frag_dryrun_result_destroy(&result);
+    frag_dryrun_remove(folder);
+    return code;
+}
+
+static bool spare_stdout(const frag_arguments *arguments, const char *option, frag_error *error)
+{
+    const char *path = frag_arguments_value(arguments, option);
+    if (path == NULL || strcmp(path, "-") != 0)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "stdout is the script's own; name a file");
+    return frag_error_in(error, option);
+}
+
+static int dryrun_command(const frag_arguments *arguments)
+{
+    frag_error error = {.code = FRAG_E_NONE};
+    frag_dryrun dryrun = {.arguments = arguments, .context = frag_arguments_context(arguments)};
+    const char *pattern = frag_arguments_value(arguments, "max");
+    int code = 0;
+    if (!spare_stdout(arguments, "output", &error) || !spare_stdout(arguments, "report", &error) ||
+        !prepare(&dryrun, &error))
+        code = frag_report(&error);
+    else if (pattern != NULL)
+        code = frag_dryrun_max(&dryrun, pattern, stderr);
+    else
+        code = run_once(&dryrun);
+    release(&dryrun);
+    return code;
+}
+
+static const frag_command_option dryrun_options[] = {
+    {"gpu", "NAME|SIZE",
+     .help = "the card to pretend: one that 'fraglab device list' lists, or a "
+             "size such as 24GiB (default: no card, memory without limit)"},
+    {"gpus", "N", .help = "so many of them (default: 1)", .min = 1, .max = 8},
+    {"conf", "SETTINGS", .help = "PYTORCH_CUDA_ALLOC_CONF for the script"},
+    {"steps", "N", .help = "end the script after N optimizer steps", .min = 1, .max = UINT32_MAX},
+    {"until", "MODULE:FUNCTION[=N]",
+     .help = "end it after that function has returned N times, for frameworks that step without "
+             "PyTorch's optimizers: torch:Tensor.backward=3"},
+    {"timeout", "SECONDS", .help = "end it after so much time; what was recorded is kept"},
+    {"output", "FILE", .letter = 'o',
+     .help = "keep the recording, which every command of fraglab reads; a second rank's is "
+             "FILE-rank1",
+     .writes = "a recording"},
+    {"force", .letter = 'f', .help = "overwrite files"},
+    {"report", "FILE", .help = "the answer as JSON, one object for each process",
+     .writes = "the answer"},
+    {"format", "FORMAT", .choices = "text|jsonl",
+     .help =
+         "text: the answer on stderr; jsonl: on stdout, behind what the script prints (default: "
+         "text)"},
+    {"stacks", .help = "record Python stacks: which line asked for what"},
+    {"value", "FILE:LINE=NUMBER",
+     .help = "what is read from the GPU at that line; else values that only a kernel could know "
+             "are 0"},
+    {"rounds", "N",
+     .help = "end a loop whose condition has read such a value N times (default: 1000)", .min = 2,
+     .max = UINT32_MAX},
+    {"no-defaults",
+     .help = "leave torch.distributions, repeat_interleave, all() and generate() as they are"},
+    {"max", "ARGUMENTS",
+     .help = "search the largest value that fits: run the command with these arguments behind it, "
+             "the value in the place of {}: --max '--batch {}'"},
+    {"from", "N", .help = "where --max begins (default: 1)", .min = 1, .max = UINT32_MAX},
+    {"to", "N", .help = "where --max ends (default: 65536)", .min = 1, .max = UINT32_MAX},
+    {"compare", "SETTINGS",
+     .help = "would these settings have needed less? By replay, without "
+             "another run; may be repeated"},
+    {"policy", "NAME[:KEY=VALUE,...]", .letter = 'p',
+     .help = "and this allocator? As in 'fraglab run'"},
+    {"matrix", "CARDS", .help = "and these cards? Names with commas between them, or 'all'"},
+    {"baseline", "FILE", .help = "compare the peaks with those of an earlier --report"},
+    {"fail-above", "PERCENT",
+     .help = "exit with 1 when a peak is above the baseline's by more "
+             "(default: 0)"},
+    {"fail-on-oom",
+     .help = "exit with 1 when it is not sure to fit, even if the script ended well"},
+    {"workspaces", "END", .choices = "high|low",
+     .help = "what sizes that NVIDIA's libraries decide are taken as (default: high)"},
+    {"python", "FILE", .help = "the Python whose torch the command runs, if it is not seen in it"},
+    {"software", "FOLDER",
+     .help = "CUDA libraries to use, with a list 'preload' of them (default: "
+             "those of this fraglab)"},
+    {.name = NULL},
+};
+
+const frag_command frag_command_dryrun = {
+    .name = "dryrun",
+    .operands = "COMMAND...",
+    .summary = "run a training script on the real PyTorch with no GPU: does it fit?",
+    .description =
+        "Runs the unmodified script with the PyTorch for CUDA that its Python has, on a machine "
+        "without a GPU. The CUDA libraries are replaced by software ones, which compute nothing "
+        "and "
+        "account for memory exactly: PyTorch's own allocator serves the script's own requests. "
+        "Says whether it fits on the card, how sure that is, the peaks by phase, what is left, "
+        "and what would help (docs/dry-run.md).\n"
+        "\n"
+        "The command may be a launcher (torchrun, accelerate launch, a shell script): every "
+        "process "
+        "that it starts is recorded.\n"
+        "\n"
+        "Exits with the code of the command, so 1 where memory ran out and the script did not "
+        "catch it; 128 + N when signal N ended it. When it ended well: 1 if nothing was "
+        "recorded, a peak is above the baseline, or --fail-on-oom finds something; else 0.",
+    .examples =
+        "fraglab dryrun --gpu rtx4090 -- python train.py --batch 16\n"
+        "fraglab dryrun --gpu rtx4090 --steps 3 -o run.pickle -- python train.py\n"
+        "fraglab dryrun --gpu l4 --steps 2 --max '--batch {}' -- python train.py  # largest batch\n"
+        "fraglab dryrun --gpu h100-80gb --gpus 2 -- torchrun --nproc-per-node 2 train.py\n",
+    .options = dryrun_options,
+    .operand_min = 1,
+    .operand_max = UINT32_MAX,
+    .takes_command = true,
+    .run = dryrun_command,
+};

@@ -1,0 +1,178 @@
+/* The answer of a dry run as JSON Lines. */
+#include "cli/dryrun/dryrun_print.h"
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "sim/version.h"
+#include "studies/explain/explain_json.h"
+#include "studies/explain/explain_trace.h"
+
+static void add_peak(frag_json *json, const char *path, const frag_level *level)
+{
+    frag_text name = {0};
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } parts[] = {{"requested_bytes", level->requested_bytes},
+                 {"allocated_bytes", level->allocated_bytes},
+                 {"reserved_bytes", level->reserved_bytes}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        frag_text_clear(&name);
+        frag_text_add(&name, "%s%s%s", path, *path != '\0' ? "." : "", parts[i].name);
+        frag_json_number(json, name.bytes, parts[i].bytes);
+    }
+    frag_text_destroy(&name);
+}
+
+static void add_fits(frag_json *json, frag_dryrun_fits fits)
+{
+    if (fits == FRAG_DRYRUN_FITS_UNKNOWN)
+        frag_json_null(json, "fits");
+    else
+        frag_json_flag(json, "fits", fits == FRAG_DRYRUN_FITS);
+}
+
+static void add_oom(frag_json *json, const frag_dryrun_process *process)
+{
+    const frag_dryrun_answer *answer = process->answer;
+    if (answer == NULL || (!answer->has_failed && process->facts.oom_count == 0)) {
+        frag_json_null(json, "oom");
+        return;
+    }
+    const frag_oom *oom = &answer->run.oom;
+    const char *text = process->facts.oom_text;
+    frag_json_number(json, "oom.requested_bytes",
+                     oom->has_happened ? oom->requested_bytes : FRAG_UNLIMITED);
+    frag_json_number(json, "oom.event", oom->has_happened ? oom->event : FRAG_UNLIMITED);
+    frag_json_number(json, "oom.count", process->facts.oom_count);
+    frag_json_text(json, "oom.message",
+                   text != NULL                                   ? text
+                   : oom->has_happened && oom->message[0] != '\0' ? oom->message
+                                                                  : NULL);
+    frag_json_flag(json, "oom.is_caught", text == NULL);
+}
+
+static void add_phases(frag_json *json, const frag_dryrun_answer *answer)
+{
+    frag_json_array(json, "phases");
+    for (size_t i = 0; i < answer->phase_count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "name", answer->phases[i].name);
+        add_peak(item, "", &answer->phases[i].peak);
+        frag_json_append(json, "phases", item);
+    }
+}
+
+static void add_devices(frag_json *json, const frag_dryrun_process *process)
+{
+    frag_json_array(json, "devices");
+    for (uint32_t i = 0; i < process->recording.trace_count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_number(item, "device", process->recording.traces[i].device);
+        frag_json_number(item, "requests", process->recording.traces[i].stats.request_count);
+        add_peak(item, "peak", &process->answers[i].run.peak);
+        frag_json_append(json, "devices", item);
+    }
+}
+
+static void add_notes(frag_json *json, const frag_dryrun_facts *facts)
+{
+    frag_json_array(json, "uncertain");
+    for (size_t i = 0; i < facts->uncertain_count; i++) {
+        const frag_dryrun_uncertain *size = &facts->uncertain[i];
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "function", size->function);
+        frag_json_text(item, "what", size->what);
+        frag_json_number(item, "low_bytes", size->low_bytes);
+        frag_json_number(item, "high_bytes", size->high_bytes);
+        frag_json_number(item, "answered_bytes", size->answered_bytes);
+        frag_json_number(item, "count", size->count);
+        frag_json_append(json, "uncertain", item);
+    }
+    frag_json_array(json, "notes");
+    for (size_t i = 0; i < facts->note_count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "kind", facts->notes[i].kind);
+        frag_json_text(item, "text", facts->notes[i].text);
+        frag_json_number(item, "count", facts->notes[i].count);
+        frag_json_append(json, "notes", item);
+    }
+}
+
+static void add_explanation(void *user, const frag_trace_explanation *explanation)
+{
+    frag_json *json = user;
+    frag_json_text(json, "verdict", frag_oom_verdict_name(explanation->diagnosis.verdict));
+    frag_explain_add_advice(json, &explanation->advice);
+}
+
+static void add_advice(frag_json *json, const frag_dryrun_shown *shown,
+                       const frag_dryrun_process *process)
+{
+    frag_explain_options options = {.capacity_bytes = shown->gpu->memory.capacity_bytes -
+                                                      shown->gpu->memory.context_bytes};
+    frag_error error = {0};
+    if (process->answer != NULL && process->answer->has_failed)
+        frag_explain_trace(shown->context, &process->recording, process->main, &options,
+                           add_explanation, json, &error);
+}
+
+static void add_answer(frag_json *json, const frag_dryrun_shown *shown,
+                       const frag_dryrun_process *process)
+{
+    const frag_dryrun_answer *answer = process->answer;
+    uint64_t used = shown->gpu->memory.context_bytes + answer->run.peak.reserved_bytes;
+    uint64_t capacity = shown->gpu->memory.capacity_bytes;
+    uint64_t low = answer->other.peak.reserved_bytes;
+    uint64_t high = answer->run.peak.reserved_bytes;
+    add_peak(json, "peak", &answer->run.peak);
+    frag_json_number(json, "peak_interval.reserved_low_bytes", low < high ? low : high);
+    frag_json_number(json, "peak_interval.reserved_high_bytes", low < high ? high : low);
+    frag_json_number(json, "uncertain_bytes.low", answer->uncertain_low_bytes);
+    frag_json_number(json, "uncertain_bytes.high", answer->uncertain_high_bytes);
+    frag_json_number(json, "remaining_bytes",
+                     !shown->gpu->is_given ? FRAG_UNLIMITED
+                     : used < capacity     ? capacity - used
+                                           : 0);
+    frag_json_number(json, "requests", process->main->stats.request_count);
+    frag_json_flag(json, "is_repeated", answer->is_repeated);
+    add_phases(json, answer);
+    add_devices(json, process);
+}
+
+static void print_process(FILE *stream, const frag_dryrun_shown *shown,
+                          const frag_dryrun_process *process)
+{
+    const frag_dryrun_facts *facts = &process->facts;
+    frag_json *json = frag_json_create();
+    frag_json_number(json, "schema", 1);
+    frag_json_text(json, "kind", "dryrun");
+    add_fits(json, process->fits);
+    add_oom(json, process);
+    if (process->answer != NULL)
+        add_answer(json, shown, process);
+    else
+        frag_json_null(json, "peak");
+    frag_json_number(json, "rank", facts->rank);
+    frag_json_number(json, "process", facts->pid);
+    frag_json_text(json, "torch", facts->release);
+    frag_json_text(json, "gpu", shown->gpu->is_given ? shown->gpu->card.name : NULL);
+    frag_json_number(json, "capacity_bytes",
+                     shown->gpu->is_given ? shown->gpu->memory.capacity_bytes : FRAG_UNLIMITED);
+    frag_json_number(json, "context_bytes", shown->gpu->memory.context_bytes);
+    frag_json_text(json, "conf", shown->conf);
+    frag_json_number(json, "steps", facts->steps);
+    frag_json_text(json, "ended_by", facts->ended_by);
+    frag_json_text(json, "exception", facts->exception);
+    frag_json_number(json, "exit_code", (uint64_t)shown->result->end.code);
+    frag_json_text(json, "recording", shown->keeps_recording ? process->path : NULL);
+    add_notes(json, facts);
+    add_advice(json, shown, process);
+    frag_json_write(json, stream, false);
+}
+
+void frag_dryrun_print_json(FILE *stream, const frag_dryrun_shown *shown)
+{
+    for (size_t i = 0; i < shown->result->count; i++)
+        print_process(stream, shown, &shown->result->processes[i]);
+}

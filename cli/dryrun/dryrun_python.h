@@ -1,0 +1,22 @@
+/* Which Python a command runs, and which PyTorch that would import. */
+#ifndef FRAG_DRYRUN_DRYRUN_PYTHON_H
+#define FRAG_DRYRUN_DRYRUN_PYTHON_H
+
+#include "base/error.h"
+
+typedef struct frag_dryrun_python {
+    char program[512];
+    char version[32]; /* of Python */
+    char torch[64];   /* "2.9.1+cu128" */
+    char cuda[16];    /* "12.8" */
+    uint64_t major;   /* of CUDA: 12 or 13 */
+} frag_dryrun_python;
+
+/* Asks the Python of the command (ends with NULL), which is the word named python in it ("uv run
+ * python train.py"), that of the script's first line, or python3 of PATH; given: another one, or
+ * NULL. It is run once, without importing torch. false: there is no Python, it has no PyTorch, or
+ * one that a dry run cannot run. */
+bool frag_dryrun_find_python(char *const *command, const char *given, const char *probe,
+                             frag_dryrun_python *python, frag_error *error);
+
+#endif

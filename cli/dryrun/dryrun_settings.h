@@ -1,0 +1,11 @@
+/* What the command line asks of the script's processes: settings.json of the Python half. */
+#ifndef FRAG_DRYRUN_DRYRUN_SETTINGS_H
+#define FRAG_DRYRUN_DRYRUN_SETTINGS_H
+
+#include "cli/command.h"
+
+/* false: --steps, --until, --value or --rounds cannot be read, or the file cannot be written. */
+bool frag_dryrun_settings_write(const frag_arguments *arguments, const char *folder,
+                                frag_error *error);
+
+#endif

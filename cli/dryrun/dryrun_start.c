@@ -1,0 +1,272 @@
+#include "cli/dryrun/dryrun_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/command.h"
+#include "sim/data_folder.h"
+
+enum { EXIT_NOT_FOUND = 127, EXIT_NOT_STARTED = 126, EXIT_SIGNAL = 128 };
+
+/* After SIGTERM a process writes its recording; then it is killed. */
+#define PATIENCE_NS ((uint64_t)30 * 1000 * 1000 * 1000)
+
+/* ---- what is put into the processes */
+
+static bool find_part(const char *name, char **path, frag_error *error)
+{
+    frag_text built = {0};
+    frag_text installed = {0};
+    frag_text_add(&built, "gpu_replay/dryrun/%s", name);
+    frag_text_add(&installed, "dryrun/%s", name);
+    char *found = frag_data_find(built.bytes);
+    found = found != NULL ? found : frag_data_find(installed.bytes);
+    *path = found != NULL ? realpath(found, NULL) : NULL;
+    frag_free(found);
+    frag_text_destroy(&built);
+    frag_text_destroy(&installed);
+    return *path != NULL || frag_fail(error, FRAG_E_SYSTEM,
+                                      "there is no %s of the dry run beside this fraglab; build or "
+                                      "install it anew",
+                                      name);
+}
+
+bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error)
+{
+    *parts = (frag_dryrun_parts){.site = NULL};
+    return find_part("site", &parts->site, error) && find_part("tools", &parts->tools, error) &&
+           find_part("probe.py", &parts->probe, error);
+}
+
+/* Beside the program as built, or as installed. */
+static char *find_libraries(uint64_t major)
+{
+    static const char *const places[] = {"software-cuda", "../lib/fraglab/software-cuda"};
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    for (size_t i = 0; slash != NULL && i < sizeof places / sizeof *places; i++) {
+        frag_text folder = {0};
+        frag_text_add(&folder, "%.*s/%s/%" PRIu64, (int)(slash - program), program, places[i],
+                      major);
+        char *real = realpath(folder.bytes, NULL);
+        frag_text_destroy(&folder);
+        if (real != NULL)
+            return real;
+    }
+    return NULL;
+}
+
+/* One library of the list; names without a folder are in the list's. */
+static void add_library(frag_dryrun_parts *parts, const char *folder, const char *name)
+{
+    frag_text path = {0};
+    frag_text_add(&path, "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
+    frag_text_add(&parts->preload, "%s%s", parts->preload.length > 0 ? ":" : "", path.bytes);
+    char *slash = strrchr(path.bytes, '/');
+    if (strcmp(slash, "/libcuda.so.1") == 0 && parts->driver.length == 0)
+        frag_text_add(&parts->driver, "%.*s", (int)(slash - path.bytes), path.bytes);
+    frag_text_destroy(&path);
+}
+
+/* The file `preload` of a folder: names with blanks, newlines or colons between them. */
+static bool read_list(frag_dryrun_parts *parts, const char *folder, frag_error *error)
+{
+    frag_text path = {0};
+    char bytes[16384];
+    frag_text_add(&path, "%s/preload", folder);
+    FILE *stream = fopen(path.bytes, "r");
+    size_t count = stream != NULL ? fread(bytes, 1, sizeof bytes - 1, stream) : 0;
+    bytes[count] = '\0';
+    if (stream != NULL)
+        fclose(stream);
+    char *rest = NULL;
+    for (char *name = strtok_r(bytes, ": \t\n", &rest); name != NULL;
+         name = strtok_r(NULL, ": \t\n", &rest))
+        add_library(parts, folder, name);
+    bool ok = parts->preload.length > 0;
+    if (!ok)
+        frag_fail(error, FRAG_E_SYSTEM,
+                  "%s names no libraries; expected those of the software CUDA", path.bytes);
+    frag_text_destroy(&path);
+    return ok;
+}
+
+bool frag_dryrun_parts_find_libraries(frag_dryrun_parts *parts, uint64_t major, const char *folder,
+                                      frag_error *error)
+{
+    char *found = folder != NULL ? realpath(folder, NULL) : find_libraries(major);
+    if (found == NULL)
+        return frag_fail(error, FRAG_E_SYSTEM,
+                         "there are no libraries for CUDA %" PRIu64
+                         " beside this fraglab; 'make software-cuda' builds them",
+                         major);
+    bool ok = true;
+    if (strpbrk(found, " :\t\n") != NULL || strpbrk(parts->site, ":") != NULL)
+        ok = frag_fail(error, FRAG_E_SYSTEM,
+                       "%s cannot be preloaded, as its path has a blank or a colon; move fraglab",
+                       found);
+    ok = ok && read_list(parts, found, error);
+    frag_free(found);
+    return ok;
+}
+
+void frag_dryrun_parts_destroy(frag_dryrun_parts *parts)
+{
+    frag_free(parts->site);
+    frag_free(parts->tools);
+    frag_free(parts->probe);
+    frag_text_destroy(&parts->preload);
+    frag_text_destroy(&parts->driver);
+}
+
+/* ---- the child */
+
+/* Before what is there already. */
+static void put_first(const char *variable, const char *value)
+{
+    const char *old = getenv(variable);
+    frag_text text = {0};
+    bool has_old = old != NULL && old[0] != '\0';
+    frag_text_add(&text, "%s%s%s", value, has_old ? ":" : "", has_old ? old : "");
+    setenv(variable, text.bytes, 1);
+    frag_text_destroy(&text);
+}
+
+static void set_surroundings(const frag_dryrun_start *start)
+{
+    put_first("LD_PRELOAD", start->parts->preload.bytes);
+    put_first("PYTHONPATH", start->parts->site);
+    put_first("PATH", start->parts->tools);
+    setenv("FRAGLAB_DRYRUN", start->folder, 1);
+    setenv("FRAGLAB_SOFTWARE_CUDA", start->settings, 1);
+    setenv("PYTHONHASHSEED", "0", 1);
+    if (start->parts->driver.length > 0)
+        setenv("TRITON_LIBCUDA_PATH", start->parts->driver.bytes, 1);
+    /* The cards of this machine are not those of the dry run. */
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    if (start->conf != NULL) {
+        setenv("PYTORCH_CUDA_ALLOC_CONF", start->conf, 1);
+        unsetenv("PYTORCH_ALLOC_CONF");
+    }
+    /* The autocast cache is ordered by addresses, and so are its frees. Where a container does not
+     * allow this, the run differs a little from time to time. */
+    int now = personality(0xffffffff);
+    if (now >= 0)
+        personality((unsigned long)now | ADDR_NO_RANDOMIZE);
+}
+
+static _Noreturn void become(const frag_dryrun_start *start, char *const *command,
+                             const sigset_t *mask, int report)
+{
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    if (start->timeout_ns != 0)
+        setpgid(0, 0); /* all of it can be ended at once */
+    set_surroundings(start);
+    execvp(command[0], command);
+    int code = errno;
+    ssize_t written = write(report, &code, sizeof code);
+    _exit(written == (ssize_t)sizeof code && code == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_STARTED);
+}
+
+typedef struct waiting {
+    pid_t child;
+    bool is_group;
+    uint64_t begin_ns;
+    uint64_t timeout_ns;
+    bool is_timed_out;
+    bool is_killed;
+} waiting;
+
+static void end_child(const waiting *wait, int number)
+{
+    kill(wait->is_group ? -wait->child : wait->child, number);
+}
+
+static void look_at_clock(waiting *wait)
+{
+    uint64_t now = frag_clock_ns() - wait->begin_ns;
+    if (wait->timeout_ns == 0 || now < wait->timeout_ns)
+        return;
+    if (!wait->is_timed_out)
+        end_child(wait, SIGTERM);
+    wait->is_timed_out = true;
+    if (now > wait->timeout_ns + PATIENCE_NS && !wait->is_killed) {
+        end_child(wait, SIGKILL);
+        wait->is_killed = true;
+    }
+}
+
+/* Until the child is over. ^C on a terminal reaches the child by itself unless it has a group of
+ * its own; a signal sent to this process does not. */
+static int wait_for(waiting *wait, const sigset_t *watched)
+{
+    for (;;) {
+        int status = 0;
+        if (waitpid(wait->child, &status, WNOHANG) == wait->child)
+            return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+        siginfo_t told;
+        struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+        int number = sigtimedwait(watched, &told, &pause);
+        if (number > 0 && number != SIGCHLD && (told.si_code <= 0 || wait->is_group))
+            end_child(wait, number);
+        look_at_clock(wait);
+    }
+}
+
+static void watch_signals(sigset_t *watched)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    sigemptyset(watched);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(watched, numbers[i]);
+}
+
+bool frag_dryrun_run(const frag_dryrun_start *start, char *const *command, frag_dryrun_end *end,
+                     frag_error *error)
+{
+    int report[2];
+    sigset_t watched;
+    sigset_t before;
+    *end = (frag_dryrun_end){.code = 0};
+    watch_signals(&watched);
+    /* The report's end closes by itself when the child becomes the command. */
+    if (pipe(report) != 0 || fcntl(report[0], F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(report[1], F_SETFD, FD_CLOEXEC) != 0)
+        return frag_fail(error, FRAG_E_SYSTEM, "no pipe can be made (%s)", strerror(errno));
+    fflush(NULL);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    waiting wait = {.begin_ns = frag_clock_ns(),
+                    .timeout_ns = start->timeout_ns,
+                    .is_group = start->timeout_ns != 0};
+    wait.child = fork();
+    if (wait.child == 0)
+        become(start, command, &before, report[1]);
+    int fork_code = errno;
+    close(report[1]);
+    int exec_code = 0;
+    end->is_started = wait.child > 0 && read(report[0], &exec_code, sizeof exec_code) <= 0;
+    close(report[0]);
+    if (wait.child > 0)
+        end->code = wait_for(&wait, &watched);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    end->is_timed_out = wait.is_timed_out;
+    end->time_ns = frag_clock_ns() - wait.begin_ns;
+    if (wait.child < 0)
+        return frag_fail(error, FRAG_E_SYSTEM, "no process can be made (%s)", strerror(fork_code));
+    if (!end->is_started)
+        frag_fail(error, FRAG_E_SYSTEM, "'%s' cannot be run (%s)", command[0], strerror(exec_code));
+    return true;
+}

@@ -1,0 +1,45 @@
+/* Starts a command in the surroundings of a dry run and waits for it. */
+#ifndef FRAG_DRYRUN_DRYRUN_START_H
+#define FRAG_DRYRUN_DRYRUN_START_H
+
+#include "base/text.h"
+#include "cli/dryrun/dryrun_card.h"
+
+/* Where the parts of fraglab are that a dry run puts into the script's processes. */
+typedef struct frag_dryrun_parts {
+    char *site;        /* the folder for PYTHONPATH */
+    char *tools;       /* for PATH: nvidia-smi */
+    char *probe;       /* probe.py */
+    frag_text preload; /* the CUDA libraries, with colons between them */
+    frag_text driver;  /* the folder of libcuda.so.1, for Triton */
+} frag_dryrun_parts;
+
+/* probe, site and tools only; the libraries follow when the release is known. */
+bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error);
+/* The libraries that stand for CUDA `major`; folder: where they are, with their list `preload`, or
+ * NULL: those of this fraglab. */
+bool frag_dryrun_parts_find_libraries(frag_dryrun_parts *parts, uint64_t major, const char *folder,
+                                      frag_error *error);
+void frag_dryrun_parts_destroy(frag_dryrun_parts *parts);
+
+typedef struct frag_dryrun_start {
+    const frag_dryrun_parts *parts;
+    const char *folder;   /* where the processes leave what they saw */
+    const char *settings; /* of the software CUDA */
+    const char *conf;     /* PYTORCH_CUDA_ALLOC_CONF; NULL: as it is */
+    uint64_t timeout_ns;  /* 0: none */
+} frag_dryrun_start;
+
+typedef struct frag_dryrun_end {
+    int code; /* of the command; 128 + N when signal N ended it */
+    bool is_timed_out;
+    bool is_started;
+    uint64_t time_ns;
+} frag_dryrun_end;
+
+/* command ends with NULL. Signals that this process gets are passed on. false: no process can be
+ * made; a command that cannot be run fills the error too, with end->is_started false. */
+bool frag_dryrun_run(const frag_dryrun_start *start, char *const *command, frag_dryrun_end *end,
+                     frag_error *error);
+
+#endif

@@ -1,0 +1,277 @@
+# fraglab dryrun with a stand-in for PyTorch (tests/programs/stub_dryrun), which needs no wheel: its
+# requests go through the software CUDA of the dry run.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    make --no-print-directory -s software-cuda >/dev/null
+    out=$BATS_TEST_TMPDIR
+    export PYTHONPATH=$PWD/tests/programs/stub_dryrun PYTHONDONTWRITEBYTECODE=1 TMPDIR=$out
+    fraglab=$PWD/fraglab
+    # Only what the stand-in loads.
+    mkdir "$out/cuda"
+    for name in libcuda.so.1 libcudart.so.12; do
+        echo "$PWD/build/release/software-cuda/12/$name"
+    done >"$out/cuda/preload"
+    cat >"$out/train.py" <<'END'
+import os, sys, torch
+mib = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+print("hash seed", os.environ["PYTHONHASHSEED"], "card", os.environ["FRAGLAB_SOFTWARE_CUDA"].count("RTX 4090"))
+weights = torch.empty(mib)
+model, optimizer = torch.nn.modules.module.Module(), torch.optim.Optimizer()
+state = None
+for step in range(4):
+    model()
+    activation = torch.empty(2 * mib)
+    state = state or torch.empty(mib)
+    optimizer.step()
+    del activation
+print("done")
+END
+}
+
+dry() { "$fraglab" dryrun --software "$out/cuda" "$@"; }
+
+# The value of a path in the only line of the report.
+reported() { python3 -c 'import json, sys
+value = json.loads(open(sys.argv[1]).readline())
+for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
+print(json.dumps(value))' "$out/report" "$1"; }
+
+@test "output and exit code are the script's, and the answer has its peaks to the byte" {
+    dry --gpu rtx4090 -o "$out/run.pickle" --report "$out/report" -- python3 "$out/train.py" >"$out/stdout" 2>"$out/stderr"
+    [ "$(cat "$out/stdout")" = $'hash seed 0 card 1\ndone' ]
+    [ "$(reported fits)" = true ]
+    [ "$(reported oom)" = null ]
+    [ "$(reported peak.requested_bytes)" = $((400 << 20)) ]
+    [ "$(reported peak.reserved_bytes)" = $((400 << 20)) ]
+    [ "$(reported uncertain_bytes.high)" = 0 ]
+    [ "$(reported remaining_bytes)" = $(((24207 - 500 - 400) << 20)) ]
+    [ "$(reported torch)" = '"2.9.1+cu128"' ]
+    [ "$(reported steps)" = 4 ]
+    [ "$(reported is_repeated)" = true ]
+    grep -q "^answer     fits on NVIDIA GeForce RTX 4090, 22.76 GiB left (sure: no request's size is uncertain)" "$out/stderr"
+    "$fraglab" verify "$out/run.pickle" | grep -q identical
+    ! ls -d "$out"/fraglab-dryrun-* || false
+}
+
+@test "peaks come by phase: load, first step, steady step" {
+    dry --gpu 24GiB --report "$out/report" -- python3 "$out/train.py" 2>/dev/null
+    [ "$(reported phases.0.name)" = '"load"' ]
+    [ "$(reported phases.0.requested_bytes)" = $((100 << 20)) ]
+    [ "$(reported phases.1.name)" = '"first step"' ]
+    [ "$(reported phases.1.requested_bytes)" = $((400 << 20)) ]
+    [ "$(reported phases.2.name)" = '"steady step"' ]
+}
+
+@test "a script that runs out of memory says what the card would say, and exits with its code" {
+    run --separate-stderr dry --gpu 1GiB --report "$out/report" -- python3 "$out/train.py" 400
+    [ "$status" -eq 1 ]
+    [[ "$stderr" == *"OutOfMemoryError: CUDA out of memory. Tried to allocate 800.00 MiB. GPU 0 has a total capacity of 1.00 GiB of which 624.00 MiB is free."* ]]
+    [[ "$stderr" == *"answer     does not fit on GPU of 1GiB (sure: no request's size is uncertain)"* ]]
+    [[ "$stderr" == *"verdict    shortage"* ]]
+    [[ "$stderr" == *"what to do"* ]]
+    [ "$(reported fits)" = false ]
+    [ "$(reported oom.requested_bytes)" = $((800 << 20)) ]
+    [ "$(reported oom.is_caught)" = false ]
+    [ "$(reported ended_by)" = '"oom"' ]
+    [ "$(reported verdict)" = '"shortage"' ]
+}
+
+@test "memory that ran out is seen where the script catches the error" {
+    cat >"$out/caught.py" <<'END'
+import torch
+kept = torch.empty(100)
+try:
+    torch.empty(4096)
+except torch.cuda.OutOfMemoryError:
+    print("caught")
+END
+    run --separate-stderr dry --gpu 1GiB --report "$out/report" -- python3 "$out/caught.py"
+    [ "$status" -eq 0 ]
+    [ "$output" = caught ]
+    [ "$(reported fits)" = false ]
+    [ "$(reported oom.is_caught)" = true ]
+    [[ "$stderr" == *"the script caught the error and went on"* ]]
+    run dry --gpu 1GiB --fail-on-oom -q -- python3 "$out/caught.py"
+    [ "$status" -eq 1 ]
+}
+
+@test "a script that fails for its own reasons fails the same way" {
+    cat >"$out/fails.py" <<'END'
+import sys, torch
+block = torch.empty(64)
+if sys.argv[1:] == ["raise"]:
+    raise ValueError("no such data")
+sys.exit(7)
+END
+    run --separate-stderr dry --gpu rtx4090 --report "$out/report" -- python3 "$out/fails.py"
+    [ "$status" -eq 7 ]
+    run --separate-stderr dry --gpu rtx4090 -f --report "$out/report" -- python3 "$out/fails.py" raise
+    [ "$status" -eq 1 ]
+    [[ "$stderr" == *"ValueError: no such data"* ]]
+    [ "$(reported fits)" = null ]
+    [ "$(reported exception)" = '"ValueError: no such data"' ]
+}
+
+@test "--steps and --until end the script, and its finally blocks run" {
+    sed -i 's/^for step/try:\n  for step/; s/^    \(.*\)/      \1/; s/^print("done")/finally:\n  print("cleaned up")/' "$out/train.py"
+    run --separate-stderr dry --gpu rtx4090 --steps 2 --report "$out/report" -- python3 "$out/train.py"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"cleaned up" ]]
+    [ "$(reported steps)" = 2 ]
+    [ "$(reported ended_by)" = '"steps"' ]
+    run --separate-stderr dry --gpu rtx4090 --until torch:empty=3 -f --report "$out/report" -- python3 "$out/train.py"
+    [ "$(reported ended_by)" = '"until"' ]
+    [ "$(reported requests)" = 3 ]
+}
+
+@test "a recording is left by os._exit, by a signal and by --timeout" {
+    cat >"$out/ends.py" <<'END'
+import os, signal, sys, time, torch
+block = torch.empty(64)
+if sys.argv[1] == "exit":
+    os._exit(3)
+if sys.argv[1] == "term":
+    os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(100)
+END
+    run dry --gpu rtx4090 -q --report "$out/report" -- python3 "$out/ends.py" exit
+    [ "$status" -eq 3 ]
+    [ "$(reported requests)" = 1 ]
+    run dry --gpu rtx4090 -q -f --report "$out/report" -- python3 "$out/ends.py" term
+    [ "$status" -eq 143 ]
+    [ "$(reported ended_by)" = '"signal 15"' ]
+    run dry --gpu rtx4090 --timeout 2 -f --report "$out/report" -- python3 "$out/ends.py" sleep
+    [ "$status" -eq 143 ]
+    [[ "$output" == *"the script was ended after 2 s, as --timeout says"* ]]
+    [ "$(reported requests)" = 1 ]
+}
+
+@test "a fork without CUDA records nothing, and every process that uses it is recorded" {
+    cat >"$out/forks.py" <<'END'
+import os, torch
+def child(use):
+    pid = os.fork()
+    if pid == 0:
+        if use:
+            block = torch.empty(32)
+        os._exit(0)
+    os.waitpid(pid, 0)
+child(False)
+child(True)
+block = torch.empty(64)
+child(False)
+END
+    dry --gpu rtx4090 -q -o "$out/run.pickle" --report "$out/report" -- python3 "$out/forks.py"
+    [ "$(wc -l <"$out/report")" = 2 ]
+    [ "$(ls "$out"/run.pickle* | wc -l)" = 2 ]
+}
+
+@test "ranks have a recording each, in their order" {
+    cat >"$out/ranks.sh" <<END
+#!/bin/sh
+for rank in 1 0; do RANK=\$rank WORLD_SIZE=2 python3 "$out/train.py" \$((rank * 100 + 100)); done
+END
+    chmod +x "$out/ranks.sh"
+    dry --gpu rtx4090 -q -o "$out/run.pickle" --report "$out/report" -- "$out/ranks.sh"
+    [ "$(reported rank)" = 0 ]
+    [ "$(reported peak.requested_bytes)" = $((400 << 20)) ]
+    [ -e "$out/run.pickle" ] && [ -e "$out/run.pickle-rank1" ]
+    tail -n 1 "$out/report" | grep -q '"rank":1'
+}
+
+@test "a loop that waits for a value of the device ends with its line, or takes the value given" {
+    cat >"$out/loop.py" <<'END'
+import torch
+loss = torch.Tensor()
+while loss.item() < 0.5:
+    block = torch.empty(10)
+print("left the loop")
+END
+    run --separate-stderr dry --gpu rtx4090 --rounds 20 --report "$out/report" -- python3 "$out/loop.py"
+    [ "$status" -eq 1 ]
+    [[ "$stderr" == *"loop.py:3 waits in a loop for a value that only the GPU would compute; it was read 20 times"* ]]
+    [ "$(reported ended_by)" = '"loop"' ]
+    run --separate-stderr dry --gpu rtx4090 --value loop.py:3=0.75 -f --report "$out/report" -- python3 "$out/loop.py"
+    [ "$status" -eq 0 ]
+    [ "$output" = "left the loop" ]
+}
+
+@test "--max finds the largest value that fits" {
+    run --separate-stderr dry --gpu 1GiB --max '{}' --from 10 -- python3 "$out/train.py"
+    [ "$status" -eq 0 ]
+    # Four times the value, in segments of whole pages of 2 MiB.
+    [ "${lines[-1]}" = 256 ]
+    [[ "$stderr" == *"257: out of memory"* ]]
+    [[ "$stderr" == *"the largest that fits on GPU of 1GiB is 256"* ]]
+    run dry --gpu 1GiB --max '--batch' -- python3 "$out/train.py"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--max: it has no {} for the value"* ]]
+}
+
+@test "other settings, allocators and cards by replay" {
+    run --separate-stderr dry --gpu rtx4090 --compare expandable_segments:True --policy best-fit --matrix t4,rtx2060 -- python3 "$out/train.py" 1700
+    [ "$status" -eq 0 ]
+    [[ "$stderr" == *"as it was run"*"6.64 GiB"*"expandable_segments:True"*"best-fit"* ]]
+    [[ "$stderr" == *"NVIDIA T4"*"fits"* ]]
+    [[ "$stderr" == *"NVIDIA GeForce RTX 2060"*"out of memory at event"* ]]
+}
+
+@test "a peak above the baseline fails, the same peak does not" {
+    dry --gpu rtx4090 -q --report "$out/base" -- python3 "$out/train.py"
+    run dry --gpu rtx4090 --baseline "$out/base" --fail-above 0 -- python3 "$out/train.py"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"baseline   peak reserved   419,430,400 bytes, then 419,430,400: +0.000 %"* ]]
+    run dry --gpu rtx4090 --baseline "$out/base" --fail-above 0 -- python3 "$out/train.py" 101
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"+1.000 %  ABOVE"* ]]
+    run dry --gpu rtx4090 --baseline "$out/base" --fail-above 2 -- python3 "$out/train.py" 101
+    [ "$status" -eq 0 ]
+    echo '{"a":1}' >"$out/bad"
+    run dry --gpu rtx4090 --baseline "$out/bad" -- python3 "$out/train.py"
+    [ "$status" -eq 3 ]
+    [[ "$output" == *"bad:1"*"expected what --report writes"* ]]
+}
+
+@test "what cannot be run is said before anything runs" {
+    refused() { # status, words, arguments...
+        local expected=$1 words=$2
+        shift 2
+        run dry "$@"
+        [ "$status" -eq "$expected" ]
+        [[ "$output" == *"$words"* ]]
+    }
+    refused 4 "cannot be run (No such file or directory); name one with --python" -- /nowhere/python train.py
+    PYTHONPATH='' refused 4 "has no torch; install PyTorch for CUDA there" --python "$(command -v python3)" -- python3 -S x.py
+    cp -r tests/programs/stub_dryrun "$out/cpu"
+    printf "__version__ = '2.9.1+cpu'\ncuda = None\n" >"$out/cpu/torch/version.py"
+    PYTHONPATH=$out/cpu refused 4 "torch 2.9.1+cpu of" -- python3 x.py
+    printf "__version__ = '2.2.0+cu118'\ncuda: str = '11.8'\n" >"$out/cpu/torch/version.py"
+    PYTHONPATH=$out/cpu refused 4 "is built for CUDA 11.8; a dry run needs CUDA 12 or 13" -- python3 x.py
+    printf "__version__ = '2.9.1+rocm6'\ncuda = None\nhip = '6.4'\n" >"$out/cpu/torch/version.py"
+    PYTHONPATH=$out/cpu refused 4 "is built for ROCm" -- python3 x.py
+    refused 2 "MI300X is a card for ROCm" --gpu mi300x -- python3 x.py
+    refused 2 "--gpu" --gpu rtx9999 -- python3 x.py
+    refused 2 "--until: 'backward' names no function" --until backward -- python3 "$out/train.py"
+    refused 2 "--value: 'x=3' is no value" --value x=3 -- python3 "$out/train.py"
+    refused 2 "stdout is the script's own" -o - -- python3 x.py
+}
+
+@test "nothing recorded is said, and is a finding" {
+    run dry --gpu rtx4090 -- python3 -c 'print("no torch")'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"nothing was recorded: no process of the script used CUDA"* ]]
+}
+
+@test "the script's own sitecustomize runs, and nvidia-smi shows the card" {
+    mkdir "$out/site"
+    echo 'print("own sitecustomize")' >"$out/site/sitecustomize.py"
+    PYTHONPATH=$out/site:$PYTHONPATH run --separate-stderr dry --gpu rtx4090 -- python3 -c 'import torch, subprocess
+torch.empty(10)
+print(subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip())'
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "own sitecustomize" ]
+    [ "${lines[1]}" = "NVIDIA GeForce RTX 4090, 24576 MiB" ]
+}

@@ -1,0 +1,34 @@
+"""Stands in for PyTorch in tests of the dry run: an allocator of whole segments over whatever CUDA
+runtime the process has, which the dry run's software CUDA is; its history has PyTorch's form."""
+import sys
+import types
+
+from . import version
+from .version import __version__
+from . import _allocator, cuda, nn, optim
+
+OutOfMemoryError = _allocator.OutOfMemoryError
+uint8 = "uint8"
+
+
+class Tensor:
+    is_cuda = True
+    dtype = None
+
+    def __init__(self, value=0):
+        self.value = value
+
+    def item(self):
+        return _allocator.read_value()
+
+    def all(self):
+        return self
+
+
+def empty(mib):
+    """A block of that many MiB, which lives as long as what is returned."""
+    return _allocator.Block(mib << 20)
+
+
+_C = types.SimpleNamespace(_cuda_attach_out_of_memory_observer=_allocator.observers.append)
+sys.modules["torch._C"] = _C
