@@ -228,6 +228,7 @@ static bool finish_work(void *arguments, frag_error *error)
     frag_number_map_destroy(&builder->slots);
     if (!frag_builder_finish(builder->below, builder->name, error))
         return frag_error_in(error, builder->name);
+    builder->made->has_columns = true;
     frag_recorded_by(&builder->made->recording, builder->made->recorded_by);
     return true;
 }

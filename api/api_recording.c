@@ -8,8 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text_stream.h"
-#include "traces/fgt/fgt.h"
-#include "traces/text/text_trace.h"
+#include "traces/write.h"
 
 typedef struct open_call {
     const fraglab_context *context;
@@ -70,6 +69,7 @@ static bool open_work(void *arguments, frag_error *error)
         made->recording.name = frag_copy_text(options.name);
         frag_text_make_plain(made->recording.name);
     }
+    made->has_columns = load.with_columns;
     frag_recorded_by(&made->recording, made->recorded_by);
     warn_of_findings(frag_call_context(call->context), made);
     call->made = made;
@@ -283,19 +283,12 @@ typedef struct write_call {
 static bool write_to(void *state, FILE *stream, frag_error *error)
 {
     const write_call *call = state;
-    return strcmp(call->format, "fgt") == 0
-               ? frag_fgt_write(&call->recording->recording, stream, error)
-               : frag_text_write(&call->recording->recording, stream, error);
+    return frag_recording_write(&call->recording->recording, call->format, stream, error);
 }
 
 static bool write_work(void *arguments, frag_error *error)
 {
     write_call *call = arguments;
-    if (strcmp(call->format, "fgt") != 0 && strcmp(call->format, "text") != 0) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' cannot be written; expected fgt or text",
-                  call->format);
-        return frag_error_in(error, "format");
-    }
     return frag_target_write(&call->target, write_to, call, error);
 }
 

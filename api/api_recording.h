@@ -9,6 +9,7 @@ struct fraglab_recording {
     frag_scope *scope; /* all of it lives there */
     frag_recording recording;
     frag_findings findings;
+    bool has_columns;     /* times, notes and recorded addresses */
     char recorded_by[64]; /* "": not known */
 };
 

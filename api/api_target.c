@@ -1,7 +1,16 @@
 #include "api/api_target.h"
 
+#include <sys/stat.h>
+
 #include "base/file.h"
 #include "base/text_stream.h"
+
+/* frag_output_open would say it in the words of the command line. */
+static bool exists(const frag_target *target)
+{
+    struct stat status;
+    return !target->may_overwrite && stat(target->path, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 bool frag_target_write(frag_target *target, frag_target_writer *write, void *state,
                        frag_error *error)
@@ -14,6 +23,10 @@ bool frag_target_write(frag_target *target, frag_target_writer *write, void *sta
         }
         target->bytes = frag_call_hand_out(frag_text_stream_close(stream, &target->count));
         return true;
+    }
+    if (exists(target)) {
+        frag_fail(error, FRAG_E_USAGE, "the file exists; set overwrite to 1 to replace it");
+        return frag_error_in(error, target->path);
     }
     frag_output *output = frag_output_open(target->path, target->may_overwrite, error);
     if (output == NULL)

@@ -135,7 +135,8 @@ typedef struct fraglab_open_options {
     size_t size;
     const char *format; /* as after --from: "snapshot"; NULL: told by the content */
     const char *name;   /* for people and rows; NULL: the file's, without folders; else "memory" */
-    int32_t with_sites; /* 1: keep call stacks and notes, for explain and for writing it whole */
+    int32_t with_sites; /* 1: keep call stacks, notes, times and recorded addresses: for explain,
+                           for verify, for figures and for writing it whole */
 } fraglab_open_options;
 
 /* Every format that fraglab reads, compressed or not (docs/trace-format.md, docs/exchange.md). "-"
@@ -180,13 +181,31 @@ int fraglab_recording_trace_facts(const fraglab_recording *recording, size_t tra
  * (what did not fit together), traces with the facts above. */
 int fraglab_recording_json(const fraglab_recording *recording, char **json, fraglab_error *error);
 
-/* Writes the recording as "fgt" (compressed columns) or "text" (an event a line), to a file that
- * takes the place of `path` when it is whole, or to memory (fraglab_free). overwrite 0: a file that
+/* Writes the recording as "fgt" (compressed columns), "text" (an event a line) or "minimalloc" (a
+ * packing problem: the lifetime and size of each request of its only trace), to a file that takes
+ * the place of `path` when it is whole, or to memory (fraglab_free). overwrite 0: a file that
  * exists is FRAGLAB_E_USAGE. A recording opened without sites is written without them. */
 int fraglab_recording_write(const fraglab_recording *recording, const char *format,
                             const char *path, int overwrite, fraglab_error *error);
 int fraglab_recording_write_memory(const fraglab_recording *recording, const char *format,
                                    void **bytes, size_t *count, fraglab_error *error);
+
+/* A piece of a trace: by events, by times, or by marks; all zero: the whole trace. */
+typedef struct fraglab_cut_options {
+    size_t size;
+    uint64_t first_event;
+    uint64_t end_event;     /* behind the last one; 0: the end of the trace */
+    uint64_t start_ns;      /* of Unix time */
+    uint64_t end_ns;        /* behind the last; 0: the end of the trace */
+    const char *first_mark; /* from the first mark of that name ... */
+    const char *last_mark;  /* ... to the end of this one; NULL: of the first */
+} fraglab_cut_options;
+
+/* Makes a recording of its own of a piece: what was held and live where it starts becomes its
+ * beginning, at the recorded addresses where the recording was opened with sites. */
+int fraglab_recording_cut(const fraglab_recording *recording, size_t trace,
+                          const fraglab_cut_options *options, fraglab_recording **piece,
+                          fraglab_error *error);
 
 /* ---- a recording of one's own, event by event */
 
@@ -342,7 +361,13 @@ int fraglab_min_capacity(const fraglab_context *context, const fraglab_recording
                          const fraglab_run_options *options, fraglab_capacity *capacity,
                          fraglab_error *error);
 
-/* ---- does a policy do what the recorded allocator did? As `fraglab verify` with a policy named */
+/* ---- does a policy do what the recorded allocator did? As `fraglab verify` */
+
+typedef struct fraglab_verify_options {
+    size_t size;
+    uint64_t capacity_bytes; /* of the recorded device; 0: as the recording says, or concluded */
+    int32_t count_all;       /* 1: go on after the first difference and count them */
+} fraglab_verify_options;
 
 typedef struct fraglab_verification {
     size_t size;
@@ -353,12 +378,26 @@ typedef struct fraglab_verification {
     uint64_t ooms;
     uint64_t first_event;
     char first_kind[32]; /* "address", "call", "missing", "early", "failed", "served"; "": none */
+    uint64_t differences;
+    /* What the recording does not say, where all is identical with it; FRAGLAB_UNLIMITED, "": not
+     * needed. */
+    uint64_t inferred_capacity_bytes;
+    uint64_t inferred_limit_bytes;
+    char inferred_settings[400]; /* "version=2.6,max_split_size_mb=128" */
 } fraglab_verification;
 
-/* capacity_bytes 0: as the recording says, else not limited. */
+/* The recording is one that was opened with sites: its addresses are compared. policy NULL: the one
+ * that the recording names, with its settings, else PyTorch's with the settings that can be
+ * concluded. capacity_bytes as in the options. FRAGLAB_E_INPUT: the recording holds nothing to
+ * compare with; FRAGLAB_E_USAGE: it was opened without sites. */
 int fraglab_verify(const fraglab_context *context, const fraglab_recording *recording, size_t trace,
                    const fraglab_policy *policy, uint64_t capacity_bytes,
                    fraglab_verification *verification, fraglab_error *error);
+/* The same as one JSON object with all that was found, the line that `fraglab verify --format
+ * jsonl` prints for the trace (fraglab_free). options NULL: defaults. */
+int fraglab_verify_json(const fraglab_context *context, const fraglab_recording *recording,
+                        size_t trace, const fraglab_policy *policy,
+                        const fraglab_verify_options *options, char **json, fraglab_error *error);
 
 /* ---- histories: what figures are drawn from */
 

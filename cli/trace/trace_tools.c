@@ -11,29 +11,7 @@
 #include "planner/placement.h"
 #include "sim/policy_engine.h"
 #include "sim/replay/lifetimes.h"
-#include "traces/exchange/minimalloc_csv.h"
-#include "traces/fgt/fgt.h"
-#include "traces/text/text_trace.h"
-
-#define RECORDING_ALIGNMENT 512u
-
-/* Where the buffers of a packing problem were placed, in order of their allocs; NULL: it came
- * without a placement. */
-static uint64_t *find_offsets(const frag_recording *recording, const frag_trace *trace,
-                              uint64_t count)
-{
-    if (!frag_recording_is_problem(recording) || trace->addresses == NULL)
-        return NULL;
-    uint64_t *offsets = frag_alloc((size_t)count + 1, sizeof *offsets);
-    uint64_t found = 0;
-    for (uint64_t i = 0; i < trace->event_count; i++)
-        if (trace->events[i].op == FRAG_OP_ALLOC && trace->addresses[i] >= FRAG_MINIMALLOC_BASE)
-            offsets[found++] = trace->addresses[i] - FRAG_MINIMALLOC_BASE;
-    if (found == count && count > 0)
-        return offsets;
-    frag_free(offsets);
-    return NULL;
-}
+#include "traces/write.h"
 
 bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
                            frag_recording *recording, frag_findings *findings, frag_error *error)
@@ -49,28 +27,6 @@ bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
            frag_error_in(error, path);
 }
 
-/* Of a problem its own alignments and, where it came with one, its placement; of a recording the
- * alignment that allocators of GPU memory keep to. */
-static bool write_problem(const frag_recording *recording, FILE *stream, frag_error *error)
-{
-    if (recording->trace_count != 1)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "the recording holds %u traces; a packing problem is one: cut out a "
-                         "device first (fraglab trace cut --device N)",
-                         recording->trace_count);
-    const frag_trace *trace = &recording->traces[0];
-    uint64_t count = 0;
-    frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, error);
-    if (lifetimes == NULL)
-        return false;
-    uint64_t *offsets = find_offsets(recording, trace, count);
-    bool ok = frag_minimalloc_write(recording, trace, lifetimes, count, RECORDING_ALIGNMENT,
-                                    offsets, stream, error);
-    frag_free(offsets);
-    frag_free(lifetimes);
-    return ok;
-}
-
 bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output, frag_error *error)
 {
     return frag_arguments_is(arguments, "to", "text") ||
@@ -82,12 +38,8 @@ bool frag_trace_tools_check(const frag_arguments *arguments, frag_output *output
 bool frag_trace_tools_write(const frag_arguments *arguments, const frag_recording *recording,
                             frag_output *output, frag_error *error)
 {
-    bool is_text = frag_arguments_is(arguments, "to", "text");
-    bool is_problem = frag_arguments_is(arguments, "to", "minimalloc");
-    FILE *stream = frag_output_stream(output);
-    if (is_problem ? write_problem(recording, stream, error)
-        : is_text  ? frag_text_write(recording, stream, error)
-                   : frag_fgt_write(recording, stream, error))
+    const char *to = frag_arguments_value(arguments, "to");
+    if (frag_recording_write(recording, to != NULL ? to : "fgt", frag_output_stream(output), error))
         return frag_output_finish(output, error);
     frag_output_abandon(output);
     return false;
@@ -176,7 +128,7 @@ static void check_placement(const frag_recording *recording, frag_findings *find
     uint64_t count = 0;
     const frag_trace *trace = &recording->traces[0];
     frag_lifetime *lifetimes = frag_lifetimes_find(recording, trace, &count, &error);
-    uint64_t *offsets = lifetimes != NULL ? find_offsets(recording, trace, count) : NULL;
+    uint64_t *offsets = lifetimes != NULL ? frag_problem_offsets(recording, trace, count) : NULL;
     frag_buffer *buffers = frag_alloc((size_t)count + 1, sizeof *buffers);
     for (uint64_t i = 0; offsets != NULL && i < count; i++)
         buffers[i] = (frag_buffer){lifetimes[i].lower, lifetimes[i].upper, lifetimes[i].bytes,

@@ -8,15 +8,15 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/text_stream.h"
 #include "base/threads.h"
 #include "cli/gpu_run.h"
 #include "cli/inputs.h"
 #include "cli/verify/verify_golden.h"
 #include "cli/verify/verify_gpu.h"
-#include "cli/verify/verify_row.h"
-#include "studies/verify/verify.h"
-#include "studies/verify/verify_infer.h"
+#include "studies/verify/verify_json.h"
 #include "studies/verify/verify_reason.h"
+#include "studies/verify/verify_recorded.h"
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -41,24 +41,12 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-/* What a comparison came to. Nothing was compared where a recording holds neither a request nor a
- * call of its allocator: as it is with a snapshot without history. */
-typedef enum outcome { IDENTICAL, DIFFERENT, NOTHING_COMPARED, OUTCOMES } outcome;
-
 typedef struct job {
     frag_text out;
     frag_error error;
     bool is_ok;
-    uint64_t counts[OUTCOMES]; /* of comparisons, by outcome */
+    uint64_t counts[FRAG_OUTCOME_COUNT]; /* of comparisons, by outcome */
 } job;
-
-static outcome outcome_of(const frag_verify_result *result)
-{
-    if (!result->is_identical)
-        return DIFFERENT;
-    return result->requests + result->device_events + result->ooms > 0 ? IDENTICAL
-                                                                       : NOTHING_COMPARED;
-}
 
 typedef struct verify_run {
     const frag_arguments *arguments;
@@ -229,14 +217,16 @@ static void add_tried(frag_text *out, const frag_inferred *inferred)
 }
 
 static void print_text(const verify_run *state, job *task, const frag_recording *recording,
-                       const frag_trace *trace, const frag_policy_spec *spec,
-                       const frag_verify_result *result, const frag_inferred *inferred)
+                       const frag_trace *trace, const frag_verification *found)
 {
+    const frag_policy_spec *spec = &found->spec;
+    const frag_verify_result *result = &found->result;
+    const frag_inferred *inferred = &found->inferred;
     frag_text_add(&task->out, "%s", recording->name);
     if (recording->trace_count > 1)
         frag_text_add(&task->out, " device %" PRIu32, trace->device);
     frag_text_add(&task->out, " %s: ", spec->text);
-    if (outcome_of(result) == NOTHING_COMPARED) {
+    if (frag_verification_outcome(found) == FRAG_NOTHING_COMPARED) {
         frag_text_add(&task->out,
                       "nothing to compare: the recording holds no requests, only memory that was "
                       "in use\n");
@@ -265,172 +255,28 @@ static void print_text(const verify_run *state, job *task, const frag_recording 
     add_tried(&task->out, inferred);
 }
 
-static void add_side_json(frag_json *json, const char *name, const frag_side *side)
-{
-    const struct {
-        const char *name;
-        uint64_t figure;
-    } figures[] = {{"reserved_bytes", side->reserved_bytes},
-                   {"requested_bytes", side->requested_bytes},
-                   {"live_requests", side->live_count}};
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "verify.first.%s.%s", name, figures[i].name);
-        frag_json_number(json, path, figures[i].figure);
-    }
-}
-
-static void add_intervals_json(frag_json *json, const frag_inferred *inferred)
-{
-    const struct {
-        const char *name;
-        const frag_pytorch_interval *all;
-    } intervals[] = {{"memory_limit", &inferred->limit},
-                     {"collection", &inferred->mark},
-                     {"max_split_size", &inferred->split},
-                     {"max_non_split_rounding", &inferred->slack}};
-    for (size_t i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
-        char path[80];
-        snprintf(path, sizeof path, "verify.may_be.%s.least_bytes", intervals[i].name);
-        frag_json_number(json, path, intervals[i].all->least);
-        snprintf(path, sizeof path, "verify.may_be.%s.most_bytes", intervals[i].name);
-        frag_json_number(json, path, intervals[i].all->most);
-    }
-    frag_json_text(json, "verify.may_be.roundup_power2_divisions",
-                   inferred->divisions[0] != '\0' ? inferred->divisions : NULL);
-}
-
-static void print_json(job *task, const frag_recording *recording, const frag_trace *trace,
-                       const frag_policy_spec *spec, const frag_verify_result *result,
-                       const frag_inferred *inferred)
-{
-    frag_json *json = frag_json_create();
-    frag_verify_row_head(json, recording, trace, spec);
-    if (outcome_of(result) == NOTHING_COMPARED)
-        frag_json_text(json, "verify.is_identical", NULL);
-    else
-        frag_json_flag(json, "verify.is_identical", result->is_identical);
-    frag_json_number(json, "verify.requests", result->requests);
-    frag_json_number(json, "verify.device_events", result->device_events);
-    frag_json_number(json, "verify.ooms", result->ooms);
-    frag_json_number(json, "verify.inferred_capacity_bytes",
-                     inferred->limit_bytes == FRAG_UNLIMITED ? inferred->capacity_bytes
-                                                             : FRAG_UNLIMITED);
-    frag_json_number(json, "verify.inferred_limit_bytes", inferred->limit_bytes);
-    const char *settings = inferred->settings[0] != '\0' ? inferred->settings : NULL;
-    frag_json_text(json, "verify.inferred_settings", result->is_identical ? settings : NULL);
-    add_intervals_json(json, inferred);
-    frag_json_number(json, "verify.left_out_calls", inferred->left_out_calls);
-    frag_json_text(json, "verify.tried", inferred->tried[0] != '\0' ? inferred->tried : NULL);
-    frag_json_number(json, "verify.replays", inferred->replays);
-    frag_json_text(json, "verify.nearest.settings", result->is_identical ? NULL : settings);
-    frag_json_number(json, "verify.nearest.event",
-                     result->is_identical || settings == NULL ? FRAG_UNLIMITED : inferred->event);
-    frag_json_number(json, "verify.differences", result->difference_count);
-    frag_json_text(json, "verify.first.kind",
-                   result->is_identical ? NULL : frag_difference_name(result->first.kind));
-    frag_json_number(json, "verify.first.event",
-                     result->is_identical ? FRAG_UNLIMITED : result->first.event);
-    const frag_side none = {FRAG_UNLIMITED, FRAG_UNLIMITED, FRAG_UNLIMITED};
-    add_side_json(json, "recorded", result->is_identical ? &none : &result->first.side_recorded);
-    add_side_json(json, "policy", result->is_identical ? &none : &result->first.side_simulated);
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&bytes, &size);
-    FRAG_ASSERT(stream != NULL);
-    frag_json_write(json, stream, false);
-    fclose(stream);
-    frag_text_add_bytes(&task->out, bytes, size);
-    frag_free(bytes);
-}
-
-/* Golden logs hold the capacity of their device; other recordings do not. */
-static uint64_t recorded_capacity(const frag_recording *recording)
-{
-    const char *text = frag_recording_get(recording, "golden.capacity");
-    uint64_t capacity = FRAG_UNLIMITED;
-    if (text != NULL)
-        frag_count_parse(text, 0, UINT64_MAX, &capacity, NULL);
-    return capacity;
-}
-
-/* The name comes from the recording, which must not make us load a shared object. */
-static bool parse_named(const char *text, frag_policy_spec *spec, frag_error *error)
-{
-    char *name = frag_copy_text(text);
-    name[strcspn(name, ":")] = '\0';
-    bool is_ours = frag_policy_find(name) != NULL;
-    frag_free(name);
-    if (!is_ours)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "it names '%s' as its policy, which fraglab does not have; name one with "
-                         "--policy",
-                         text);
-    return frag_policy_spec_parse(text, spec, error);
-}
-
-/* A recording without settings of PyTorch is held against the policy that it names, or against
- * PyTorch's defaults, where what the settings were is looked for. */
-static bool resolve(const verify_run *state, const frag_policy_spec *spec,
-                    const frag_recording *recording, frag_policy_spec *resolved, frag_error *error)
-{
-    if (frag_arguments_has(state->arguments, "policy") ||
-        frag_recording_get(recording, "torch.conf") != NULL)
-        return frag_policy_resolve(frag_arguments_context(state->arguments), spec, recording,
-                                   resolved, error);
-    const char *named = frag_recording_get(recording, "golden.policy");
-    return parse_named(named != NULL ? named : "pytorch", resolved, error);
-}
-
 static bool verify_one(verify_run *state, job *task, const frag_recording *recording,
                        const frag_trace *trace, const frag_policy_spec *spec)
 {
-    frag_policy_spec resolved;
-    if (!resolve(state, spec, recording, &resolved, &task->error))
+    frag_verification found;
+    bool is_named = frag_arguments_has(state->arguments, "policy");
+    if (!frag_verify_recorded(frag_arguments_context(state->arguments), recording, trace,
+                              is_named ? spec : NULL, state->capacity_bytes, state->goes_on, &found,
+                              &task->error))
         return false;
-    frag_verify_result result;
-    uint64_t capacity = state->capacity_bytes != FRAG_UNLIMITED ? state->capacity_bytes
-                                                                : recorded_capacity(recording);
-    bool ok = frag_verify(recording, trace, resolved.ops, resolved.values,
-                          frag_verify_capacity(recording, &resolved, capacity), state->goes_on,
-                          &result, &task->error);
-    frag_inferred inferred;
-    frag_inferred_create(&inferred);
-    if (ok && !result.is_identical)
-        frag_verify_infer(frag_arguments_context(state->arguments), recording, trace, &resolved,
-                          capacity, &result, &inferred);
-    if (ok) {
-        task->counts[outcome_of(&result)]++;
-        if (state->is_json)
-            print_json(task, recording, trace, &resolved, &result, &inferred);
-        else
-            print_text(state, task, recording, trace, &resolved, &result, &inferred);
+    task->counts[frag_verification_outcome(&found)]++;
+    if (state->is_json) {
+        frag_text_stream *stream = frag_text_stream_open();
+        size_t length = 0;
+        frag_verification_print_json(frag_text_stream_file(stream), recording, trace, &found);
+        char *line = frag_text_stream_close(stream, &length);
+        frag_text_add_bytes(&task->out, line, length);
+        frag_free(line);
+    } else {
+        print_text(state, task, recording, trace, &found);
     }
-    frag_policy_spec_destroy(&resolved);
-    return ok;
-}
-
-/* Requests alone say nothing about an allocator: no policy could be held against them. */
-static bool check_observed(const frag_recording *recording, frag_error *error)
-{
-    static const frag_op observed[] = {FRAG_OP_SEGMENT_ALLOC, FRAG_OP_SEGMENT_FREE,
-                                       FRAG_OP_SEGMENT_MAP, FRAG_OP_SEGMENT_UNMAP, FRAG_OP_OOM};
-    uint64_t requests = 0;
-    bool has_observed = false;
-    for (uint32_t t = 0; t < recording->trace_count; t++) {
-        const frag_trace_stats *stats = &recording->traces[t].stats;
-        requests += stats->op_counts[FRAG_OP_ALLOC];
-        for (size_t i = 0; i < sizeof observed / sizeof observed[0]; i++)
-            has_observed = has_observed || stats->op_counts[observed[i]] > 0;
-    }
-    if (requests == 0 && frag_recording_get(recording, "torch.conf") == NULL)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "it holds no requests that a policy could be asked; there is nothing to "
-                         "verify");
-    return requests == 0 || has_observed ||
-           frag_fail(error, FRAG_E_INPUT,
-                     "it holds requests, but no segments that an allocator took for them; there is "
-                     "nothing to verify");
+    frag_verification_destroy(&found);
+    return true;
 }
 
 static void verify_file(void *context, uint64_t index)
@@ -443,7 +289,7 @@ static void verify_file(void *context, uint64_t index)
     frag_findings findings = {0};
     task->is_ok = !frag_is_interrupted() &&
                   frag_recording_load(path, &load, &recording, &findings, &task->error) &&
-                  check_observed(&recording, &task->error);
+                  frag_verify_check_observed(&recording, &task->error);
     for (uint32_t t = 0; task->is_ok && t < recording.trace_count; t++)
         for (size_t p = 0; task->is_ok && p < state->policies.count; p++)
             task->is_ok = verify_one(state, task, &recording, &recording.traces[t],
@@ -455,19 +301,19 @@ static void verify_file(void *context, uint64_t index)
 }
 
 /* Several comparisons are summed up in a line before theirs. */
-static void print_summary(const uint64_t counts[OUTCOMES])
+static void print_summary(const uint64_t counts[FRAG_OUTCOME_COUNT])
 {
-    static const char *const words[OUTCOMES] = {
-        [IDENTICAL] = "identical",
-        [DIFFERENT] = "different",
-        [NOTHING_COMPARED] = "with nothing to compare",
+    static const char *const words[FRAG_OUTCOME_COUNT] = {
+        [FRAG_IDENTICAL] = "identical",
+        [FRAG_DIFFERENT] = "different",
+        [FRAG_NOTHING_COMPARED] = "with nothing to compare",
     };
-    uint64_t sum = counts[IDENTICAL] + counts[DIFFERENT] + counts[NOTHING_COMPARED];
+    uint64_t sum = counts[FRAG_IDENTICAL] + counts[FRAG_DIFFERENT] + counts[FRAG_NOTHING_COMPARED];
     if (sum < 2)
         return;
     printf("%s comparisons:", FRAG_COUNT(sum));
     const char *separator = " ";
-    for (size_t i = 0; i < OUTCOMES; i++) {
+    for (size_t i = 0; i < FRAG_OUTCOME_COUNT; i++) {
         if (counts[i] == 0)
             continue;
         printf("%s%s %s", separator, FRAG_COUNT(counts[i]), words[i]);
@@ -506,11 +352,11 @@ static bool refuse_gpu_options(const frag_arguments *arguments, frag_error *erro
 }
 
 /* What the jobs found, in the order of the files; the first failure's exit code. */
-static int print_jobs(const verify_run *state, size_t count, uint64_t counts[OUTCOMES])
+static int print_jobs(const verify_run *state, size_t count, uint64_t counts[FRAG_OUTCOME_COUNT])
 {
     int code = 0;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < OUTCOMES; k++)
+        for (size_t k = 0; k < FRAG_OUTCOME_COUNT; k++)
             counts[k] += state->jobs[i].counts[k];
     if (!state->is_json)
         print_summary(counts);
@@ -566,14 +412,14 @@ static int verify_command(const frag_arguments *arguments)
         frag_progress_start(frag_arguments_context(arguments), "verifying", "traces", count);
     frag_for_each((uint32_t)threads, count, verify_file, &state);
     frag_progress_end(state.progress);
-    uint64_t counts[OUTCOMES] = {0};
+    uint64_t counts[FRAG_OUTCOME_COUNT] = {0};
     int code = print_jobs(&state, count, counts);
     frag_free(state.jobs);
     frag_policy_list_destroy(&state.policies);
     if (frag_is_interrupted())
         return 130;
     /* Input that could not be read weighs more than a difference. */
-    return code != 0 ? code : counts[DIFFERENT] > 0 ? 1 : 0;
+    return code != 0 ? code : counts[FRAG_DIFFERENT] > 0 ? 1 : 0;
 }
 
 const frag_command frag_command_verify = {

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/gpu_run.h"
-#include "cli/verify/verify_row.h"
+#include "studies/verify/verify_json.h"
 
 #define CONTEXT_ANSWERS 4 /* before the first difference */
 

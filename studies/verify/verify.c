@@ -27,6 +27,9 @@ const char *frag_difference_name(frag_difference_kind kind)
     return difference_names[kind];
 }
 
+/* Events. */
+#define ASKED_EVERY 4096u
+
 static void note_grant(void *context, const frag_request *request, const frag_grant *grant)
 {
     (void)request;
@@ -206,7 +209,7 @@ static void check_end(verification *state, const frag_replay *replay)
 }
 
 /* To the end, or to the first difference where that is all that is wanted. */
-static bool follow(const verification *state, frag_replay *replay,
+static bool follow(const frag_context *context, const verification *state, frag_replay *replay,
                    const frag_replay_options *options, frag_replay_result *result,
                    frag_error *error)
 {
@@ -215,7 +218,8 @@ static bool follow(const verification *state, frag_replay *replay,
         return false;
     bool ok = true;
     for (uint64_t i = 0; ok && i < count; i++) {
-        ok = frag_replay_advance(replay, i + 1, error);
+        ok = (i % ASKED_EVERY != 0 || !frag_is_cancelled(context)) &&
+             frag_replay_advance(replay, i + 1, error);
         if (state->result->difference_count > 0 && !state->goes_on)
             break;
     }
@@ -223,10 +227,10 @@ static bool follow(const verification *state, frag_replay *replay,
     return ok;
 }
 
-bool frag_verify(const frag_recording *recording, const frag_trace *trace,
-                 const frag_policy_ops *ops, const frag_option_value *values,
-                 uint64_t capacity_bytes, bool goes_on, frag_verify_result *result,
-                 frag_error *error)
+bool frag_verify(const frag_context *context, const frag_recording *recording,
+                 const frag_trace *trace, const frag_policy_ops *ops,
+                 const frag_option_value *values, uint64_t capacity_bytes, bool goes_on,
+                 frag_verify_result *result, frag_error *error)
 {
     *result = (frag_verify_result){0};
     frag_device *device = frag_oracle_device_create(trace, capacity_bytes);
@@ -245,7 +249,7 @@ bool frag_verify(const frag_recording *recording, const frag_trace *trace,
             .on_grant_context = &state,
         };
         frag_replay_result replay_result;
-        ok = follow(&state, replay, &options, &replay_result, error);
+        ok = follow(context, &state, replay, &options, &replay_result, error);
         if (ok) {
             check_end(&state, replay);
             frag_replay_met(replay, &result->met);

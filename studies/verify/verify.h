@@ -61,11 +61,12 @@ typedef struct frag_verify_result {
     frag_policy_met met; /* where the policy has met the limits that its options set */
 } frag_verify_result;
 
-/* goes_on: count all differences instead of stopping at the first. false: as frag_replay_create. */
-bool frag_verify(const frag_recording *recording, const frag_trace *trace,
-                 const frag_policy_ops *ops, const frag_option_value *values,
-                 uint64_t capacity_bytes, bool goes_on, frag_verify_result *result,
-                 frag_error *error);
+/* goes_on: count all differences instead of stopping at the first. false: as frag_replay_create; or
+ * the context is cancelled, then error stays as it is. */
+bool frag_verify(const frag_context *context, const frag_recording *recording,
+                 const frag_trace *trace, const frag_policy_ops *ops,
+                 const frag_option_value *values, uint64_t capacity_bytes, bool goes_on,
+                 frag_verify_result *result, frag_error *error);
 
 const char *frag_difference_name(frag_difference_kind kind);
 

@@ -138,8 +138,8 @@ bool frag_guess_replay(const frag_guessing *search, const frag_guess *tried,
     uint64_t capacity = 0;
     frag_policy_spec_copy(search->spec, &spec);
     bool ok = set_guess(search, tried, &spec, &capacity) &&
-              frag_verify(search->recording, search->trace, spec.ops, spec.values, capacity, false,
-                          result, &ignored);
+              frag_verify(search->context, search->recording, search->trace, spec.ops, spec.values,
+                          capacity, false, result, &ignored);
     frag_policy_spec_destroy(&spec);
     return ok;
 }

@@ -97,8 +97,8 @@ static void tell_verify(frag_text *out, const frag_recording *recording,
     for (int goes_on = 0; goes_on < 2; goes_on++) {
         frag_error error = {0};
         frag_text_add(out, goes_on ? "; all: " : "");
-        if (!frag_verify(recording, &recording->traces[0], spec->ops, spec->values, capacity_bytes,
-                         goes_on != 0, &result, &error)) {
+        if (!frag_verify(NULL, recording, &recording->traces[0], spec->ops, spec->values,
+                         capacity_bytes, goes_on != 0, &result, &error)) {
             frag_text_add(out, "error %d\n", (int)error.code);
             return;
         }

@@ -83,6 +83,17 @@ def policy(text):
     return made("fraglab_policy_parse", text.encode())
 
 
+def told(name, *arguments):
+    text = made(name, *arguments)
+    value = ctypes.string_at(text.value)
+    library.fraglab_free(text)
+    return value
+
+
+def printed(*words):
+    return subprocess.run(["./fraglab", *words, "--format", "jsonl"], stdout=subprocess.PIPE).stdout
+
+
 several, oom = opened(DEVICES), opened(OOM)
 for kind in "snapshot", "chrome":
     check(kind, taken("fraglab_run_write_memory", None, several, ALL_TRACES, policy("best-fit"), None, kind.encode(), None),
@@ -93,6 +104,26 @@ check("snapshot-at", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_
       written_by("--snapshot", "run", OOM, "--policy", "pytorch:recorded", "--capacity", "4GiB", "--snapshot-at", "oom"))
 check("placement", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_t(0), policy("offline"), None, b"placement", None),
       written_by("--placement", "run", OOM, "--policy", "offline"))
-call("fraglab_run_write", None, several, ALL_TRACES, policy("best-fit"), None, b"snapshot", f"{folder}/ours.zst".encode(), None)
+call("fraglab_run_write", None, several, ALL_TRACES, policy("best-fit"), None, b"snapshot", f"{folder}/ours.zst".encode(), ctypes.byref(FileOptions(overwrite=1)))
 packed = subprocess.run(["zstd", "-dc", f"{folder}/ours.zst"], stdout=subprocess.PIPE, check=True).stdout
 check("compressed", packed, written_by("--snapshot", "run", DEVICES, "--policy", "best-fit"))
+for kind in "fgt", "text":
+    check(kind, taken("fraglab_recording_write_memory", several, kind.encode()), written_by("-o", "trace", "convert", DEVICES, "--to", kind))
+check("minimalloc", taken("fraglab_recording_write_memory", oom, b"minimalloc"),
+      written_by("-o", "trace", "convert", OOM, "--to", "minimalloc"))
+
+
+class CutOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("first_event", ctypes.c_uint64), ("end_event", ctypes.c_uint64)]
+
+
+piece = made("fraglab_recording_cut", oom, ctypes.c_size_t(0), ctypes.byref(CutOptions(first_event=100, end_event=400)))
+check("cut", taken("fraglab_recording_write_memory", piece, b"fgt"), written_by("-o", "trace", "cut", OOM, "--events", "100..400"))
+# One recording whose settings are concluded, one of another framework, one that no policy explains, with and without a policy named.
+lines, expected = b"", b""
+for path in ("tests/data/snapshots/empty-with-gc.pickle", "tests/data/golden-peers/cupy-limit.jsonl.zst", OOM):
+    for given in None, "pytorch:version=2.1", "best-fit":
+        recording, words = opened(path), ["--policy", given] if given else []
+        lines += told("fraglab_verify_json", None, recording, ctypes.c_size_t(0), policy(given) if given else None, None)
+        expected += printed("verify", path, *words)
+check("verify", lines, expected)

@@ -450,12 +450,6 @@ static int call_capacity(fraglab_recording *recording, fraglab_policy *policy)
     return fraglab_min_capacity(NULL, recording, 0, policy, NULL, &capacity, NULL);
 }
 
-static int call_verify(fraglab_recording *recording, fraglab_policy *policy)
-{
-    fraglab_verification verification = {.size = sizeof verification};
-    return fraglab_verify(NULL, recording, 0, policy, 0, &verification, NULL);
-}
-
 static int call_history(fraglab_recording *recording, fraglab_policy *policy)
 {
     fraglab_history *history = NULL;
@@ -511,11 +505,11 @@ static void failing_memory_is_an_error_and_leaves_nothing(void **state)
     static const struct {
         const char *name;
         entry_point *call;
-    } entries[] = {
-        {"open", call_open},         {"facts", call_facts},       {"write", call_write},
-        {"build", call_build},       {"policies", call_policies}, {"run", call_run},
-        {"capacity", call_capacity}, {"verify", call_verify},     {"history", call_history},
-        {"explain", call_explain},   {"context", call_context}};
+    } entries[] = {{"open", call_open},         {"facts", call_facts},
+                   {"write", call_write},       {"build", call_build},
+                   {"policies", call_policies}, {"run", call_run},
+                   {"capacity", call_capacity}, {"history", call_history},
+                   {"explain", call_explain},   {"context", call_context}};
     fraglab_recording *recording = open_sample(SAMPLE);
     fraglab_policy *policy = parse("pytorch");
     for (size_t e = 0; e < sizeof entries / sizeof entries[0]; e++) {

@@ -1,6 +1,6 @@
-/* What the library writes, as a program sees it. That the bytes are those of the commands says
- * library.bats; here, that calls end as the header says on wrong arguments, when they are told to,
- * on hostile recordings and without host memory, and that nothing stays of them. */
+/* What the library writes and verifies, as a program sees it. That the bytes are those of the
+ * commands says library.bats; here, that calls end as the header says on wrong arguments, when they
+ * are told to, on hostile recordings and without host memory, and that nothing stays of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,17 +173,201 @@ static int call_placement(void *argument)
     return write_run(argument, "placement", 0, NULL, 0, NULL);
 }
 
+/* ---- against what was recorded */
+
+/* A run of PyTorch's policy as a recording that does not say with which settings it was made. */
+static fraglab_recording *without_settings(void)
+{
+    subject of = make_subject(OOM_SAMPLE, "pytorch:roundup_power2_divisions=4");
+    fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
+    fraglab_recording *made = NULL;
+    void *bytes = NULL;
+    size_t count = 0;
+    assert_int_equal(fraglab_run_write_memory(NULL, of.recording, 0, of.policy, NULL, "snapshot",
+                                              NULL, &bytes, &count, NULL),
+                     FRAGLAB_OK);
+    destroy_subject(&of);
+    assert_int_equal(fraglab_open_memory(NULL, bytes, count, &with_sites, &made, NULL), FRAGLAB_OK);
+    fraglab_free(bytes);
+    assert_int_equal(fraglab_recording_write_memory(made, "text", &bytes, &count, NULL),
+                     FRAGLAB_OK);
+    fraglab_recording_close(made);
+    for (char *at = bytes; (at = strstr(at, "\"torch.")) != NULL; at++)
+        memcpy(at, "\"other.", 7);
+    assert_int_equal(fraglab_open_memory(NULL, bytes, count, &with_sites, &made, NULL), FRAGLAB_OK);
+    fraglab_free(bytes);
+    return made;
+}
+
+static void concludes_what_a_recording_does_not_say(void **state)
+{
+    (void)state;
+    fraglab_recording *recording = without_settings();
+    fraglab_policy *plain = parse("pytorch:roundup_power2_divisions=1");
+    fraglab_verification found = {.size = sizeof found};
+    assert_int_equal(fraglab_verify(NULL, recording, 0, NULL, 0, &found, NULL), FRAGLAB_OK);
+    assert_true(found.is_identical);
+    assert_true(found.requests > 0);
+    assert_string_equal(found.inferred_settings, "roundup_power2_divisions=4");
+    assert_int_equal(fraglab_verify(NULL, recording, 0, plain, 0, &found, NULL), FRAGLAB_OK);
+    assert_false(found.is_identical); /* what was given stays */
+    assert_string_equal(found.inferred_settings, "");
+    fraglab_policy_destroy(plain);
+    fraglab_recording_close(recording);
+}
+
+static void tells_the_first_difference(void **state)
+{
+    (void)state;
+    subject of = make_subject(SMALL_SAMPLE, "best-fit");
+    fraglab_verification found = {.size = sizeof found};
+    fraglab_verify_options options = {.size = sizeof options, .count_all = 1};
+    char *json = NULL;
+    assert_int_equal(fraglab_verify(NULL, of.recording, 0, of.policy, 0, &found, NULL), FRAGLAB_OK);
+    assert_false(found.is_identical);
+    assert_int_equal(found.differences, 1);
+    assert_string_equal(found.first_kind, "failed");
+    assert_string_equal(found.inferred_settings, "");
+    assert_int_equal(fraglab_verify_json(NULL, of.recording, 0, of.policy, &options, &json, NULL),
+                     FRAGLAB_OK);
+    assert_non_null(strstr(json, "\"is_identical\":false"));
+    assert_null(strstr(json, "\"differences\":1,"));
+    fraglab_free(json);
+    destroy_subject(&of);
+}
+
+static void refuses_what_cannot_be_verified(void **state)
+{
+    (void)state;
+    static const char requests[] = "# fraglab trace 1\nalloc 0 1024\nfree 0\n";
+    fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
+    fraglab_recording *recording = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    char *json = NULL;
+    assert_int_equal(fraglab_open_path(NULL, SMALL_SAMPLE, NULL, &recording, NULL), FRAGLAB_OK);
+    assert_int_equal(fraglab_verify_json(NULL, recording, 0, NULL, NULL, &json, &error),
+                     FRAGLAB_E_USAGE);
+    assert_non_null(strstr(error.sentence, "set with_sites"));
+    fraglab_recording_close(recording);
+    assert_int_equal(
+        fraglab_open_memory(NULL, requests, sizeof requests - 1, &with_sites, &recording, NULL),
+        FRAGLAB_OK);
+    assert_int_equal(fraglab_verify_json(NULL, recording, 0, NULL, NULL, &json, &error),
+                     FRAGLAB_E_INPUT);
+    assert_non_null(strstr(error.sentence, "there is nothing to verify"));
+    assert_null(json);
+    fraglab_recording_close(recording);
+}
+
+static int call_verify(void *argument)
+{
+    const subject *of = argument;
+    char *json = NULL;
+    int code = fraglab_verify_json(of->context, of->recording, 0, NULL, NULL, &json, NULL);
+    assert_int_equal(json != NULL, code == FRAGLAB_OK);
+    fraglab_free(json);
+    return code;
+}
+
+/* Settings that are looked for in vain, too. */
+static int call_verify_other(void *argument)
+{
+    const subject *of = argument;
+    static const char text[] = "# fraglab trace 1\nsegment_alloc 2097152 addr=0x100000\n"
+                               "alloc 0 1024 addr=0x100000\nalloc 1 700 addr=0x100600\nfree 0\n";
+    fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
+    fraglab_recording *recording = NULL;
+    char *json = NULL;
+    int code =
+        fraglab_open_memory(of->context, text, sizeof text - 1, &with_sites, &recording, NULL);
+    if (code == FRAGLAB_OK)
+        code = fraglab_verify_json(of->context, recording, 0, NULL, NULL, &json, NULL);
+    if (code == FRAGLAB_OK)
+        assert_non_null(strstr(json, "\"tried\":\""));
+    fraglab_free(json);
+    fraglab_recording_close(recording);
+    return code;
+}
+
+/* ---- a piece */
+
+static int call_cut(void *argument)
+{
+    const subject *of = argument;
+    fraglab_cut_options options = {.size = sizeof options, .first_event = 1};
+    fraglab_recording *piece = NULL;
+    int code = fraglab_recording_cut(of->recording, 0, &options, &piece, NULL);
+    assert_int_equal(piece != NULL, code == FRAGLAB_OK);
+    fraglab_recording_close(piece);
+    return code;
+}
+
+static int call_problem(void *argument)
+{
+    const subject *of = argument;
+    void *bytes = NULL;
+    size_t count = 0;
+    int code = fraglab_recording_write_memory(of->recording, "minimalloc", &bytes, &count, NULL);
+    assert_int_equal(bytes != NULL, code == FRAGLAB_OK);
+    fraglab_free(bytes);
+    return code;
+}
+
+static void cuts_by_events_times_or_marks(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "# fraglab trace 1\nalloc 0 1024 time=1000\nmark \"step\" begin time=1500\n"
+        "alloc 1 512 time=2000\nmark \"step\" end time=2500\nfree 0 time=3000\n";
+    fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
+    fraglab_recording *recording = NULL;
+    fraglab_recording *piece = NULL;
+    fraglab_trace_facts facts = {.size = sizeof facts};
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    static const struct {
+        fraglab_cut_options options;
+        uint64_t events; /* 0: refused */
+    } cases[] = {
+        {{.first_event = 2}, 3},      {{.start_ns = 2000, .end_ns = 3000}, 2},
+        {{.first_mark = "step"}, 3},  {{.first_event = 2, .first_mark = "step"}, 0},
+        {{.first_mark = "epoch"}, 0}, {{.first_event = 9}, 0},
+    };
+    if (fraglab_open_memory(NULL, text, sizeof text - 1, &with_sites, &recording, &error) !=
+        FRAGLAB_OK)
+        fail_msg("%s", error.sentence);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fraglab_cut_options options = cases[i].options;
+        options.size = sizeof options;
+        int code = fraglab_recording_cut(recording, 0, &options, &piece, &error);
+        assert_int_equal(code, cases[i].events > 0 ? FRAGLAB_OK : FRAGLAB_E_USAGE);
+        if (code != FRAGLAB_OK)
+            continue;
+        assert_int_equal(fraglab_recording_trace_facts(piece, 0, &facts, NULL), FRAGLAB_OK);
+        assert_int_equal(facts.event_count, cases[i].events + 1); /* with what was held */
+        assert_int_equal(facts.initial_bytes, 1024);
+        fraglab_recording_close(piece);
+    }
+    fraglab_recording_close(recording);
+}
+
 /* ---- every call */
 
 static const struct {
     const char *name;
     frag_call_to_try *call;
 } entries[] = {
-    {"snapshot", call_snapshot},
-    {"packed snapshot", call_packed_snapshot},
-    {"chrome", call_chrome},
-    {"placement", call_placement},
+    {"snapshot", call_snapshot}, {"packed snapshot", call_packed_snapshot},
+    {"chrome", call_chrome},     {"placement", call_placement},
+    {"verify", call_verify},
 };
+
+/* These ask no context, or soon have no more to ask. */
+static const struct {
+    const char *name;
+    frag_call_to_try *call;
+} short_entries[] = {
+    {"cut", call_cut}, {"problem", call_problem}, {"verify another", call_verify_other}};
+
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
@@ -192,6 +376,8 @@ static void failing_memory_is_an_error_and_leaves_nothing(void **state)
     subject of = make_subject(SMALL_SAMPLE, "pytorch:version=2.8");
     for (size_t i = 0; i < ENTRY_COUNT; i++)
         frag_expect_memory_may_fail(entries[i].name, entries[i].call, &of);
+    for (size_t i = 0; i < sizeof short_entries / sizeof *short_entries; i++)
+        frag_expect_memory_may_fail(short_entries[i].name, short_entries[i].call, &of);
     destroy_subject(&of);
 }
 
@@ -260,6 +446,8 @@ static void hostile_recordings_end_in_an_error_or_a_file(void **state)
             continue;
         for (size_t i = 0; i < ENTRY_COUNT; i++)
             assert_in_range(entries[i].call(&of), FRAGLAB_OK, FRAGLAB_E_SYSTEM);
+        for (size_t i = 0; i < sizeof short_entries / sizeof *short_entries; i++)
+            assert_in_range(short_entries[i].call(&of), FRAGLAB_OK, FRAGLAB_E_SYSTEM);
         fraglab_recording_close(of.recording);
         used++;
     }
@@ -319,6 +507,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(a_file_is_whole_or_as_it_was),
+        cmocka_unit_test(concludes_what_a_recording_does_not_say),
+        cmocka_unit_test(tells_the_first_difference),
+        cmocka_unit_test(refuses_what_cannot_be_verified),
+        cmocka_unit_test(cuts_by_events_times_or_marks),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
