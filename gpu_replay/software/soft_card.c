@@ -155,6 +155,37 @@ int32_t frag_soft_attribute(int32_t number, uint32_t device)
     return 0;
 }
 
+/* ---- limits: stack, printf, heap, synchronisation and launch depth, L2 fetches, and three that
+ * are off. As a real card answers before anything was set; what is set is kept for the process. */
+
+#define UNSUPPORTED_LIMIT 215
+static size_t limits[] = {1024, FRAG_MIB, 8 * FRAG_MIB, 2, 2048, 128, 0, 0, 0};
+
+static int32_t exchange_limit(int32_t limit, size_t *value, bool is_set)
+{
+    int32_t result = 0;
+    bool is_known = limit >= 0 && (size_t)limit < sizeof limits / sizeof limits[0];
+    frag_soft_enter(&result);
+    if (is_set && is_known && result == FRAG_CUDA_OK)
+        limits[limit] = *value;
+    else if (!is_set)
+        *value = is_known ? limits[limit] : 0;
+    frag_soft_leave();
+    if (result == FRAG_CUDA_OK && !is_known)
+        result = UNSUPPORTED_LIMIT;
+    return result;
+}
+
+int32_t frag_soft_limit_get(int32_t limit, size_t *value)
+{
+    return exchange_limit(limit, value, false);
+}
+
+int32_t frag_soft_limit_set(int32_t limit, size_t value)
+{
+    return exchange_limit(limit, &value, true);
+}
+
 /* ---- kernels: none is looked into, so each is what a simple one would be */
 
 #define REGISTERS_OF_KERNEL 32

@@ -269,6 +269,7 @@ static void stop_parts(void)
 {
     frag_soft_report_stop();
     frag_soft_shadow_stop();
+    frag_soft_ipc_stop();
     frag_soft_hosts_stop();
     frag_soft_pools_stop();
     frag_soft_streams_stop();

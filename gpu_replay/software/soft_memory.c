@@ -163,7 +163,8 @@ void frag_soft_free_async(frag_soft_call *call, uint64_t address, uint64_t strea
 bool frag_soft_extent_find(uint64_t address, frag_soft_extent *extent)
 {
     found at;
-    if (frag_soft_mapping_find(address, extent) || frag_soft_symbol_at(address, extent))
+    if (frag_soft_mapping_find(address, extent) || frag_soft_symbol_at(address, extent) ||
+        frag_soft_ipc_at(address, extent))
         return true;
     if (!find(address, &at))
         return false;
@@ -196,7 +197,7 @@ bool frag_soft_is_device_address(uint64_t address)
     return address - malloc_base() < (uint64_t)FRAG_SOFT_DEVICES_MAX << DEVICE_SHIFT ||
            address - SMALL_BASE < (uint64_t)FRAG_SOFT_DEVICES_MAX << SMALL_SHIFT ||
            address - reservations->base < reservations->window_bytes ||
-           frag_soft_symbol_at(address, &symbol);
+           frag_soft_symbol_at(address, &symbol) || frag_soft_ipc_is_address(address);
 }
 
 /* Every pool of the device goes first, so that no range is left that belongs to one. */

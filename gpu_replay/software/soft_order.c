@@ -42,6 +42,8 @@ int32_t frag_soft_order_create(frag_soft_call_id id, void **out, uint32_t flags,
     frag_soft_call call;
     uint64_t made = 0;
     bool may = frag_soft_begin(&call, id);
+    if (out != NULL)
+        *out = NULL;
     if (may && out == NULL) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
     } else if (may) {
@@ -132,6 +134,8 @@ int32_t frag_soft_order_event_create(frag_soft_call_id id, void **out, uint32_t 
 {
     frag_soft_call call;
     bool may = frag_soft_begin(&call, id);
+    if (out != NULL)
+        *out = NULL;
     if (may && out == NULL) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
     } else if (may) {

@@ -227,6 +227,9 @@ enum { /* of functions, as the driver numbers them */
        FRAG_FUNCTION_DYNAMIC_SHARED = 8,
 };
 void frag_soft_cards_start(void);
+/* Whole calls, of runtime and driver alike. */
+int32_t frag_soft_limit_get(int32_t limit, size_t *value);
+int32_t frag_soft_limit_set(int32_t limit, size_t value);
 int32_t frag_soft_function_attribute(int32_t attribute);
 /* Blocks of a multiprocessor of the current device, by threads, registers and shared memory. */
 int32_t frag_soft_occupancy(int32_t threads, uint64_t shared_bytes);
@@ -297,6 +300,19 @@ void frag_soft_device_reset(uint32_t device);
 void frag_soft_symbol_add(uint64_t host, uint64_t bytes);
 bool frag_soft_symbol_find(uint64_t host, frag_soft_extent *extent);
 bool frag_soft_symbol_at(uint64_t address, frag_soft_extent *extent);
+
+/* ---- soft_ipc.c */
+typedef struct frag_soft_ipc_handle {
+    unsigned char bytes[64];
+} frag_soft_ipc_handle;
+int32_t frag_soft_ipc_export(uint64_t address, frag_soft_ipc_handle *out);
+void frag_soft_ipc_export_event(frag_soft_ipc_handle *out);
+int32_t frag_soft_ipc_open(const frag_soft_ipc_handle *handle, uint64_t *address);
+int32_t frag_soft_ipc_open_event(const frag_soft_ipc_handle *handle, uint64_t *event);
+int32_t frag_soft_ipc_close(uint64_t address);
+bool frag_soft_ipc_at(uint64_t address, frag_soft_extent *extent);
+bool frag_soft_ipc_is_address(uint64_t address); /* held or not */
+void frag_soft_ipc_stop(void);
 
 /* ---- soft_vmm.c */
 typedef struct frag_soft_location {
@@ -402,8 +418,9 @@ void frag_soft_hosts_stop(void);
 /* Listens to the caching allocator of PyTorch, once it is loaded. */
 void frag_soft_torch_find(void);
 
-/* The function of libcuda.so.1 behind a base name such as cuMemGetInfo; 0 when there is none. */
-uint64_t frag_soft_driver_entry(const char *name);
+/* The function of libcuda.so.1 that a base name such as cuMemGetInfo stands for in a version of
+ * CUDA (12080); 0 when there is none. */
+uint64_t frag_soft_driver_entry(const char *name, int32_t version);
 
 /* Names and sentences of result codes. */
 const char *frag_soft_code_name(int32_t code, bool is_driver);

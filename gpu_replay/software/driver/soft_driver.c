@@ -40,6 +40,7 @@ FRAG_ENTRY(int32_t, cuDeviceGetCount, (int32_t * count))
 FRAG_ENTRY(int32_t, cuDeviceGet, (int32_t * device, int32_t ordinal))
 {
     int32_t result = 0;
+    *device = 0;
     if (frag_driver_enter(ordinal, &result))
         *device = ordinal;
     frag_soft_leave();
@@ -61,15 +62,60 @@ FRAG_ENTRY(int32_t, cuDeviceGetName, (char *name, int32_t bytes, int32_t device)
 FRAG_ENTRY(int32_t, cuDeviceGetUuid_v2, (unsigned char *uuid, int32_t device))
 {
     int32_t result = 0;
+    memset(uuid, 0, sizeof frag_soft.cards[0].uuid);
     if (frag_driver_enter(device, &result))
         memcpy(uuid, frag_soft.cards[device].uuid, sizeof frag_soft.cards[device].uuid);
     frag_soft_leave();
     return result;
 }
 
+FRAG_ENTRY(int32_t, cuDeviceGetUuid, (unsigned char *uuid, int32_t device))
+{
+    return cuDeviceGetUuid_v2(uuid, device);
+}
+
+FRAG_ENTRY(int32_t, cuDeviceComputeCapability, (int32_t * major, int32_t *minor, int32_t device))
+{
+    int32_t result = 0;
+    uint32_t capability = 0;
+    if (frag_driver_enter(device, &result))
+        capability = frag_soft.cards[device].compute_capability;
+    frag_soft_leave();
+    *major = (int32_t)(capability / 10);
+    *minor = (int32_t)(capability % 10);
+    return result;
+}
+
+FRAG_ENTRY(int32_t, cuDeviceGetPCIBusId, (char *text, int32_t bytes, int32_t device))
+{
+    int32_t result = 0;
+    if (bytes > 0)
+        text[0] = '\0';
+    frag_driver_enter(device, &result);
+    frag_soft_leave();
+    if (result == FRAG_CUDA_OK && snprintf(text, bytes > 0 ? (size_t)bytes : 0, "0000:%02X:00.0",
+                                           1u + (unsigned)device) >= bytes)
+        result = FRAG_CUDA_INVALID_VALUE;
+    return result;
+}
+
+FRAG_ENTRY(int32_t, cuDeviceGetByPCIBusId, (int32_t * device, const char *id))
+{
+    *device = 0;
+    for (int32_t d = 0; id != NULL && d < FRAG_SOFT_DEVICES_MAX; d++) {
+        char known[32];
+        if (cuDeviceGetPCIBusId(known, sizeof known, d) != FRAG_CUDA_OK || strcmp(known, id) != 0)
+            continue;
+        *device = d;
+        return FRAG_CUDA_OK;
+    }
+    return id == NULL ? FRAG_CUDA_INVALID_VALUE : FRAG_CUDA_INVALID_DEVICE;
+}
+
 FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 {
     int32_t result = 0;
+    *bytes = 0;
     if (frag_driver_enter(device, &result))
         *bytes = frag_soft.settings.capacity_bytes[device];
     frag_soft_leave();
@@ -79,6 +125,7 @@ FRAG_ENTRY(int32_t, cuDeviceTotalMem_v2, (size_t * bytes, int32_t device))
 FRAG_ENTRY(int32_t, cuDeviceGetAttribute, (int32_t * value, int32_t attribute, int32_t device))
 {
     int32_t result = 0;
+    *value = 0;
     if (frag_driver_enter(device, &result))
         *value = frag_soft_attribute(attribute, (uint32_t)device);
     frag_soft_leave();
@@ -110,9 +157,26 @@ FRAG_ENTRY(int32_t, cuMemAlloc_v2, (uint64_t * address, size_t bytes))
     else if (may)
         frag_soft_malloc(&call, bytes, &given);
     frag_soft_note_address(&call, "address", given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *address = given;
+    if (address != NULL)
+        *address = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
+}
+
+/* Charged when it is asked for, unlike managed memory of a real device. */
+FRAG_ENTRY(int32_t, cuMemAllocManaged, (uint64_t * address, size_t bytes, unsigned flags))
+{
+    (void)flags;
+    return cuMemAlloc_v2(address, bytes);
+}
+
+FRAG_ENTRY(int32_t, cuMemAllocPitch_v2,
+           (uint64_t * address, size_t *pitch, size_t width, size_t height, unsigned element))
+{
+    enum { PITCH_BYTES = 512 };
+    (void)element;
+    *pitch = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
+    bool is_too_large = height != 0 && *pitch > SIZE_MAX / height;
+    return cuMemAlloc_v2(address, is_too_large ? SIZE_MAX : *pitch * height);
 }
 
 FRAG_ENTRY(int32_t, cuMemFree_v2, (uint64_t address))
@@ -128,6 +192,8 @@ FRAG_ENTRY(int32_t, cuMemFree_v2, (uint64_t address))
 FRAG_ENTRY(int32_t, cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes))
 {
     frag_soft_call call;
+    *free_bytes = 0;
+    *total_bytes = 0;
     if (frag_soft_begin(&call, FRAG_CALL_cuMemGetInfo)) {
         uint32_t device = frag_soft_device_current();
         *free_bytes = frag_soft_free_bytes(device);
@@ -152,8 +218,8 @@ FRAG_ENTRY(int32_t, cuMemAllocAsync, (uint64_t * address, size_t bytes, void *st
     else if (may)
         frag_soft_fail(&call, FRAG_CUDA_INVALID_HANDLE);
     frag_soft_note_address(&call, "address", given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *address = given;
+    if (address != NULL)
+        *address = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
 }
 
@@ -174,6 +240,8 @@ FRAG_ENTRY(int32_t, cuMemGetAllocationGranularity,
            (size_t * granularity, const int32_t *properties, int32_t option))
 {
     frag_soft_call call;
+    if (granularity != NULL)
+        *granularity = 0;
     if (frag_soft_begin(&call, FRAG_CALL_cuMemGetAllocationGranularity)) {
         if (granularity == NULL || properties == NULL || option < 0 || option > 1 ||
             properties[0] != 1 || properties[2] != 1)
@@ -202,8 +270,8 @@ FRAG_ENTRY(int32_t, cuMemAddressReserve,
     else if (may)
         frag_soft_reserve(&call, bytes, alignment, flags, &given);
     frag_soft_note_address(&call, "address", given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *address = given;
+    if (address != NULL)
+        *address = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
 }
 
@@ -232,8 +300,8 @@ FRAG_ENTRY(int32_t, cuMemCreate,
         frag_soft_create(&call, bytes, properties, flags, &given);
     }
     frag_soft_note_address(&call, "handle", given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *handle = given;
+    if (handle != NULL)
+        *handle = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
 }
 
@@ -297,8 +365,7 @@ FRAG_ENTRY(int32_t, cuMemGetAccess,
     frag_soft_note_address(&call, "address", address);
     if (may)
         frag_soft_get_access(&call, address, location, &given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *flags = given;
+    *flags = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
 }
 
@@ -310,12 +377,12 @@ FRAG_ENTRY(int32_t, cuMemGetAddressRange_v2, (uint64_t * base, size_t *bytes, ui
     frag_soft_note_address(&call, "address", address);
     if (may && !frag_soft_extent_find(address, &extent))
         frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
-    if (call.seen.result == FRAG_CUDA_OK) {
-        if (base != NULL)
-            *base = extent.address;
-        if (bytes != NULL)
-            *bytes = extent.bytes;
-    }
+    if (call.seen.result != FRAG_CUDA_OK)
+        extent = (frag_soft_extent){0};
+    if (base != NULL)
+        *base = extent.address;
+    if (bytes != NULL)
+        *bytes = extent.bytes;
     return frag_soft_end(&call);
 }
 
@@ -327,8 +394,8 @@ FRAG_ENTRY(int32_t, cuMemRetainAllocationHandle, (uint64_t * handle, void *addre
     frag_soft_note_address(&call, "address", frag_soft_number(address));
     if (may)
         frag_soft_retain(&call, frag_soft_number(address), &given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        *handle = given;
+    if (handle != NULL)
+        *handle = call.seen.result == FRAG_CUDA_OK ? given : 0;
     return frag_soft_end(&call);
 }
 
@@ -340,8 +407,7 @@ FRAG_ENTRY(int32_t, cuMemGetAllocationPropertiesFromHandle, (int32_t * propertie
     frag_soft_note_address(&call, "handle", handle);
     if (may)
         frag_soft_properties(&call, handle, given);
-    if (call.seen.result == FRAG_CUDA_OK)
-        memcpy(properties, given, sizeof given);
+    memcpy(properties, given, sizeof given);
     return frag_soft_end(&call);
 }
 
@@ -353,41 +419,147 @@ static int32_t refuse(frag_soft_call_id id)
     return frag_soft_end(&call);
 }
 
-FRAG_ENTRY(int32_t, cuMemExportToShareableHandle, (void))
+FRAG_ENTRY(int32_t, cuMemExportToShareableHandle, (int32_t * out))
 {
+    *out = -1;
     return refuse(FRAG_CALL_cuMemExportToShareableHandle);
 }
 
-FRAG_ENTRY(int32_t, cuMemImportFromShareableHandle, (void))
+FRAG_ENTRY(int32_t, cuMemImportFromShareableHandle, (uint64_t * handle))
 {
+    *handle = 0;
     return refuse(FRAG_CALL_cuMemImportFromShareableHandle);
 }
 
-/* Multicast objects need a switch between cards: there is none. */
-FRAG_ENTRY(int32_t, cuMulticastCreate, (void))
+/* ---- memory and events of other processes */
+
+FRAG_ENTRY(int32_t, cuIpcGetMemHandle, (frag_soft_ipc_handle * handle, uint64_t address))
 {
-    return FRAG_CUDA_NOT_SUPPORTED;
+    int32_t result = 0;
+    memset(handle, 0, sizeof *handle);
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_export(address, handle);
+    frag_soft_leave();
+    return result;
 }
 
-FRAG_ENTRY(int32_t, cuMulticastAddDevice, (void))
+FRAG_ENTRY(int32_t, cuIpcOpenMemHandle_v2,
+           (uint64_t * address, frag_soft_ipc_handle handle, unsigned flags))
 {
-    return FRAG_CUDA_NOT_SUPPORTED;
+    int32_t result = 0;
+    (void)flags;
+    *address = 0;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_open(&handle, address);
+    frag_soft_leave();
+    return result;
 }
 
-FRAG_ENTRY(int32_t, cuMulticastBindMem, (void))
+FRAG_ENTRY(int32_t, cuIpcCloseMemHandle, (uint64_t address))
 {
-    return FRAG_CUDA_NOT_SUPPORTED;
+    int32_t result = 0;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_close(address);
+    frag_soft_leave();
+    return result;
 }
 
-FRAG_ENTRY(int32_t, cuMulticastUnbind, (void))
+FRAG_ENTRY(int32_t, cuIpcGetEventHandle, (frag_soft_ipc_handle * handle, void *event))
 {
-    return FRAG_CUDA_NOT_SUPPORTED;
+    int32_t result = 0;
+    frag_soft_event *known = NULL;
+    memset(handle, 0, sizeof *handle);
+    if (frag_soft_enter(&result)) {
+        if (frag_soft_event_find(frag_soft_number(event), &known))
+            frag_soft_ipc_export_event(handle);
+        else
+            result = FRAG_CUDA_INVALID_HANDLE;
+    }
+    frag_soft_leave();
+    return result;
+}
+
+FRAG_ENTRY(int32_t, cuIpcOpenEventHandle, (void **out, frag_soft_ipc_handle handle))
+{
+    int32_t result = 0;
+    uint64_t event = 0;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_open_event(&handle, &event);
+    frag_soft_leave();
+    *out = frag_soft_pointer(event);
+    return result;
+}
+
+/* The tables of the driver that only NVIDIA's own libraries know. */
+FRAG_ENTRY(int32_t, cuGetExportTable, (const void **table, const void *id))
+{
+    (void)id;
+    *table = NULL;
+    return FRAG_CUDA_NOT_FOUND;
+}
+
+FRAG_ENTRY(int32_t, cuFlushGPUDirectRDMAWrites, (int32_t target, int32_t scope))
+{
+    (void)target, (void)scope;
+    return FRAG_CUDA_OK;
 }
 
 /* ---- looking up */
 
-/* A base name stands for the newest form of a function: _v2 before the plain one. */
-uint64_t frag_soft_driver_entry(const char *name)
+/* Forms whose parameters differ, and the version from which on a plain name stands for them. Rows
+ * of one name in order. Source: the names of types in cudaTypedefs.h. */
+typedef struct form {
+    const char *name;
+    int32_t version;
+    const char *suffix;
+} form;
+
+static const form forms[] = {
+    {"cuCtxCreate", 0, "_v2"},
+    {"cuCtxCreate", 11040, "_v3"},
+    {"cuCtxCreate", 12050, "_v4"},
+    {"cuCtxGetDevice", 0, ""},
+    {"cuCtxGetDevice", 13000, "_v2"},
+    {"cuCtxSynchronize", 0, ""},
+    {"cuCtxSynchronize", 13000, "_v2"},
+    {"cuGetProcAddress", 0, ""},
+    {"cuGetProcAddress", 12000, "_v2"},
+    {"cuGraphAddDependencies", 0, ""},
+    {"cuGraphAddDependencies", 12030, "_v2"},
+    {"cuGraphAddNode", 0, ""},
+    {"cuGraphAddNode", 12030, "_v2"},
+    {"cuGraphGetEdges", 0, ""},
+    {"cuGraphGetEdges", 12030, "_v2"},
+    {"cuGraphNodeGetDependencies", 0, ""},
+    {"cuGraphNodeGetDependencies", 12030, "_v2"},
+    {"cuGraphNodeGetDependentNodes", 0, ""},
+    {"cuGraphNodeGetDependentNodes", 12030, "_v2"},
+    {"cuGraphRemoveDependencies", 0, ""},
+    {"cuGraphRemoveDependencies", 12030, "_v2"},
+    {"cuMemAdvise", 0, ""},
+    {"cuMemAdvise", 12020, "_v2"},
+    {"cuMemPrefetchAsync", 0, ""},
+    {"cuMemPrefetchAsync", 12020, "_v2"},
+    {"cuStreamGetCaptureInfo", 0, "_v2"},
+    {"cuStreamGetCaptureInfo", 12030, "_v3"},
+    {"cuStreamGetCtx", 0, ""},
+    {"cuStreamGetCtx", 12050, "_v2"},
+    {"cuStreamUpdateCaptureDependencies", 0, ""},
+    {"cuStreamUpdateCaptureDependencies", 12030, "_v2"},
+};
+
+/* NULL: no form is named. */
+static const char *suffix_of(const char *name, int32_t version)
+{
+    const char *suffix = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strcmp(forms[i].name, name) == 0 && version >= forms[i].version)
+            suffix = forms[i].suffix;
+    return suffix;
+}
+
+/* Of the others the newest form has the same parameters: _v2 before the plain one. */
+uint64_t frag_soft_driver_entry(const char *name, int32_t version)
 {
     char longer[128];
     if (strncmp(name, "cu", 2) != 0 || strncmp(name, "cuda", 4) == 0 ||
@@ -396,7 +568,8 @@ uint64_t frag_soft_driver_entry(const char *name)
     void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (self == NULL)
         return 0;
-    snprintf(longer, sizeof longer, "%s_v2", name);
+    const char *suffix = suffix_of(name, version);
+    snprintf(longer, sizeof longer, "%s%s", name, suffix != NULL ? suffix : "_v2");
     void *found = dlsym(self, longer);
     if (found == NULL)
         found = dlsym(self, name);
@@ -408,10 +581,12 @@ FRAG_ENTRY(int32_t, cuGetProcAddress_v2,
            (const char *name, void **function, int32_t version, uint64_t flags, int32_t *status))
 {
     enum { FOUND = 0, UNKNOWN = 1 };
-    (void)version, (void)flags;
+    (void)flags;
+    if (status != NULL)
+        *status = UNKNOWN;
     if (name == NULL || function == NULL)
         return FRAG_CUDA_INVALID_VALUE;
-    *function = frag_soft_pointer(frag_soft_driver_entry(name));
+    *function = frag_soft_pointer(frag_soft_driver_entry(name, version));
     if (status != NULL)
         *status = *function != NULL ? FOUND : UNKNOWN;
     return *function != NULL ? FRAG_CUDA_OK : FRAG_CUDA_NOT_FOUND;

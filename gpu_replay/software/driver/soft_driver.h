@@ -7,7 +7,7 @@
 
 #define FRAG_DRIVER_CONTEXT_BASE 0x1000u /* the context of device d is this + d */
 
-enum { FRAG_DRIVER_INVALID_CONTEXT = 201, FRAG_DRIVER_UNSUPPORTED_LIMIT = 215 };
+enum { FRAG_DRIVER_INVALID_CONTEXT = 201 };
 
 bool frag_driver_is_device(int32_t device);
 /* As frag_soft_enter, for what is asked of a device. */

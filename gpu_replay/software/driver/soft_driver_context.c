@@ -199,31 +199,14 @@ FRAG_ENTRY(int32_t, cuCtxSynchronize_v2, (void *context))
 
 /* ---- properties */
 
-/* As a real card answers before anything was set; what is set is kept for the process. */
-static size_t limits[] = {1024, (size_t)1 << 20, (size_t)8 << 20, 2, 2048, 128, 0, 0, 0};
-
 FRAG_ENTRY(int32_t, cuCtxGetLimit, (size_t * value, int32_t limit))
 {
-    int32_t result = 0;
-    bool is_known = limit >= 0 && (size_t)limit < sizeof limits / sizeof limits[0];
-    frag_soft_enter(&result);
-    *value = is_known ? limits[limit] : 0;
-    frag_soft_leave();
-    return result != FRAG_CUDA_OK ? result
-           : is_known             ? FRAG_CUDA_OK
-                                  : FRAG_DRIVER_UNSUPPORTED_LIMIT;
+    return frag_soft_limit_get(limit, value);
 }
 
 FRAG_ENTRY(int32_t, cuCtxSetLimit, (int32_t limit, size_t value))
 {
-    int32_t result = 0;
-    bool is_known = limit >= 0 && (size_t)limit < sizeof limits / sizeof limits[0];
-    if (frag_soft_enter(&result) && is_known)
-        limits[limit] = value;
-    frag_soft_leave();
-    return result != FRAG_CUDA_OK ? result
-           : is_known             ? FRAG_CUDA_OK
-                                  : FRAG_DRIVER_UNSUPPORTED_LIMIT;
+    return frag_soft_limit_set(limit, value);
 }
 
 FRAG_ENTRY(int32_t, cuCtxGetStreamPriorityRange, (int32_t * least, int32_t *greatest))

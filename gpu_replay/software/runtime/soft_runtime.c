@@ -77,25 +77,33 @@ FRAG_ENTRY(int32_t, cudaDriverGetVersion, (int32_t * version))
     return FRAG_CUDA_OK;
 }
 
+#define RUNTIME_VERSION (FRAG_CUDART >= 13 ? 13000 : 12080)
+
 FRAG_ENTRY(int32_t, cudaRuntimeGetVersion, (int32_t * version))
 {
-    enum { RUNTIME_12 = 12080, RUNTIME_13 = 13000 };
-    *version = FRAG_CUDART >= 13 ? RUNTIME_13 : RUNTIME_12;
+    *version = RUNTIME_VERSION;
     return FRAG_CUDA_OK;
 }
 
 enum { ENTRY_FOUND = 0, ENTRY_UNKNOWN = 1 };
 
+static int32_t find_entry(const char *name, void **function, int32_t version, int32_t *status)
+{
+    if (status != NULL)
+        *status = ENTRY_UNKNOWN;
+    if (name == NULL || function == NULL)
+        return frag_runtime_return(FRAG_CUDA_INVALID_VALUE);
+    *function = frag_soft_pointer(frag_soft_driver_entry(name, version));
+    if (status != NULL)
+        *status = *function != NULL ? ENTRY_FOUND : ENTRY_UNKNOWN;
+    return FRAG_CUDA_OK;
+}
+
 FRAG_ENTRY(int32_t, cudaGetDriverEntryPoint,
            (const char *name, void **function, unsigned long long flags, int32_t *status))
 {
     (void)flags;
-    if (name == NULL || function == NULL)
-        return frag_runtime_return(FRAG_CUDA_INVALID_VALUE);
-    *function = frag_soft_pointer(frag_soft_driver_entry(name));
-    if (status != NULL)
-        *status = *function != NULL ? ENTRY_FOUND : ENTRY_UNKNOWN;
-    return FRAG_CUDA_OK;
+    return find_entry(name, function, RUNTIME_VERSION, status);
 }
 
 FRAG_ENTRY(int32_t, cudaGetDriverEntryPointByVersion,
@@ -103,10 +111,16 @@ FRAG_ENTRY(int32_t, cudaGetDriverEntryPointByVersion,
             int32_t *status))
 {
     int32_t driver_version = 0;
+    (void)flags;
     cudaDriverGetVersion(&driver_version);
-    if (version > (unsigned)driver_version)
+    if (function != NULL)
+        *function = NULL;
+    if (version > (unsigned)driver_version) {
+        if (status != NULL)
+            *status = ENTRY_UNKNOWN;
         return frag_runtime_return(FRAG_CUDA_INVALID_VALUE);
-    return cudaGetDriverEntryPoint(name, function, flags, status);
+    }
+    return find_entry(name, function, (int32_t)version, status);
 }
 
 /* The tables of the driver that only NVIDIA's own libraries know. */
@@ -138,6 +152,7 @@ FRAG_ENTRY(int32_t, cudaGetDeviceCount, (int32_t * count))
 FRAG_ENTRY(int32_t, cudaGetDevice, (int32_t * device))
 {
     frag_soft_call call;
+    *device = 0;
     if (frag_soft_begin(&call, FRAG_CALL_cudaGetDevice)) {
         *device = (int32_t)frag_soft_device_current();
         frag_soft_note(&call, "device", frag_soft_device_current());
@@ -259,7 +274,6 @@ static const property properties[] = {
 static void describe(unsigned char *out, uint32_t device)
 {
     const frag_software_card *card = &frag_soft.cards[device];
-    memset(out, 0, PROPERTIES_BYTES);
     memcpy(out, card->name, sizeof card->name);
     memcpy(out + NAME_BYTES, card->uuid, sizeof card->uuid);
     uint64_t total = frag_soft.settings.capacity_bytes[device];
@@ -282,6 +296,7 @@ static int32_t get_properties(unsigned char *out, int32_t device)
     frag_soft_call call;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaGetDeviceProperties);
     frag_soft_note(&call, "device", (uint32_t)device);
+    memset(out, 0, PROPERTIES_BYTES);
     if (may && (device < 0 || device >= (int32_t)frag_soft.settings.device_count))
         frag_soft_fail(&call, FRAG_CUDA_INVALID_DEVICE);
     else if (may)
@@ -305,6 +320,7 @@ FRAG_ENTRY(int32_t, cudaDeviceGetAttribute, (int32_t * value, int32_t attribute,
 {
     frag_soft_call call;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaDeviceGetAttribute);
+    *value = 0;
     frag_soft_note(&call, "attribute", (uint32_t)attribute);
     frag_soft_note(&call, "device", (uint32_t)device);
     if (may && (device < 0 || device >= (int32_t)frag_soft.settings.device_count))
@@ -317,6 +333,8 @@ FRAG_ENTRY(int32_t, cudaDeviceGetAttribute, (int32_t * value, int32_t attribute,
 FRAG_ENTRY(int32_t, cudaDeviceGetPCIBusId, (char *text, int32_t bytes, int32_t device))
 {
     int32_t result = 0;
+    if (bytes > 0)
+        text[0] = '\0';
     if (frag_soft_enter(&result) &&
         (device < 0 || device >= (int32_t)frag_soft.settings.device_count))
         result = FRAG_CUDA_INVALID_DEVICE;
@@ -325,6 +343,21 @@ FRAG_ENTRY(int32_t, cudaDeviceGetPCIBusId, (char *text, int32_t bytes, int32_t d
         snprintf(text, (size_t)bytes, "0000:%02X:00.0", 1u + (unsigned)device) >= bytes)
         result = FRAG_CUDA_INVALID_VALUE;
     return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaDeviceGetByPCIBusId, (int32_t * device, const char *id))
+{
+    *device = 0;
+    for (int32_t d = 0; id != NULL && d < FRAG_SOFT_DEVICES_MAX; d++) {
+        char known[32];
+        if (cudaDeviceGetPCIBusId(known, sizeof known, d) != FRAG_CUDA_OK)
+            break;
+        *device = d;
+        if (strcmp(known, id) == 0)
+            return FRAG_CUDA_OK;
+    }
+    *device = 0;
+    return frag_runtime_return(id == NULL ? FRAG_CUDA_INVALID_VALUE : FRAG_CUDA_INVALID_DEVICE);
 }
 
 FRAG_ENTRY(int32_t, cudaDeviceGetStreamPriorityRange, (int32_t * least, int32_t *greatest))
@@ -338,9 +371,12 @@ FRAG_ENTRY(int32_t, cudaDeviceGetStreamPriorityRange, (int32_t * least, int32_t 
 
 FRAG_ENTRY(int32_t, cudaDeviceGetLimit, (size_t * value, int32_t limit))
 {
-    (void)limit;
-    *value = (size_t)8 << 20;
-    return FRAG_CUDA_OK;
+    return frag_runtime_return(frag_soft_limit_get(limit, value));
+}
+
+FRAG_ENTRY(int32_t, cudaDeviceSetLimit, (int32_t limit, size_t value))
+{
+    return frag_runtime_return(frag_soft_limit_set(limit, value));
 }
 
 /* ---- peers: every device reaches every other */
@@ -348,6 +384,7 @@ FRAG_ENTRY(int32_t, cudaDeviceGetLimit, (size_t * value, int32_t limit))
 FRAG_ENTRY(int32_t, cudaDeviceCanAccessPeer, (int32_t * can, int32_t device, int32_t peer))
 {
     int32_t result = 0;
+    *can = 0;
     if (frag_soft_enter(&result)) {
         int32_t count = (int32_t)frag_soft.settings.device_count;
         if (device < 0 || device >= count || peer < 0 || peer >= count)
@@ -357,6 +394,13 @@ FRAG_ENTRY(int32_t, cudaDeviceCanAccessPeer, (int32_t * can, int32_t device, int
     }
     frag_soft_leave();
     return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaDeviceGetP2PAttribute,
+           (int32_t * value, int32_t attribute, int32_t device, int32_t peer))
+{
+    (void)attribute;
+    return cudaDeviceCanAccessPeer(value, device, peer);
 }
 
 static int32_t change_peer(frag_soft_call_id id, int32_t peer, bool is_on)

@@ -5,11 +5,12 @@
 
 /* ---- device memory */
 
+/* NULL when the call fails, as the real runtime does of memory. */
 static int32_t give(frag_soft_call *call, uint64_t address, void **out)
 {
     frag_soft_note_address(call, "address", address);
-    if (call->seen.result == FRAG_CUDA_OK)
-        *out = frag_soft_pointer(address);
+    if (out != NULL)
+        *out = call->seen.result == FRAG_CUDA_OK ? frag_soft_pointer(address) : NULL;
     return frag_runtime_end(call);
 }
 
@@ -46,6 +47,25 @@ FRAG_ENTRY(int32_t, cudaMallocPitch, (void **out, size_t *pitch, size_t width, s
     return allocate(FRAG_CALL_cudaMallocPitch, out, is_too_large ? SIZE_MAX : *pitch * height);
 }
 
+typedef struct pitched {
+    void *address;
+    size_t pitch;
+    size_t width;
+    size_t height;
+} pitched;
+
+typedef struct box {
+    size_t width, height, depth;
+} box;
+
+FRAG_ENTRY(int32_t, cudaMalloc3D, (pitched * out, box of))
+{
+    size_t rows =
+        of.depth != 0 && of.height > SIZE_MAX / of.depth ? SIZE_MAX : of.height * of.depth;
+    *out = (pitched){.width = of.width, .height = of.height};
+    return cudaMallocPitch(&out->address, &out->pitch, of.width, rows);
+}
+
 FRAG_ENTRY(int32_t, cudaFree, (void *address))
 {
     frag_soft_call call;
@@ -59,6 +79,8 @@ FRAG_ENTRY(int32_t, cudaFree, (void *address))
 FRAG_ENTRY(int32_t, cudaMemGetInfo, (size_t * free_bytes, size_t *total_bytes))
 {
     frag_soft_call call;
+    *free_bytes = 0;
+    *total_bytes = 0;
     if (frag_soft_begin(&call, FRAG_CALL_cudaMemGetInfo)) {
         uint32_t device = frag_soft_device_current();
         *free_bytes = frag_soft_free_bytes(device);
@@ -125,6 +147,8 @@ FRAG_ENTRY(int32_t, cudaMemPoolCreate, (void **out, const int32_t *properties))
 {
     enum { KIND = 0, LOCATION_TYPE = 2, LOCATION_ID = 3, LIMIT = 6, PINNED = 1, ON_DEVICE = 1 };
     frag_soft_call call;
+    if (out != NULL)
+        *out = NULL;
     if (frag_soft_begin(&call, FRAG_CALL_cudaMemPoolCreate)) {
         if (out == NULL || properties == NULL || properties[KIND] != PINNED ||
             properties[LOCATION_TYPE] != ON_DEVICE) {
@@ -224,6 +248,8 @@ FRAG_ENTRY(int32_t, cudaMemPoolGetAttribute, (void *handle, int32_t attribute, v
     uint32_t pool = 0;
     uint64_t value = 0;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaMemPoolGetAttribute);
+    if (out != NULL)
+        memset(out, 0, attribute <= REUSE_LAST ? sizeof(uint32_t) : sizeof value);
     if (find_pool(&call, may, handle, &pool)) {
         frag_soft_note(&call, "attribute", (uint32_t)attribute);
         if (out == NULL || !get_attribute(&frag_soft.pools[pool], attribute, &value)) {
@@ -274,6 +300,7 @@ FRAG_ENTRY(int32_t, cudaMemPoolGetAccess,
     uint32_t pool = 0;
     (void)location;
     bool may = frag_soft_begin(&call, FRAG_CALL_cudaMemPoolGetAccess);
+    *flags = 0;
     if (find_pool(&call, may, handle, &pool))
         *flags = READ_WRITE;
     return frag_runtime_end(&call);
@@ -283,6 +310,7 @@ static int32_t get_pool(frag_soft_call_id id, void **out, int32_t device, bool i
 {
     frag_soft_call call;
     bool may = frag_soft_begin(&call, id);
+    *out = NULL;
     frag_soft_note(&call, "device", (uint32_t)device);
     if (may && (device < 0 || device >= (int32_t)frag_soft.settings.device_count)) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_DEVICE);
@@ -302,6 +330,34 @@ FRAG_ENTRY(int32_t, cudaDeviceGetDefaultMemPool, (void **out, int32_t device))
 FRAG_ENTRY(int32_t, cudaDeviceGetMemPool, (void **out, int32_t device))
 {
     return get_pool(FRAG_CALL_cudaDeviceGetMemPool, out, device, false);
+}
+
+/* Only devices have pools here, and one default each. */
+static int32_t get_pool_at(void **out, const frag_soft_location *location, bool is_default)
+{
+    enum { ON_DEVICE = 1 };
+    if (out != NULL)
+        *out = NULL;
+    if (out == NULL || location == NULL || location->type != ON_DEVICE)
+        return frag_runtime_return(location == NULL || out == NULL ? FRAG_CUDA_INVALID_VALUE
+                                                                   : FRAG_CUDA_NOT_SUPPORTED);
+    return get_pool(is_default ? FRAG_CALL_cudaDeviceGetDefaultMemPool
+                               : FRAG_CALL_cudaDeviceGetMemPool,
+                    out, location->id, is_default);
+}
+
+FRAG_ENTRY(int32_t, cudaMemGetDefaultMemPool,
+           (void **out, const frag_soft_location *location, int32_t kind))
+{
+    (void)kind;
+    return get_pool_at(out, location, true);
+}
+
+FRAG_ENTRY(int32_t, cudaMemGetMemPool,
+           (void **out, const frag_soft_location *location, int32_t kind))
+{
+    (void)kind;
+    return get_pool_at(out, location, false);
 }
 
 FRAG_ENTRY(int32_t, cudaDeviceSetMemPool, (int32_t device, void *handle))
@@ -386,6 +442,65 @@ FRAG_ENTRY(int32_t, cudaHostGetDevicePointer, (void **out, void *address, unsign
     return FRAG_CUDA_OK;
 }
 
+/* ---- memory and events of other processes */
+
+FRAG_ENTRY(int32_t, cudaIpcGetMemHandle, (frag_soft_ipc_handle * handle, void *address))
+{
+    int32_t result = 0;
+    memset(handle, 0, sizeof *handle);
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_export(frag_soft_number(address), handle);
+    frag_soft_leave();
+    return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaIpcOpenMemHandle, (void **out, frag_soft_ipc_handle handle, unsigned flags))
+{
+    int32_t result = 0;
+    uint64_t address = 0;
+    (void)flags;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_open(&handle, &address);
+    frag_soft_leave();
+    *out = frag_soft_pointer(address);
+    return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaIpcCloseMemHandle, (void *address))
+{
+    int32_t result = 0;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_close(frag_soft_number(address));
+    frag_soft_leave();
+    return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaIpcGetEventHandle, (frag_soft_ipc_handle * handle, void *event))
+{
+    int32_t result = 0;
+    frag_soft_event *known = NULL;
+    memset(handle, 0, sizeof *handle);
+    if (frag_soft_enter(&result)) {
+        if (frag_soft_event_find(frag_soft_number(event), &known))
+            frag_soft_ipc_export_event(handle);
+        else
+            result = FRAG_CUDA_INVALID_HANDLE;
+    }
+    frag_soft_leave();
+    return frag_runtime_return(result);
+}
+
+FRAG_ENTRY(int32_t, cudaIpcOpenEventHandle, (void **out, frag_soft_ipc_handle handle))
+{
+    int32_t result = 0;
+    uint64_t event = 0;
+    if (frag_soft_enter(&result))
+        result = frag_soft_ipc_open_event(&handle, &event);
+    frag_soft_leave();
+    *out = frag_soft_pointer(event);
+    return frag_runtime_return(result);
+}
+
 /* ---- what lies where */
 
 #if FRAG_CUDART >= 13
@@ -409,6 +524,7 @@ FRAG_ENTRY(int32_t, cudaPointerGetAttributes, (unsigned char *out, void *address
     frag_soft_host host;
     uint64_t number = frag_soft_number(address);
     pointer_attributes known = {.type = UNREGISTERED, .device = NO_DEVICE, .host_address = address};
+    memset(out, 0, POINTER_ATTRIBUTES_BYTES);
     if (frag_soft_enter(&result)) {
         if (frag_soft_extent_find(number, &extent))
             known = (pointer_attributes){
@@ -418,7 +534,6 @@ FRAG_ENTRY(int32_t, cudaPointerGetAttributes, (unsigned char *out, void *address
                                          .device = (int32_t)frag_soft_device_current(),
                                          .device_address = address,
                                          .host_address = address};
-        memset(out, 0, POINTER_ATTRIBUTES_BYTES);
         memcpy(out, &known, sizeof known);
     }
     frag_soft_leave();
