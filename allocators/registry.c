@@ -308,10 +308,9 @@ static bool apply_item(frag_policy_spec *spec, char *item, frag_error *error)
     else if (has_conf(spec) && strcmp(item, "env") == 0)
         spec->wants_env = true;
     else if (frag_policy_find(item) != NULL)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "'%s' is a policy, behind settings of another; give it a --policy of its "
-                         "own",
-                         item);
+        return frag_fail(
+            error, FRAG_E_USAGE,
+            "'%s' is a policy, behind settings of another; give it a --policy of its own", item);
     else
         return frag_fail(error, FRAG_E_USAGE, "'%s' has no value; write %s=value", item, item);
     return true;
@@ -412,8 +411,7 @@ static const frag_policy_ops *load_shared_object(const char *path, frag_error *e
     if (export->ops_bytes != sizeof(frag_policy_ops)) {
         frag_fail(
             error, FRAG_E_INPUT,
-            "was built with another sim/policy.h (its table has %u bytes; %zu here): build it "
-            "anew",
+            "was built with another sim/policy.h (its table has %u bytes; %zu here): build it anew",
             export->ops_bytes, sizeof(frag_policy_ops));
         return NULL;
     }

@@ -32,8 +32,10 @@ void frag_text_add(frag_text *text, const char *format, ...)
 
 static bool is_plain_word(const char *word)
 {
-    return *word != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                              "0123456789_./:=,+-")] == '\0';
+    return *word != '\0' &&
+           word[strspn(word,
+                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-")] ==
+               '\0';
 }
 
 void frag_text_add_word(frag_text *text, const char *word)

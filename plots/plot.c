@@ -142,13 +142,26 @@ double frag_plot_letter_scale(const frag_plot *plot)
 
 /* ---- the axis to the right */
 
-uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
+static bool is_setting(const frag_plot *plot, const char *name, const char *value)
 {
-    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0) {
-        frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events");
-        frag_error_in(error, "--x");
-        return NULL;
-    }
+    const char *given = frag_plot_setting_text(plot->request, name);
+    return given != NULL && strcmp(given, value) == 0;
+}
+
+bool frag_plot_skips_oom(const frag_plot *plot)
+{
+    return is_setting(plot, "on-oom", "skip");
+}
+
+bool frag_plot_times(const frag_plot *plot, const frag_trace *trace, uint64_t **times_ns,
+                     frag_error *error)
+{
+    *times_ns = NULL;
+    if (!is_setting(plot, "x", "time"))
+        return true;
+    if (trace->times_ns == NULL || trace->stats.time_last_ns == 0)
+        return frag_fail(error, FRAG_E_USAGE, "the recording has no times; use events") ||
+               frag_error_in(error, "--x");
     uint64_t *times = frag_alloc(trace->event_count, sizeof *times);
     uint64_t first = 0;
     uint64_t latest = 0;
@@ -162,7 +175,8 @@ uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error)
             latest = time;
         times[i] = latest - first;
     }
-    return times;
+    *times_ns = times;
+    return true;
 }
 
 double frag_plot_x(const uint64_t *times_ns, uint64_t event)

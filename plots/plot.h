@@ -121,9 +121,13 @@ bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_req
                           bool with_columns, frag_recording *recording, const frag_trace **trace,
                           frag_plot_filler *fill, void *state, frag_error *error);
 
-/* Nanoseconds since the start of each event, never going back: recorded clocks may step back a
- * little between threads, an axis may not. The caller frees. NULL: the trace has no times. */
-uint64_t *frag_plot_times(const frag_trace *trace, frag_error *error);
+/* With --x time the nanoseconds since the start of each event, never going back: recorded clocks
+ * may step back a little between threads, an axis may not. The caller frees. Else *times is NULL.
+ * false: the trace has no times. */
+bool frag_plot_times(const frag_plot *plot, const frag_trace *trace, uint64_t **times,
+                     frag_error *error);
+/* --on-oom skip: runs go on without a request that cannot be served. */
+bool frag_plot_skips_oom(const frag_plot *plot);
 
 /* Seconds, or the event itself when times_ns is NULL. */
 double frag_plot_x(const uint64_t *times_ns, uint64_t event);

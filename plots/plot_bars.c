@@ -487,17 +487,13 @@ const frag_plot_kind frag_plot_bars = {
             .name = "bars",
             .operands = "TRACE|ROWS...",
             .summary = "where reserved bytes are at their peak, for each policy",
-            .description = "Draws for each policy what its reserved bytes consist of at their "
-                           "peak: requested bytes, "
-                           "rounding, remainders that were not split off, holes, cached segments, "
-                           "blocks that wait "
-                           "for a stream, page slack. Operands are traces, which are replayed, or "
-                           "rows that 'fraglab "
-                           "run --format jsonl' wrote. A run that ended in an OOM is marked; its "
-                           "peak is the one "
-                           "before the OOM. --bounds draws the bounds of each trace across its "
-                           "bars; for rows, the "
-                           "bounds stored in them.",
+            .description =
+                "Draws for each policy what its reserved bytes consist of at their peak: requested "
+                "bytes, rounding, remainders that were not split off, holes, cached segments, "
+                "blocks that wait for a stream, page slack. Operands are traces, which are "
+                "replayed, or rows that 'fraglab run --format jsonl' wrote. A run that ended in an "
+                "OOM is marked; its peak is the one before the OOM. --bounds draws the bounds of "
+                "each trace across its bars; for rows, the bounds stored in them.",
             .examples = "fraglab plot bars train.pickle -o bars.pdf\n"
                         "fraglab run *.pickle --policy all --format jsonl | fraglab plot bars - -o "
                         "bars.svg",

@@ -84,10 +84,9 @@ static bool read_size(const holes_figure *state, const char *text, uint64_t *byt
     size_t digits = strspn(text + 1, "0123456789");
     uint64_t percent = digits >= 1 && digits <= 3 ? strtoull(text + 1, NULL, 10) : 0;
     if (text[1 + digits] != '\0' || percent < 1 || percent > 100)
-        return frag_fail(error, FRAG_E_USAGE,
-                         "'%s' is neither a size nor p1 to p100; write sizes as in "
-                         "p50,p99,max,2MiB",
-                         text);
+        return frag_fail(
+            error, FRAG_E_USAGE,
+            "'%s' is neither a size nor p1 to p100; write sizes as in p50,p99,max,2MiB", text);
     *bytes = percentile(state, percent);
     snprintf(name, 16, "p%" PRIu64, percent);
     return true;
@@ -213,8 +212,8 @@ static void write_bound(holes_figure *state)
 static void write_data(holes_figure *state)
 {
     FILE *stream = state->plot.data;
-    fputs("kind,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_bytes,"
-          "free_bytes,largest_hole_bytes,hole_count,size_bytes,unusable_ratio",
+    fputs("kind,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_bytes,free_"
+          "bytes,largest_hole_bytes,hole_count,size_bytes,unusable_ratio",
           stream);
     for (uint32_t i = 0; i < state->holes.size_count; i++)
         fprintf(stream, ",unusable_for_%" PRIu64 "_bytes", state->holes.sizes[i]);
@@ -310,8 +309,7 @@ static void observe(void *context, const frag_replay *at, uint64_t event, const 
 
 static bool replay(holes_figure *state, frag_error *error)
 {
-    const char *on_oom = frag_plot_setting_text(state->plot.request, "on-oom");
-    bool is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
+    bool is_oom_skipped = frag_plot_skips_oom(&state->plot);
     frag_policy_spec resolved = {0};
     if (!frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
                              &state->recording, &resolved, error))
@@ -340,15 +338,11 @@ static bool replay(holes_figure *state, frag_error *error)
 static bool fill(void *context, frag_error *error)
 {
     holes_figure *state = context;
-    const char *axis = frag_plot_setting_text(state->plot.request, "x");
     if (!sort_requests(state, error) || !find_sizes(state, error))
         return false;
     find_rows(state);
-    if (axis != NULL && strcmp(axis, "time") == 0) {
-        state->times_ns = frag_plot_times(state->trace, error);
-        if (state->times_ns == NULL)
-            return false;
-    }
+    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
+        return false;
     uint64_t least = frag_hole_sample_min(state->holes.size_count);
     if (state->holes.sample_max < least)
         state->holes.sample_max = least;
@@ -397,11 +391,8 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
-    {"on-oom", "WHAT", .choices = "stop|skip",
-     .help = "after the first request that cannot be served: stop, or skip the request and go on "
-             "(default: stop)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    FRAG_PLOT_OOM_OPTION,
+    FRAG_PLOT_AXIS_OPTION,
     {"sizes", "SIZE,...",
      .help = "request sizes to draw, at most 8: sizes, percentiles of the trace's requests (p90: "
              "nine in ten are no larger), max (default: p50,p90,p99,max)"},
@@ -422,18 +413,14 @@ const frag_plot_kind frag_plot_fragmentation = {
             .summary =
                 "utilisation, the largest hole, and what free memory is too small for, over time",
             .description = "Draws how one policy uses its memory: blocks, the largest hole and the "
-                           "other holes, "
-                           "which add up to reserved bytes; below, utilisation and the largest "
-                           "hole as a share of "
-                           "all free memory; and below that, for several request sizes, the share "
-                           "of free memory "
-                           "that lies in holes too small for them. A hole is a free range inside a "
-                           "segment; policies "
-                           "that move pages or stitch holes can use several for one request.",
+                           "other holes, which add up to reserved bytes; below, utilisation and "
+                           "the largest hole as a share of all free memory; and below that, for "
+                           "several request sizes, the share of free memory that lies in holes too "
+                           "small for them. A hole is a free range inside a segment; policies that "
+                           "move pages or stitch holes can use several for one request.",
             .examples = "fraglab plot fragmentation train.pickle -o holes.svg\n"
                         "fraglab plot fragmentation train.pickle --policy best-fit --x time "
-                        "--sizes p90,2MiB -o "
-                        "holes.pdf",
+                        "--sizes p90,2MiB -o holes.pdf",
             .options = options,
             .operand_min = 1,
             .operand_max = 1,

@@ -130,10 +130,10 @@ static double over_of(const front_figure *state, uint64_t bytes)
 static void write_data(const front_figure *state)
 {
     FILE *stream = state->plot.data;
-    fputs("series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_"
-          "front,peak_requested_bytes,packing_bytes,name_cost,name_over_percent,name_side,"
-          "is_name_apart\n",
-          stream);
+    fputs(
+        "series,policy,reserved_bytes,over_bound_percent,calls,time_ns,is_oom,is_planned,is_front,"
+        "peak_requested_bytes,packing_bytes,name_cost,name_over_percent,name_side,is_name_apart\n",
+        stream);
     for (size_t i = 0; i < state->policies.count; i++) {
         const point *at = &state->points[i];
         fprintf(stream, "%zu,", i + 1);
@@ -276,11 +276,10 @@ static void tell_left_out(const front_figure *state)
         named += state->points[i].has_name;
     }
     if (named < drawn)
-        frag_context_warn(
-            state->plot.request->context,
-            "%zu of %zu policies are drawn without their names, for which there is no room; "
-            "--width makes room, and the data (--format csv) has them all",
-            drawn - named, drawn);
+        frag_context_warn(state->plot.request->context,
+                          "%zu of %zu policies are drawn without their names, for which there is "
+                          "no room; --width makes room, and the data (--format csv) has them all",
+                          drawn - named, drawn);
 }
 
 /* What there is of each kind: gnuplot complains of a plot without a point. */
@@ -467,24 +466,18 @@ const frag_plot_kind frag_plot_front = {
         {
             .name = "front",
             .operands = "TRACE",
-            .summary =
-                "memory against device calls or their time, and the policies that no other beats "
-                "in both",
-            .description = "Draws each policy as a point: how far its peak of reserved bytes is "
-                           "above the bound, the "
-                           "peak of requested bytes, and what it cost in device calls, or in their "
-                           "modelled time. A "
-                           "policy is on the front when no other is at least as good in both and "
-                           "better in one. "
-                           "Policies that know the trace in advance, such as offline, are drawn "
-                           "hollow and are never "
-                           "on the front; those that run out of memory are not drawn. --bounds "
-                           "draws what a policy "
-                           "that knew the future would need.",
-            .examples =
-                "fraglab plot front train.pickle -o front.svg\n"
-                "fraglab plot front train.pickle --policy pytorch,best-fit,frugal --latency "
-                "docs/latency-example.yaml -o front.pdf",
+            .summary = "memory against device calls or their time, and the policies that no other "
+                       "beats in both",
+            .description =
+                "Draws each policy as a point: how far its peak of reserved bytes is above the "
+                "bound, the peak of requested bytes, and what it cost in device calls, or in their "
+                "modelled time. A policy is on the front when no other is at least as good in both "
+                "and better in one. Policies that know the trace in advance, such as offline, are "
+                "drawn hollow and are never on the front; those that run out of memory are not "
+                "drawn. --bounds draws what a policy that knew the future would need.",
+            .examples = "fraglab plot front train.pickle -o front.svg\n"
+                        "fraglab plot front train.pickle --policy pytorch,best-fit,frugal "
+                        "--latency docs/latency-example.yaml -o front.pdf",
             .options = options,
             .operand_min = 1,
             .operand_max = 1,

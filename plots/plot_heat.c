@@ -216,10 +216,11 @@ static bool fill_axis(heat_figure *state, axis *along, const char *option, frag_
     for (size_t i = 0; i < state->row_count; i++) {
         frag_field value = frag_plot_field(state->rows[i], along->path);
         if (value.kind == FRAG_FIELD_MISSING)
-            return frag_fail(error, FRAG_E_INPUT,
-                             "row %" PRIu64 " has no %.150s; leave such rows out with --where, "
-                             "for one by policy.name",
-                             state->numbers[i], along->path);
+            return frag_fail(
+                error, FRAG_E_INPUT,
+                "row %" PRIu64
+                " has no %.150s; leave such rows out with --where, for one by policy.name",
+                state->numbers[i], along->path);
         add_value(along, &value);
         if (along->count > AXIS_MAX)
             return frag_fail(error, FRAG_E_INPUT,
@@ -267,11 +268,12 @@ static bool fail_twice(const heat_figure *state, size_t first, size_t second, fr
     frag_field field = frag_plot_field(state->rows[first], path);
     frag_text value = {0};
     frag_plot_field_text(path, frag_plot_is_size(state->rows[first], path), &field, &value);
-    frag_fail(error, FRAG_E_INPUT,
-              "rows %" PRIu64 " and %" PRIu64 " have the same %.80s and %.80s, but another "
-              "%.80s; choose with --where '%.80s=%.60s'",
-              state->numbers[first], state->numbers[second], state->x.path, state->y.path, path,
-              path, value.bytes != NULL ? value.bytes : "");
+    frag_fail(
+        error, FRAG_E_INPUT,
+        "rows %" PRIu64 " and %" PRIu64
+        " have the same %.80s and %.80s, but another %.80s; choose with --where '%.80s=%.60s'",
+        state->numbers[first], state->numbers[second], state->x.path, state->y.path, path, path,
+        value.bytes != NULL ? value.bytes : "");
     frag_text_destroy(&value);
     return false;
 }
@@ -663,15 +665,12 @@ const frag_plot_kind frag_plot_heat = {
             .name = "heat",
             .operands = "ROWS...",
             .summary = "a figure of result rows over two options of a sweep",
-            .description = "Draws rows of 'fraglab sweep' or 'fraglab run --format jsonl' as a "
-                           "grid of two of their "
-                           "fields, coloured by a third. Fields are named by their path in the "
-                           "rows, or by the end "
-                           "of it if that is unambiguous. A run that ended in an OOM shows that "
-                           "instead of a value; "
-                           "a combination without a row is grey. Rows that also differ in another "
-                           "field are refused: "
-                           "choose with --where.",
+            .description =
+                "Draws rows of 'fraglab sweep' or 'fraglab run --format jsonl' as a grid of two of "
+                "their fields, coloured by a third. Fields are named by their path in the rows, or "
+                "by the end of it if that is unambiguous. A run that ended in an OOM shows that "
+                "instead of a value; a combination without a row is grey. Rows that also differ in "
+                "another field are refused: choose with --where.",
             .examples = "fraglab plot heat rows.jsonl --x policy.max_split_size_mb --y capacity -o "
                         "heat.svg\n"
                         "fraglab plot heat rows.jsonl --x sli --y grow --z utilisation --where "

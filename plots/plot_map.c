@@ -151,15 +151,6 @@ static void define_groups(map_figure *state)
 
 /* ---- data */
 
-static bool order_times(map_figure *state, frag_error *error)
-{
-    const char *axis = frag_plot_setting_text(state->plot.request, "x");
-    if (axis == NULL || strcmp(axis, "time") != 0)
-        return true;
-    state->times_ns = frag_plot_times(state->trace, error);
-    return state->times_ns != NULL;
-}
-
 /* Seconds or events; what ends with the run ends with its last event. */
 static double x_of(const map_figure *state, uint64_t event)
 {
@@ -347,7 +338,7 @@ static bool fill(void *context, frag_error *error)
     map_figure *state = context;
     frag_policy_spec resolved = {0};
     state->start = frag_trace_start(state->trace);
-    if (!order_times(state, error) ||
+    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error) ||
         !frag_policy_resolve(state->plot.request->context, &state->policies.specs[0],
                              &state->recording, &resolved, error))
         return false;
@@ -415,12 +406,10 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    FRAG_PLOT_AXIS_OPTION,
     {"colour", "WHAT", .choices = "size|site|stream",
-     .help =
-         "what the colour of a block says: its size, the call site it was requested from, or its "
-         "stream (default: size)"},
+     .help = "what the colour of a block says: its size, the call site it was requested from, or "
+             "its stream (default: size)"},
     FRAG_PLOT_OPTIONS,
     {.name = NULL},
 };
@@ -434,10 +423,8 @@ const frag_plot_kind frag_plot_map = {
             .description =
                 "Draws the memory of one policy: segments one above the other in order of their "
                 "addresses, each block from its request to when its place was free again, and the "
-                "holes "
-                "between them in white. Where no segment was held it is grey. A block smaller than "
-                "a "
-                "pixel tints the pixel by the share that it covers.",
+                "holes between them in white. Where no segment was held it is grey. A block "
+                "smaller than a pixel tints the pixel by the share that it covers.",
             .examples = "fraglab plot map train.pickle -o map.png\n"
                         "fraglab plot map train.pickle --policy best-fit --colour site --capacity "
                         "8GiB -o map.pdf",

@@ -33,4 +33,18 @@
                     "greatest peak of requested bytes)"                                            \
     }
 
+#define FRAG_PLOT_AXIS_OPTION                                                                      \
+    {                                                                                              \
+        "x", "AXIS", .choices = "events|time",                                                     \
+                     .help = "the horizontal axis (default: events; time needs a recording that "  \
+                             "has times)"                                                          \
+    }
+
+#define FRAG_PLOT_OOM_OPTION                                                                       \
+    {                                                                                              \
+        "on-oom", "WHAT", .choices = "stop|skip",                                                  \
+                          .help = "after the first request that cannot be served: stop, or skip "  \
+                                  "the request and go on (default: stop)"                          \
+    }
+
 #endif

@@ -397,12 +397,9 @@ static bool fill(void *context, frag_error *error)
     sites_figure *state = context;
     const frag_plot_request *request = state->plot.request;
     frag_groups_create(&state->groups, grouping_of(request), &state->recording, state->trace);
-    const char *axis = frag_plot_setting_text(request, "x");
-    if (axis != NULL && strcmp(axis, "time") == 0 && state->trace->event_count > 0) {
-        state->times_ns = frag_plot_times(state->trace, error);
-        if (state->times_ns == NULL)
-            return false;
-    }
+    if (state->trace->event_count > 0 &&
+        !frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
+        return false;
     find_peak(state);
     if (state->peak_bytes == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
@@ -453,8 +450,7 @@ static const frag_command_option options[] = {
     {"top", "N",
      .help = "number of layers, the largest at the peak first; everything else is one more layer "
              "(default: 8)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    FRAG_PLOT_AXIS_OPTION,
     {"samples", "N", .help = "points of a layer's edge; peaks are never lost (default: 1800)"},
     FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
@@ -467,15 +463,12 @@ const frag_plot_kind frag_plot_sites = {
             .name = "sites",
             .operands = "TRACE",
             .summary = "requested bytes over events or time, layer by layer: who holds the memory",
-            .description = "Draws what the program holds as layers that add up to it exactly: the "
-                           "call sites that "
-                           "hold most at the peak, each with its share, and all others above. "
-                           "Memory that is held "
-                           "throughout lies at the bottom. A call site is the innermost line of "
-                           "the program's own "
-                           "code; frames of a framework are skipped. Layers can be streams, pools "
-                           "or sizes instead. "
-                           "No policy is involved.",
+            .description =
+                "Draws what the program holds as layers that add up to it exactly: the call sites "
+                "that hold most at the peak, each with its share, and all others above. Memory "
+                "that is held throughout lies at the bottom. A call site is the innermost line of "
+                "the program's own code; frames of a framework are skipped. Layers can be streams, "
+                "pools or sizes instead. No policy is involved.",
             .examples =
                 "fraglab plot sites train.pickle  # on the terminal\n"
                 "fraglab plot sites train.pickle --by size-class --top 5 --x time -o sizes.pdf",

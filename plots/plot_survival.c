@@ -298,12 +298,10 @@ const frag_plot_kind frag_plot_survival = {
             .operands = "TRACE",
             .summary = "how far the trace gets, for every capacity",
             .description = "Draws for each policy the share of the requests that are served before "
-                           "the first OOM, "
-                           "for capacities from the peak of requested bytes to the one with which "
-                           "no device call "
-                           "fails. The least capacity that survives is marked and printed in the "
-                           "legend, exact to 2 "
-                           "MiB. --bounds marks what a policy that knew the future would need.",
+                           "the first OOM, for capacities from the peak of requested bytes to the "
+                           "one with which no device call fails. The least capacity that survives "
+                           "is marked and printed in the legend, exact to 2 MiB. --bounds marks "
+                           "what a policy that knew the future would need.",
             .examples =
                 "fraglab plot survival train.pickle --policy pytorch,best-fit,tlsf -o survival.pdf",
             .options = options,

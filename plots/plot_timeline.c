@@ -26,15 +26,6 @@ typedef struct timeline_figure {
     frag_row_packing packing; /* with --bounds */
 } timeline_figure;
 
-static bool order_times(timeline_figure *state, frag_error *error)
-{
-    const char *axis = frag_plot_setting_text(state->plot.request, "x");
-    if (axis == NULL || strcmp(axis, "time") != 0)
-        return true;
-    state->times_ns = frag_plot_times(state->trace, error);
-    return state->times_ns != NULL;
-}
-
 static void write_head(const timeline_figure *state, const char *kind, size_t series,
                        const char *policy, uint64_t event)
 {
@@ -152,10 +143,9 @@ static bool write_policy(timeline_figure *state, size_t series, frag_error *erro
     if (!frag_policy_resolve(state->plot.request->context, spec, &state->recording, &resolved,
                              error))
         return false;
-    const char *on_oom = frag_plot_setting_text(state->plot.request, "on-oom");
     frag_timeline *timeline = frag_timeline_create(state->trace->event_count, state->samples);
     frag_run_options run = {
-        .is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0,
+        .is_oom_skipped = frag_plot_skips_oom(&state->plot),
         .is_layout_skipped = true,
         .observer = frag_timeline_observe,
         .observer_context = timeline,
@@ -307,7 +297,7 @@ static bool fill(void *context, frag_error *error)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
                frag_error_in(error, state->plot.request->operands[0]);
-    if (!order_times(state, error))
+    if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"
           "bytes,label\n",
@@ -357,11 +347,8 @@ static const frag_command_option options[] = {
     FRAG_DEVICE_OPTIONS,
     FRAG_LOAD_OPTIONS,
     FRAG_PLOT_DEVICE_OPTION,
-    {"on-oom", "WHAT", .choices = "stop|skip",
-     .help = "after the first request that cannot be served: stop, or skip the request and go on "
-             "(default: stop)"},
-    {"x", "AXIS", .choices = "events|time",
-     .help = "the horizontal axis (default: events; time needs a recording that has times)"},
+    FRAG_PLOT_OOM_OPTION,
+    FRAG_PLOT_AXIS_OPTION,
     {"samples", "N", .help = "points of a line; peaks are never lost (default: 4000)"},
     FRAG_BOUNDS_OPTION,
     FRAG_PLOT_OPTIONS,
@@ -374,12 +361,10 @@ const frag_plot_kind frag_plot_timeline = {
             .name = "timeline",
             .operands = "TRACE",
             .summary = "requested, allocated and reserved bytes over events or time",
-            .description =
-                "Draws what the program requested (filled) and what each policy reserved for it. "
-                "If the "
-                "recording shows what its own allocator reserved, that is a dotted line. A cross "
-                "marks "
-                "where a run ended in an OOM. With one policy its allocated bytes are drawn too.",
+            .description = "Draws what the program requested (filled) and what each policy "
+                           "reserved for it. If the recording shows what its own allocator "
+                           "reserved, that is a dotted line. A cross marks where a run ended in an "
+                           "OOM. With one policy its allocated bytes are drawn too.",
             .examples = "fraglab plot timeline train.pickle  # on the terminal\n"
                         "fraglab plot timeline train.pickle --policy pytorch,best-fit --capacity "
                         "8GiB -o oom.pdf",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "sim/device/latency.h"
@@ -71,26 +72,12 @@ static void count(frag_device *device, uint64_t started_ns, frag_device_call cal
         keep_answer(device, FRAG_ANSWER_CALL, call, address, bytes, result);
 }
 
-/* ... and shows it to those who watch, few as they are. */
-static frag_device_result account(frag_device *device, uint64_t started_ns, frag_device_call call,
-                                  uint64_t address, uint64_t bytes, frag_device_result result)
-{
-    count(device, started_ns, call, address, bytes, result);
-    if (device->watch.on_call != NULL)
-        device->watch.on_call(device->watch.on_call_context,
-                              &(frag_device_report){.call = call,
-                                                    .address = address,
-                                                    .bytes = bytes,
-                                                    .result = result,
-                                                    .stream = device->for_stream,
-                                                    .pool = device->for_pool});
-    return note_failure(device, result);
-}
-
-/* Of memory that is mapped elsewhere, too. */
-static frag_device_result account_second(frag_device *device, uint64_t started_ns,
-                                         frag_device_call call, uint64_t address, uint64_t bytes,
-                                         frag_device_result result)
+/* ... and shows it to those who watch, few as they are. is_second_map: of memory that is mapped
+ * elsewhere, too. */
+FRAG_INLINE frag_device_result account_as(frag_device *device, bool is_second_map,
+                                          uint64_t started_ns, frag_device_call call,
+                                          uint64_t address, uint64_t bytes,
+                                          frag_device_result result)
 {
     count(device, started_ns, call, address, bytes, result);
     if (device->watch.on_call != NULL)
@@ -101,8 +88,14 @@ static frag_device_result account_second(frag_device *device, uint64_t started_n
                                                     .result = result,
                                                     .stream = device->for_stream,
                                                     .pool = device->for_pool,
-                                                    .is_second_map = true});
+                                                    .is_second_map = is_second_map});
     return note_failure(device, result);
+}
+
+static frag_device_result account(frag_device *device, uint64_t started_ns, frag_device_call call,
+                                  uint64_t address, uint64_t bytes, frag_device_result result)
+{
+    return account_as(device, false, started_ns, call, address, bytes, result);
 }
 
 static void hold(frag_device *device, uint64_t bytes)
@@ -179,7 +172,7 @@ frag_device_result frag_device_map_again(frag_device *device, uint64_t address, 
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->map_again != NULL)
         result = device->ops->map_again(device, address, bytes, source);
-    return account_second(device, started_ns, FRAG_DEVICE_MAP, address, bytes, result);
+    return account_as(device, true, started_ns, FRAG_DEVICE_MAP, address, bytes, result);
 }
 
 frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address, uint64_t bytes)
@@ -188,7 +181,7 @@ frag_device_result frag_device_unmap_again(frag_device *device, uint64_t address
     frag_device_result result = FRAG_DEVICE_OK;
     if (device->ops->unmap_again != NULL)
         result = device->ops->unmap_again(device, address, bytes);
-    return account_second(device, started_ns, FRAG_DEVICE_UNMAP, address, bytes, result);
+    return account_as(device, true, started_ns, FRAG_DEVICE_UNMAP, address, bytes, result);
 }
 
 frag_device_result frag_device_memory_info(frag_device *device, uint64_t *free_bytes,

@@ -63,10 +63,10 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
             return frag_fail_at(error, 0, "%s", lack);
     }
     if (frag_look_starts(bytes, count, "{") || frag_look_starts(bytes, count, "["))
-        return frag_fail_at(error, 0,
-                            "the file is JSON, but its first 64 KiB show no snapshot and no trace "
-                            "of a profiler; if one stands further on, say --from snapshot or "
-                            "--from kineto");
+        return frag_fail_at(
+            error, 0,
+            "the file is JSON, but its first 64 KiB show no snapshot and no trace of a profiler; "
+            "if one stands further on, say --from snapshot or --from kineto");
     if (count > 0 && bytes[0] == '<' && frag_look_contains(bytes, count, "<svg"))
         return frag_fail_at(error, 0,
                             "the file is a picture (SVG), such as a flame graph of _memory_viz, "
@@ -75,11 +75,10 @@ static bool fail_unknown(const unsigned char *bytes, size_t count, frag_error *e
         error, 0,
         "the format is not known; expected a .fgt, a text trace (its first line is "
         "'" FRAG_TEXT_FIRST_LINE
-        "'), a torch snapshot (a pickle, JSON, or a page of _memory_viz), a "
-        "device log, a golden log (its first line is JSON with \"golden\"), a log of RMM, a trace "
-        "of PyTorch's profiler or of STAlloc, a database of Nsight Systems or nvprof (SQLite) or a "
-        "packing "
-        "problem (CSV with columns id, lower, upper, size)");
+        "'), a torch snapshot (a pickle, JSON, or a page of _memory_viz), a device log, a golden "
+        "log (its first line is JSON with \"golden\"), a log of RMM, a trace of PyTorch's profiler "
+        "or of STAlloc, a database of Nsight Systems or nvprof (SQLite) or a packing problem (CSV "
+        "with columns id, lower, upper, size)");
 }
 
 bool frag_trace_format_detect_input(frag_input *input, frag_trace_format *format, frag_error *error)

@@ -418,13 +418,13 @@ static const frag_policy_rules buddy_rules = {
     .rounding = "to one of the sizes: min_block times powers of two, or as sizes= says",
     .takes = "the smallest free block that is large enough, of equal ones the lowest; where the "
              "device has no room for its pages, the smallest that lies on mapped ones",
-    .cuts = "in two until a part has the size: the lower part is used, or the upper one if that "
-            "is smaller, large enough and mapped",
+    .cuts = "in two until a part has the size: the lower part is used, or the upper one if that is "
+            "smaller, large enough and mapped",
     .joins = "with its buddy, the other part of the block it was split from, if that is wholly "
              "free; then again, one level up",
     .grows = "one address range, mapped as far as blocks reach, in steps of grow, or by just the "
-             "pages needed if the device has no room for a step. Free memory at its end goes "
-             "back on empty_cache and before a request fails",
+             "pages needed if the device has no room for a step. Free memory at its end goes back "
+             "on empty_cache and before a request fails",
     .streams = FRAG_RULE_IGNORED,
 };
 
@@ -432,9 +432,8 @@ const frag_policy_ops frag_policy_buddy = {
     .name = "buddy",
     .summary =
         "buddies: blocks of few sizes, cut in two and merged again; ignores streams and pools",
-    .source =
-        "Knowlton, CACM 8(10), 1965; weighted: Shen and Peterson, CACM 17(10), 1974; fibonacci: "
-        "Hirschberg, CACM 16(10), 1973",
+    .source = "Knowlton, CACM 8(10), 1965; weighted: Shen and Peterson, CACM 17(10), 1974; "
+              "fibonacci: Hirschberg, CACM 16(10), 1973",
     .rules = &buddy_rules,
     .bound = "in one range, requests of 1, 2, 4 to n units, at most M in use: every policy has a "
              "worst case of at least M (1 + log2(n) / 2) - n + 1 (Robson, JACM 21(3), 1974)",

@@ -516,8 +516,8 @@ const frag_policy_ops frag_policy_best_fit = {
     .summary = "the smallest hole that is large enough, with coalescing; ignores streams and pools",
     .source = "Knuth, The Art of Computer Programming 1, section 2.5",
     .rules = &best_fit_rules,
-    .bound = "in one range, requests of 1 to n units, at most M in use: the worst case is at "
-             "least M n - O(M + n^2) (Knuth, exercise 2.5-42)",
+    .bound = "in one range, requests of 1 to n units, at most M in use: the worst case is at least "
+             "M n - O(M + n^2) (Knuth, exercise 2.5-42)",
     .arena_bytes = size_arena_bytes,
     .create = create_best,
     .alloc = alloc_best,

@@ -258,8 +258,8 @@ const frag_policy_ops frag_policy_tlsf = {
     .summary = "two-level segregated fit: a good fit in constant time; ignores streams and pools",
     .source = "Masmano, Ripoll, Crespo, Real: TLSF, ECRTS 2004; tlsf.c 3.1",
     .rules = &tlsf_rules,
-    .bound = "quoted as that of best fit: about M n in the worst case (in one range, requests of "
-             "1 to n units, at most M in use)",
+    .bound = "quoted as that of best fit: about M n in the worst case (in one range, requests of 1 "
+             "to n units, at most M in use)",
     .options = tlsf_options,
     .create = tlsf_create,
     TLSF_OPS,
@@ -276,14 +276,13 @@ static const frag_policy_rules half_fit_rules = {
 
 const frag_policy_ops frag_policy_half_fit = {
     .name = "half-fit",
-    .summary = "one list to a power of two, of which the newest hole is taken; ignores streams and "
-               "pools",
-    .source =
-        "Ogasawara: An algorithm with constant execution time for dynamic storage allocation, "
-        "RTCSA 1995",
+    .summary =
+        "one list to a power of two, of which the newest hole is taken; ignores streams and pools",
+    .source = "Ogasawara: An algorithm with constant execution time for dynamic storage "
+              "allocation, RTCSA 1995",
     .rules = &half_fit_rules,
-    .bound = "in one range, requests of 1 to n units, at most M in use: at most 2 M (1 + "
-             "ceil(log2 n)) (as quoted by o1heap)",
+    .bound = "in one range, requests of 1 to n units, at most M in use: at most 2 M (1 + ceil(log2 "
+             "n)) (as quoted by o1heap)",
     .options = half_fit_options,
     .create = half_fit_create,
     TLSF_OPS,

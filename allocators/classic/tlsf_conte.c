@@ -308,10 +308,10 @@ static void conte_replay(frag_replay *replay, uint64_t end)
 static const frag_policy_rules tlsf_conte_rules = {
     .rounding = "to multiples of 8, at least 24, and 8 for the record of the next block",
     .takes = "the newest hole of the first list whose holes all are large enough; lists are 8 "
-             "bytes apart up to 256, then 32 to a doubling. With align above 8 one that is "
-             "larger by align and 32 bytes; the part before the aligned place is freed",
-    .cuts = "if the remainder has at least 32 bytes, its record included; the low end is handed "
-            "out",
+             "bytes apart up to 256, then 32 to a doubling. With align above 8 one that is larger "
+             "by align and 32 bytes; the part before the aligned place is freed",
+    .cuts =
+        "if the remainder has at least 32 bytes, its record included; the low end is handed out",
     .joins = FRAG_RULE_NEIGHBOURS,
     .grows =
         "with size, one device malloc at the start, and no more. Without, " FRAG_RULE_ONE_RANGE,

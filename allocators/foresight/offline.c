@@ -30,8 +30,8 @@ static const frag_option offline_options[] = {
                       .type = FRAG_OPTION_COUNT,
                       .default_text = "1000000",
                       .max = FRAG_UNLIMITED,
-                      .help = "budget of the search for a lower packing; one step places one "
-                              "block"},
+                      .help =
+                          "budget of the search for a lower packing; one step places one block"},
     [OPTION_COUNT] = {.key = NULL},
 };
 
@@ -392,8 +392,8 @@ static const frag_policy_engine offline_engine = {.planner = &offline_planner};
 const frag_policy_ops frag_policy_offline = {
     .name = "offline",
     .summary = "packs the whole trace before it runs: what a policy that knows the future needs",
-    .source = "greedy portfolio, local search, and exact search after Moffitt, MiniMalloc, "
-              "ASPLOS 2023",
+    .source =
+        "greedy portfolio, local search, and exact search after Moffitt, MiniMalloc, ASPLOS 2023",
     .rules = &offline_rules,
     .bound = "its own packing, which a proof may say is optimal",
     .options = offline_options,

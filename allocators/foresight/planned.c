@@ -665,14 +665,14 @@ static uint64_t planned_rounded(const frag_policy *policy, uint64_t bytes)
 
 static const frag_policy_rules planned_rules = {
     .rounding = FRAG_RULE_TO_ALIGN,
-    .takes = "its place in a packing of the start and one iteration, where sizes come in that "
-             "order, which six of them in a row find again, and the place is free. Else as "
-             "best-fit; where many sizes of late were not expected, before that the smallest gap "
-             "in the plan's range",
+    .takes =
+        "its place in a packing of the start and one iteration, where sizes come in that order, "
+        "which six of them in a row find again, and the place is free. Else as best-fit; where "
+        "many sizes of late were not expected, before that the smallest gap in the plan's range",
     .cuts = "places never; else as best-fit",
     .joins = "places never; else as best-fit",
-    .grows = "one device malloc for the plan, which goes back on empty_cache and before a "
-             "request fails, when nothing is in it; for the rest as best-fit",
+    .grows = "one device malloc for the plan, which goes back on empty_cache and before a request "
+             "fails, when nothing is in it; for the rest as best-fit",
     .streams = FRAG_RULE_IGNORED,
 };
 
@@ -686,9 +686,8 @@ static const frag_policy_engine planned_engine = {.planner = &planned_planner};
 
 const frag_policy_ops frag_policy_planned = {
     .name = "planned",
-    .summary =
-        "packs the start of a trace and one iteration, and serves those that follow by that; "
-        "best fit for the rest",
+    .summary = "packs the start of a trace and one iteration, and serves those that follow by "
+               "that; best fit for the rest",
     .source = "Guo and others, STAlloc, 2025",
     .rules = &planned_rules,
     .bound = "",

@@ -99,9 +99,9 @@ static const frag_option compose_options[] = {
      .type = FRAG_OPTION_ENUM,
      .default_text = "when-full",
      .choices = "when-full|before-growing|at-once",
-     .help = "when idle segments go back: when the device or the limit refuses (not with "
-             "grow=double, which keeps them); before the device is asked (grow=chunk); as soon as "
-             "they are idle"},
+     .help =
+         "when idle segments go back: when the device or the limit refuses (not with grow=double, "
+         "which keeps them); before the device is asked (grow=chunk); as soon as they are idle"},
     {.key = NULL},
 };
 
@@ -163,9 +163,9 @@ static frag_policy *compose_create(const frag_policy_setup *setup, frag_error *e
 }
 
 static const frag_policy_rules composed_rules = {
-    .rounding = "as rounding= says: to multiples of unit, at least to unit, to powers of two of "
-                "at least unit, or to multiples of unit; the last two above linear to multiples "
-                "of that",
+    .rounding =
+        "as rounding= says: to multiples of unit, at least to unit, to powers of two of at least "
+        "unit, or to multiples of unit; the last two above linear to multiples of that",
     .takes = "of the lists chosen by lists=, the smallest that is large enough, then the lowest; "
              "or the newest of exactly the size (pick=exact)",
     .cuts = "as split= says: always (low or high end handed out), only if the block is at least "

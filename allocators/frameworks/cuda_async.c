@@ -29,9 +29,8 @@ static const frag_option cuda_async_options[] = {
                           .type = FRAG_OPTION_BYTES,
                           .default_text = "0",
                           .max = FRAG_UNLIMITED,
-                          .help =
-                              "what the pool may hold when the program synchronises; whole free "
-                              "chunks above it go back then"},
+                          .help = "what the pool may hold when the program synchronises; whole "
+                                  "free chunks above it go back then"},
     [OPTION_EVENTS] = {.key = "follow_events",
                        .type = FRAG_OPTION_FLAG,
                        .default_text = "true",
@@ -39,8 +38,8 @@ static const frag_option cuda_async_options[] = {
     [OPTION_OPPORTUNISTIC] = {.key = "opportunistic",
                               .type = FRAG_OPTION_FLAG,
                               .default_text = "true",
-                              .help = "a stream takes what another freed and is seen to be done "
-                                      "with"},
+                              .help =
+                                  "a stream takes what another freed and is seen to be done with"},
     [OPTION_INTERNAL] = {.key = "internal_waits",
                          .type = FRAG_OPTION_FLAG,
                          .default_text = "true",
@@ -515,14 +514,14 @@ static const frag_policy_rules cuda_async_rules = {
     .rounding = "to multiples of 512",
     .takes = "the smallest, of equal ones the lowest, of what its stream freed or all may use; "
              "then of what streams freed before it waited for them (follow_events); of other "
-             "streams the smallest of each, if that is seen to be done (opportunistic); after "
-             "new memory was refused, one that it has to wait for (internal_waits)",
+             "streams the smallest of each, if that is seen to be done (opportunistic); after new "
+             "memory was refused, one that it has to wait for (internal_waits)",
     .cuts = FRAG_RULE_LOW_END,
     .joins = "with free neighbours of its chunk that the same stream freed or all may use",
-    .grows = "device mallocs in multiples of grow, or of the request where that is refused, up "
-             "to max_size. Free chunks that no stream may still use go back, the oldest first: "
-             "above release_threshold when the program synchronises, all on empty_cache and when "
-             "the device refuses, which is then asked again",
+    .grows = "device mallocs in multiples of grow, or of the request where that is refused, up to "
+             "max_size. Free chunks that no stream may still use go back, the oldest first: above "
+             "release_threshold when the program synchronises, all on empty_cache and when the "
+             "device refuses, which is then asked again",
     .streams = "a free block belongs to the stream that freed it until the program synchronises "
                "with that; where there is but one stream, to all",
 };
@@ -531,8 +530,8 @@ const frag_policy_ops frag_policy_cuda_async = {
     .name = "cuda-async",
     .summary = "the driver's stream-ordered pool: streams reuse their own frees, and each other's "
                "by rules",
-    .source = "CUDA 12 and 13, cudaMallocAsync: CUDA programming guide, stream-ordered memory "
-              "allocator",
+    .source =
+        "CUDA 12 and 13, cudaMallocAsync: CUDA programming guide, stream-ordered memory allocator",
     .rules = &cuda_async_rules,
     .bound = "",
     .options = cuda_async_options,

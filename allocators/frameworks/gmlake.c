@@ -334,8 +334,8 @@ static const frag_policy_rules gmlake_rules = {
     .joins = FRAG_RULE_OF_ITS_SEGMENT,
     .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
              "else of the request; stitching comes before, after, or last (defragLevel). Whole "
-             "free segments go back when the device refuses, with the ranges made of them, and "
-             "on empty_cache, with all ranges that nobody has",
+             "free segments go back when the device refuses, with the ranges made of them, and on "
+             "empty_cache, with all ranges that nobody has",
     .streams = "a block stays with the stream that its memory was taken for",
 };
 

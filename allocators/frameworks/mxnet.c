@@ -119,13 +119,13 @@ static frag_policy *round_create(const frag_policy_setup *setup, frag_error *err
     "asked once more; of one size the longest free goes first"
 
 static const frag_policy_rules mxnet_naive_rules = {
-    .rounding = "to multiples of page_size; results above large_alloc_round_size to multiples of "
-                "that",
+    .rounding =
+        "to multiples of page_size; results above large_alloc_round_size to multiples of that",
     .takes = NEWEST_OF_SIZE,
     .cuts = FRAG_RULE_NEVER,
     .joins = FRAG_RULE_NEVER,
-    .grows = MXNET_GROWS ", size by size in the order of a hash table (std::unordered_map as GCC "
-                         "has it)",
+    .grows = MXNET_GROWS
+    ", size by size in the order of a hash table (std::unordered_map as GCC has it)",
     .streams = FRAG_RULE_IGNORED,
 };
 
@@ -144,9 +144,8 @@ const frag_policy_ops frag_policy_mxnet_naive = {
 };
 
 static const frag_policy_rules mxnet_round_rules = {
-    .rounding =
-        "to powers of two; above 2^round_linear_cutoff to multiples of that. Requests above "
-        "16 GiB fail: the library crashes on them",
+    .rounding = "to powers of two; above 2^round_linear_cutoff to multiples of that. Requests "
+                "above 16 GiB fail: the library crashes on them",
     .takes = NEWEST_OF_SIZE,
     .cuts = FRAG_RULE_NEVER,
     .joins = FRAG_RULE_NEVER,
@@ -156,8 +155,8 @@ static const frag_policy_rules mxnet_round_rules = {
 
 const frag_policy_ops frag_policy_mxnet_round = {
     .name = "mxnet-round",
-    .summary = "MXNet's rounding pool: sizes are powers of two, or multiples of 16 MiB; ignores "
-               "streams",
+    .summary =
+        "MXNet's rounding pool: sizes are powers of two, or multiples of 16 MiB; ignores streams",
     .source = "Apache MXNet 1.9.1 and 2.0 (b84609d), src/storage/pooled_storage_manager.h",
     .rules = &mxnet_round_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/mxnet-round-*)",

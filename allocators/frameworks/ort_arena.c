@@ -99,8 +99,8 @@ static const frag_policy_rules ort_arena_rules = {
     .cuts = "if the chunk is at least twice the request or the remainder at least "
             "max_dead_bytes_per_chunk; the low end is handed out",
     .joins = FRAG_RULE_OF_ITS_SEGMENT,
-    .grows = "regions of 1 MiB that double up to 1 GiB, each smaller by a tenth for every "
-             "refusal of the device; or of the request (kSameAsRequested). Idle ones go back on "
+    .grows = "regions of 1 MiB that double up to 1 GiB, each smaller by a tenth for every refusal "
+             "of the device; or of the request (kSameAsRequested). Idle ones go back on "
              "empty_cache, but for the first where they double",
     .streams = FRAG_RULE_IGNORED,
 };

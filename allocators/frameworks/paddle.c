@@ -101,8 +101,8 @@ static const frag_policy_rules paddle_rules = {
 
 const frag_policy_ops frag_policy_paddle = {
     .name = "paddle-auto-growth",
-    .summary = "Paddle's auto-growth allocator: best fit, the high end is handed out; ignores "
-               "streams",
+    .summary =
+        "Paddle's auto-growth allocator: best fit, the high end is handed out; ignores streams",
     .source = "PaddlePaddle 3.3.1, auto_growth_best_fit_allocator.cc",
     .rules = &paddle_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/paddle-*)",

@@ -440,12 +440,12 @@ static bool rmm_arena_check(const frag_policy *policy, frag_error *error)
 
 static const frag_policy_rules rmm_arena_rules = {
     .rounding = "to multiples of 256, or to four classes to a doubling (size_classes)",
-    .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, or if its own "
-             "have none, of the global superblocks, which then belong to the stream",
-    .cuts = "always; the low end is handed out. Superblocks of at least 1 MiB are split off "
-            "empty ones",
-    .joins = "with free neighbours of its superblock; superblocks that touch, when they come "
-             "back empty to the global ones",
+    .takes = "the lowest of its stream's superblocks; for requests above 1 MiB, or if its own have "
+             "none, of the global superblocks, which then belong to the stream",
+    .cuts =
+        "always; the low end is handed out. Superblocks of at least 1 MiB are split off empty ones",
+    .joins = "with free neighbours of its superblock; superblocks that touch, when they come back "
+             "empty to the global ones",
     .grows = "one device malloc of arena_size at construction, and never more; a request that "
              "fails makes all streams give their superblocks back, and is tried again",
     .streams = "superblocks belong to a stream until it gives them back",

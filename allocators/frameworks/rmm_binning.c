@@ -380,8 +380,8 @@ static const frag_policy_rules rmm_fixed_size_rules = {
 
 const frag_policy_ops frag_policy_rmm_fixed_size = {
     .name = "rmm-fixed-size",
-    .summary = "RMM's blocks of one size, oldest first, in queues of streams that take from one "
-               "another",
+    .summary =
+        "RMM's blocks of one size, oldest first, in queues of streams that take from one another",
     .source = "RMM 25.10.00, rmm::mr::fixed_size_memory_resource",
     .rules = &rmm_fixed_size_rules,
     .checked = "the library's own logs, request by request (tests/data/golden-peers/rmm-fixed-*)",
@@ -470,8 +470,8 @@ static frag_policy *binning_create(const frag_policy_setup *setup, frag_error *e
 static const frag_policy_rules rmm_binning_rules = {
     .rounding = "to the block of its bin, powers of two from min_size_exponent to "
                 "max_size_exponent; above as the upstream does",
-    .takes = "the oldest of its bin and stream, then of other streams; above the bins as "
-             "rmm-pool, or no cached block (upstream=cuda)",
+    .takes = "the oldest of its bin and stream, then of other streams; above the bins as rmm-pool, "
+             "or no cached block (upstream=cuda)",
     .cuts = "slabs into equal blocks of a bin; above the bins as the upstream does",
     .joins = "never; above the bins as the upstream does",
     .grows = "slabs of 128 blocks, taken from the upstream, that stay",

@@ -72,13 +72,12 @@ static frag_policy *rmm_pool_create(const frag_policy_setup *setup, frag_error *
 
 static const frag_policy_rules rmm_pool_rules = {
     .rounding = "to multiples of 256",
-    .takes = "the smallest of its stream, of equal ones the lowest; then of other streams, in "
-             "the order of their events; then of all blocks of such a stream, coalesced with its "
-             "own",
+    .takes = "the smallest of its stream, of equal ones the lowest; then of other streams, in the "
+             "order of their events; then of all blocks of such a stream, coalesced with its own",
     .cuts = FRAG_RULE_LOW_END,
     .joins = "with free neighbours of its stream in its segment, at once",
-    .grows = "device mallocs as large as all before, at least the request, halved while the "
-             "device refuses; nothing goes back",
+    .grows = "device mallocs as large as all before, at least the request, halved while the device "
+             "refuses; nothing goes back",
     .streams = FRAG_RULE_RMM_STREAMS,
 };
 

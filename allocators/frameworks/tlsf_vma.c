@@ -218,13 +218,12 @@ static void tlsf_vma_replay(frag_replay *replay, uint64_t end)
 }
 
 static const frag_policy_rules tlsf_vma_rules = {
-    .rounding =
-        FRAG_RULE_TO_ALIGN "; with round=false only offsets are rounded, and the bytes skipped "
-                           "before one are a hole",
+    .rounding = FRAG_RULE_TO_ALIGN
+    "; with round=false only offsets are rounded, and the bytes skipped before one are a hole",
     .takes = "the newest hole of the first list above the request's own, where all are large "
-             "enough; else the end of memory; else one of its own list, even if that fits "
-             "exactly. min_memory: own list, end, lists above; min_offset: the lowest. Lists "
-             "are 8 bytes apart up to 256, then 32 to a doubling",
+             "enough; else the end of memory; else one of its own list, even if that fits exactly. "
+             "min_memory: own list, end, lists above; min_offset: the lowest. Lists are 8 bytes "
+             "apart up to 256, then 32 to a doubling",
     .cuts = FRAG_RULE_LOW_END,
     .joins = "with free neighbours, at once; what touches the end of memory is in no list",
     .grows =

@@ -619,17 +619,16 @@ static void vma_replay(frag_replay *replay, uint64_t end)
 
 static const frag_policy_rules vma_rules = {
     .rounding = FRAG_RULE_TO_ALIGN ", as the driver does for buffers",
-    .takes = "in the first memory block that has room, as tlsf-vma does, with lists 64 bytes "
-             "apart up to 256. Blocks come in the order of their free bytes, the fewest first, "
-             "with min_time the most; but each call swaps only the first pair that is out of "
-             "order",
+    .takes = "in the first memory block that has room, as tlsf-vma does, with lists 64 bytes apart "
+             "up to 256. Blocks come in the order of their free bytes, the fewest first, with "
+             "min_time the most; but each call swaps only the first pair that is out of order",
     .cuts = FRAG_RULE_LOW_END,
     .joins = FRAG_RULE_OF_ITS_SEGMENT,
-    .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones "
-             "of an eighth, a quarter, a half of it, if that is twice the request. Above half of "
-             "it a device malloc of the request alone, and also when a block is refused or would "
-             "use more than 80 % of the heap. One empty block is kept (none while more than that "
-             "share is used); the block that a free made empty last goes back",
+    .grows = "blocks of preferred_block_size (an eighth of a heap up to 1 GiB); the first ones of "
+             "an eighth, a quarter, a half of it, if that is twice the request. Above half of it a "
+             "device malloc of the request alone, and also when a block is refused or would use "
+             "more than 80 % of the heap. One empty block is kept (none while more than that share "
+             "is used); the block that a free made empty last goes back",
     .streams = FRAG_RULE_IGNORED,
 };
 

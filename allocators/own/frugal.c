@@ -391,8 +391,8 @@ static const frag_policy_rules frugal_rules = {
              "for small requests a quarter of it; rather than make a new peak up to two large "
              "holes give up theirs (call_worth), and as many as it takes when the device refuses. "
              "All free pages go back on empty_cache",
-    .streams = "a free block belongs to the stream that used it; where several did, each waits "
-               "for the others",
+    .streams = "a free block belongs to the stream that used it; where several did, each waits for "
+               "the others",
 };
 
 const frag_policy_ops frag_policy_frugal = {

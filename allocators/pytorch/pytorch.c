@@ -696,17 +696,17 @@ static void pytorch_replay(frag_replay *replay, uint64_t end)
 static const frag_policy_rules pytorch_rules = {
     .rounding = "to multiples of 512, or to a share of a power of two (roundup_power2_divisions)",
     .takes = "the smallest of its stream, pool and size class (up to 1 MiB, or above); of equal "
-             "ones the lowest, from 2.12 on that whose record was made first, from 2.13 on that "
-             "in the oldest segment. Oversize blocks (max_split_size_mb) only for oversize "
-             "requests, with a surplus of at most max_non_split_rounding_mb",
+             "ones the lowest, from 2.12 on that whose record was made first, from 2.13 on that in "
+             "the oldest segment. Oversize blocks (max_split_size_mb) only for oversize requests, "
+             "with a surplus of at most max_non_split_rounding_mb",
     .cuts = "if the remainder has at least 512 bytes (small or expandable blocks) or more than 1 "
             "MiB (others); the low end is handed out. Oversize blocks never",
     .joins = "with free neighbours of its segment, once every stream that used it is done",
-    .grows = "device mallocs of 2 MiB for small requests, of large_segment_size_mb for those "
-             "below 10 MiB, else of the request in multiples of 2 MiB; or pages mapped where "
-             "expandable_segments end. Above garbage_collection_threshold old cached segments go "
-             "back first; when the device refuses, oversize ones that are large enough, then "
-             "all, and it is asked again",
+    .grows =
+        "device mallocs of 2 MiB for small requests, of large_segment_size_mb for those below 10 "
+        "MiB, else of the request in multiples of 2 MiB; or pages mapped where expandable_segments "
+        "end. Above garbage_collection_threshold old cached segments go back first; when the "
+        "device refuses, oversize ones that are large enough, then all, and it is asked again",
     .streams = "a block stays with the stream that its segment was taken for",
 };
 

@@ -106,28 +106,28 @@ static void add_expandable_hint(message *to, const frag_policy *policy, uint64_t
         return;
     uint64_t range = frag_pytorch_range_bytes(policy);
     if (range < bytes && bytes <= policy->device->capacity_bytes) {
-        add_size(to, " This allocation exceeds the expandable-segment reserve of ", range,
-                 " for this stream, and a single allocation cannot span expandable segments. "
-                 "Raise PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve or "
-                 "expandable_segments_reserve_by_class (or unset it) so that a segment is at "
-                 "least ");
+        add_size(
+            to, " This allocation exceeds the expandable-segment reserve of ", range,
+            " for this stream, and a single allocation cannot span expandable segments. Raise "
+            "PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve or "
+            "expandable_segments_reserve_by_class (or unset it) so that a segment is at least ");
         add_size(to, "", bytes, ".");
         return;
     }
-    add(to, " expandable_segments is enabled. If instead the process is running out of virtual "
-            "address space (VSZ), expandable segments may be over-reserving VA (each segment "
-            "reserves ~9/8 of device memory, times the number of streams); reduce it via "
-            "PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / "
-            "expandable_segments_reserve_by_class.");
+    add(to,
+        " expandable_segments is enabled. If instead the process is running out of virtual address "
+        "space (VSZ), expandable segments may be over-reserving VA (each segment reserves ~9/8 of "
+        "device memory, times the number of streams); reduce it via PYTORCH_CUDA_ALLOC_CONF "
+        "expandable_segments_reserve / expandable_segments_reserve_by_class.");
 }
 
 static void add_hint(message *to, const frag_policy *policy)
 {
     uint32_t version = policy->settings.version;
     if (version < 202) {
-        add(to, " If reserved but unallocated memory is large try setting max_split_size_mb to "
-                "avoid fragmentation.  See documentation for Memory Management and "
-                "PYTORCH_CUDA_ALLOC_CONF");
+        add(to,
+            " If reserved but unallocated memory is large try setting max_split_size_mb to avoid "
+            "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF");
         return;
     }
     const char *page =

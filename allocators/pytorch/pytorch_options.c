@@ -105,8 +105,8 @@ const frag_option frag_pytorch_options[] = {
     [OPTION_REUSE] = {.key = "graph_capture_record_stream_reuse",
                       .type = FRAG_OPTION_FLAG,
                       .default_text = "false",
-                      .help = "from 2.12 on a pool's frees that were put off are over at its "
-                              "pool_end"},
+                      .help =
+                          "from 2.12 on a pool's frees that were put off are over at its pool_end"},
     HOST_ONLY("pinned_use_cuda_host_register"),
     HOST_ONLY("pinned_num_register_threads"),
     HOST_ONLY("pinned_use_background_threads"),
@@ -169,11 +169,10 @@ static bool check_keys(const frag_pytorch_settings *settings, const frag_option_
 
 static bool bad_divisions(const char *text, uint64_t column, frag_error *error)
 {
-    return frag_fail(
-        error, FRAG_E_USAGE,
-        "roundup_power2_divisions '%s' is wrong at character %llu; expected a power of "
-        "two such as 8, or [256:1,512:2,>:8] with powers of two",
-        text, (unsigned long long)column);
+    return frag_fail(error, FRAG_E_USAGE,
+                     "roundup_power2_divisions '%s' is wrong at character %llu; expected a power "
+                     "of two such as 8, or [256:1,512:2,>:8] with powers of two",
+                     text, (unsigned long long)column);
 }
 
 /* One value for all sixteen intervals, or a list. What PyTorch overlooks is refused. */

@@ -42,8 +42,8 @@ static bool fail_database(frag_sqlite *database, frag_error *error)
     int code = sqlite3_errcode(database->connection);
     if (code == SQLITE_INTERRUPT)
         return frag_fail(error, FRAG_E_INPUT,
-                         "the database takes more steps to read than its %" PRIu64 " bytes can "
-                         "need; it is damaged, export it again",
+                         "the database takes more steps to read than its %" PRIu64
+                         " bytes can need; it is damaged, export it again",
                          database->bytes_count);
     if (code == SQLITE_NOMEM)
         frag_scope_fail(1, 1);
@@ -206,8 +206,8 @@ static bool look_up(frag_sqlite *database, const char *table, bool *has, bool *i
                     frag_error *error)
 {
     if (!prepare(database,
-                 "SELECT type = 'table' AND rootpage > 0 FROM sqlite_master "
-                 "WHERE name = ?1 AND type IN ('table', 'view')",
+                 "SELECT type = 'table' AND rootpage > 0 FROM sqlite_master WHERE name = ?1 AND "
+                 "type IN ('table', 'view')",
                  error))
         return false;
     sqlite3_bind_text(database->statement, 1, table, -1, SQLITE_STATIC);
@@ -246,10 +246,10 @@ static bool find_columns(frag_sqlite *database, bool *is_there, frag_error *erro
         return false;
     for (size_t i = 0; i < database->column_count; i++)
         if (!is_there[i] && !database->columns[i].is_optional)
-            return frag_fail(error, FRAG_E_INPUT,
-                             "the table %s has no column \"%s\"; expected one as the exporter "
-                             "writes it",
-                             database->table, database->columns[i].name);
+            return frag_fail(
+                error, FRAG_E_INPUT,
+                "the table %s has no column \"%s\"; expected one as the exporter writes it",
+                database->table, database->columns[i].name);
     return true;
 }
 
@@ -265,10 +265,9 @@ bool frag_sqlite_select(frag_sqlite *database, const char *table, const frag_sql
     if (!has)
         return frag_fail(error, FRAG_E_INPUT, "the database has no table %s", table);
     if (!is_ordinary)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "%s is a view or a virtual table; expected a table as the exporter "
-                         "writes it",
-                         table);
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "%s is a view or a virtual table; expected a table as the exporter writes it", table);
     database->table = table;
     database->columns = columns;
     database->column_count = column_count;
@@ -303,8 +302,8 @@ bool frag_sqlite_next(frag_sqlite *database, frag_sqlite_number *numbers, bool *
         return false;
     if (*has && ++database->row > database->bytes_count / ROW_BYTES_MIN)
         return frag_fail(error, FRAG_E_INPUT,
-                         "the table %s has more rows than %" PRIu64 " bytes have room for; its "
-                         "pages lead in circles, export it again",
+                         "the table %s has more rows than %" PRIu64
+                         " bytes have room for; its pages lead in circles, export it again",
                          database->table, database->bytes_count);
     for (size_t i = 0; *has && i < database->column_count; i++) {
         int place = database->places[i];
@@ -313,11 +312,10 @@ bool frag_sqlite_next(frag_sqlite *database, frag_sqlite_number *numbers, bool *
         if (numbers[i].is_given)
             numbers[i].value = sqlite3_column_int64(database->statement, place);
         else if (type != SQLITE_NULL || !database->columns[i].is_optional)
-            return frag_fail(error, FRAG_E_INPUT,
-                             "row %" PRIu64 " of the table %s has %s in \"%s\"; expected a whole "
-                             "number",
-                             database->row, database->table, type_names[type],
-                             database->columns[i].name);
+            return frag_fail(
+                error, FRAG_E_INPUT,
+                "row %" PRIu64 " of the table %s has %s in \"%s\"; expected a whole number",
+                database->row, database->table, type_names[type], database->columns[i].name);
     }
     return true;
 }

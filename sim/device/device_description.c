@@ -392,9 +392,9 @@ static bool check_origin(const frag_yaml_node *root, const frag_device_descripti
                               missing);
     const frag_yaml_node *calls = frag_yaml_find(root, "calls");
     if (read->origin == FRAG_ORIGIN_NOMINAL && calls != NULL)
-        return frag_fail_line(error, calls->key_line, calls->key_column,
-                              "a nominal description has no 'calls'; measure them, or leave them "
-                              "out");
+        return frag_fail_line(
+            error, calls->key_line, calls->key_column,
+            "a nominal description has no 'calls'; measure them, or leave them out");
     return true;
 }
 
@@ -419,9 +419,9 @@ static bool read_root(const frag_yaml_node *root, frag_device_description *read,
         return frag_fail_line(error, root->line, root->column,
                               "'name' is missing; say what is described, such as name: NVIDIA L4");
     if (frag_yaml_find(root, "calls") == NULL && frag_yaml_find(root, "memory") == NULL)
-        return frag_fail_line(error, root->line, root->column,
-                              "neither 'memory' nor 'calls' is here; a description has at least "
-                              "one of them");
+        return frag_fail_line(
+            error, root->line, root->column,
+            "neither 'memory' nor 'calls' is here; a description has at least one of them");
     if (!read_text(root, "name", read->name, sizeof read->name, error) ||
         !read_choice(root, "origin", origin_names, ORIGIN_COUNT, &origin, error) ||
         !read_text(root, "source", read->source, sizeof read->source, error) ||

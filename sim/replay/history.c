@@ -20,9 +20,9 @@ bool frag_request_list_create(frag_request_list *list, const frag_trace *trace, 
     *list = (frag_request_list){0};
     uint64_t count = count_allocs(trace);
     if (count >= FRAG_REQUEST_NONE)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "the trace has more than 4 billion requests; draw a part of it: fraglab "
-                         "trace cut");
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "the trace has more than 4 billion requests; draw a part of it: fraglab trace cut");
     list->count = (uint32_t)count;
     list->events = frag_alloc((size_t)count, sizeof *list->events);
     list->free_events = frag_alloc((size_t)count, sizeof *list->free_events);

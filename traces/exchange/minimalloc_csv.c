@@ -107,11 +107,10 @@ static bool read_header(problem_reader *reader, const char *line, size_t length)
     frag_csv_field fields[FIELDS_MAX];
     int count = frag_csv_split(line, length, fields, FIELDS_MAX);
     if (count < 0)
-        return frag_fail_line(
-            reader->error, reader->lines.line, 0,
-            "there are more than %d columns; expected id, lower, upper, size, and "
-            "if wanted alignment, hint, gaps, offset",
-            FIELDS_MAX);
+        return frag_fail_line(reader->error, reader->lines.line, 0,
+                              "there are more than %d columns; expected id, lower, upper, size, "
+                              "and if wanted alignment, hint, gaps, offset",
+                              FIELDS_MAX);
     int place[COLUMN_COUNT];
     memset(place, 0xff, sizeof place);
     for (int i = 0; i < count; i++) {
@@ -233,11 +232,11 @@ static bool read_rows(problem_reader *reader)
                 ok = frag_fail_line(reader->error, reader->lines.line, 1,
                                     "a buffer follows an empty line; expected the end of the file");
             else if (count != reader->column_count)
-                ok = frag_fail_line(reader->error, reader->lines.line, 0,
-                                    "the line has %s fields than the header has columns; "
-                                    "expected %d",
-                                    count < 0 || count > reader->column_count ? "more" : "fewer",
-                                    reader->column_count);
+                ok = frag_fail_line(
+                    reader->error, reader->lines.line, 0,
+                    "the line has %s fields than the header has columns; expected %d",
+                    count < 0 || count > reader->column_count ? "more" : "fewer",
+                    reader->column_count);
             else
                 ok = read_row(reader, line, fields);
         }

@@ -116,15 +116,15 @@ static const struct {
     {"memory-of-the-host-pinned",
      "pinned memory of the host is not device memory; it was left out"},
     {NULL, NULL},
-    {"memory-of-arrays", "arrays lie as the driver likes, in memory that no allocator cuts; they "
-                         "were left out"},
+    {"memory-of-arrays",
+     "arrays lie as the driver likes, in memory that no allocator cuts; they were left out"},
     {"managed-memory", "memory that host and device share has no fixed place; it was left out"},
-    {"static-memory", "variables of a module come and go with it, without a request; they were "
-                      "left out"},
-    {"static-managed-memory", "variables of a module that host and device share have no fixed "
-                              "place; they were left out"},
-    {"memory-of-unknown-kind", "the profiler does not say what kind of memory it is; it was left "
-                               "out"},
+    {"static-memory",
+     "variables of a module come and go with it, without a request; they were left out"},
+    {"static-managed-memory",
+     "variables of a module that host and device share have no fixed place; they were left out"},
+    {"memory-of-unknown-kind",
+     "the profiler does not say what kind of memory it is; it was left out"},
 };
 
 typedef struct memory_row {
@@ -281,10 +281,11 @@ static bool find_table(nsys_reader *reader)
             return true;
         }
     }
-    return frag_fail(reader->error, FRAG_E_INPUT,
-                     "the database has no table " EVENTS " and no CUPTI_ACTIVITY_KIND_MEMORY; "
-                     "expected the export of a report made with nsys profile "
-                     "--cuda-memory-usage=true, or a file of nvprof --track-memory-allocations on");
+    return frag_fail(
+        reader->error, FRAG_E_INPUT,
+        "the database has no table " EVENTS
+        " and no CUPTI_ACTIVITY_KIND_MEMORY; expected the export of a report made with nsys "
+        "profile --cuda-memory-usage=true, or a file of nvprof --track-memory-allocations on");
 }
 
 static bool read_rows(nsys_reader *reader)
@@ -296,10 +297,10 @@ static bool read_rows(nsys_reader *reader)
         return false;
     while (frag_sqlite_next(reader->database, numbers, &has, reader->error)) {
         if (!has && reader->row_count == 0)
-            return frag_fail(reader->error, FRAG_E_INPUT,
-                             "the report has no events of device memory; expected at least one "
-                             "in the table %s",
-                             reader->table->name);
+            return frag_fail(
+                reader->error, FRAG_E_INPUT,
+                "the report has no events of device memory; expected at least one in the table %s",
+                reader->table->name);
         if (!has)
             return reader->row_count < FRAG_SLOT_NONE / 4 ||
                    frag_fail(reader->error, FRAG_E_INPUT,
@@ -375,11 +376,10 @@ static bool find_owners(nsys_reader *reader, frag_builder *builder)
     for (size_t i = 1; i < reader->owner_count; i++)
         is_shared |= reader->owners[i].device == reader->owners[i - 1].device;
     if (is_shared)
-        frag_findings_add(
-            reader->findings, "processes-share-a-device",
-            "several processes had memory of a device of the same number; each "
-            "has a trace of its own, and the metadata nsys.trace.N say whose trace N is",
-            false, 0, 0, "%zu traces", reader->owner_count);
+        frag_findings_add(reader->findings, "processes-share-a-device",
+                          "several processes had memory of a device of the same number; each has a "
+                          "trace of its own, and the metadata nsys.trace.N say whose trace N is",
+                          false, 0, 0, "%zu traces", reader->owner_count);
     for (size_t i = 0; i < reader->row_count; i++) {
         memory_row *row = &reader->rows[i];
         row->record.device = trace_of(reader, (owner){row->process, row->record.device}, is_shared);

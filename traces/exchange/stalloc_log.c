@@ -123,10 +123,10 @@ static bool read_call(stalloc_reader *reader)
     frag_live_call call = {.entry = reader->lines.line - 1};
     int count = split_line(reader->text, reader->length, fields);
     if (count != FIELDS)
-        return frag_fail_line(reader->error, reader->lines.line, 0,
-                              "the line has %s fields; expected four: 1 or 0, pointer, bytes, "
-                              "stream",
-                              count < 0 ? "more" : "fewer");
+        return frag_fail_line(
+            reader->error, reader->lines.line, 0,
+            "the line has %s fields; expected four: 1 or 0, pointer, bytes, stream",
+            count < 0 ? "more" : "fewer");
     if (!read_address(&fields[FIELD_POINTER], &call.address))
         return fail_field(reader, &fields[FIELD_POINTER],
                           "a pointer, decimal or such as 0x7f8a40000000");
@@ -183,10 +183,10 @@ static bool forgive_last_line(stalloc_reader *reader)
     if (reader->lines.is_ended)
         return false;
     *reader->error = (frag_error){0};
-    frag_findings_add(reader->findings, "row-cut-off",
-                      "the file ends inside a line, as when a program is killed; that line was "
-                      "left out",
-                      false, 0, reader->lines.line - 1, "%s", "the last line");
+    frag_findings_add(
+        reader->findings, "row-cut-off",
+        "the file ends inside a line, as when a program is killed; that line was left out", false,
+        0, reader->lines.line - 1, "%s", "the last line");
     return true;
 }
 
@@ -202,9 +202,9 @@ static bool read_lines(stalloc_reader *reader)
     if (reader->lines.has_failed)
         return false;
     if (reader->call_count == 0)
-        return frag_fail_line(reader->error, reader->lines.line > 0 ? reader->lines.line : 1, 0,
-                              "the file ends with no request; expected lines such as "
-                              "'1 140231956185088 1048576 0'");
+        return frag_fail_line(
+            reader->error, reader->lines.line > 0 ? reader->lines.line : 1, 0,
+            "the file ends with no request; expected lines such as '1 140231956185088 1048576 0'");
     return reader->call_count < FRAG_SLOT_NONE / 4 ||
            frag_fail(reader->error, FRAG_E_INPUT, "there are more than 2^30 requests");
 }

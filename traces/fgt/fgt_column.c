@@ -233,10 +233,10 @@ static bool open_dictionary(frag_fgt_cursor *cursor, const unsigned char *raw, s
     uint32_t value_width = cursor->coding.value_width == 0 ? 8 : cursor->coding.value_width;
     uint64_t distinct = raw_bytes < 4 ? 0 : frag_fgt_get(raw, 4);
     if (width > (is_bits ? 16u : 2u) || value_width > 8)
-        return frag_fail(error, FRAG_E_INPUT,
-                         "a column has encoding %u with widths %u and %u; expected some that are "
-                         "documented",
-                         cursor->coding.encoding, width, value_width);
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "a column has encoding %u with widths %u and %u; expected some that are documented",
+            cursor->coding.encoding, width, value_width);
     if (distinct == 0 || distinct > cursor->count || (width == 0 && distinct != 1))
         return frag_fail(error, FRAG_E_INPUT,
                          "a column lists %llu distinct values; expected 1 to %u",

@@ -132,8 +132,8 @@ static bool read_head(frag_golden_reader *reader)
     const char *library = NULL;
     if (!frag_json_find_text(reader->json, "golden", &library))
         return frag_fail_line(reader->error, 1, 0,
-                              "this is JSON, but not the head of a golden log; expected "
-                              "\"golden\" in its first line");
+                              "this is JSON, but not the head of a golden log; expected \"golden\" "
+                              "in its first line");
     return frag_json_at(reader->json, "torch") != NULL ? frag_golden_torch_read_head(reader)
                                                        : frag_golden_peer_read_head(reader);
 }
@@ -168,9 +168,9 @@ static bool read_lines(frag_golden_reader *reader)
             return frag_fail_line(reader->error, reader->line, 0,
                                   "a line follows the end of the log; expected none");
         if (reader->line == 1 && line.bytes[0] != '{')
-            return frag_fail_line(reader->error, 1, 0,
-                                  "not a golden log; expected a JSON object with \"golden\" in "
-                                  "its first line");
+            return frag_fail_line(
+                reader->error, 1, 0,
+                "not a golden log; expected a JSON object with \"golden\" in its first line");
         reader->json = frag_json_parse(line.bytes, line.length, reader->error);
         if (reader->json == NULL) {
             reader->error->line = reader->line;

@@ -184,9 +184,8 @@ static bool read_notes(frag_golden_reader *reader, frag_golden_line *line)
         frag_golden_note note = {0};
         if (!parse_note(frag_json_item(entries, i), &note))
             return frag_fail_line(reader->error, reader->line, 0,
-                                  "entry %zu of \"ev\" is no trace event; expected "
-                                  "[kind, address, bytes, stream] with one of A, FR, FC, SA, SF, "
-                                  "SM, SU, OOM",
+                                  "entry %zu of \"ev\" is no trace event; expected [kind, address, "
+                                  "bytes, stream] with one of A, FR, FC, SA, SF, SM, SU, OOM",
                                   i + 1);
         log->notes =
             frag_grow(log->notes, &reader->note_capacity, log->note_count + 1, sizeof *log->notes);

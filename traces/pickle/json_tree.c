@@ -65,10 +65,10 @@ static bool check_sizes(json_reader *reader)
     uint64_t offset = reader->offset + reader->count;
     if (frag_input_is_compressed(reader->input) &&
         offset > EXPANSION_FREE_BYTES + frag_input_raw_offset(reader->input) * EXPANSION_MAX)
-        return frag_fail_at(reader->error, offset,
-                            "the compressed file grows to more than %d times its size; no real "
-                            "snapshot does",
-                            EXPANSION_MAX);
+        return frag_fail_at(
+            reader->error, offset,
+            "the compressed file grows to more than %d times its size; no real snapshot does",
+            EXPANSION_MAX);
     if (reader->container_count > FREE_CONTAINERS + WINDOW_BYTES + offset / BYTES_PER_CONTAINER)
         return frag_fail_at(reader->error, offset,
                             "has more brackets than a snapshot of its size can have");

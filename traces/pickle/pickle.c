@@ -39,15 +39,15 @@ static bool check_sizes(const frag_pickle_machine *reader, frag_error *error)
     uint64_t items_max = FREE_ITEMS + (uint64_t)WINDOW_BYTES + offset / BYTES_PER_ITEM;
     if (frag_input_is_compressed(reader->input) &&
         offset > EXPANSION_FREE_BYTES + raw * EXPANSION_MAX)
-        return frag_fail_at(error, offset,
-                            "the compressed file grows to more than %d times its size; no "
-                            "real snapshot does",
-                            EXPANSION_MAX);
+        return frag_fail_at(
+            error, offset,
+            "the compressed file grows to more than %d times its size; no real snapshot does",
+            EXPANSION_MAX);
     uint64_t container_count = reader->tree->object_count + reader->entry_count;
     if (container_count > items_max || reader->stack_count > items_max)
-        return frag_fail_at(error, offset,
-                            "has more containers or open values than a snapshot of its size "
-                            "can have");
+        return frag_fail_at(
+            error, offset,
+            "has more containers or open values than a snapshot of its size can have");
     /* One window more adds fewer values than there are bytes in it, twice over. */
     if (reader->tree->pool_count > FRAG_PICKLE_POOL_MAX || container_count > UINT32_MAX / 2)
         return frag_fail_at(error, offset, "is larger than a snapshot that can be read");
@@ -154,8 +154,7 @@ static bool mark(frag_pickle_machine *reader, const unsigned char *operation, fr
 {
     if (reader->mark_count == FRAG_PICKLE_MARKS_MAX)
         return frag_fail_at(error, offset_of(reader, operation),
-                            "values are nested more than %d deep; a "
-                            "snapshot needs about 6",
+                            "values are nested more than %d deep; a snapshot needs about 6",
                             FRAG_PICKLE_MARKS_MAX);
     reader->marks[reader->mark_count++] = reader->stack_count;
     return true;
@@ -167,8 +166,7 @@ static bool unmark(frag_pickle_machine *reader, size_t *count, const unsigned ch
 {
     if (reader->mark_count == 0)
         return frag_fail_at(error, offset_of(reader, operation),
-                            "an operation has no beginning (MARK) "
-                            "before it; the file is damaged");
+                            "an operation has no beginning (MARK) before it; the file is damaged");
     *count = reader->stack_count - reader->marks[--reader->mark_count];
     return true;
 }
@@ -219,10 +217,10 @@ static bool memo_put(frag_pickle_machine *reader, uint64_t name, const unsigned 
                             "a name is given to no value; the file is damaged");
     if (name >= reader->memo_count) {
         if (name > offset_of(reader, operation))
-            return frag_fail_at(error, offset_of(reader, operation),
-                                "the %llu. name is given in a file "
-                                "that cannot hold as many; it is damaged",
-                                (unsigned long long)name);
+            return frag_fail_at(
+                error, offset_of(reader, operation),
+                "the %llu. name is given in a file that cannot hold as many; it is damaged",
+                (unsigned long long)name);
         if (name >= reader->memo_capacity)
             reader->memo = frag_grow(reader->memo, &reader->memo_capacity, (size_t)name + 1,
                                      sizeof *reader->memo);
@@ -240,10 +238,10 @@ static inline bool memo_get(frag_pickle_machine *reader, uint64_t name,
                             const unsigned char *operation, frag_error *error)
 {
     if (name >= reader->memo_count || reader->memo[name] == FRAG_PICKLE_UNNAMED)
-        return frag_fail_at(error, offset_of(reader, operation),
-                            "refers to value %llu, which has not been "
-                            "named before; the file is damaged",
-                            (unsigned long long)name);
+        return frag_fail_at(
+            error, offset_of(reader, operation),
+            "refers to value %llu, which has not been named before; the file is damaged",
+            (unsigned long long)name);
     push(reader, reader->memo[name]);
     return true;
 }
@@ -254,8 +252,7 @@ static bool read_string(frag_pickle_machine *reader, uint64_t length, uint64_t o
 {
     if (length > STRING_BYTES_MAX)
         return frag_fail_at(error, offset,
-                            "a string of %llu bytes; the longest in a snapshot have some "
-                            "thousand",
+                            "a string of %llu bytes; the longest in a snapshot have some thousand",
                             (unsigned long long)length);
     if (reader->end - reader->at < (ptrdiff_t)length) {
         if (!refill(reader, (size_t)length + OPERATION_BYTES_MAX, error))
@@ -275,10 +272,10 @@ static bool read_long(frag_pickle_machine *reader, const unsigned char *operatio
 {
     unsigned length = *reader->at++;
     if (length > 9 || (length == 9 && reader->at[8] != 0))
-        return frag_fail_at(error, offset_of(reader, operation),
-                            "an integer of %u bytes does not fit "
-                            "64 bits; nothing in a snapshot is as large",
-                            length);
+        return frag_fail_at(
+            error, offset_of(reader, operation),
+            "an integer of %u bytes does not fit 64 bits; nothing in a snapshot is as large",
+            length);
     unsigned used = length == 9 ? 8 : length;
     uint64_t bits = frag_load_64(reader->at); /* zeros follow the last byte of the input */
     if (used < 8)
@@ -329,8 +326,7 @@ static bool refuse(const frag_pickle_machine *reader, const unsigned char *opera
             name = known[i].name;
     return frag_fail_at(
         error, offset_of(reader, operation),
-        "pickle operation 0x%02x (%s) is refused; a snapshot never needs it; nothing was "
-        "executed",
+        "pickle operation 0x%02x (%s) is refused; a snapshot never needs it; nothing was executed",
         code, name);
 }
 

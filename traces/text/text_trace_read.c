@@ -438,10 +438,9 @@ static bool take_attribute(text_reader *reader, const char *key, size_t length, 
             return (frag_op_flags(event->op) & flag) != 0 ||
                    fail_here(reader, at, "expected no such word with this op");
         }
-    return fail_here(
-        reader, at,
-        "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a word such "
-        "as initial or deferred");
+    return fail_here(reader, at,
+                     "expected stream=, addr=, time=, site=, pool=, note=, block=, bytes= or a "
+                     "word such as initial or deferred");
 }
 
 static bool take_slot(text_reader *reader, frag_build_event *event)

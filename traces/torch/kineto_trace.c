@@ -234,10 +234,10 @@ static bool read_events(kineto_reader *reader)
     if (reader->events.has_failed)
         return false;
     if (reader->events.is_cut_off)
-        frag_findings_add(reader->findings, "array-not-closed",
-                          "the array of events has no end, as when a program is killed; events "
-                          "may be missing",
-                          false, 0, reader->row_count, "%s", "the end of the file");
+        frag_findings_add(
+            reader->findings, "array-not-closed",
+            "the array of events has no end, as when a program is killed; events may be missing",
+            false, 0, reader->row_count, "%s", "the end of the file");
     if (reader->row_count == 0)
         return frag_fail(reader->error, FRAG_E_INPUT,
                          "the trace has no [memory] events; record it with profile_memory=True");
@@ -306,8 +306,7 @@ static void check_total(kineto_reader *reader, const memory_event *event,
     uint64_t expected = is_free ? allocated + event->bytes : allocated - event->bytes;
     if (before == NULL && expected > 0)
         frag_findings_add(reader->findings, "live-before-recording",
-                          "memory was allocated before the recording began; it is not in the "
-                          "trace",
+                          "memory was allocated before the recording began; it is not in the trace",
                           false, device, event->number, "%" PRIu64 " bytes", expected);
     else if (before != NULL && expected != before->allocated_bytes)
         frag_findings_add(reader->findings, "total-does-not-follow",

@@ -163,11 +163,11 @@ static bool add_written(timeline_reader *reader, const timeline_event *event, ui
 static void note_before(timeline_reader *reader, const timeline_event *event, uint64_t index)
 {
     if (event->action == ACTION_THERE)
-        frag_findings_add(reader->findings, "began-in-use",
-                          "memory was in use before the profiler was started; it was taken as "
-                          "asked for first",
-                          false, 0, index, "%" PRIu64 " bytes, %s", event->bytes,
-                          category_names[event->category]);
+        frag_findings_add(
+            reader->findings, "began-in-use",
+            "memory was in use before the profiler was started; it was taken as asked for first",
+            false, 0, index, "%" PRIu64 " bytes, %s", event->bytes,
+            category_names[event->category]);
 }
 
 static bool add_event(timeline_reader *reader, frag_pickle_value item, uint64_t index)
@@ -230,9 +230,9 @@ static bool build(timeline_reader *reader, frag_pickle_value root)
     frag_pickle_value item = 0;
     if (frag_pickle_kind_of(reader->tree, root) != FRAG_PICKLE_LIST ||
         frag_pickle_item_count(reader->tree, root) == 0)
-        return frag_fail(reader->error, FRAG_E_INPUT,
-                         "the file holds no events; expected a JSON array of [time, action, bytes, "
-                         "category]");
+        return frag_fail(
+            reader->error, FRAG_E_INPUT,
+            "the file holds no events; expected a JSON array of [time, action, bytes, category]");
     if (is_of_sums(reader->tree, root))
         return frag_fail(reader->error, FRAG_E_INPUT, SUMS_REFUSED);
     frag_builder_metadata(reader->builder, "source", "memory-timeline");

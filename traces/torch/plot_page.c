@@ -82,10 +82,10 @@ static bool get_list(plot_reader *reader, frag_pickle_value root, uint32_t name,
     if (!get(reader->tree, root, name, &list) ||
         (frag_pickle_kind_of(reader->tree, list) != FRAG_PICKLE_LIST &&
          frag_pickle_kind_of(reader->tree, list) != FRAG_PICKLE_TUPLE))
-        return frag_fail(reader->error, FRAG_E_INPUT,
-                         "the drawing in the page has no list '%s'; expected one as PyTorch 2.0 "
-                         "writes it",
-                         names[name]);
+        return frag_fail(
+            reader->error, FRAG_E_INPUT,
+            "the drawing in the page has no list '%s'; expected one as PyTorch 2.0 writes it",
+            names[name]);
     *walk = frag_pickle_begin(reader->tree, list);
     *count = (size_t)frag_pickle_item_count(reader->tree, list);
     return true;
@@ -292,11 +292,11 @@ static bool build(plot_reader *reader, frag_pickle_value root)
         return false;
     frag_builder_metadata(reader->builder, "source", "torch-plot");
     frag_builder_device(reader->builder, 0);
-    frag_findings_add(reader->findings, "drawing-only",
-                      "the page of PyTorch 2.0 holds a drawing and no snapshot: sizes, order and "
-                      "stacks, but no streams, addresses, segments or times; record a pickle for "
-                      "these",
-                      false, 0, 0, "%zu allocations", reader->element_count);
+    frag_findings_add(
+        reader->findings, "drawing-only",
+        "the page of PyTorch 2.0 holds a drawing and no snapshot: sizes, order and stacks, but no "
+        "streams, addresses, segments or times; record a pickle for these",
+        false, 0, 0, "%zu allocations", reader->element_count);
     return add_events(reader, root, NAME_INITIAL) && note_initial(reader) &&
            add_events(reader, root, NAME_ACTIONS);
 }

@@ -97,11 +97,11 @@ void frag_profile_plot_emit(const frag_snapshot *snapshot, uint32_t ordinal,
                       false, ordinal, 0, "%" PRIu64 " entries", state.device->entry_count);
     add_all_before(&state, snapshot);
     if (state.before_count > 0)
-        frag_findings_add(findings, "began-in-use",
-                          "memory was in use before the profiler was started; it was taken as "
-                          "asked for first",
-                          false, ordinal, 0, "%" PRIu64 " blocks, %" PRIu64 " bytes",
-                          state.before_count, state.before_bytes);
+        frag_findings_add(
+            findings, "began-in-use",
+            "memory was in use before the profiler was started; it was taken as asked for first",
+            false, ordinal, 0, "%" PRIu64 " blocks, %" PRIu64 " bytes", state.before_count,
+            state.before_bytes);
     for (uint64_t i = 0; i < state.device->entry_count; i++)
         add_entry(&state, &state.device->entries[i], i);
     frag_number_map_destroy(&state.seen);

@@ -166,12 +166,11 @@ static void release_pools(emitter *state, const frag_burst *burst)
         if (pool == 0 || entry->is_dropped || entry->action == FRAG_SNAPSHOT_FREE_COMPLETED)
             continue;
         if (state->pool_last[pool] > i) {
-            frag_findings_add(
-                state->findings, "pool-shrinks-in-use",
-                "a private pool gave memory back and allocated later; no release of the "
-                "pool was concluded",
-                false, state->ordinal, i, "segment of %llu bytes at 0x%llx",
-                (unsigned long long)entry->bytes, (unsigned long long)entry->address);
+            frag_findings_add(state->findings, "pool-shrinks-in-use",
+                              "a private pool gave memory back and allocated later; no release of "
+                              "the pool was concluded",
+                              false, state->ordinal, i, "segment of %llu bytes at 0x%llx",
+                              (unsigned long long)entry->bytes, (unsigned long long)entry->address);
             continue;
         }
         if (!state->is_pool_gone[pool])
@@ -208,13 +207,12 @@ static frag_burst look_for_burst(emitter *state, uint64_t index)
     else if (burst.cause == FRAG_BURST_POOL)
         empty_pools(state, &burst);
     else if (burst.cause == FRAG_BURST_UNKNOWN)
-        frag_findings_add(
-            state->findings, "empty-cache-or-retry",
-            "memory is given back directly before new memory is taken: either to make room "
-            "for it, which is assumed, or by a call of empty_cache",
-            false, state->ordinal, index, "%llu segments, %llu bytes held before",
-            (unsigned long long)(burst.end - burst.segments),
-            (unsigned long long)state->reserved_bytes);
+        frag_findings_add(state->findings, "empty-cache-or-retry",
+                          "memory is given back directly before new memory is taken: either to "
+                          "make room for it, which is assumed, or by a call of empty_cache",
+                          false, state->ordinal, index, "%llu segments, %llu bytes held before",
+                          (unsigned long long)(burst.end - burst.segments),
+                          (unsigned long long)state->reserved_bytes);
     return burst;
 }
 

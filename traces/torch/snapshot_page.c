@@ -126,10 +126,10 @@ static bool check_expansion(const frag_input *input, size_t count, frag_error *e
 {
     if (frag_input_is_compressed(input) &&
         count > EXPANSION_FREE_BYTES + frag_input_raw_offset(input) * EXPANSION_MAX)
-        return frag_fail_at(error, frag_input_offset(input),
-                            "the compressed page grows to more than %d times its size; no real "
-                            "one does",
-                            EXPANSION_MAX);
+        return frag_fail_at(
+            error, frag_input_offset(input),
+            "the compressed page grows to more than %d times its size; no real one does",
+            EXPANSION_MAX);
     return true;
 }
 
@@ -143,9 +143,9 @@ static bool decode_text(base64_text *text, frag_input *input, frag_error *error)
             !check_expansion(input, text->count, error))
             return false;
         if (count == 0)
-            return frag_fail_at(error, frag_input_offset(input),
-                                "the page ends inside the snapshot that it holds; it was cut off, "
-                                "copy it again");
+            return frag_fail_at(
+                error, frag_input_offset(input),
+                "the page ends inside the snapshot that it holds; it was cut off, copy it again");
         if (text->padding == 0)
             decode_digits(text, bytes, count, &used);
         uint64_t offset = frag_input_offset(input) + used;

@@ -156,9 +156,9 @@ static bool read_state(const parser *state, const named_values *named, frag_snap
         name == FRAG_SNAPSHOT_ACTIVE_PENDING_FREE || name == FRAG_SNAPSHOT_ACTIVE_AWAITING_FREE;
     block->is_active = name == FRAG_SNAPSHOT_ACTIVE_ALLOCATED || block->is_pending;
     if (!block->is_active && name != FRAG_SNAPSHOT_INACTIVE)
-        return frag_fail(state->error, FRAG_E_INPUT,
-                         "has no known 'state'; expected active_allocated, active_pending_free or "
-                         "inactive");
+        return frag_fail(
+            state->error, FRAG_E_INPUT,
+            "has no known 'state'; expected active_allocated, active_pending_free or inactive");
     return true;
 }
 
@@ -208,8 +208,7 @@ static bool read_blocks(const parser *state, frag_pickle_value list, frag_snapsh
             return fail_in(state->error, "blocks", index);
         if (block.bytes == 0 || block.bytes > end - address) {
             frag_fail(state->error, FRAG_E_INPUT,
-                      "has %llu bytes; expected 1 to the %llu that are "
-                      "left of its segment",
+                      "has %llu bytes; expected 1 to the %llu that are left of its segment",
                       (unsigned long long)block.bytes, (unsigned long long)(end - address));
             return fail_in(state->error, "blocks", index);
         }
@@ -223,8 +222,7 @@ static bool read_blocks(const parser *state, frag_pickle_value list, frag_snapsh
     segment->block_count = snapshot->block_count - segment->first_block;
     if (address != end)
         return frag_fail(state->error, FRAG_E_INPUT,
-                         "has blocks of %llu bytes in all; expected its "
-                         "total_size, %llu",
+                         "has blocks of %llu bytes in all; expected its total_size, %llu",
                          (unsigned long long)(address - segment->address),
                          (unsigned long long)segment->bytes);
     return true;
@@ -591,11 +589,10 @@ static bool find_snapshot(const parser *state, frag_pickle_value *root)
                          "holds %llu snapshots; expected one, save each to a file of its own",
                          (unsigned long long)count);
     if (kind != FRAG_PICKLE_DICT)
-        return frag_fail(
-            state->error, FRAG_E_INPUT,
-            "holds %s; expected the dictionary of torch.cuda.memory._snapshot (the list "
-            "of memory_snapshot() has no history)",
-            frag_pickle_kind_name(kind));
+        return frag_fail(state->error, FRAG_E_INPUT,
+                         "holds %s; expected the dictionary of torch.cuda.memory._snapshot (the "
+                         "list of memory_snapshot() has no history)",
+                         frag_pickle_kind_name(kind));
     return frag_fail(state->error, FRAG_E_INPUT,
                      "has no 'segments' or no 'device_traces'; expected the dictionary of "
                      "torch.cuda.memory._snapshot");

@@ -137,13 +137,12 @@ static void undo_alloc(rewinder *state, uint64_t index)
         block->is_pending = false;
     }
     if (block->requested_bytes != entry->bytes && block->requested_bytes != 0)
-        frag_findings_add(
-            state->findings, "size-differs",
-            "a block has another size when it is freed, or at the end, than when it was "
-            "allocated; the latter counts",
-            true, state->ordinal, index, "%llu bytes at 0x%llx, later %llu",
-            (unsigned long long)entry->bytes, (unsigned long long)entry->address,
-            (unsigned long long)block->requested_bytes);
+        frag_findings_add(state->findings, "size-differs",
+                          "a block has another size when it is freed, or at the end, than when it "
+                          "was allocated; the latter counts",
+                          true, state->ordinal, index, "%llu bytes at 0x%llx, later %llu",
+                          (unsigned long long)entry->bytes, (unsigned long long)entry->address,
+                          (unsigned long long)block->requested_bytes);
     block->requested_bytes = entry->bytes;
     block->stream = entry->stream;
     entry->block = found;
@@ -173,8 +172,7 @@ static void undo_release(rewinder *state, uint64_t index, bool is_pending)
     if (state->live.places[place].value != 0) {
         drop(state, index, "free-of-used-address",
              "a block is given back, but no allocation comes before the next free at its address; "
-             "the "
-             "earlier one was left out");
+             "the earlier one was left out");
         return;
     }
     const frag_held_range *range = find_range(state, entry->address);
@@ -212,8 +210,7 @@ static void undo_request(rewinder *state, uint64_t index)
     if (found == FRAG_REWOUND_NONE || !state->rewound->blocks[found].is_pending) {
         drop(state, index, "free-of-nothing",
              "a free that no block goes with: it is not given back later, and not pending at the "
-             "end; "
-             "it was left out");
+             "end; it was left out");
         return;
     }
     frag_rewound_block *block = &state->rewound->blocks[found];

@@ -160,17 +160,17 @@ static void note_device(importer *state, uint32_t ordinal, const frag_rewound *r
                           false, ordinal, 0, "%llu segments",
                           (unsigned long long)device->segment_count);
     if (count >= 1000 && is_round_number(count))
-        frag_findings_add(state->findings, "history-may-be-cut",
-                          "a history of a round number of entries has probably lost its beginning "
-                          "(max_entries)",
-                          false, ordinal, 0, "%llu entries", (unsigned long long)count);
-    if (rewound->initial_count > 0 && count > 0)
         frag_findings_add(
-            state->findings, "began-in-use",
-            "memory was in use before the history began; its order of allocation is not "
-            "known and is taken to be that of the addresses",
-            false, ordinal, 0, "%llu blocks in %llu segments",
-            (unsigned long long)rewound->initial_count, (unsigned long long)rewound->range_count);
+            state->findings, "history-may-be-cut",
+            "a history of a round number of entries has probably lost its beginning (max_entries)",
+            false, ordinal, 0, "%llu entries", (unsigned long long)count);
+    if (rewound->initial_count > 0 && count > 0)
+        frag_findings_add(state->findings, "began-in-use",
+                          "memory was in use before the history began; its order of allocation is "
+                          "not known and is taken to be that of the addresses",
+                          false, ordinal, 0, "%llu blocks in %llu segments",
+                          (unsigned long long)rewound->initial_count,
+                          (unsigned long long)rewound->range_count);
 }
 
 static void add_device(importer *state, uint32_t ordinal)
@@ -203,10 +203,9 @@ static bool add_devices(importer *state, frag_error *error)
         add_device(state, i);
     }
     if (is_empty)
-        return frag_fail(
-            error, FRAG_E_INPUT,
-            "holds no segments and no history; it was taken before the first allocation or "
-            "without _record_memory_history");
+        return frag_fail(error, FRAG_E_INPUT,
+                         "holds no segments and no history; it was taken before the first "
+                         "allocation or without _record_memory_history");
     return true;
 }
 

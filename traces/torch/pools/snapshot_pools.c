@@ -258,13 +258,13 @@ static void tell(const frag_pool_walker *state, uint32_t ordinal, frag_findings 
     for (uint32_t i = 0; i < state->colours.piece_count; i++) {
         const frag_colour_piece *piece = &state->colours.pieces[i];
         if (!piece->is_known && piece->colour != FRAG_COLOUR_DEFAULT)
-            frag_findings_add(findings, "pool-concluded",
-                              "a segment was taken or kept although the default pool had free "
-                              "memory for it: it is taken for a private pool's, which the "
-                              "snapshot does not name",
-                              false, ordinal, piece->taken == FRAG_ENTRY_NEVER ? 0 : piece->taken,
-                              "segment of %llu bytes at 0x%llx", (unsigned long long)piece->bytes,
-                              (unsigned long long)piece->address);
+            frag_findings_add(
+                findings, "pool-concluded",
+                "a segment was taken or kept although the default pool had free memory for it: it "
+                "is taken for a private pool's, which the snapshot does not name",
+                false, ordinal, piece->taken == FRAG_ENTRY_NEVER ? 0 : piece->taken,
+                "segment of %llu bytes at 0x%llx", (unsigned long long)piece->bytes,
+                (unsigned long long)piece->address);
     }
 }
 
