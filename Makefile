@@ -424,6 +424,11 @@ torch-dryrun: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh gpu_replay/dryrun/dryrun.sh build/release $(or $(TORCH),2.9.1) $(FOLDER) || [ $$? = 77 ]
 
+# Dry runs of the programs in tests/dryrun/programs on releases of PyTorch, TORCH=2.9.1,2.15.0; says the size of what it fetches first.
+dryrun-test: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/dryrun/dryrun_test.sh ./fraglab $(or $(TORCH),2.9.1) $(PROGRAMS) || [ $$? = 77 ]
+
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
 conformance: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
@@ -526,6 +531,7 @@ help:
 	@echo 'make oracle TORCH=2.9.1  golden logs of that release made anew and compared; SEEDS=first seed, OUT=folder, WHEELS=folder'
 	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
+	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -536,7 +542,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun gpu-report demo install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -52,7 +52,8 @@ bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error)
 /* Beside the program as built, or as installed. */
 static char *find_libraries(uint64_t major)
 {
-    static const char *const places[] = {"software-cuda", "../lib/fraglab/software-cuda"};
+    static const char *const places[] = {"software-cuda", "build/release/software-cuda",
+                                         "../lib/fraglab/software-cuda"};
     char program[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';

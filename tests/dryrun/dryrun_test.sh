@@ -1,0 +1,107 @@
+#!/bin/sh
+# Dry runs of the programs in tests/dryrun/programs with PyTorch itself:
+#
+#     sh tests/dryrun/dryrun_test.sh FRAGLAB RELEASES [PROGRAM...]
+#
+# RELEASES is a list such as 2.9.1,2.15.0. The wheels of each go into build/dryrun/torch-RELEASE, if they
+# are not there yet (FRAG_DRYRUN_VENV: a folder with ready ones, venv-RELEASE); their size is said first.
+# A program ends with comments that say what is expected of it:
+#
+#     # gpu: 8GiB                             the card (default: rtx4090)
+#     # options: --gpus 2                     more options of fraglab dryrun
+#     # run: torchrun --nproc-per-node 2      what runs it instead of python
+#     # needs: transformers peft              packages; without them it is skipped
+#     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD identical
+#
+# Blanks of a value are written as _. "identical": fraglab verify says so of the recording. Without a
+# status 0 is expected. The script exits 77 when no release can be had.
+set -u
+fraglab=$(realpath "$1")
+releases=$2
+shift 2
+here=$(dirname "$(realpath "$0")")
+seconds=${FRAG_DRYRUN_SECONDS:-300}
+wheel_megabytes=900
+failed=0
+passed=0
+skipped=0
+
+get() { # release
+    ready=${FRAG_DRYRUN_VENV:-}/venv-$1
+    [ -x "$ready/bin/python" ] && venv=$ready && return 0
+    venv=build/dryrun/torch-$1/venv
+    [ -e "$venv/complete" ] && return 0
+    echo "torch $1: its wheel and that of triton are about $wheel_megabytes MB to fetch, 2.5 GB on disk in $venv"
+    rm -rf "$venv"
+    python3 -m venv "$venv" &&
+        "$venv/bin/pip" install -q numpy filelock typing_extensions sympy networkx jinja2 fsspec setuptools &&
+        "$venv/bin/pip" install -q --no-deps "torch==$1" &&
+        "$venv/bin/pip" install -q --no-deps triton transformers accelerate peft safetensors tokenizers huggingface_hub &&
+        touch "$venv/complete"
+}
+
+# What a program says of itself.
+says() { sed -n "s/^# $1: //p" "$2"; }
+
+has() { # packages
+    for package in $1; do
+        "$venv/bin/python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$package') is None)" || return 1
+    done
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED  $release $name: $1"
+    grep -v '^$' "$out/stderr" | tail -n 6 | sed 's/^/        /'
+}
+
+# One value of the report's first line, with _ for blanks.
+reported() {
+    "$venv/bin/python" -S -c 'import json, sys
+value = json.loads(open(sys.argv[1]).readline()).get(sys.argv[2])
+print(value if isinstance(value, str) else json.dumps(value))' "$out/report" "$1" 2>/dev/null | tr ' ' _
+}
+
+check() { # program, status
+    wanted=0
+    for expected in $(says expect "$1"); do
+        case $expected in
+        status=*) wanted=${expected#*=} ;;
+        identical) "$fraglab" verify "$out/run.pickle" 2>&1 | grep -q identical || { fail "its recording does not verify"; return; } ;;
+        *)
+            found=$(reported "${expected%%=*}")
+            [ "$found" = "${expected#*=}" ] || { fail "${expected%%=*} is $found, expected ${expected#*=}"; return; }
+            ;;
+        esac
+    done
+    [ "$2" = "$wanted" ] || { fail "status $2, expected $wanted"; return; }
+    [ "$(reported is_repeated)" != false ] || { fail "its replay differs"; return; }
+    passed=$((passed + 1))
+    echo "ok      $release $name: $(reported requests) requests, $(grep -o '"reserved_bytes":[0-9]*' "$out/report" | head -n 1 | tr -dc 0-9) bytes reserved"
+}
+
+try() { # program
+    name=$(basename "$1" .py)
+    needs=$(says needs "$1")
+    has "$needs" || { skipped=$((skipped + 1)); echo "skipped $release $name: it needs $needs"; return; }
+    gpu=$(says gpu "$1")
+    launcher=$(says run "$1")
+    rm -f "$out"/*
+    # shellcheck disable=SC2046,SC2086
+    PATH=$venv/bin:$PATH "$fraglab" dryrun --gpu "${gpu:-rtx4090}" --timeout "$seconds" -o "$out/run.pickle" --report "$out/report" \
+        $(says options "$1") -- ${launcher:-python} "$1" >"$out/stdout" 2>"$out/stderr" </dev/null
+    check "$1" $?
+}
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+[ $# -gt 0 ] || set -- "$here"/programs/*.py
+for release in $(echo "$releases" | tr ',' ' '); do
+    get "$release" || { skipped=$((skipped + $#)); echo "skipped $release: its wheel cannot be had"; continue; }
+    for program; do
+        try "$program"
+    done
+done
+echo "dry runs: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] || exit 1
+[ "$passed" -gt 0 ] || exit 77
