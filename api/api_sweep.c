@@ -65,29 +65,47 @@ static bool put_rows(void *user, const char *rows, size_t length, frag_error *er
     return call->options.row == NULL || hand_rows(call, rows, length, error);
 }
 
-static bool sweep_all(sweep_call *call, frag_sweep_job *job, frag_sweep_totals *totals,
+static bool open_output(const sweep_call *call, frag_sweep_file *file, frag_error *error)
+{
+    const char *path = call->options.output;
+    if (path == NULL)
+        return true;
+    if (strcmp(path, "-") != 0)
+        return frag_sweep_file_open(path, call->options.overwrite != 0, file, error);
+    frag_fail(error, FRAG_E_USAGE, "rows are not printed; name a file");
+    return frag_error_in(error, "output");
+}
+
+static bool sweep_all(sweep_call *call, frag_sweep_job *job, fraglab_sweep_totals *totals,
                       frag_error *error)
 {
     const frag_experiment *experiment = &job->experiment;
+    frag_sweep_totals written = {0};
     frag_sweep_file file = {.put = put_rows,
                             .user = call,
                             .has_layout = !job->has_counts_only,
                             .has_bounds = experiment->has_bounds};
+    if (!open_output(call, &file, error))
+        return false;
     job->progress = frag_progress_start(job->context, "sweeping", "runs",
                                         experiment->trace_count * experiment->policy_count *
                                             experiment->capacity_count);
     frag_sweep_order *order = frag_sweep_order_create(
         job, &file, (size_t)frag_context_threads(job->context) * WINDOW_PER_THREAD);
     frag_sweep_work_alone(job, order);
-    bool ok = frag_sweep_order_finish(order, totals, error);
+    bool ok = frag_sweep_order_finish(order, &written, error);
     frag_progress_end(job->progress);
+    totals->rows = written.rows;
+    totals->replayed = written.replayed;
+    totals->found = file.next;
+    frag_sweep_file_close(&file);
     return frag_call_goes_on(job->context, error) && ok;
 }
 
 static bool sweep_work(void *arguments, frag_error *error)
 {
     sweep_call *call = arguments;
-    frag_sweep_totals totals = {0};
+    fraglab_sweep_totals totals = {.size = sizeof totals};
     if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_sweep_options",
                         error))
         return false;
@@ -97,10 +115,8 @@ static bool sweep_work(void *arguments, frag_error *error)
                             .is_all_replayed = call->options.replay_all != 0};
     if (!open_job(call, job, error) || !sweep_all(call, job, &totals, error))
         return false;
-    const fraglab_sweep_totals full = {
-        .size = sizeof full, .rows = totals.rows, .replayed = totals.replayed};
     if (call->totals != NULL &&
-        !frag_call_write(&full, sizeof full, call->totals, "fraglab_sweep_totals", error))
+        !frag_call_write(&totals, sizeof totals, call->totals, "fraglab_sweep_totals", error))
         return false;
     frag_sweep_job_close(job);
     frag_text_add(&call->rows, "%s", "");

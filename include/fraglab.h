@@ -510,6 +510,10 @@ typedef struct fraglab_sweep_options {
      * `fraglab sweep` writes. Not 0: the sweep is to end, with FRAGLAB_E_CANCELLED. What holds for
      * the functions of a context holds for it. NULL: nobody wants them one by one. */
     int (*row)(void *user, const char *line, size_t length);
+    /* A file that the rows are appended to. Where it has the first rows of this experiment already,
+     * the sweep goes on after them, and they are not handed out. NULL: none. */
+    const char *output;
+    int32_t overwrite;   /* 1: the rows that output holds are thrown away */
     int32_t counts_only; /* 1: leave out what needs a second replay, the layout at the peak */
     int32_t replay_all;  /* 1: replay what must equal another run, too; the rows are the same */
 } fraglab_sweep_options;
@@ -518,6 +522,7 @@ typedef struct fraglab_sweep_totals {
     size_t size;
     uint64_t rows;
     uint64_t replayed; /* of them; the others follow from these */
+    uint64_t found;    /* that output had already, not among rows */
 } fraglab_sweep_totals;
 
 /* Runs the experiment of a file (docs/sweep.md). Rows are replayed on the context's threads. A

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/scope.h"
 
 void frag_sweep_row_name(frag_text *text, const char *commit, const char *trace, const char *digest,
                          uint32_t device, const char *label, uint64_t capacity_bytes)
@@ -84,30 +85,47 @@ static bool check_fresh(int descriptor, frag_error *error)
                      "holds something else than rows; name another file, or remove this one");
 }
 
+/* The next line with its end, or what is left behind the last one; empty: nothing is. */
+static bool read_line(FILE *stream, frag_text *line, frag_error *error)
+{
+    char piece[4096];
+    size_t count = 0;
+    int byte = 0;
+    frag_text_clear(line);
+    while (byte != '\n' && (byte = getc_unlocked(stream)) != EOF) {
+        piece[count++] = (char)byte;
+        if (count == sizeof piece || byte == '\n') {
+            frag_text_add_bytes(line, piece, count);
+            count = 0;
+        }
+    }
+    frag_text_add_bytes(line, piece, count);
+    return ferror(stream) == 0 ||
+           frag_fail(error, FRAG_E_SYSTEM, "cannot be read: %s", strerror(errno));
+}
+
 /* The rows that are whole; *end is where the last one ends. */
 static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
 {
-    char *line = NULL;
-    size_t line_capacity = 0;
+    frag_text line = {0};
     size_t capacity = 0;
     bool ok = true;
-    ssize_t length;
     *end = 0;
-    while (ok && (length = getline(&line, &line_capacity, file->stream)) > 0 &&
-           line[length - 1] == '\n') {
+    while (ok && (ok = read_line(file->stream, &line, error)) && line.length > 0 &&
+           line.bytes[line.length - 1] == '\n') {
         frag_text name = {0};
-        ok = name_row(line, (size_t)length, file, &name, error);
+        ok = name_row(line.bytes, line.length, file, &name, error);
         error->line = ok ? 0 : file->count + 1;
         file->names = frag_grow(file->names, &capacity, file->count + 1, sizeof *file->names);
         file->names[file->count] = name.bytes;
         file->count++;
-        *end += length;
+        *end += (off_t)line.length;
     }
-    if (ok && length > 0 && line[length - 1] != '\n' && !begins_like_row(line, (size_t)length)) {
+    if (ok && line.length > 0 && !begins_like_row(line.bytes, line.length)) {
         ok = frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
         error->line = file->count + 1;
     }
-    frag_free(line);
+    frag_text_destroy(&line);
     return ok;
 }
 
@@ -115,6 +133,26 @@ static bool fail_system(const char *path, const char *what, frag_error *error)
 {
     frag_fail(error, FRAG_E_SYSTEM, "cannot be %s: %s", what, strerror(errno));
     return frag_error_in(error, path);
+}
+
+static void release_stream(void *thing, size_t bytes)
+{
+    (void)bytes;
+    fclose(thing);
+}
+
+static bool open_stream(frag_sweep_file *file, frag_error *error)
+{
+    int descriptor = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return fail_system(file->path, "written", error);
+    file->stream = fdopen(descriptor, "r+");
+    if (file->stream == NULL) {
+        close(descriptor);
+        frag_scope_fail(1, BUFSIZ); /* nothing else is wrong with the descriptor */
+    }
+    frag_scope_own(file->stream, 0, release_stream);
+    return true;
 }
 
 bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file, frag_error *error)
@@ -125,11 +163,10 @@ bool frag_sweep_file_open(const char *path, bool is_fresh, frag_sweep_file *file
     file->stream = NULL;
     if (path[0] == '\0')
         return frag_fail(error, FRAG_E_USAGE, "the name of an output file is empty; name one");
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor < 0)
-        return fail_system(path, "written", error);
-    file->stream = fdopen(descriptor, "r+");
     file->path = frag_copy_text(path);
+    if (!open_stream(file, error))
+        return false;
+    int descriptor = fileno(file->stream);
     /* A pipe or /dev/null holds no rows to go on behind. */
     struct stat status;
     if (fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode))
@@ -164,10 +201,10 @@ bool frag_sweep_file_has(frag_sweep_file *file, const char *name, bool *has, fra
 bool frag_sweep_file_write(frag_sweep_file *file, const char *rows, size_t length,
                            frag_error *error)
 {
-    if (file->stream == NULL)
-        return file->put(file->user, rows, length, error);
-    return (fwrite(rows, 1, length, file->stream) == length && fflush(file->stream) == 0) ||
-           frag_fail(error, FRAG_E_SYSTEM, "the rows cannot be written: %s", strerror(errno));
+    if (file->stream != NULL &&
+        (fwrite(rows, 1, length, file->stream) != length || fflush(file->stream) != 0))
+        return frag_fail(error, FRAG_E_SYSTEM, "the rows cannot be written: %s", strerror(errno));
+    return file->put == NULL || file->put(file->user, rows, length, error);
 }
 
 bool frag_sweep_file_finish(frag_sweep_file *file, frag_error *error)
@@ -190,7 +227,9 @@ void frag_sweep_file_close(frag_sweep_file *file)
         frag_free(file->names[i]);
     frag_free(file->names);
     frag_free(file->path);
-    if (file->stream != NULL && file->stream != stdout)
+    if (file->stream != NULL && file->stream != stdout) {
+        frag_scope_disown(file->stream);
         fclose(file->stream);
+    }
     *file = (frag_sweep_file){0};
 }

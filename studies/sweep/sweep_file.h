@@ -18,8 +18,8 @@
 typedef bool frag_sweep_put(void *user, const char *rows, size_t length, frag_error *error);
 
 typedef struct frag_sweep_file {
-    FILE *stream; /* NULL: put takes the rows */
-    frag_sweep_put *put;
+    FILE *stream;        /* NULL: none */
+    frag_sweep_put *put; /* takes the rows too; NULL: nobody does */
     void *user;
     char *path;      /* NULL: stdout */
     char **names;    /* of the rows found, as frag_sweep_row_name */

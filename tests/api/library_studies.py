@@ -61,7 +61,8 @@ class TuneOptions(Sized):
 
 class SweepOptions(Sized):
     _fields_ = [("size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("user", ctypes.c_void_p), ("row", ctypes.c_void_p),
-                ("counts_only", ctypes.c_int32), ("replay_all", ctypes.c_int32)]
+                ("output", ctypes.c_char_p), ("overwrite", ctypes.c_int32), ("counts_only", ctypes.c_int32),
+                ("replay_all", ctypes.c_int32)]
 
 
 library = ctypes.CDLL(sys.argv[1])

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/fraglab.h"
 #include "tests/api/failing_memory.h"
@@ -540,6 +541,58 @@ static void a_row_may_be_the_last(void **state)
     fraglab_context_destroy(context);
 }
 
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(100001, 1);
+    size_t length = fread(text, 1, 100000, file);
+    assert_in_range(length, 0, 99999);
+    fclose(file);
+    return text;
+}
+
+static void a_sweep_goes_on_where_it_ended(void **state)
+{
+    (void)state;
+    static seen_rows seen;
+    char path[] = "/tmp/fraglab-sweep-XXXXXX";
+    close(mkstemp(path));
+    char *whole = NULL;
+    char *rest = NULL;
+    fraglab_sweep_totals totals = {.size = sizeof totals};
+    fraglab_sweep_options options = {
+        .size = sizeof options, .user = &seen, .row = see_row, .output = path};
+    assert_int_equal(sweep(NULL, EXPERIMENT, NULL, &whole, NULL, NULL), FRAGLAB_OK);
+    seen = (seen_rows){.last = 5};
+    assert_int_equal(sweep(NULL, EXPERIMENT, &options, NULL, NULL, NULL), FRAGLAB_E_CANCELLED);
+    FILE *file = fopen(path, "ab");
+    fputs("{\"schema\":\"fraglab.ru", file);
+    fclose(file);
+    seen = (seen_rows){.last = 0};
+    assert_int_equal(sweep(NULL, EXPERIMENT, &options, &rest, &totals, NULL), FRAGLAB_OK);
+    assert_in_range(totals.found, 5, EXPERIMENT_ROWS - 1);
+    assert_int_equal(totals.found + totals.rows, EXPERIMENT_ROWS);
+    assert_int_equal(seen.count, totals.rows);
+    assert_string_equal(whole + strlen(whole) - strlen(rest), rest);
+    char *file_text = read_text(path);
+    assert_string_equal(file_text, whole);
+    free(file_text);
+    fraglab_free(rest);
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    options.counts_only = 1;
+    expect_error(sweep(NULL, EXPERIMENT, &options, NULL, NULL, &error), FRAGLAB_E_INPUT, &error,
+                 path, "counts-only");
+    options.overwrite = 1;
+    assert_int_equal(sweep(NULL, EXPERIMENT, &options, NULL, &totals, NULL), FRAGLAB_OK);
+    assert_int_equal(totals.found, 0);
+    options.output = "-";
+    expect_error(sweep(NULL, EXPERIMENT, &options, NULL, NULL, &error), FRAGLAB_E_USAGE, &error,
+                 "output", "name a file");
+    fraglab_free(whole);
+    unlink(path);
+}
+
 static void refuses_what_cannot_be_swept(void **state)
 {
     (void)state;
@@ -706,6 +759,22 @@ static int call_sweep(void *argument)
     return code;
 }
 
+/* The second time the rows are there. */
+static int call_sweep_to_file(void *argument)
+{
+    const subject *of = argument;
+    char path[] = "/tmp/fraglab-sweep-XXXXXX";
+    close(mkstemp(path));
+    fraglab_sweep_options options = {.size = sizeof options, .output = path};
+    static const char experiment[] =
+        "{traces: [empty-with-gc.pickle], policies: [buddy], capacities: [24MiB, unlimited]}";
+    int code = sweep(of->context, experiment, &options, NULL, NULL, NULL);
+    if (code == FRAGLAB_OK)
+        code = sweep(of->context, experiment, &options, NULL, NULL, NULL);
+    unlink(path);
+    return code;
+}
+
 static const struct {
     const char *name;
     frag_call_to_try *call;
@@ -716,6 +785,7 @@ static const struct {
     {"tune", call_tune},
     {"tune for capacity", call_tune_capacity},
     {"sweep", call_sweep},
+    {"sweep to a file", call_sweep_to_file},
 };
 
 static void failing_memory_is_an_error_and_leaves_nothing(void **state)
@@ -804,6 +874,7 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_tuned),
         cmocka_unit_test(sweeps_an_experiment),
         cmocka_unit_test(a_row_may_be_the_last),
+        cmocka_unit_test(a_sweep_goes_on_where_it_ended),
         cmocka_unit_test(refuses_what_cannot_be_swept),
         cmocka_unit_test(hostile_experiments_end_in_an_error_or_rows),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),

@@ -1,10 +1,12 @@
 /* Calls functions of the installed library with each allocation of the process refused in turn,
  * those of the libraries below it too: every call ends with the code for it and gives all memory
  * back. Prints what did not; glibc alone (its malloc has other names to be reached by). */
+#define _GNU_SOURCE 1
 #include <fraglab.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t item_bytes);
@@ -145,6 +147,15 @@ static int call_sweep(const char *experiment)
     return code;
 }
 
+/* What the file holds from the call before is read. */
+static int call_sweep_on(const char *path)
+{
+    static const char experiment[] = "{traces: [tests/data/snapshots/empty-with-gc.pickle], "
+                                     "policies: [buddy, {policy: best-fit}]}";
+    fraglab_sweep_options options = {.size = sizeof options, .output = path};
+    return fraglab_sweep_memory(NULL, experiment, strlen(experiment), &options, NULL, NULL, NULL);
+}
+
 static int try_all(int call(const char *), const char *argument)
 {
     int problems = 0;
@@ -197,6 +208,10 @@ int main(void)
                 try_all(call_sweep, "{traces: [tests/data/snapshots/empty-with-gc.pickle], "
                                     "policies: [pytorch, {policy: buddy}], "
                                     "capacities: [1MiB, unlimited], bounds: true}");
+    char path[] = "/tmp/fraglab-sweep-XXXXXX";
+    close(mkstemp(path));
+    problems += try_all(call_sweep_on, path);
+    unlink(path);
     fraglab_result_destroy(result);
     fraglab_policy_destroy(policy);
     fraglab_recording_close(recording);
