@@ -183,13 +183,28 @@ void frag_json_destroy(frag_json *json)
     json_decref(root_of(json));
 }
 
+/* The library takes some failures of memory for faults of the text, and in others goes on without
+ * a character (strbuffer_append_byte in its lexer). Both do not come again, so that in a call of
+ * ours, which must tell, the text is read twice. */
+static json_t *load(const char *bytes, size_t length, json_error_t *found)
+{
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, found);
+    if (frag_scope_active() == NULL)
+        return root;
+    json_t *again = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, found);
+    bool is_same = root != NULL ? json_equal(root, again) != 0 : again == NULL;
+    json_decref(again);
+    if (!is_same) {
+        json_decref(root);
+        frag_scope_fail(1, length);
+    }
+    return root;
+}
+
 frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
 {
     json_error_t found;
-    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
-    /* The library takes some failures of memory for faults of the text; those do not come again. */
-    if (root == NULL && frag_scope_active() != NULL)
-        root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &found);
+    json_t *root = load(bytes, length, &found);
     if (root != NULL && json_is_object(root)) {
         frag_scope_own(root, 0, release_root);
         return (frag_json *)(void *)root;
