@@ -241,8 +241,8 @@ $(SOFTWARE)/standins/$(1)/$(3).map: $(standins_folder)/tables/$(3).calls $(stand
 	@$$(call standin_generate,$(1),map,$$<)
 $(SOFTWARE)/standins/$(1)/$(3)_calls.o: $(SOFTWARE)/standins/$(1)/$(3)_calls.c $(SOFTWARE)/standins/$(1)/$(3)_calls.h | setup
 	$$(call software_compile,$(call standin_flags,$(1)))
-$(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)): $(SOFTWARE)/standins/$(1)/$(3)_calls.h
-$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/standin_version.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
+$(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c $(standins_folder)/$(3)/*.c)): $(SOFTWARE)/standins/$(1)/$(3)_calls.h
+$(SOFTWARE)/$(1)/$(2): $(SOFTWARE)/standins/$(1)/$(3)_calls.o $(patsubst %.c,$(SOFTWARE)/standins/$(1)/%.o,$(wildcard $(standins_folder)/standin.c $(standins_folder)/standin_version.c $(standins_folder)/$(3).c $(standins_folder)/$(3)_*.c $(standins_folder)/$(3)/*.c)) $(SOFTWARE)/standins/$(1)/$(3).map $(SOFTWARE)/libcuda.so.1
 	@mkdir -p $$(@D)
 	$$(call quiet,LINK)$$(CC) $$(ALL_CFLAGS) $$(LDFLAGS) -shared -Wl,-soname,$(2) $(if $(filter asan tsan,$(MODE)),,-Wl,-z,defs) -o $$@ $$(filter %.o %.so.1,$$^) -Wl,--version-script=$(SOFTWARE)/standins/$(1)/$(3).map '-Wl,-rpath,$$$$ORIGIN' -lpthread -lm
 endef
@@ -336,8 +336,9 @@ debug asan tsan:
 # ---- tests
 test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda
 # They load the software CUDA from beside them.
-$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn software_cuda software_garbage software_report software_shadow software_streams): | $(software_libraries)
+$(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn nccl software_cuda software_garbage software_report software_shadow software_streams): | $(software_libraries)
 $(BUILD)/tests/test_cudnn: | $(SOFTWARE)/12/libcudnn.so.9
+$(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test

@@ -1,5 +1,5 @@
 /* Descriptors of tensors and filters. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Convolutions of the legacy interface: descriptors, dimensions, algorithms, sizes. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Versions, handles and messages. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

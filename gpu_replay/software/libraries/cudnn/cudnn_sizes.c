@@ -20,7 +20,7 @@
  * github.com/sonots/cumo/pull/502: half precision with 32 x 64 channels x 56 x 56 takes its tensor
  * core algorithms with 128 MB of workspace, not with 8). github.com/LBANN/lbann/pull/437: forward
  * Winograd of 64 x 64 channels on cuDNN 7 wants 256 KiB, which is 16 x 4 bytes x 64 x 64. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 static uint64_t round_up(uint64_t value, uint64_t multiple)
 {

@@ -1,7 +1,7 @@
 /* The backend interface: descriptors are lists of attributes that can be set and read back. One
  * that is an attribute of another lives as long as that one does. What the library itself would
  * find out (engines, notes, sizes of workspaces) is answered from the operations in the graph. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * the input, then the recurrent ones, then the projection; then the biases in the same order.
  * Nothing lies between them, so the whole is the sum of its parts, as PyTorch's check of its views
  * wants it. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <stdlib.h>
 #include <string.h>

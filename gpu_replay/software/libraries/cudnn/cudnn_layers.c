@@ -1,6 +1,6 @@
 /* The other layers of the legacy interface: activation, pooling, dropout, BatchNorm, CTC, spatial
  * transformers. What computes is in the table: results stay on the device, nothing is written. */
-#include "gpu_replay/software/libraries/cudnn_types.h"
+#include "gpu_replay/software/libraries/cudnn/cudnn_types.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The stand-in of cuDNN 9: descriptors that remember what was set, real dimensions, and sizes from
  * the rules in cudnn_sizes.c. Names and numbers are those of NVIDIA's documentation. */
-#ifndef FRAG_LIBRARIES_CUDNN_TYPES_H
-#define FRAG_LIBRARIES_CUDNN_TYPES_H
+#ifndef FRAG_CUDNN_CUDNN_TYPES_H
+#define FRAG_CUDNN_CUDNN_TYPES_H
 
 #include <stdbool.h>
 #include <stddef.h>
