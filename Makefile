@@ -69,7 +69,8 @@ mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 sources = $(sort $(shell find $(1) -name '*.c'))
 CORE = $(call sources,base sim planner allocators traces studies)
 API = $(call sources,api)
-CLI = $(call sources,plots report cli) $(BUILD)/report/page/page_parts.c
+REPORT = $(call sources,report)
+CLI = $(call sources,plots cli) $(REPORT) $(BUILD)/report/page/page_parts.c
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/device/*.c))
 TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/*/test_*.c)
@@ -130,7 +131,7 @@ $(BUILD)/shared/%.o: %.c | setup
 
 # ---- libfraglab: include/fraglab.h over all of it, for other programs. Only what api/fraglab.map names shows, in the archive too.
 LIBRARY = $(BUILD)/library
-library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API))
+library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API) $(REPORT)) $(BUILD)/shared/report/page/page_parts.o
 library: $(LIBRARY)/libfraglab.so $(LIBRARY)/libfraglab.a
 $(LIBRARY)/libfraglab.so.0: $(library_objects) api/fraglab.map
 	@mkdir -p $(@D)
@@ -303,6 +304,9 @@ $(BUILD)/report/page/page_parts.c: report/page/page.html report/page/page.css $(
 	$(call quiet,EMBED)cat $(PAGE_SCRIPTS) > $@.js && sh report/page/embed.sh report/page/page.html report/page/page.css $@.js > $@.tmp && mv $@.tmp $@ && rm $@.js
 $(BUILD)/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
 	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/shared/report/page/page_parts.o: $(BUILD)/report/page/page_parts.c | setup
+	@mkdir -p $(@D)
+	$(call quiet,CC  )$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c -o $@ $<
 
 # Version, commit and its date reach one file, which is compiled anew when they change.
 # What `git archive` and so a tarball of a forge writes into VERSION.commit; a clone asks git.

@@ -30,7 +30,7 @@ static frag_input *open_input(const open_call *call, const fraglab_open_options 
                                : frag_input_from_descriptor(call->descriptor, name, error);
 }
 
-static bool find_format(const char *name, frag_trace_format *format, frag_error *error)
+bool frag_call_format(const char *name, frag_trace_format *format, frag_error *error)
 {
     *format = FRAG_FORMAT_AUTO;
     if (name == NULL || frag_trace_format_find(name, format))
@@ -54,7 +54,7 @@ static bool open_work(void *arguments, frag_error *error)
     frag_load_options load = {.format = FRAG_FORMAT_AUTO};
     fraglab_recording *made = frag_alloc(1, sizeof *made);
     if (!frag_call_read(call->options, &options, sizeof options, "fraglab_open_options", error) ||
-        !find_format(options.format, &load.format, error))
+        !frag_call_format(options.format, &load.format, error))
         return false;
     load.with_sites = load.with_columns = options.with_sites != 0;
     frag_input *input = open_input(call, &options, error);

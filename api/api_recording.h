@@ -17,4 +17,7 @@ struct fraglab_recording {
 const frag_trace *frag_recording_trace_at(const fraglab_recording *recording, size_t number,
                                           frag_error *error);
 
+/* A format as after --from; NULL: told by the content. */
+bool frag_call_format(const char *name, frag_trace_format *format, frag_error *error);
+
 #endif

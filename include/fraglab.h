@@ -399,6 +399,31 @@ int fraglab_verify_json(const fraglab_context *context, const fraglab_recording 
                         size_t trace, const fraglab_policy *policy,
                         const fraglab_verify_options *options, char **json, fraglab_error *error);
 
+/* ---- the page of a report, as `fraglab report` */
+
+typedef struct fraglab_report_options {
+    size_t size;
+    const char *title;                     /* NULL: the usual one */
+    const char *command;                   /* that the page names as what made it */
+    const char *format;                    /* of the recordings; NULL: told by their content */
+    const fraglab_policy *const *policies; /* policy_count 0: those that `fraglab report` takes */
+    size_t policy_count;
+    int32_t overwrite; /* 0: a file that exists is FRAGLAB_E_USAGE */
+} fraglab_report_options;
+
+/* One HTML page that needs no other file: runs of each recording with each policy, their timelines
+ * and maps, verdicts. The paths are those of recordings and of files of rows, as docs/report.md
+ * says; of the run options device, skip_oom and with_bounds count. To a file that takes the place
+ * of `path` when it is whole, or to memory (fraglab_free). Both options may be NULL. */
+int fraglab_report_write(const fraglab_context *context, const char *const *paths,
+                         size_t path_count, const fraglab_run_options *run_options,
+                         const fraglab_report_options *options, const char *path,
+                         fraglab_error *error);
+int fraglab_report_write_memory(const fraglab_context *context, const char *const *paths,
+                                size_t path_count, const fraglab_run_options *run_options,
+                                const fraglab_report_options *options, void **bytes, size_t *count,
+                                fraglab_error *error);
+
 /* ---- histories: what figures are drawn from */
 
 typedef struct fraglab_history fraglab_history; /* fraglab_history_destroy */

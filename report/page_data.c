@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text_stream.h"
 #include "base/text.h"
 #include "report/columns.h"
 #include "report/markup.h"
@@ -380,14 +381,13 @@ static void print_columns(FILE *stream, const frag_columns *columns, size_t trac
 static void write_names(FILE *stream, const frag_page_trace *page, size_t number)
 {
     frag_columns names = {0};
-    char *text = NULL;
     size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    FRAG_ASSERT(memory != NULL);
+    frag_text_stream *stream_of_names = frag_text_stream_open();
+    FILE *memory = frag_text_stream_file(stream_of_names);
     write_frames(memory, page->recording);
     write_sites(memory, page->recording);
     write_marks(memory, page->recording, page->trace);
-    FRAG_ASSERT(fclose(memory) == 0);
+    char *text = frag_text_stream_close(stream_of_names, &length);
     frag_columns_add_bytes(&names, text, length);
     print_columns(stream, &names, number, "names", 0);
     frag_columns_destroy(&names);

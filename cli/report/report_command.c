@@ -5,9 +5,17 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cli/report/report_state.h"
-#include "sim/policy_engine.h"
-#include "sim/version.h"
+#include "cli/inputs.h"
+#include "report/report.h"
+#include "studies/rows/result_rows.h"
+
+typedef struct report_call {
+    frag_report_wishes wishes;
+    frag_context context;
+    frag_policy_list policies;
+    frag_device_spec device;
+    frag_device_description gpu;
+} report_call;
 
 static const frag_command_option options[] = {
     FRAG_POLICY_OPTIONS,
@@ -27,79 +35,32 @@ static const frag_command_option options[] = {
     {.name = NULL},
 };
 
-static bool read_options(const frag_arguments *arguments, frag_report_state *report,
-                         frag_error *error)
+static bool read_options(const frag_arguments *arguments, report_call *report, frag_error *error)
 {
     uint64_t threads = frag_core_count();
-    report->has_policies = frag_arguments_value_count(arguments, "policy") > 0;
-    if ((report->has_policies &&
-         !frag_inputs_policies(arguments, NULL, &report->policies, error)) ||
+    bool has_policies = frag_arguments_value_count(arguments, "policy") > 0;
+    frag_report_wishes *wishes = &report->wishes;
+    report->context = *frag_arguments_context(arguments);
+    if ((has_policies && !frag_inputs_policies(arguments, NULL, &report->policies, error)) ||
         !frag_inputs_device(arguments, &report->device, &report->gpu, error) ||
-        !frag_inputs_format(arguments, &report->format, error) ||
+        !frag_inputs_format(arguments, &wishes->format, error) ||
         !frag_arguments_count(arguments, "jobs", 1, 4096, &threads, error))
         return false;
-    const char *on_oom = frag_arguments_value(arguments, "on-oom");
-    report->is_oom_skipped = on_oom != NULL && strcmp(on_oom, "skip") == 0;
-    report->has_bounds = frag_arguments_has(arguments, "bounds");
-    report->threads = (uint32_t)threads;
+    report->context.threads = (uint32_t)threads;
+    wishes->context = &report->context;
+    wishes->policies = has_policies ? &report->policies : NULL;
+    wishes->device = &report->device;
+    wishes->is_oom_skipped = frag_arguments_is(arguments, "on-oom", "skip");
+    wishes->has_bounds = frag_arguments_has(arguments, "bounds");
+    wishes->title = frag_arguments_value(arguments, "title");
     return true;
-}
-
-static void destroy(frag_report_state *report)
-{
-    for (size_t i = 0; i < report->run_count; i++) {
-        frag_report_run *run = &report->runs[i];
-        if (run->plan != NULL)
-            frag_policy_engine_of(run->spec.ops)->planner->destroy(run->plan);
-        frag_policy_spec_destroy(&run->spec);
-        frag_history_destroy(&run->history);
-        frag_text_destroy(&run->note);
-    }
-    for (size_t i = 0; i < report->trace_count; i++) {
-        frag_request_list_destroy(&report->traces[i].requests);
-        frag_text_destroy(&report->traces[i].name);
-        frag_free(report->traces[i].explanation);
-    }
-    for (size_t i = 0; i < report->source_count; i++) {
-        if (report->sources[i].is_loaded)
-            frag_recording_destroy(&report->sources[i].recording);
-        frag_free(report->sources[i].path);
-        frag_free(report->sources[i].explanation);
-    }
-    frag_stored_rows_destroy(&report->rows);
-    frag_policy_list_destroy(&report->policies);
-    frag_free(report->runs);
-    frag_free(report->traces);
-    frag_free(report->sources);
 }
 
 /* ---- the page */
 
-static frag_row row_of(const frag_report_state *report, const frag_report_run *run)
-{
-    const frag_report_trace *of = &report->traces[run->trace];
-    if (run->stored != NULL)
-        return run->stored->row;
-    const frag_report_source *source = of->source;
-    return (frag_row){
-        .tool_version = frag_version(),
-        .tool_commit = frag_commit(),
-        .trace_name = source->recording.name,
-        .trace = of->trace,
-        .recorded_by = source->recorded_by[0] != '\0' ? source->recorded_by : NULL,
-        .ops = run->spec.ops,
-        .values = run->spec.values,
-        .label = run->spec.text,
-        .device = &run->device,
-        .result = &run->result,
-        .packing = of->has_packing ? &of->packing : NULL,
-    };
-}
-
 /* What makes the page again. Where it is written to is left out: it is the same page anywhere. */
-static void spell_command(const frag_report_state *report, frag_text *text)
+static void spell_command(const frag_arguments *arguments, frag_text *text)
 {
-    const frag_arguments *arguments = report->arguments;
     static const char *const kept[] = {"capacity",  "gpu",     "used-by-others", "address-rule",
                                        "fail-call", "latency", "from",           "on-oom"};
     frag_text_add(text, "fraglab report");
@@ -110,82 +71,37 @@ static void spell_command(const frag_report_state *report, frag_text *text)
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         if (frag_arguments_has(arguments, kept[i]))
             frag_text_add(text, " --%s %s", kept[i], frag_arguments_value(arguments, kept[i]));
-    if (report->has_bounds)
+    if (frag_arguments_has(arguments, "bounds"))
         frag_text_add(text, " --bounds");
-}
-
-/* A trace of which nothing is drawn needs no data. */
-static bool is_drawn(const frag_report_state *report, const frag_report_trace *trace)
-{
-    bool is_any = false;
-    for (size_t i = 0; i < trace->run_count; i++)
-        is_any = is_any || report->runs[trace->first_run + i].is_drawn;
-    return is_any;
-}
-
-static void write_page(const frag_report_state *report, FILE *stream)
-{
-    const char *title = frag_arguments_value(report->arguments, "title");
-    frag_page_trace *traces = frag_alloc(report->trace_count, sizeof *traces);
-    frag_page_run *runs = frag_alloc(report->run_count, sizeof *runs);
-    for (size_t i = 0; i < report->run_count; i++) {
-        const frag_report_run *run = &report->runs[i];
-        runs[i] = (frag_page_run){
-            .row = row_of(report, run),
-            .note = run->note.length > 0 ? run->note.bytes : NULL,
-            .history = run->is_drawn ? &run->history : NULL,
-        };
-    }
-    for (size_t i = 0; i < report->trace_count; i++) {
-        const frag_report_trace *trace = &report->traces[i];
-        traces[i] = (frag_page_trace){
-            .name = trace->name.bytes,
-            .recording = is_drawn(report, trace) ? &trace->source->recording : NULL,
-            .trace = trace->trace,
-            .requests = &trace->requests,
-            .runs = runs + trace->first_run,
-            .run_count = trace->run_count,
-            .explanation = trace->explanation,
-        };
-    }
-    frag_text command = {0};
-    spell_command(report, &command);
-    frag_page page = {.title = title != NULL ? title : "fraglab report",
-                      .command = command.bytes,
-                      .traces = traces,
-                      .trace_count = report->trace_count};
-    frag_page_write(&page, stream);
-    frag_text_destroy(&command);
-    frag_free(traces);
-    frag_free(runs);
 }
 
 /* ---- other views, of result files alone */
 
-static int write_view(frag_report_state *report, const char *format, FILE *stream)
+static bool write_view(const frag_arguments *arguments, const char *format, FILE *stream,
+                       frag_error *error)
 {
-    frag_error error = {0};
+    frag_stored_rows rows = {0};
+    bool ok = true;
     frag_result_format view = FRAG_RESULT_TABLE;
-    for (size_t i = 0; i < frag_arguments_operand_count(report->arguments); i++) {
-        const char *path = frag_arguments_operand(report->arguments, i);
-        frag_input *input = frag_input_open(path, &error);
+    for (size_t i = 0; ok && i < frag_arguments_operand_count(arguments); i++) {
+        const char *path = frag_arguments_operand(arguments, i);
+        frag_input *input = frag_input_open(path, error);
         bool is_rows = false;
-        bool ok = input != NULL && frag_stored_rows_detect(input, &is_rows, &error);
+        ok = input != NULL && frag_stored_rows_detect(input, &is_rows, error);
         if (ok && !is_rows)
-            ok = frag_fail(&error, FRAG_E_USAGE,
+            ok = frag_fail(error, FRAG_E_USAGE,
                            "is no result file; 'fraglab run --format %s' replays a recording",
                            format);
-        ok = ok && frag_stored_rows_read(input, &report->rows, &error);
+        ok = ok && frag_stored_rows_read(input, &rows, error);
         if (input != NULL)
             frag_input_close(input);
-        if (!ok) {
-            frag_error_in(&error, path);
-            return frag_report(&error);
-        }
+        if (!ok)
+            frag_error_in(error, path);
     }
-    if (frag_result_format_find(format, &view))
-        frag_stored_rows_print(&report->rows, view, stream);
-    return 0;
+    if (ok && frag_result_format_find(format, &view))
+        frag_stored_rows_print(&rows, view, stream);
+    frag_stored_rows_destroy(&rows);
+    return ok;
 }
 
 static bool is_page(const frag_arguments *arguments)
@@ -194,18 +110,24 @@ static bool is_page(const frag_arguments *arguments)
     return format == NULL || strcmp(format, "html") == 0;
 }
 
-static int write_report(frag_report_state *report, FILE *stream)
+static bool write_report(const frag_arguments *arguments, report_call *report, FILE *stream,
+                         frag_error *error)
 {
-    if (!is_page(report->arguments))
-        return write_view(report, frag_arguments_value(report->arguments, "format"), stream);
-    int code = frag_report_load(report);
-    if (code == 0)
-        code = frag_report_replay(report);
-    if (code == 0 && !frag_is_interrupted())
-        frag_report_explain(report);
-    if (code == 0 && !frag_is_interrupted())
-        write_page(report, stream);
-    return code;
+    if (!is_page(arguments))
+        return write_view(arguments, frag_arguments_value(arguments, "format"), stream, error);
+    frag_text command = {0};
+    size_t count = frag_arguments_operand_count(arguments);
+    const char **operands = frag_alloc(count, sizeof *operands);
+    for (size_t i = 0; i < count; i++)
+        operands[i] = frag_arguments_operand(arguments, i);
+    spell_command(arguments, &command);
+    report->wishes.operands = operands;
+    report->wishes.operand_count = count;
+    report->wishes.command = command.bytes;
+    bool ok = frag_report_write(&report->wishes, stream, error);
+    frag_text_destroy(&command);
+    frag_free(operands);
+    return ok;
 }
 
 /* Nobody reads a page on a terminal. */
@@ -220,7 +142,7 @@ static bool check_place(const frag_arguments *arguments, frag_error *error)
 
 static int report_command(const frag_arguments *arguments)
 {
-    frag_report_state report = {.arguments = arguments};
+    report_call report = {.wishes = {.format = FRAG_FORMAT_AUTO}};
     frag_error error = {0};
     frag_output *output = NULL;
     int code = 0;
@@ -228,13 +150,14 @@ static int report_command(const frag_arguments *arguments)
         (output = frag_inputs_output(arguments, &error)) == NULL) {
         code = frag_report(&error);
     } else {
-        code = write_report(&report, frag_output_stream(output));
-        if (code != 0 || frag_is_interrupted())
+        bool ok = write_report(arguments, &report, frag_output_stream(output), &error);
+        if (!ok || frag_is_interrupted())
             frag_output_abandon(output);
-        else if (!frag_output_finish(output, &error))
-            code = frag_report(&error);
+        else
+            ok = frag_output_finish(output, &error);
+        code = ok || frag_is_interrupted() ? 0 : frag_report(&error);
     }
-    destroy(&report);
+    frag_policy_list_destroy(&report.policies);
     return frag_is_interrupted() ? 130 : code;
 }
 

@@ -36,6 +36,7 @@ class FileOptions(Sized):
 
 
 library, folder = ctypes.CDLL(sys.argv[1]), sys.argv[2]
+library.fraglab_result_json.restype = ctypes.c_char_p
 
 
 def call(name, *arguments):
@@ -117,6 +118,19 @@ class CutOptions(Sized):
     _fields_ = [("size", ctypes.c_size_t), ("first_event", ctypes.c_uint64), ("end_event", ctypes.c_uint64)]
 
 
+class ReportOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("title", ctypes.c_char_p), ("command", ctypes.c_char_p)]
+
+
+row = made("fraglab_run", None, oom, ctypes.c_size_t(0), policy("buddy"), None)
+with open(f"{folder}/rows.jsonl", "wb") as file:
+    file.write(library.fraglab_result_json(row))
+for words, capacity in ([OOM], 4 << 30), ([f"{folder}/rows.jsonl", OOM, DEVICES], 0):
+    typed = ["report", *words, *(["--capacity", str(capacity)] if capacity else [])]
+    options = ReportOptions(title=b"Page", command=" ".join(["fraglab", *typed]).encode())
+    paths = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
+    check("report", taken("fraglab_report_write_memory", None, paths, ctypes.c_size_t(len(words)), ctypes.byref(RunOptions(capacity_bytes=capacity)),
+                          ctypes.byref(options)), written_by("-o", *typed, "--title", "Page"))
 piece = made("fraglab_recording_cut", oom, ctypes.c_size_t(0), ctypes.byref(CutOptions(first_event=100, end_event=400)))
 check("cut", taken("fraglab_recording_write_memory", piece, b"fgt"), written_by("-o", "trace", "cut", OOM, "--events", "100..400"))
 # One recording whose settings are concluded, one of another framework, one that no policy explains, with and without a policy named.

@@ -350,6 +350,50 @@ static void cuts_by_events_times_or_marks(void **state)
     fraglab_recording_close(recording);
 }
 
+/* ---- the page of a report */
+
+static int write_report(const fraglab_context *context, const char *const *paths, size_t count,
+                        const fraglab_report_options *options, fraglab_error *error)
+{
+    fraglab_run_options run = FRAGLAB_RUN_OPTIONS_INIT;
+    run.capacity_bytes = 24 << 20;
+    run.with_bounds = 1;
+    void *bytes = NULL;
+    size_t length = 0;
+    int code =
+        fraglab_report_write_memory(context, paths, count, &run, options, &bytes, &length, error);
+    assert_int_equal(bytes != NULL, code == FRAGLAB_OK);
+    fraglab_free(bytes);
+    return code;
+}
+
+static int call_report(void *argument)
+{
+    const subject *of = argument;
+    static const char *const paths[] = {SMALL_SAMPLE, "tests/data/exchange/rmm.csv"};
+    const fraglab_policy *const policies[] = {of->policy};
+    fraglab_report_options options = {
+        .size = sizeof options, .policies = policies, .policy_count = 1, .title = "a page"};
+    return write_report(of->context, paths, 2, &options, NULL);
+}
+
+static void refuses_what_cannot_be_reported(void **state)
+{
+    (void)state;
+    static const char *const missing[] = {"no/such/file"};
+    static const char *const source[] = {"tests/api/library.bats"};
+    fraglab_report_options options = {.size = sizeof options, .format = "novel"};
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    assert_int_equal(write_report(NULL, missing, 1, NULL, &error), FRAGLAB_E_INPUT);
+    assert_string_equal(error.where, "no/such/file");
+    assert_int_equal(write_report(NULL, source, 1, NULL, &error), FRAGLAB_E_INPUT);
+    assert_string_equal(error.where, source[0]);
+    assert_int_equal(write_report(NULL, NULL, 0, NULL, &error), FRAGLAB_E_USAGE);
+    assert_string_equal(error.where, "paths");
+    assert_int_equal(write_report(NULL, source, 1, &options, &error), FRAGLAB_E_USAGE);
+    assert_string_equal(error.where, "format");
+}
+
 /* ---- every call */
 
 static const struct {
@@ -365,8 +409,10 @@ static const struct {
 static const struct {
     const char *name;
     frag_call_to_try *call;
-} short_entries[] = {
-    {"cut", call_cut}, {"problem", call_problem}, {"verify another", call_verify_other}};
+} short_entries[] = {{"cut", call_cut},
+                     {"problem", call_problem},
+                     {"verify another", call_verify_other},
+                     {"report", call_report}};
 
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
@@ -511,6 +557,7 @@ int main(void)
         cmocka_unit_test(tells_the_first_difference),
         cmocka_unit_test(refuses_what_cannot_be_verified),
         cmocka_unit_test(cuts_by_events_times_or_marks),
+        cmocka_unit_test(refuses_what_cannot_be_reported),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),

@@ -1,17 +1,17 @@
-/* The runs of `fraglab report`: as the command line says, or as rows say that they were. */
+/* The runs of a report: as the wishes say, or as rows say that they were. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "report/report_state.h"
 #include "sim/device/card_table.h"
-#include "cli/report/report_state.h"
 #include "sim/policy_engine.h"
 #include "studies/rows/row_policy.h"
 #include "studies/usual_policies.h"
 
-/* ---- runs of the command line */
+/* ---- runs of recordings */
 
 static frag_report_run *add_run(frag_report_state *report, size_t trace)
 {
@@ -25,10 +25,10 @@ static frag_report_run *add_run(frag_report_state *report, size_t trace)
 static void add_replay(frag_report_state *report, size_t trace, const frag_policy_spec *spec)
 {
     frag_report_run *run = add_run(report, trace);
-    run->device = report->device;
-    run->is_oom_skipped = report->is_oom_skipped;
+    run->device = *report->wishes->device;
+    run->is_oom_skipped = report->wishes->is_oom_skipped;
     run->is_replayed = true;
-    if (!frag_policy_resolve(frag_arguments_context(report->arguments), spec,
+    if (!frag_policy_resolve(report->wishes->context, spec,
                              &report->traces[trace].source->recording, &run->spec, &run->error))
         frag_policy_spec_copy(spec, &run->spec);
 }
@@ -62,10 +62,11 @@ static void add_recording(frag_report_state *report, frag_report_source *source)
                                              recording->trace_count > 1);
         trace->source = source;
         trace->trace = &recording->traces[t];
-        if (!report->has_policies)
+        const frag_policy_list *policies = report->wishes->policies;
+        if (policies == NULL)
             add_usual_replays(report, number);
-        for (size_t p = 0; report->has_policies && p < report->policies.count; p++)
-            add_replay(report, number, &report->policies.specs[p]);
+        for (size_t p = 0; policies != NULL && p < policies->count; p++)
+            add_replay(report, number, &policies->specs[p]);
         trace->run_count = report->run_count - trace->first_run;
     }
 }
@@ -151,7 +152,7 @@ static void list_traces(frag_report_state *report)
         add_group(report, report->rows.groups[i]);
     for (size_t i = 0; i < report->source_count; i++) {
         frag_report_source *source = &report->sources[i];
-        bool is_asked_for = report->has_policies || !source->is_for_rows;
+        bool is_asked_for = report->wishes->policies != NULL || !source->is_for_rows;
         if (source->is_loaded && !source->is_optional && is_asked_for)
             add_recording(report, source);
     }
@@ -165,10 +166,9 @@ static void prepare_trace(void *context, uint64_t index)
     frag_report_trace *trace = &report->traces[index];
     if (trace->source != NULL &&
         frag_request_list_create(&trace->requests, trace->trace, &trace->error) &&
-        report->has_bounds && trace->group == NULL)
-        trace->has_packing =
-            frag_bounds_find(frag_arguments_context(report->arguments), &trace->source->recording,
-                             trace->trace, &trace->packing, &trace->error);
+        report->wishes->has_bounds && trace->group == NULL)
+        trace->has_packing = frag_bounds_find(report->wishes->context, &trace->source->recording,
+                                              trace->trace, &trace->packing, &trace->error);
 }
 
 /* A row is drawn only as what it says: a run that came out otherwise is another. */
@@ -193,7 +193,7 @@ static void replay_run(void *context, uint64_t index)
     const frag_recording *recording = &of->source->recording;
     frag_plan_limits limits = {.capacity_bytes = frag_device_plan_bytes(&run->device, of->trace)};
     frag_run_options options = {.is_oom_skipped = run->is_oom_skipped,
-                                .context = frag_arguments_context(report->arguments)};
+                                .context = report->wishes->context};
     if (!frag_replay_plan(
             &(frag_run_setup){recording, of->trace, run->spec.ops, run->spec.values, NULL}, &limits,
             &run->plan, &run->error))
@@ -214,14 +214,15 @@ static void replay_run(void *context, uint64_t index)
 }
 
 /* The reason why a row of a file cannot be replayed is printed beside it; all else is a failure. */
-static int report_problems(frag_report_state *report)
+static bool find_problems(frag_report_state *report, frag_error *problem)
 {
     for (size_t i = 0; i < report->trace_count; i++) {
         frag_error error = report->traces[i].error;
         if (error.code == FRAG_E_NONE)
             continue;
         frag_error_in(&error, report->traces[i].source->path);
-        return frag_report(&error);
+        *problem = error;
+        return false;
     }
     for (size_t i = 0; i < report->run_count; i++) {
         frag_report_run *run = &report->runs[i];
@@ -230,20 +231,23 @@ static int report_problems(frag_report_state *report)
             continue;
         if (run->stored == NULL) {
             frag_error_in(&error, report->traces[run->trace].source->path);
-            return frag_report(&error);
+            *problem = error;
+            return false;
         }
         frag_text_add(&run->note, "not replayed: %s", error.sentence);
     }
-    return 0;
+    return true;
 }
 
-int frag_report_replay(frag_report_state *report)
+bool frag_report_replay(frag_report_state *report, frag_error *error)
 {
     list_traces(report);
-    report->progress = frag_progress_start(frag_arguments_context(report->arguments), "replaying",
-                                           "runs", report->run_count);
-    frag_for_each(report->threads, report->trace_count, prepare_trace, report);
-    frag_for_each(report->threads, report->run_count, replay_run, report);
+    report->progress =
+        frag_progress_start(report->wishes->context, "replaying", "runs", report->run_count);
+    frag_for_each(frag_context_threads(report->wishes->context), report->trace_count, prepare_trace,
+                  report);
+    frag_for_each(frag_context_threads(report->wishes->context), report->run_count, replay_run,
+                  report);
     frag_progress_end(report->progress);
-    return report_problems(report);
+    return find_problems(report, error);
 }

@@ -1,11 +1,11 @@
-/* The files of `fraglab report`: result files, recordings, and recordings that rows speak of. */
+/* The files of a report: result files, recordings, and recordings that rows speak of. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "cli/report/report_state.h"
+#include "report/report_state.h"
 
 static frag_report_source *add_source(frag_report_state *report, const char *path)
 {
@@ -22,7 +22,7 @@ static bool load_stream(frag_report_state *report, frag_input *input, frag_error
     frag_report_source *source = add_source(report, "-");
     frag_findings findings = {0};
     frag_load_options options = {
-        .format = report->format, .with_sites = true, .with_columns = true};
+        .format = report->wishes->format, .with_sites = true, .with_columns = true};
     source->is_loaded =
         frag_recording_load_input(input, &options, &source->recording, &findings, error);
     return source->is_loaded;
@@ -34,7 +34,8 @@ static bool read_operand(frag_report_state *report, const char *path, frag_error
     frag_input *input = frag_input_open(path, error);
     if (input == NULL)
         return false;
-    bool ok = report->format != FRAG_FORMAT_AUTO || frag_stored_rows_detect(input, &is_rows, error);
+    bool ok = report->wishes->format != FRAG_FORMAT_AUTO ||
+              frag_stored_rows_detect(input, &is_rows, error);
     if (ok && is_rows) {
         ok = frag_stored_rows_read(input, &report->rows, error);
         report->rows_path = path;
@@ -84,7 +85,7 @@ static void load_source(void *context, uint64_t index)
     frag_report_state *report = context;
     frag_report_source *source = &report->sources[index];
     if (!source->is_loaded)
-        source->is_loaded = frag_recording_load_plain(source->path, report->format, true,
+        source->is_loaded = frag_recording_load_plain(source->path, report->wishes->format, true,
                                                       &source->recording, &source->error);
     if (source->is_loaded)
         frag_recorded_by(&source->recording, source->recorded_by);
@@ -93,9 +94,10 @@ static void load_source(void *context, uint64_t index)
 
 static void load_sources(frag_report_state *report)
 {
-    report->progress = frag_progress_start(frag_arguments_context(report->arguments), "loading",
-                                           "recordings", report->source_count);
-    frag_for_each(report->threads, report->source_count, load_source, report);
+    report->progress =
+        frag_progress_start(report->wishes->context, "loading", "recordings", report->source_count);
+    frag_for_each(frag_context_threads(report->wishes->context), report->source_count, load_source,
+                  report);
     frag_progress_end(report->progress);
 }
 
@@ -114,22 +116,23 @@ const frag_trace *frag_report_trace_of(const frag_report_state *report, const fr
     return NULL;
 }
 
-int frag_report_load(frag_report_state *report)
+bool frag_report_load(frag_report_state *report, frag_error *error)
 {
-    frag_error error = {0};
-    for (size_t i = 0; i < frag_arguments_operand_count(report->arguments); i++)
-        if (!read_operand(report, frag_arguments_operand(report->arguments, i), &error))
-            return frag_report(&error);
+    for (size_t i = 0; i < report->wishes->operand_count; i++)
+        if (!read_operand(report, report->wishes->operands[i], error))
+            return false;
     for (size_t i = 0; i < report->rows.count; i++)
         look_for(report, report->rows.items[i]->row.trace_name);
     load_sources(report);
     for (size_t i = 0; i < report->source_count; i++)
-        if (!report->sources[i].is_loaded && !report->sources[i].is_optional)
-            return frag_report(&report->sources[i].error);
+        if (!report->sources[i].is_loaded && !report->sources[i].is_optional) {
+            *error = report->sources[i].error;
+            return false;
+        }
     for (size_t i = 0; i < report->rows.group_count; i++) {
         frag_report_source *source = NULL;
         if (frag_report_trace_of(report, report->rows.groups[i], &source) != NULL)
             source->is_for_rows = true;
     }
-    return 0;
+    return true;
 }

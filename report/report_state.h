@@ -1,10 +1,10 @@
-/* What `fraglab report` works on: recordings, the runs of their traces, and the rows of result
- * files whose recordings may or may not be at hand. */
+/* What a report is made of: recordings, the runs of their traces, and the rows of result files
+ * whose recordings may or may not be at hand. report.h says how it is made. */
 #ifndef FRAG_REPORT_REPORT_STATE_H
 #define FRAG_REPORT_REPORT_STATE_H
 
-#include "cli/inputs.h"
 #include "report/page.h"
+#include "report/report_wishes.h"
 #include "studies/capacity/bounds.h"
 #include "studies/rows/result_rows.h"
 
@@ -24,7 +24,7 @@ typedef struct frag_report_source {
 typedef struct frag_report_trace {
     frag_report_source *source;   /* NULL: the recording is not at hand */
     const frag_trace *trace;      /* of the source, or what rows say of it */
-    const frag_row_group *group;  /* its rows; NULL: it is replayed as the command line says */
+    const frag_row_group *group;  /* its rows; NULL: it is replayed as the wishes say */
     frag_device_description card; /* of the rows, as bundled */
     bool has_card;
     frag_request_list requests;
@@ -53,15 +53,7 @@ typedef struct frag_report_run {
 } frag_report_run;
 
 typedef struct frag_report_state {
-    const frag_arguments *arguments;
-    frag_policy_list policies;
-    bool has_policies; /* false: a few that are worth a look, by recording */
-    frag_device_spec device;
-    frag_device_description gpu;
-    frag_trace_format format;
-    bool is_oom_skipped;
-    bool has_bounds;
-    uint32_t threads;
+    const frag_report_wishes *wishes;
     frag_stored_rows rows; /* of all result files */
     const char *rows_path; /* the last of them */
     frag_report_source *sources;
@@ -76,16 +68,15 @@ typedef struct frag_report_state {
 } frag_report_state;
 
 /* ---- report_sources.c */
-/* Tells result files and recordings apart, reads the rows, loads the recordings. The exit code of
- * the first failure, which has been reported, else 0. */
-int frag_report_load(frag_report_state *report);
+/* Tells result files and recordings apart, reads the rows, loads the recordings. */
+bool frag_report_load(frag_report_state *report, frag_error *error);
 /* The trace that a group of rows is of, and where it is from; NULL: not at hand. */
 const frag_trace *frag_report_trace_of(const frag_report_state *report, const frag_row_group *group,
                                        frag_report_source **source);
 
 /* ---- report_runs.c */
-/* Replays, as the command line or the rows say. As frag_report_load. */
-int frag_report_replay(frag_report_state *report);
+/* Replays, as the wishes or the rows say. */
+bool frag_report_replay(frag_report_state *report, frag_error *error);
 
 /* ---- report_explain.c */
 void frag_report_explain(frag_report_state *report);

@@ -1,16 +1,18 @@
-/* The verdicts of `fraglab report`: what `fraglab explain` says where memory ran out. */
+/* The verdicts of a report: what `fraglab explain` says where memory ran out. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "cli/report/report_state.h"
+#include "base/text_stream.h"
+#include "report/report_state.h"
 #include "studies/explain/explain_recording.h"
 
 /* What the device of a trace has for the policy. */
 static uint64_t capacity_of(const frag_report_state *report, const frag_report_trace *trace)
 {
-    const frag_device_spec *device = trace->group != NULL ? &trace->group->device : &report->device;
+    const frag_device_spec *device =
+        trace->group != NULL ? &trace->group->device : report->wishes->device;
     if (device->capacity_bytes == FRAG_UNLIMITED ||
         device->capacity_bytes <= device->used_by_others_bytes)
         return FRAG_UNLIMITED;
@@ -33,8 +35,6 @@ static void explain_source(const frag_report_state *report, frag_report_source *
                            uint64_t capacity_bytes)
 {
     frag_explain_options options = {.capacity_bytes = capacity_bytes};
-    frag_context context = *frag_arguments_context(report->arguments);
-    context.threads = report->threads;
     if (source->explanation != NULL && source->explained_bytes == capacity_bytes)
         return;
     frag_free(source->explanation);
@@ -42,14 +42,13 @@ static void explain_source(const frag_report_state *report, frag_report_source *
     source->explained_bytes = capacity_bytes;
     if (!frag_explain_can(&source->recording, &options))
         return;
-    size_t length = 0;
-    FILE *stream = open_memstream(&source->explanation, &length);
-    if (stream == NULL)
-        return;
     frag_error error = {0};
-    if (!frag_explain_recording(&context, &source->recording, &options, stream, true, &error))
-        frag_report(&error);
-    fclose(stream);
+    frag_text_stream *stream = frag_text_stream_open();
+    if (!frag_explain_recording(report->wishes->context, &source->recording, &options,
+                                frag_text_stream_file(stream), true, &error))
+        frag_context_warn(report->wishes->context, "%s: not explained: %s", source->path,
+                          error.sentence);
+    source->explanation = frag_text_stream_close(stream, NULL);
 }
 
 /* The line about one device; the caller frees. */
@@ -76,7 +75,8 @@ static char *line_of(const char *lines, uint32_t device)
 
 void frag_report_explain(frag_report_state *report)
 {
-    for (size_t i = 0; i < report->trace_count && !frag_is_interrupted(); i++) {
+    for (size_t i = 0; i < report->trace_count && !frag_is_cancelled(report->wishes->context);
+         i++) {
         frag_report_trace *trace = &report->traces[i];
         if (trace->source == NULL)
             continue;

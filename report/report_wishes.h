@@ -1,0 +1,23 @@
+/* What a report is to be about. */
+#ifndef FRAG_REPORT_REPORT_WISHES_H
+#define FRAG_REPORT_REPORT_WISHES_H
+
+#include "sim/run.h"
+#include "studies/policy_settings.h"
+#include "traces/load.h"
+
+/* Everything is borrowed. */
+typedef struct frag_report_wishes {
+    const frag_context *context;
+    const char *const *operands; /* paths of recordings and of files of rows */
+    size_t operand_count;
+    const frag_policy_list *policies; /* NULL: a few that are worth a look, by recording */
+    const frag_device_spec *device;
+    frag_trace_format format;
+    bool is_oom_skipped;
+    bool has_bounds;
+    const char *title;   /* NULL: the usual one */
+    const char *command; /* that makes the page again */
+} frag_report_wishes;
+
+#endif
