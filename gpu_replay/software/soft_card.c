@@ -103,6 +103,8 @@ static const attribute attributes[] = {
     {78, 1},                                       /* stream priorities */
     {79, 1},          {80, 1},                     /* caches in L1 */
     {83, 1},                                       /* managed memory */
+    {89, 1},                                       /* managed memory on both sides at once */
+    {90, 1},                                       /* preemption of computing */
     {95, 1},                                       /* cooperative launch */
     {99, 1},                                       /* registers host memory */
     {102, 1},                                      /* virtual memory management */
@@ -131,6 +133,8 @@ static bool of_card(const frag_software_card *card, int32_t number, uint64_t *va
         {82, card->registers_per_multiprocessor},
         {97, card->shared_bytes_per_block_opt_in},
         {106, card->blocks_per_multiprocessor},
+        {120, card->compute_capability >= 90}, /* clusters of blocks */
+        {127, card->compute_capability >= 90}, /* descriptors of tensors */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].number != number)

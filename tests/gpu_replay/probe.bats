@@ -90,7 +90,7 @@ value() {
 @test "doctor sees the software GPU, and who uses it" {
     FRAGLAB_SOFTWARE_CUDA=capacity=8GiB,others=1GiB LD_LIBRARY_PATH=$SOFTWARE/13 ./fraglab doctor >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    grep -qx "nvml         driver software, CUDA up to 13.0" "$BATS_TEST_TMPDIR/out"
+    grep -qx "nvml         driver 580.0+software, CUDA up to 13.0" "$BATS_TEST_TMPDIR/out"
     grep -q "^gpu 0        Software GPU, 8.00 GiB, 1.00 GiB used, .*, 7.00 GiB free$" "$BATS_TEST_TMPDIR/out"
 }
 

@@ -89,6 +89,41 @@ END
     done
 }
 
+@test "the properties of a device lie where NVIDIA's header has them" {
+    include=$(for d in "${CUDA_INCLUDE:-}" /usr/local/cuda/include; do [ ! -e "$d/cuda_runtime_api.h" ] || { echo "$d"; break; }; done)
+    [ -n "$include" ] || skip "there are no headers of CUDA (CUDA_INCLUDE)"
+    cat >"$out/properties.c" <<'END'
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+static int value(enum cudaDeviceAttr attribute)
+{
+    int answer = -1;
+    cudaDeviceGetAttribute(&answer, attribute, 0);
+    return answer;
+}
+int main(void)
+{
+    struct cudaDeviceProp p;
+    if (cudaGetDeviceProperties(&p, 0) != cudaSuccess)
+        return 1;
+    printf("%s %zu %d.%d %d %d %zu %zu %zu %d %d %d %d %d %d\n", p.name, p.totalGlobalMem >> 20, p.major, p.minor, p.multiProcessorCount,
+           p.maxThreadsPerMultiProcessor, p.sharedMemPerBlock, p.sharedMemPerBlockOptin, p.sharedMemPerMultiprocessor, p.regsPerMultiprocessor,
+           p.l2CacheSize, p.warpSize, p.maxThreadsPerBlock, p.maxBlocksPerMultiProcessor, p.memoryBusWidth);
+    return !(p.multiProcessorCount == value(cudaDevAttrMultiProcessorCount) && p.l2CacheSize == value(cudaDevAttrL2CacheSize) &&
+             p.clusterLaunch == value(cudaDevAttrClusterLaunch) && p.concurrentManagedAccess == value(cudaDevAttrConcurrentManagedAccess) &&
+             p.memoryPoolsSupported == value(cudaDevAttrMemoryPoolsSupported) && p.cooperativeLaunch == value(cudaDevAttrCooperativeLaunch) &&
+             p.pciBusID == value(cudaDevAttrPciBusId) && p.unifiedAddressing == value(cudaDevAttrUnifiedAddressing));
+}
+END
+    major=$(sed -n 's/^#define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$/\1/p' "$include/cuda_runtime_api.h")
+    [ "$major" = 12 ] || [ "$major" = 13 ]
+    ${CC:-gcc} -I"$include" -o "$out/properties" "$out/properties.c" $libraries/$major/libcudart.so.$major -Wl,-rpath-link,$libraries/$major
+    card="name=NVIDIA GeForce RTX 4090,compute-capability=8.9,multiprocessors=128,capacity=24207MiB,l2=72MiB,bus=384"
+    LD_LIBRARY_PATH=$libraries/$major FRAGLAB_SOFTWARE_CUDA=$card run "$out/properties"
+    [ "$status" = 0 ]
+    [ "$output" = "NVIDIA GeForce RTX 4090 24207 8.9 128 1536 49152 101376 102400 65536 75497472 32 1024 24 384" ]
+}
+
 @test "request scripts are those of the logs that came along" {
     command -v python3 >/dev/null || skip "python3 is not installed"
     # The first requests of a log are those of its script; the whole is compared by make oracle.

@@ -487,6 +487,30 @@ static void management_library_tells_the_same(void **state)
     assert_int_equal(memory[0], 1124 * MIB);
     assert_int_equal(memory[1], 524 * MIB);
     assert_int_equal(memory[2], 600 * MIB);
+    char text[96];
+    int (*name)(void *, char *, unsigned) = NULL;
+    int (*uuid)(void *, char *, unsigned) = NULL;
+    int (*by_uuid)(const char *, void **) = NULL;
+    software_find(library, "nvmlDeviceGetName", &name);
+    software_find(library, "nvmlDeviceGetUUID", &uuid);
+    software_find(library, "nvmlDeviceGetHandleByUUID", &by_uuid);
+    software_start("name=NVIDIA L4,devices=2");
+    assert_int_equal(by_index(1, &device), 0);
+    assert_int_equal(name(device, text, sizeof text), 0);
+    assert_string_equal(text, "NVIDIA L4");
+    assert_int_equal(name(device, text, 4), 7); /* there is no room */
+    assert_int_equal(uuid(device, text, sizeof text), 0);
+    assert_string_equal(text, "GPU-736f6674-7761-7265-2d64-657669636501");
+    void *same = NULL;
+    assert_int_equal(by_uuid(text, &same), 0);
+    assert_ptr_equal(same, device);
+    assert_int_equal(by_uuid("GPU-0", &same), 6);
+    assert_null(same);
+    assert_int_equal(by_index(2, &device), 2);
+    assert_null(device);
+    memset(memory, 0xa5, sizeof memory);
+    assert_int_equal(info(device, memory), 2);
+    assert_int_equal(memory[0] + memory[1] + memory[2], 0);
 }
 
 /* ---- processes: each test forks before this process has loaded anything */

@@ -247,6 +247,13 @@ static const property properties[] = {
     {364, 76, false, 0},
     {368, 14, true, 0},
     {376, -1, true, 32},
+#if FRAG_CUDART < 13
+    {348, 13, false, 0},
+    {608, 36, false, 0},
+#endif
+    {OFFSET(676, 656), 89, false, 0},
+    {OFFSET(680, 660), 90, false, 0},
+    {OFFSET(772, 748), 120, false, 0},
     {OFFSET(388, 384), 16, false, 0},
     {OFFSET(400, 392), 19, false, 0},
     {OFFSET(576, 560), 31, false, 0},
