@@ -168,13 +168,14 @@ class Tree:
             self.test_lines[mode] = next(line for line in lines if "-o build/%s/tests/test_trace " % mode in line)
         self.program_line = next(line for line in self.shown("release", "fraglab") if "-o build/release/fraglab " in line)
 
-    def symbols(self, path):
-        shown = subprocess.run(["nm", "-g", "--defined-only", os.path.join(self.build, path)], capture_output=True, text=True)
+    def symbols(self, path, *options):
+        shown = subprocess.run(["nm", "--defined-only", *options, os.path.join(self.build, path)], capture_output=True, text=True, check=True)
         return {line.split()[-1] for line in shown.stdout.split("\n") if len(line.split()) == 3}
 
     def links(self, units, paths):
-        """Which tests have the object of a source in them: the archive gives only what is needed."""
-        objects = {path: self.symbols(path[:-2] + ".o") for path in paths}
+        """Which tests have the object of a source in them: the archive gives only what is needed. A linked program
+        has what is hidden as local symbols."""
+        objects = {path: self.symbols(path[:-2] + ".o", "-g") for path in paths}
         programs = {unit: self.symbols("tests/" + unit) for unit in units}
         return {path: {unit for unit in units if objects[path] & programs[unit]} for path in paths}
 
