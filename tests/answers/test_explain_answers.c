@@ -1,0 +1,144 @@
+/* What is explained of recordings that random runs left, on devices that they do not fit on: as
+ * JSON and in words. What was changed on purpose is pinned anew:
+ *
+ *   test_explain_answers            compares with tests/data/answers/explanations.txt.zst
+ *   test_explain_answers --write    prints what that file should hold (make answers-golden)
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "studies/explain/explain_recording.h"
+#include "tests/support/made_snapshot.h"
+#include "tests/support/pinned_lines.h"
+#include "tests/support/policy_case.h"
+#include "tests/support/random_trace.h"
+#include "tests/support/text_recording.h"
+#include "tests/support/xorshift.h"
+
+enum { RUNS = 200, EVENTS_MAX = 400, SHARES = 3 };
+
+static void tell_explanation(frag_text *out, const frag_recording *recording,
+                             const frag_explain_options *options, bool is_json)
+{
+    frag_error error = {0};
+    char *bytes = NULL;
+    size_t count = 0;
+    FILE *stream = open_memstream(&bytes, &count);
+    assert_non_null(stream);
+    if (!frag_explain_recording(NULL, recording, options, stream, is_json, &error))
+        fprintf(stream, "error %d\n", (int)error.code);
+    fclose(stream);
+    uint64_t sum = 0;
+    const char *tool = strstr(bytes, "\"tool\":{"); /* which has the commit */
+    pinned_add_text(&sum, tool != NULL ? strchr(tool, '}') : bytes);
+    if (is_json) { /* the verdict, and a sum of all the rest */
+        const char *verdict = strstr(bytes, "\"verdict\":");
+        size_t length = verdict != NULL ? strcspn(verdict, ",}") : 0;
+        frag_text_add(out, "json %08" PRIx32 " %.*s", (uint32_t)(sum >> 32), (int)length,
+                      verdict != NULL ? verdict : "");
+    } else {
+        frag_text_add(out, ", text %08" PRIx32 "\n", (uint32_t)(sum >> 32));
+    }
+    free(bytes);
+}
+
+static void tell_recording(frag_text *out, const frag_recording *recording, uint64_t *bits)
+{
+    uint64_t peak = recording->traces[0].stats.peak_requested_bytes;
+    for (uint64_t i = 0; i < SHARES; i++) {
+        frag_explain_options options = {.capacity_bytes = FRAG_UNLIMITED};
+        if (i > 0 && peak < (uint64_t)1 << 50)
+            options.capacity_bytes = peak / 16 * (6 + xorshift_next(bits) % 14) + FRAG_MIB;
+        frag_text_add(out, "  in %" PRIx64 ": ", options.capacity_bytes);
+        tell_explanation(out, recording, &options, true);
+        tell_explanation(out, recording, &options, false);
+    }
+}
+
+static void tell_snapshot(frag_text *out, const made_snapshot *of, uint64_t *bits)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    frag_error error;
+    const made_snapshot_loss lost = {.first = xorshift_next(bits) % 4 == 0 ? of->note_count / 4 : 0,
+                                     .has_pools = xorshift_next(bits) % 2 == 0,
+                                     .is_old = xorshift_next(bits) % 2 == 0};
+    made_snapshot_write(&text, of, &lost);
+    if (frag_test_load(text.bytes, text.length, FRAG_FORMAT_SNAPSHOT, &recording, &findings,
+                       &error)) {
+        tell_recording(out, &recording, bits);
+        frag_recording_destroy(&recording);
+    }
+    frag_text_destroy(&text);
+}
+
+static void tell_run(frag_text *out, const random_trace *trace, uint64_t seed)
+{
+    frag_text text = {0};
+    frag_recording recording;
+    frag_findings findings;
+    frag_policy_spec spec;
+    frag_error error = {0};
+    random_trace_write(trace, &text);
+    frag_test_load_well(text.bytes, &recording, &findings);
+    uint64_t bits = seed * 0x9e3779b97f4a7c15u;
+    policy_case what = policy_case_draw(frag_policy_find("pytorch"), &recording.traces[0], &bits);
+    made_snapshot of = {0};
+    frag_device_spec device = {.capacity_bytes = what.capacity_bytes};
+    if (frag_policy_spec_parse(what.policy, &spec, &error)) {
+        const frag_run_setup setup = {&recording, &recording.traces[0], spec.ops, spec.values,
+                                      &device};
+        if (made_snapshot_make(&of, &setup, &error)) {
+            frag_text_add(out, "trace %" PRIu64 ", %s in %" PRIx64 "\n", seed, what.policy,
+                          what.capacity_bytes);
+            tell_snapshot(out, &of, &bits);
+        }
+        frag_policy_spec_destroy(&spec);
+    }
+    made_snapshot_destroy(&of);
+    free(what.policy);
+    frag_recording_destroy(&recording);
+    frag_text_destroy(&text);
+}
+
+static void tell_all(frag_text *out)
+{
+    random_trace trace = {0};
+    unsigned count = 0;
+    for (uint64_t seed = 15001; count < RUNS; seed++) {
+        random_trace_draw(&trace, seed);
+        if (trace.count > EVENTS_MAX)
+            continue;
+        tell_run(out, &trace, seed);
+        count++;
+    }
+    random_trace_destroy(&trace);
+}
+
+static const pinned_lines pinned = {"tests/data/answers/explanations.txt.zst", tell_all,
+                                    "answers-golden"};
+
+static void every_explanation_is_as_before(void **state)
+{
+    (void)state;
+    assert_int_equal(pinned_lines_compare(&pinned), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (pinned_lines_write(&pinned, argc, argv))
+        return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_explanation_is_as_before)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
