@@ -1,5 +1,6 @@
 #include "base/scope.h"
 
+#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -77,16 +78,23 @@ void frag_scope_destroy(frag_scope *scope)
     free(scope);
 }
 
-/* true: work ended by itself. */
+/* true: work ended by itself. In the locale that the command line has, whatever that of the program
+ * is: "0.5" is read and written with a point. (Without memory for it, which glibc does not need, in
+ * the program's.) */
 static bool run(frag_scope *scope, void (*work)(void *context), void *context)
 {
     jmp_buf target;
     active_scope before = active;
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t outer = uselocale(plain);
     active = (active_scope){scope, &target};
     bool is_whole = setjmp(target) == 0;
     if (is_whole)
         work(context);
     active = before;
+    uselocale(outer);
+    if (plain != (locale_t)0)
+        freelocale(plain);
     return is_whole;
 }
 

@@ -38,6 +38,8 @@
  * Units. Sizes are bytes, times nanoseconds. Texts are UTF-8; what is not UTF-8 in a recording
  * comes out as U+FFFD or '?'. Events are counted from 0, lines and columns from 1.
  *
+ * Locale. Numbers are read and written with a point, whatever locale the program has set.
+ *
  * Versions. Within one soname (libfraglab.so.0) functions and members are only added. */
 #ifndef FRAG_INCLUDE_FRAGLAB_H
 #define FRAG_INCLUDE_FRAGLAB_H
@@ -105,7 +107,7 @@ char *fraglab_error_text(const fraglab_error *error, char *text, size_t bytes);
 typedef struct fraglab_context fraglab_context; /* fraglab_context_destroy */
 
 /* The functions may be called from any thread of a call, never at the same time for one context.
- * They may not call the library, and must return. Each may be NULL. */
+ * They run in the locale "C", may not call the library, and must return. Each may be NULL. */
 typedef struct fraglab_context_options {
     size_t size;
     void *user; /* handed to the functions */

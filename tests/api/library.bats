@@ -145,6 +145,17 @@ PY
     [ "${#lines[@]}" -eq 12 ]
 }
 
+@test "the locale of a program changes nothing" {
+    mkdir "$out/locales"
+    localedef -i de_DE -f UTF-8 "$out/locales/de_DE.UTF-8" 2>/dev/null || [ -d "$out/locales/de_DE.UTF-8" ] || skip "no localedef, or no definition of de_DE"
+    build locale tests/programs/library_locale.c
+    LOCPATH=$out/locales run -0 "$out/locale" $S/gpt-varlen-oom.pickle.zst
+    [ "${lines[0]}" = "1,5" ]
+    ./fraglab run $S/gpt-varlen-oom.pickle.zst -p pytorch:garbage_collection_threshold=0.8 --format jsonl >"$out/expected"
+    ./fraglab explain $S/gpt-varlen-oom.pickle.zst --format jsonl >>"$out/expected"
+    tail -n +2 <<<"$output" | cmp - "$out/expected"
+}
+
 @test "memory that fails below the library, too, is an error and is given back" {
     build memory tests/programs/library_memory.c
     run -0 "$out/memory"
