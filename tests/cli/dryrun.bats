@@ -275,3 +275,28 @@ print(subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total", "--format=c
     [ "${lines[0]}" = "own sitecustomize" ]
     [ "${lines[1]}" = "NVIDIA GeForce RTX 4090, 24576 MiB" ]
 }
+
+@test "sizes that a library decides are replayed at their other end" {
+    cat >"$out/workspace.py" <<'END'
+import ctypes, sys, torch
+first = torch.empty(int(sys.argv[1]))
+note = ctypes.CDLL("libcuda.so.1").frag_software_note_uncertain
+note.restype = ctypes.c_uint64
+note.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64]
+workspace = torch._allocator.Block(note(b"cudnnGetWorkspace", b"convolution", 20 << 20, 400 << 20))
+END
+    dry --gpu 1GiB --report "$out/report" -- python3 "$out/workspace.py" 100 2>"$out/stderr"
+    [ "$(reported fits)" = true ]
+    [ "$(reported uncertain_bytes)" = "{\"low\": $((20 << 20)), \"high\": $((400 << 20))}" ]
+    [ "$(reported peak_interval)" = "{\"reserved_low_bytes\": $((120 << 20)), \"reserved_high_bytes\": $((500 << 20))}" ]
+    grep -q "(sure: with the smallest and the largest of 1 uncertain size)" "$out/stderr"
+    grep -q "^uncertain  cudnnGetWorkspace (convolution): 20.00 MiB to 400.00 MiB" "$out/stderr"
+    # Out of memory at the upper end only, and at both.
+    run --separate-stderr dry --gpu 1GiB -f --report "$out/report" -- python3 "$out/workspace.py" 900
+    [ "$(reported fits)" = null ]
+    [[ "$stderr" == *"hangs on sizes that NVIDIA's libraries decide"* ]]
+    run dry --gpu 1GiB --workspaces low -q -f --report "$out/report" -- python3 "$out/workspace.py" 900
+    [ "$(reported fits)" = true ]
+    run dry --gpu 1GiB -q -f --report "$out/report" -- python3 "$out/workspace.py" 1010
+    [ "$(reported fits)" = false ]
+}
