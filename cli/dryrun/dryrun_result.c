@@ -58,7 +58,9 @@ static bool judge_process(const frag_context *context, frag_dryrun_process *proc
 /* A process without history, under cudaMallocAsync: only whether memory ran out is known. */
 static void judge_without(frag_dryrun_process *process)
 {
-    process->fits = process->facts.oom_count > 0 ? FRAG_DRYRUN_FITS_NOT : FRAG_DRYRUN_FITS_UNKNOWN;
+    const char *how = process->facts.ended_by;
+    bool is_out = process->facts.oom_count > 0 || (how != NULL && strcmp(how, "oom") == 0);
+    process->fits = is_out ? FRAG_DRYRUN_FITS_NOT : FRAG_DRYRUN_FITS_UNKNOWN;
 }
 
 static bool add_process(const frag_context *context, const char *folder, const char *name,

@@ -300,3 +300,26 @@ END
     run dry --gpu 1GiB -q -f --report "$out/report" -- python3 "$out/workspace.py" 1010
     [ "$(reported fits)" = false ]
 }
+
+@test "a process that allocates nothing is none, and one without history says why" {
+    cat >"$out/none.py" <<'END'
+import os, torch
+if os.fork() == 0:
+    torch._allocator.device.begin()
+    os._exit(0)
+os.wait()
+if "history" not in os.environ:
+    torch.empty(10)
+else:
+    def refuse(*arguments, **named):
+        raise RuntimeError("cudaMallocAsync does not yet support recordHistory")
+    torch.cuda.memory._record_memory_history = refuse
+    torch.empty(10)
+END
+    dry --gpu rtx4090 -q --report "$out/report" -- python3 "$out/none.py"
+    [ "$(wc -l <"$out/report")" = 1 ]
+    history=no run --separate-stderr dry --gpu rtx4090 -f --report "$out/report" -- python3 "$out/none.py"
+    [ "$status" -eq 0 ]
+    [ "$(reported fits)" = null ]
+    [[ "$stderr" == *"answer     not known: cudaMallocAsync does not yet support recordHistory"* ]]
+}

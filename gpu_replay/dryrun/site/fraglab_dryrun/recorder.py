@@ -40,6 +40,7 @@ class Run:
         self.ooms = []
         self.oom_text = None
         self.exception = None
+        self.no_history = None
         self.places = {}  # "train.py:17": how often a value was read there that nobody knows
         self.sentences = []
         torch.cuda._lazy_call(self.begin)
@@ -47,8 +48,12 @@ class Run:
 
     def begin(self):
         """CUDA was just initialised, nothing is allocated yet."""
-        start_history(self.torch, self.settings.get("stacks", False))
         self.owner = os.getpid()
+        try:
+            start_history(self.torch, self.settings.get("stacks", False))
+        except RuntimeError as error:  # the backend cudaMallocAsync keeps none
+            self.no_history = str(error).splitlines()[0]
+            return
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
         if attach is not None:
             attach(self.note_oom)
@@ -163,12 +168,11 @@ class Run:
         from . import values
 
         facts["memory"] = values.usage(self.torch.cuda.device_count())
-        try:
+        facts["no_recording"] = self.no_history
+        if self.no_history is None:
             snapshot = self.torch.cuda.memory._snapshot()
-        except RuntimeError as error:  # the backend cudaMallocAsync keeps none
-            facts["no_recording"] = str(error).splitlines()[0]
-            snapshot = None
-        if snapshot is not None:
+            if not snapshot["segments"] and not any(snapshot["device_traces"]):
+                return  # a helper process that asked for the card and allocated nothing
             with open(path + ".pickle.tmp", "wb") as file:
                 pickle.dump(snapshot, file)
             os.replace(path + ".pickle.tmp", path + ".pickle")

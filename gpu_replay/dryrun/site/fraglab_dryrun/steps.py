@@ -1,6 +1,7 @@
 """Counts steps, marks the phases of training, and ends the script after enough of them."""
 import functools
 import importlib
+import warnings
 import weakref
 
 
@@ -28,6 +29,8 @@ def watch_forward(torch, run):
     if register is None:
         return
     handles = []
+    # torch.compile would say so of our hook, which is gone before anything is compiled.
+    warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks")
 
     def before_forward(_module, _inputs):
         if not run.is_recording() or not any(run.request_counts()):
