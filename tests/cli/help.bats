@@ -169,8 +169,9 @@ END
 
 # The names in calls such as frag_arguments_has(arguments, "capacity").
 asked_for() {
-    grep -rhE -A1 --include='*.c' 'frag_(arguments_(has|is|value|value_at|value_count|value_position|bytes|count|number)|plot_setting_(text|at|count))\(' cli plots |
-        tr -d '\n' | sed -E 's/frag_(arguments|plot_setting)_/\n&/g' | sed -nE 's/^frag_(arguments|plot_setting)_[a-z_]+\([^"();]*"([a-z-]+)".*/\2/p' | sort -u
+    grep -rhE -A1 --include='*.c' '(frag_(arguments_(has|is|value|value_at|value_count|value_position|bytes|count|number)|plot_setting_(text|at|count))|values_of|is_setting)\(|open_file\(arguments' cli plots |
+        tr -d '\n' | sed -E 's/frag_(arguments|plot_setting)_|(values_of|is_setting)\(|open_file\(arguments/\n&/g' |
+        sed -nE 's/^(frag_(arguments|plot_setting)_[a-z_]+|values_of|is_setting|open_file)\([^"();]*"([a-z-]+)".*/\3/p' | sort -u
 }
 
 @test "the code asks for options of the tables, and for all of them" {
