@@ -29,7 +29,9 @@ LIBS = -lzstd -lz -lxxhash -ljansson -lyaml -lsqlite3 -lm -lpthread -ldl
 $(foreach place,$(BUILD) $(BUILD)/shared,$(place)/allocators/%.o $(place)/sim/replay/replay.o $(place)/traces/fgt/fgt_events.o): replay_flags = -fno-tree-slp-vectorize
 # What works once a command, not once an event, is compiled to be small.
 $(foreach place,$(BUILD) $(BUILD)/shared,$(place)/cli/%.o $(place)/api/%.o): cold_flags = -Os
-$(foreach place,$(BUILD) $(BUILD)/shared,$(foreach room,plots report,$(place)/$(room)/%.o)): cold_flags = -O2
+$(foreach place,$(BUILD) $(BUILD)/shared,$(foreach room,plots report studies,$(place)/$(room)/%.o)): cold_flags = -O2
+# Messages are searched letter by letter.
+$(foreach place,$(BUILD) $(BUILD)/shared,$(place)/studies/explain/message/%.o): cold_flags =
 
 # ---- CUDA=no: no GPU module; yes: the toolkit's headers must be there to check it against; auto: if they are.
 CUDA ?= auto
