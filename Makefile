@@ -71,8 +71,8 @@ mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 sources = $(sort $(shell find $(1) -name '*.c'))
 CORE = $(call sources,base sim planner allocators traces studies)
 API = $(call sources,api)
-REPORT = $(call sources,report)
-CLI = $(call sources,plots cli) $(REPORT) $(BUILD)/report/page/page_parts.c
+FIGURES = $(call sources,plots report)
+CLI = $(call sources,cli) $(FIGURES) $(BUILD)/report/page/page_parts.c
 GPU = $(filter-out %_check.c,$(wildcard gpu_replay/device/*.c))
 TORCH_LIBRARY = $(wildcard gpu_replay/torch/*.c)
 TESTS = $(wildcard tests/*/test_*.c)
@@ -133,7 +133,7 @@ $(BUILD)/shared/%.o: %.c | setup
 
 # ---- libfraglab: include/fraglab.h over all of it, for other programs. Only what api/fraglab.map names shows, in the archive too.
 LIBRARY = $(BUILD)/library
-library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API) $(REPORT)) $(BUILD)/shared/report/page/page_parts.o
+library_objects = $(patsubst %.c,$(BUILD)/shared/%.o,$(CORE) $(API) $(FIGURES)) $(BUILD)/shared/report/page/page_parts.o
 library: $(LIBRARY)/libfraglab.so $(LIBRARY)/libfraglab.a
 $(LIBRARY)/libfraglab.so.0: $(library_objects) api/fraglab.map
 	@mkdir -p $(@D)

@@ -426,6 +426,33 @@ int fraglab_report_write_memory(const fraglab_context *context, const char *cons
                                 const fraglab_report_options *options, void **bytes, size_t *count,
                                 fraglab_error *error);
 
+/* ---- the data of figures, as `fraglab plot KIND --format csv` */
+
+/* Names of the kinds: "timeline", "map", "bars", ...; NULL beyond them. */
+const char *fraglab_figure_kind_at(size_t index);
+
+typedef struct fraglab_figure_setting {
+    const char *name;  /* an option of `fraglab plot KIND`, without dashes: "x" */
+    const char *value; /* "time"; NULL: a flag */
+} fraglab_figure_setting;
+
+typedef struct fraglab_figure_options {
+    size_t size;
+    const char *format;                    /* of the input; NULL: told by the content */
+    const fraglab_policy *const *policies; /* policy_count 0: those that the command takes */
+    size_t policy_count;
+    const fraglab_figure_setting *settings; /* docs/plots.md says which each kind has */
+    size_t setting_count;
+} fraglab_figure_options;
+
+/* The table that a figure of that kind is drawn from (fraglab_free). The paths are those of
+ * recordings or files of rows, as the kind takes them; of the run options those of the device
+ * count. Both options may be NULL. FRAGLAB_E_USAGE: no such kind or setting, or the figure is a
+ * picture. */
+int fraglab_figure_csv(const fraglab_context *context, const char *kind, const char *const *paths,
+                       size_t path_count, const fraglab_run_options *run_options,
+                       const fraglab_figure_options *options, char **csv, fraglab_error *error);
+
 /* ---- histories: what figures are drawn from */
 
 typedef struct fraglab_history fraglab_history; /* fraglab_history_destroy */

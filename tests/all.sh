@@ -58,9 +58,10 @@ all_steps() {
     # With many bits of address randomisation the thread sanitizer of older compilers cannot start.
     plain=
     setarch -R true 2>/dev/null && plain="setarch -R"
+    library_tests=$(for source in tests/api/test_*.c; do name=${source##*/}; echo "build/tsan/tests/${name%.c}"; done)
     if [ -z "$samples" ]; then
         skip threads "no sample recordings"
-    elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads; then
+    elif step build-tsan build MODE=tsan build/tsan/fraglab build/tsan/tests/test_threads $library_tests; then
         small=$(ls -S $samples | tail -n 1)
         same_for_every_thread_count() {
             replay ./fraglab 1 >build/threads-1.jsonl
@@ -73,6 +74,7 @@ all_steps() {
         thread_tests() {
             tsan="env TSAN_OPTIONS=halt_on_error=1 $plain build/tsan/fraglab"
             beside tsan-test_threads $plain build/tsan/tests/test_threads
+            for program in $library_tests; do beside "tsan-${program##*/}" env TSAN_OPTIONS=halt_on_error=1 $plain "$program"; done
             beside tsan-run $tsan run $samples --policy pytorch,best-fit -j 4 --format jsonl
             beside tsan-min-capacity $tsan min-capacity "$small" --policy pytorch,best-fit,tlsf -j 4
             beside tsan-sweep $tsan sweep build/tsan-sweep.yaml -j 4

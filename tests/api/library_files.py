@@ -131,6 +131,36 @@ for words, capacity in ([OOM], 4 << 30), ([f"{folder}/rows.jsonl", OOM, DEVICES]
     paths = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
     check("report", taken("fraglab_report_write_memory", None, paths, ctypes.c_size_t(len(words)), ctypes.byref(RunOptions(capacity_bytes=capacity)),
                           ctypes.byref(options)), written_by("-o", *typed, "--title", "Page"))
+class FigureSetting(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
+class FigureOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("format", ctypes.c_char_p), ("policies", ctypes.c_void_p), ("policy_count", ctypes.c_size_t),
+                ("settings", ctypes.POINTER(FigureSetting)), ("setting_count", ctypes.c_size_t)]
+
+
+def figure(kind, path, **settings):
+    listed = (FigureSetting * len(settings))(*[(name.encode(), value.encode()) for name, value in settings.items()])
+    return told("fraglab_figure_csv", None, kind.encode(), (ctypes.c_char_p * 1)(path.encode()), ctypes.c_size_t(1), None,
+                ctypes.byref(FigureOptions(settings=listed, setting_count=len(settings))))
+
+
+with open(f"{folder}/sweep.jsonl", "wb") as file:
+    for size in range(20, 23):
+        row = made("fraglab_run", None, oom, ctypes.c_size_t(0), policy("buddy"), ctypes.byref(RunOptions(capacity_bytes=size << 30)))
+        file.write(library.fraglab_result_json(row))
+library.fraglab_figure_kind_at.restype = ctypes.c_char_p
+figures = {"timeline": {"samples": "50"}, "heat": {"x": "device.capacity_bytes", "y": "policy.label"}}
+ours, theirs = b"", b""
+for index in range(8):
+    kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
+    path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
+    settings = figures.get(kind, {})
+    ours += figure(kind, path, **settings)
+    theirs += subprocess.run(["./fraglab", "plot", kind, path, "-q", "--format", "csv", *[word for name, value in settings.items() for word in (f"--{name}", value)]],
+                             stdout=subprocess.PIPE, check=True).stdout
+check("figures", ours, theirs)
 piece = made("fraglab_recording_cut", oom, ctypes.c_size_t(0), ctypes.byref(CutOptions(first_event=100, end_event=400)))
 check("cut", taken("fraglab_recording_write_memory", piece, b"fgt"), written_by("-o", "trace", "cut", OOM, "--events", "100..400"))
 # One recording whose settings are concluded, one of another framework, one that no policy explains, with and without a policy named.

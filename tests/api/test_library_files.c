@@ -394,6 +394,54 @@ static void refuses_what_cannot_be_reported(void **state)
     assert_string_equal(error.where, "format");
 }
 
+/* ---- figures */
+
+static int write_figure(const fraglab_context *context, const char *kind,
+                        const fraglab_figure_setting *setting, fraglab_error *error)
+{
+    static const char *const paths[] = {SMALL_SAMPLE};
+    fraglab_figure_options options = {
+        .size = sizeof options, .settings = setting, .setting_count = setting != NULL};
+    char *csv = NULL;
+    int code = fraglab_figure_csv(context, kind, paths, 1, NULL, &options, &csv, error);
+    assert_int_equal(csv != NULL, code == FRAGLAB_OK);
+    fraglab_free(csv);
+    return code;
+}
+
+static int call_figure(void *argument)
+{
+    const subject *of = argument;
+    const fraglab_figure_setting samples = {"samples", "20"};
+    int code = write_figure(of->context, "timeline", &samples, NULL);
+    return code != FRAGLAB_OK ? code : write_figure(of->context, "survival", NULL, NULL);
+}
+
+static void refuses_what_is_no_figure(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        fraglab_figure_setting setting;
+        const char *where;
+    } wrong[] = {
+        {"pie", {"x", "time"}, "kind"},
+        {"timeline", {"colour", "site"}, "colour"},
+        {"timeline", {"x", "space"}, "x"},
+        {"timeline", {"x", "tim"}, "x"},
+        {"timeline", {"x", NULL}, "x"},
+        {"timeline", {"output", "file"}, "output"},
+        {"timeline", {"samples", "x"}, "--samples"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        assert_int_equal(write_figure(NULL, wrong[i].kind, &wrong[i].setting, &error),
+                         FRAGLAB_E_USAGE);
+        assert_string_equal(error.where, wrong[i].where);
+    }
+    assert_null(fraglab_figure_kind_at(8));
+}
+
 /* ---- every call */
 
 static const struct {
@@ -412,7 +460,8 @@ static const struct {
 } short_entries[] = {{"cut", call_cut},
                      {"problem", call_problem},
                      {"verify another", call_verify_other},
-                     {"report", call_report}};
+                     {"report", call_report},
+                     {"figure", call_figure}};
 
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
@@ -558,6 +607,7 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_verified),
         cmocka_unit_test(cuts_by_events_times_or_marks),
         cmocka_unit_test(refuses_what_cannot_be_reported),
+        cmocka_unit_test(refuses_what_is_no_figure),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
