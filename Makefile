@@ -255,6 +255,24 @@ $(SOFTWARE)/standins/12/%.o: %.c | setup
 	$(call software_compile,$(call standin_flags,12))
 $(SOFTWARE)/standins/13/%.o: %.c | setup
 	$(call software_compile,$(call standin_flags,13))
+# A test calls every function of every table; the calls are made of the tables too.
+define standin_test
+$(SOFTWARE)/standins/$(1)/$(2)_test.c: $(standins_folder)/tables/$(2).calls $(standins_folder)/generate.awk $(standins_folder)/imports.tsv
+	@mkdir -p $$(@D)
+	@$$(call standin_generate,$(1),test,$$<)
+$(SOFTWARE)/standins/$(1)/$(2)_test.o: $(SOFTWARE)/standins/$(1)/$(2)_test.c $(SOFTWARE)/standins/$(1)/$(2)_calls.h | setup
+	$$(call software_compile,$(call standin_flags,$(1)) -O0)
+$(BUILD)/tests/test_standins: $(SOFTWARE)/standins/$(1)/$(2)_test.o
+endef
+$(foreach entry,$(standin_list),$(eval $(call standin_test,$(call standin_word,$(entry),1),$(call standin_word,$(entry),3))))
+standin_test_names = $(foreach entry,$(standin_list),frag_test_$(call standin_word,$(entry),3)_$(call standin_word,$(entry),1))
+$(SOFTWARE)/standins/tests.c: Makefile $(wildcard $(standins_folder)/tables/*.calls)
+	@mkdir -p $(@D)
+	@{ echo '#include "tests/gpu_replay/standin_calls.h"'; printf 'extern const frag_test_library %s;\n' $(standin_test_names); \
+	   echo 'const frag_test_library *const frag_test_libraries[] = {'; printf '&%s, ' $(standin_test_names); echo '0};'; } > $@
+$(SOFTWARE)/standins/tests.o: $(SOFTWARE)/standins/tests.c | setup
+	$(call software_compile)
+$(BUILD)/tests/test_standins: $(SOFTWARE)/standins/tests.o | software-cuda
 # The same file in both folders, so that a process loads it once.
 $(SOFTWARE)/12/%.so.1: $(SOFTWARE)/%.so.1
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@

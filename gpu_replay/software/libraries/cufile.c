@@ -20,7 +20,10 @@ typedef struct file_description {
 uint64_t cuFileHandleRegister(void **handle, const void *description)
 {
     const file_description *file = description;
-    if (handle == NULL || file == NULL || file->type != 1)
+    if (handle == NULL)
+        return INVALID_VALUE;
+    *handle = NULL;
+    if (file == NULL || file->type != 1)
         return INVALID_VALUE;
     *handle = frag_standin_new();
     frag_standin_set(*handle, FIELD_DESCRIPTOR, (uint64_t)(uint32_t)file->file.descriptor);

@@ -52,7 +52,7 @@ function type_of(kind) {
 BEGIN {
     n = split("i32 int32_t u32 uint32_t i64 int64_t u64 uint64_t f32 float f64 double ptr void* h void* in const~void* " \
         "dev void* gone void* gone32 int32_t new void** new32 int32_t* out32 int32_t* out64 int64_t* outf32 float* " \
-        "outf64 double* outptr void** text const~char** zero void* result void* fill void* " \
+        "outf64 double* outptr void** text const~char** zero void* result void* fill void* maybe void* " \
         "size32 int32_t* size64 uint64_t* set32 int32_t set64 int64_t setptr void* get32 int32_t* " \
         "get64 int64_t* getptr void**", word, " ")
     for (i = 1; i < n; i += 2) {
@@ -262,6 +262,7 @@ function test_kind(kind) {
     if (kind == "gone32") return "GONE_NUMBER"
     if (kind == "h") return "HANDLE"
     if (kind == "dev") return "DEVICE"
+    if (kind == "maybe") return "FREE"
     if (kind ~ /^(out|size|get|text|zero|result|fill)/) return "WRITTEN"
     return "READ"
 }
@@ -275,7 +276,8 @@ function test_bytes(f, i,  kind) {
 
 function test_argument(f, i,  kind) {
     kind = kinds[f, i]
-    if (kind ~ /^(gone32|set32|set64|[iu](32|64))$/) return "(" type_of(kind) ")a[" i - 1 "].number"
+    if (kind ~ /^u(32|64)$/) return "(" type_of(kind) ")frag_standin_count(a[" i - 1 "].number)"
+    if (kind ~ /^(gone32|set32|set64|i(32|64))$/) return "(" type_of(kind) ")a[" i - 1 "].number"
     if (kind ~ /^f(32|64)$/) return "0"
     if (kind ~ /^struct/) return "(frag_standin_" kind "){{0}}"
     return "a[" i - 1 "].pointer"
@@ -286,6 +288,8 @@ function write_test(  f, i, list) {
     print "#include \"tests/gpu_replay/standin_calls.h\"\n#include <" library "_calls.h>\n"
     for (f = 1; f <= function_count; f++) {
         print "static void shape_" f "(frag_test_argument *a)\n{\n    (void)a;"
+        for (i = 1; i <= parameter_count[f]; i++)
+            if (kinds[f, i] ~ /^[iu](32|64)$/ && values[f, i] != "") print "    a[" i - 1 "].number = " values[f, i] ";"
         if (needs_numbers(f)) printf "%s", name_numbers(f, 1)
         for (i = 1; i <= parameter_count[f]; i++) {
             print "    a[" i - 1 "].kind = FRAG_TEST_" test_kind(kinds[f, i]) ";"
@@ -300,7 +304,7 @@ function write_test(  f, i, list) {
     }
     print "static const frag_test_call calls[] = {"
     for (f = 1; f <= function_count; f++) print "    {\"" names[f] "\", " parameter_count[f] ", shape_" f ", call_" f "},"
-    print "    {0}\n};\n\nconst frag_test_library frag_test_" library "_" major " = {\"" library "\", \"" soname "\", " major ", calls};"
+    print "    {0}\n};\n\nextern const frag_test_library frag_test_" library "_" major ";\nconst frag_test_library frag_test_" library "_" major " = {\"" library "\", \"" soname "\", " major ", calls};"
 }
 
 END {

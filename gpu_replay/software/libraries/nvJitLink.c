@@ -6,6 +6,8 @@ static int32_t destroy(const void *place)
     void **handle = (void **)(uintptr_t)place;
     if (handle == NULL)
         return 3; /* NVJITLINK_ERROR_INVALID_INPUT */
+    if (*handle == NULL)
+        return 0;
     frag_standin_end(*handle);
     *handle = NULL;
     return 0;

@@ -109,7 +109,7 @@ int32_t nvrtcCompileProgram(void *program, int32_t option_count, const void *opt
 static size_t write_ptx(const void *program, char *out, size_t out_bytes)
 {
     int length =
-        snprintf(out, out_bytes, ".version %d.0\n.target sm_%u\n.address_size 64\n",
+        snprintf(out, out_bytes, ".version %d.0\n.target sm_%-3u\n.address_size 64\n",
                  FRAG_CUDART == 12 ? 8 : 9, (unsigned)frag_standin_get(program, FIELD_CAPABILITY));
     return (size_t)length + 1;
 }

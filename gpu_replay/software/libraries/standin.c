@@ -86,16 +86,6 @@ void frag_standin_zero(void *out, uint64_t bytes)
         memset(out, 0, bytes);
 }
 
-uint64_t frag_standin_type_bytes(uint64_t type)
-{
-    /* By the number of the type. Less than a byte counts as one. */
-    static const unsigned char bytes[] = {
-        4, 8, 2, 1, 8, 16, 4, 2, 1,  2, 4,  8, 4, 8, 2, 4, 1,
-        2, 1, 2, 2, 4, 2,  4, 8, 16, 8, 16, 1, 1, 1, 1, 1, 1,
-    };
-    return type < sizeof bytes ? bytes[type] : 0;
-}
-
 int32_t frag_standin_version_part(uint64_t property)
 {
     return property == 0 ? FRAG_CUDART : property == 1 ? FRAG_STANDIN_MINOR : 0;

@@ -50,7 +50,16 @@ static inline uint64_t frag_standin_min(uint64_t a, uint64_t b)
 }
 
 /* Bytes of one element of a cudaDataType: 4 for CUDA_R_32F; 0 for a type that is not known. */
-uint64_t frag_standin_type_bytes(uint64_t type);
+static inline uint64_t frag_standin_type_bytes(uint64_t type)
+{
+    /* By the number of the type. Less than a byte counts as one. */
+    static const unsigned char bytes[] = {
+        4, 8, 2, 1, 8, 16, 4, 2, 1,  2, 4,  8, 4, 8, 2, 4, 1,
+        2, 1, 2, 2, 4, 2,  4, 8, 16, 8, 16, 1, 1, 1, 1, 1, 1,
+    };
+    return type < sizeof bytes ? bytes[type] : 0;
+}
+
 /* Of the CUDA release: what libraryPropertyType 0, 1, 2 ask for. */
 int32_t frag_standin_version_part(uint64_t property);
 /* The names of cublasStatus_t, which cuBLAS and cuBLASLt share. */
