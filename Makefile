@@ -497,7 +497,7 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/fraglab
 POLICY_HEADERS = sim/policy.h sim/device.h sim/device_call.h sim/pool_id.h base/error.h base/memory.h base/bits.h base/bytes.h
 
 # Documentation is installed as it lies here, so that links from one page to another hold.
-install: fraglab library
+install: fraglab library software-cuda
 	install -d "$(LIBDIR)/pkgconfig"
 	install -m 755 $(LIBRARY)/libfraglab.so.0 "$(LIBDIR)/libfraglab.so.0"
 	ln -sf libfraglab.so.0 "$(LIBDIR)/libfraglab.so"
@@ -511,6 +511,9 @@ install: fraglab library
 	for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py; do \
 	    install -D -m 644 gpu_replay/dryrun/$$file "$(DATADIR)/dryrun/$$file" || exit 1; done
 	install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi"
+	install -d "$(MODULEDIR)/software-cuda"
+	install -m 755 $(SOFTWARE)/libcuda.so.1 $(SOFTWARE)/libnvidia-ml.so.1 "$(MODULEDIR)/software-cuda/"
+	for major in 12 13; do install -d "$(MODULEDIR)/software-cuda/$$major" && cp -P $(SOFTWARE)/$$major/* "$(MODULEDIR)/software-cuda/$$major/" || exit 1; done
 	for file in $(notdir $(record_targets)); do install -m 755 $$file "$(MODULEDIR)/" || exit 1; done
 	install -m 644 share/fraglab_record.py "$(DATADIR)/"
 	./fraglab help --man > "$(MANDIR)/fraglab.1"

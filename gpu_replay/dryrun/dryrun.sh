@@ -34,7 +34,7 @@ run() {
     conf=$2
     shift 2
     env FRAGLAB_SOFTWARE_CUDA="addresses=snapshot,capacity=16GiB,log=$log" ${conf:+PYTORCH_CUDA_ALLOC_CONF="$conf"} \
-        LD_PRELOAD="$(cat "$folder/stubs/preload")" FRAGLAB_TORCH_LIBRARY="$build/libfraglab_torch.so" \
+        LD_PRELOAD="$(sed "s|^|$libraries/|" "$libraries/preload" | paste -sd:)" FRAGLAB_TORCH_LIBRARY="$build/libfraglab_torch.so" \
         FRAGLAB_STATS="$folder/stats" FRAGLAB_RECORD="$folder/recording.fgt" \
         $limit "$folder/venv/bin/python" -W ignore "$@" >"$folder/output" 2>&1
 }
@@ -75,7 +75,7 @@ site=$("$folder/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths
 major=$(ls "$site/torch/lib" | grep -q 'libcudart' && echo bundled ||
     readelf -d "$site/torch/lib/libc10_cuda.so" | sed -n 's/.*libcudart\.so\.\([0-9]*\).*/\1/p')
 [ "$major" = 12 ] || [ "$major" = 13 ] || skip "it wants a CUDA runtime of another kind: ${major:-none}"
-python3 "$here/make_stubs.py" --torch "$site/torch" --software "$build/software-cuda/$major" --out "$folder/stubs" || exit 1
+libraries=$(cd "$build/software-cuda/$major" && pwd) || exit 1
 
 install=$here/../torch/fraglab_torch.py
 train=$here/train.py

@@ -135,3 +135,52 @@ seed def.1" ]
     [ "$(echo "$script" | sed -n '5,$p' | wc -l)" = 6 ]
     [ "$(python3 gpu_replay/oracle/request_generator.py graph def.2 --length 3000 | cksum)" = "$(cat tests/data/cuda/graph-def-2.cksum)" ]
 }
+
+@test "the stand-ins have the functions that every release of PyTorch looks for, under their version nodes" {
+    for major in 12 13; do
+        while read -r file; do
+            [ -e $libraries/$major/$file ] || continue
+            readelf -d $libraries/$major/$file | grep -q "SONAME.*\[$file\]"
+            nm -D --defined-only $libraries/$major/$file | awk '{ print $3 }' | sed 's/@.*//' | sort -u > $out/has
+            nm -D --defined-only $libraries/$major/$file | awk '$2 == "T" { print $3 }' | sed 's/@@*/ /' | sort -u > $out/nodes
+            awk -F'\t' -v file=$file '$2 == file && $3 != "-" { print $3 }' gpu_replay/software/libraries/imports.tsv | sort -u > $out/wanted
+            comm -13 $out/has $out/wanted | sed "s/^/$file lacks /" >> $out/missing
+            awk -F'\t' -v file=$file '$2 == file && $4 != "-" { print $3, $4 }' gpu_replay/software/libraries/imports.tsv | sort -u |
+                comm -13 $out/nodes - | sed "s/^/$file lacks the node /" >> $out/missing
+        done < $libraries/$major/preload
+    done
+    cat $out/missing
+    [ ! -s $out/missing ]
+}
+
+@test "no function that PyTorch looks for is without a table" {
+    for major in 12 13; do
+        for table in gpu_replay/software/libraries/tables/*.calls; do
+            awk -v major=$major -v what=missing -f gpu_replay/software/libraries/generate.awk gpu_replay/software/libraries/imports.tsv $table
+        done
+    done > $out/missing
+    cat $out/missing
+    [ ! -s $out/missing ]
+}
+
+@test "the tables say what the vendor's headers say" {
+    include=$(ls -d /usr/local/cuda/include 2>/dev/null) || skip "no CUDA headers"
+    command -v g++ > /dev/null || skip "no g++"
+    major=$(sed -n 's/^#define CUDART_VERSION *\([0-9]*\)...$/\1/p' $include/cuda_runtime_api.h)
+    run -0 bash tests/gpu_replay/standin_headers.sh $include "$major"
+    # A kind that is changed is found.
+    cp -r gpu_replay tests $out/
+    sed -i 's/^cufftSetStream(i32, h)/cufftSetStream(i64, h)/' $out/gpu_replay/software/libraries/tables/cufft.calls
+    find $out/gpu_replay/software/libraries/tables -type f ! -name cufft.calls -delete
+    run -1 bash $out/tests/gpu_replay/standin_headers.sh $include "$major"
+    [[ $output == "cufftSetStream: parameter 1 is no i64"* ]]
+}
+
+@test "a table with a mistake is refused with its line" {
+    table=$out/wrong.calls
+    for line in 'wrong(i31)' 'wrong i32)' 'wrong(set32)' 'wrong(zero)' 'wrong(i32 a b)'; do
+        printf 'library wrong\nsoname 13 libwrong.so\n%s\n' "$line" > $table
+        run -1 awk -v major=13 -v what=code -f gpu_replay/software/libraries/generate.awk $table
+        [[ $output == "$table:3: "* ]]
+    done
+}

@@ -3,8 +3,8 @@
 #     awk -v what=WHAT -v major=12 -f generate.awk [IMPORTS.TSV] NAME.calls
 #
 # WHAT: header (declarations of all functions), code (definitions of those that are not `hand`),
-# map (the version script), soname, or test (calls of all functions, for tests/gpu_replay). With
-# imports.tsv, functions in it that the table lacks get an entry that tells the report.
+# map (the version script), soname, missing (functions without a table), and for tests/gpu_replay:
+# test (calls of all functions) and compare (their kinds, beside the vendor's headers). With imports.tsv, functions in it that the table lacks get an entry that tells the report.
 # awk, because nothing else is needed to build fraglab: python3 is there for some tests only.
 
 function fail(why) {
@@ -307,10 +307,18 @@ function write_test(  f, i, list) {
     print "    {0}\n};\n\nextern const frag_test_library frag_test_" library "_" major ";\nconst frag_test_library frag_test_" library "_" major " = {\"" library "\", \"" soname "\", " major ", calls};"
 }
 
+function write_compare(  f, i, list) {
+    for (f = 1; f <= function_count; f++) {
+        list = ""
+        for (i = 1; i <= parameter_count[f]; i++) list = list ", \"" kinds[f, i] "\""
+        print "FRAG_COMPARE(" names[f] ", \"" result_kind[f] "\"" list ")"
+    }
+}
+
 END {
     if (failed) exit 1
     if (soname == "") {
-        if (what != "soname") fail("no soname for CUDA " major)
+        if (what != "soname" && what != "missing") fail("no soname for CUDA " major)
         exit
     }
     for (i = 1; i <= wanted_count; i++)
@@ -323,6 +331,7 @@ END {
     else if (what == "map") write_map()
     else if (what == "soname") print soname
     else if (what == "test") write_test()
+    else if (what == "compare") write_compare()
     else if (what == "missing") { for (i = 1; i <= missing_count; i++) print missing[i] }
-    else fail("what=" what " is none of header, code, map, soname, test, missing")
+    else fail("what=" what " is none of header, code, map, soname, test, compare, missing")
 }
