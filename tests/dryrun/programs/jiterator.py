@@ -22,3 +22,4 @@ for _ in range(4):
     fused(x, x)
 torch.cuda.synchronize()
 print("done")
+# expect: fits=true

@@ -29,3 +29,4 @@ for dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
 torch.linalg.matrix_exp(torch.zeros(8, 8, device="cuda"))
 torch.cuda.synchronize()
 print("done")
+# expect: fits=true

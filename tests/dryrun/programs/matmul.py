@@ -19,3 +19,4 @@ q = torch.randn(2, 4, 64, 32, device="cuda", dtype=torch.float16)
 torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
 torch.cuda.synchronize()
 print("done")
+# expect: fits=true

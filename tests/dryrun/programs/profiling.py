@@ -27,3 +27,4 @@ with torch.autograd.profiler.emit_nvtx():
 torch.cuda.nvtx.range_push("a")
 torch.cuda.nvtx.range_pop()
 print("done")
+# expect: fits=true

@@ -11,3 +11,4 @@ torch.nn.functional.dropout(x, 0.5)
 torch.poisson(torch.ones(8, device="cuda"))
 torch.cuda.synchronize()
 print("done")
+# expect: fits=true

@@ -18,3 +18,4 @@ for dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
     torch.triangular_solve(dense, bsr)
 torch.cuda.synchronize()
 print("done")
+# expect: fits=true
