@@ -650,13 +650,13 @@ static void name_jax(frag_messages *messages)
 
 /* Where the table found nothing: lines that speak of memory and failure all the same. Two that
  * follow each other are one message. */
-static void guess_messages(reader *state, bool is_strict)
+static void guess_messages(reader *state, frag_message_rigour rigour)
 {
     frag_message_guess guess;
     size_t count = 0;
     bool has_failure = false;
     for (size_t at = 0; count < GUESSES_MAX &&
-                        frag_message_guess_next(&state->text, at, is_strict, &guess, &has_failure);
+                        frag_message_guess_next(&state->text, at, rigour, &guess, &has_failure);
          at = guess.end, count++) {
         bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH &&
                        state->current->kind == guess.kind;
@@ -730,8 +730,9 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     for (size_t at = 0; at < state.text.length; at++)
         read_at(&state, at);
     close_message(&state);
-    for (int pass = 0; pass < 2 && is_guessing(messages); pass++)
-        guess_messages(&state, pass == 0);
+    for (frag_message_rigour rigour = 0; rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages);
+         rigour++)
+        guess_messages(&state, rigour);
     if (messages->count > 0)
         collect_around(&state, &messages->items[messages->best]);
     messages->is_windows = has_windows_path(text, length);

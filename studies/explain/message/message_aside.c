@@ -183,6 +183,12 @@ bool frag_message_is_question(const frag_message_split_line *read)
     static const char *const words[] = {"how",    "what", "why",   "when",    "if",
                                         "should", "does", "while", "although"};
     size_t first = frag_message_line_has(read, 0, FRAG_WORD_NUMBER) ? 1 : 0; /* "3. Does it fit" */
+    /* "whyCUDA out of memory": a blank was lost, and the error follows */
+    bool is_blank = first + 1 >= read->count;
+    for (size_t at = read->words[first].end; !is_blank && at <= read->words[first + 1].at; at++)
+        is_blank = (read->text->marks[at] & FRAG_MESSAGE_WORD) != 0;
+    if (!is_blank)
+        return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (frag_message_line_is(read, first, words[i]) &&
             read->text->bytes[read->words[first].end] != '(')

@@ -5,6 +5,7 @@
 #include "studies/explain/message/message_aside.h"
 #include "studies/explain/message/message_failure.h"
 #include "studies/explain/message/message_line.h"
+#include "studies/explain/message/message_presume.h"
 #include "studies/explain/message/message_words.h"
 
 enum {
@@ -21,19 +22,28 @@ static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",      
                                     "gmem",   "buffer", "heap",     "outofmem",  "nomem",
                                     "no_mem", "of_mem", "8007000e", "2147024882"};
 
-static bool is_hint(const char *text)
+/* Where a line may speak of something else that a presumption is built on. */
+static const char *const faint_hints[] = {"outofres", "out_of_res", "poolsize", "exhaust", "exceed",
+                                          "error2",   "error:2",    "error(2)", "error-4", "failure2",
+                                          "error:-4", "code2",      "code:2",   "code-4",  "toolarge",
+                                          "kvcache",  "resource"};
+
+static bool begins(const char *text, const char *const *words, size_t count)
 {
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (strncmp(text, hints[i], strlen(hints[i])) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (*text == *words[i] && strncmp(text, words[i], strlen(words[i])) == 0)
             return true;
     return false;
 }
 
-static size_t next_hint(const frag_message_text *text, size_t from)
+static size_t next_hint(const frag_message_text *text, size_t from, bool is_faint)
 {
-    for (size_t at = from; at < text->length; at++)
-        if (strchr("mavohgbn82", text->bytes[at]) != NULL && is_hint(text->bytes + at))
+    for (size_t at = from; at < text->length; at++) {
+        const char *here = text->bytes + at;
+        if (begins(here, hints, sizeof hints / sizeof *hints) ||
+            (is_faint && begins(here, faint_hints, sizeof faint_hints / sizeof *faint_hints)))
             return at;
+    }
     return text->length;
 }
 
@@ -109,13 +119,18 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
 /* The program goes on: a line that says what it does instead. */
 static bool is_harmless(const frag_message_split_line *read)
 {
-    for (size_t i = 0; i < read->count; i++)
+    bool goes_on = false; /* or only the level of a logger, at which some report failures, too */
+    for (size_t i = 0; i < read->count; i++) {
         if (frag_message_is_thrown(read, i))
             return false;
-    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & FRAG_WORD_ERROR) == 0;
+        bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
+        goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
+                   !frag_message_line_is(read, i, "warn") && !frag_message_line_is(read, i, "warning");
+    }
+    uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
+    return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0;
 }
 
-/* ---- whose memory */
 /* ---- whose memory */
 /* "pinned memory", "cudaMallocHost", "host memory", "system memory": the computer's, even where a
  * device is named. */
@@ -126,9 +141,14 @@ static bool is_of_computer(const frag_message_split_line *read)
                        frag_message_line_is(read, i, "system") ||
                        frag_message_line_is(read, i, "cpu") || frag_message_line_is(read, i, "ram");
         bool was_allocation = i > 0 && frag_message_line_has(read, i - 1, FRAG_WORD_ALLOCATE);
-        /* "GPU or CPU memory" */
-        if (i > 1 && frag_message_line_is(read, i - 1, "or") &&
-            frag_message_line_has(read, i - 2, FRAG_WORD_DEVICE))
+        /* "GPU or CPU memory", "GPU and shared host memory" */
+        size_t before = i > 3 ? i - 3 : 0;
+        bool is_both = false;
+        for (size_t j = before; j + 1 < i; j++)
+            is_both |= frag_message_line_has(read, j, FRAG_WORD_DEVICE) &&
+                       (frag_message_line_is(read, j + 1, "or") ||
+                        frag_message_line_is(read, j + 1, "and"));
+        if (is_both)
             continue;
         if (frag_message_line_is(read, i, "pinned") ||
             frag_message_line_is(read, i, "pagelocked") ||
@@ -165,7 +185,9 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
         return is_of_computer(read);
     if ((read->kinds & FRAG_WORD_HOST) != 0)
         return true;
-    bool is_bare = found->is_name && (read->kinds & FRAG_WORD_UNIT) == 0;
+    const uint32_t more =
+        FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
+    bool is_bare = found->is_name && (read->kinds & more) == 0;
     return (is_bare || is_enomem(read)) && !frag_message_is_about_device(read->text, at);
 }
 
@@ -177,7 +199,8 @@ static bool follows_fault(const frag_message_text *text, size_t at)
                                          "illegaladdress",
                                          "launchfail",
                                          "launch_fail",
-                                         "device-side",
+                                         "device-sideassert`",
+                                         "device-sideasserttrigger",
                                          NULL};
     return frag_message_stands_near(text, at, faults);
 }
@@ -190,19 +213,23 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
                                       : FRAG_MESSAGE_OOM;
 }
 
-bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is_strict,
+bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
                              frag_message_guess *guess, bool *has_failure)
 {
     frag_message_split_line read;
-    for (size_t at = next_hint(text, from); at < text->length;) {
+    bool is_presumed = rigour == FRAG_MESSAGE_PRESUMED;
+    for (size_t at = next_hint(text, from, is_presumed); at < text->length;) {
         size_t start = frag_message_text_line_start(text, at);
         size_t end = frag_message_text_line_end(text, at, BEHIND);
         start = start + BEFORE < at ? at - BEFORE : start;
         start = start < from ? from : start;
         frag_message_line_read(&read, text, start, end);
-        frag_message_failure found = frag_message_find_failure(&read);
-        bool is_meant = found.is_found && !follows_fault(text, at) &&
-                        (is_strict ? is_reported(&read, &found) : is_likely(&read, &found));
+        frag_message_failure found =
+            is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
+        bool is_meant =
+            found.is_found && !follows_fault(text, at) &&
+            (is_presumed || (rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
+                                                             : is_likely(&read, &found)));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
             *guess = (frag_message_guess){
@@ -212,7 +239,7 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is
         /* a hint may be cut in two where the line was */
         bool is_cut = end < text->length && text->bytes[end] != '\n';
         size_t next = is_cut && end > at + OVERLAP ? end - OVERLAP : end;
-        at = next_hint(text, next > at ? next : at + 1);
+        at = next_hint(text, next > at ? next : at + 1, is_presumed);
     }
     return false;
 }
@@ -241,7 +268,7 @@ bool frag_message_guess_goes_on(const frag_message_text *text, size_t from, size
 
 uint32_t frag_message_scenes(const frag_message_text *text)
 {
-    uint32_t scenes = next_hint(text, 0) < text->length ? FRAG_SCENE_MEMORY : 0;
+    uint32_t scenes = next_hint(text, 0, false) < text->length ? FRAG_SCENE_MEMORY : 0;
     static const char *const errors[] = {"error:",    "exception:",   "error]",
                                          "errorcode", "fatal:",       "failed:",
                                          "assertion", "(coredumped)", "cuda_error_"};

@@ -12,10 +12,17 @@ typedef struct frag_message_guess {
     size_t end;
 } frag_message_guess;
 
+/* How sure the form of a line has to be. */
+typedef enum frag_message_rigour {
+    FRAG_MESSAGE_REPORTED, /* the form of an error */
+    FRAG_MESSAGE_LIKELY,   /* a failed allocation or a lack of memory, and no sentence */
+    FRAG_MESSAGE_PRESUMED, /* memory and failing, and nothing shows that it is something else */
+    FRAG_MESSAGE_RIGOURS
+} frag_message_rigour;
+
 /* The first such line at or behind from. false: there is none. Calls that go on at guess->end take
- * linear time together. is_strict: in the form of an error; otherwise any that is not a sentence.
- * Sets *has_failure where a line speaks of memory that ran out, in whatever form. */
-bool frag_message_guess_next(const frag_message_text *text, size_t from, bool is_strict,
+ * linear time together. Sets *has_failure where a line speaks of memory that ran out, in whatever form. */
+bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
                              frag_message_guess *guess, bool *has_failure);
 
 /* Does the line from from to to speak of a failed allocation, so that it may belong to the message

@@ -53,6 +53,7 @@ static const struct {
     {"如果", "if"},
     {"若", "if"},
     {"避免", "avoid"},
+    {"防止", "avoid"},
     {"解决", "help"},
     {"设备上没有空间", "no space left on device"},
     {"页面文件太小", "swap too small"},

@@ -4,25 +4,47 @@
 
 enum { FAR = 1200 /* where else the text may say that it is about a device */ };
 
-bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names)
+static bool is_letter(char byte)
+{
+    return byte >= 'a' && byte <= 'z';
+}
+
+static bool starts_word(const frag_message_text *text, size_t at)
+{
+    return at == 0 || (text->marks[at] & (FRAG_MESSAGE_WORD | FRAG_MESSAGE_CAPITAL)) != 0 ||
+           !is_letter(text->bytes[at - 1]);
+}
+
+static bool stands_near(const frag_message_text *text, size_t at, const char *const *names,
+                        bool is_word)
 {
     size_t from = at > FAR ? at - FAR : 0;
     size_t to = at + FAR < text->length ? at + FAR : text->length;
     for (size_t i = from; i < to; i++)
         for (size_t j = 0; names[j] != NULL; j++)
             if (text->bytes[i] == names[j][0] &&
-                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0)
+                strncmp(text->bytes + i, names[j], strlen(names[j])) == 0 &&
+                (!is_word || starts_word(text, i)))
                 return true;
     return false;
 }
 
+bool frag_message_stands_near(const frag_message_text *text, size_t at, const char *const *names)
+{
+    return stands_near(text, at, names, false);
+}
+
 bool frag_message_is_about_device(const frag_message_text *text, size_t at)
 {
-    static const char *const devices[] = {
-        "cuda",  "gpu",     "vulkan", "opencl",  "hip",    "tensorrt", "npu",     "xpu",   "tpu",
-        "metal", "ascend",  "vram",   "rocm",    "hpu",    "d3d",      "directx", "gltex", "opengl",
-        "nvenc", "hresult", "render", "texture", "shader", "webgl",    "webgpu",  NULL};
-    return frag_message_stands_near(text, at, devices);
+    static const char *const devices[] = {"cuda",    "gpu",   "vulkan",  "opencl",  "tensorrt",
+                                          "ascend",  "vram",  "directx", "opengl",  "nvenc",
+                                          "hresult", "webgl", "webgpu",  "texture", "shader",
+                                          "gltex",   NULL};
+    /* "input" and "output" have no NPU and no TPU in them */
+    static const char *const words[] = {"hip",   "npu",    "xpu",  "tpu",    "hpu",  "metal",
+                                        "rocm",  "d3d",    "render", "cublas", "cudnn", "cufft",
+                                        "cusolver", "nccl", "thrust", "mtl", "vk", "cl_", NULL};
+    return stands_near(text, at, devices, false) || stands_near(text, at, words, true);
 }
 
 /* "malloc_failed", "on_oom": two words of one small name, which a program gives to a field or an

@@ -1,0 +1,443 @@
+#include "studies/explain/message/message_presume.h"
+
+#include <string.h>
+
+#include "studies/explain/message/message_aside.h"
+
+enum {
+    NEAR = 8,           /* words between two that belong together */
+    OBJECT = 5,         /* words from "out of" to what ran out */
+    ARTICLE = 3,        /* words from "the" to the name of an error */
+    SHORT = 12,         /* lines of a paste that somebody chose */
+    LEVEL = 8,          /* words of a prefix in which a logger names its level */
+    BIG = 1 << 20,      /* bytes of which a program tells the size */
+    CUDA_NO_MEMORY = 2, /* cudaErrorMemoryAllocation */
+    CL_NO_MEMORY = 4    /* CL_MEM_OBJECT_ALLOCATION_FAILURE, without its sign */
+};
+
+/* Words that end with NULL; one that ends in * is the beginning of a word. */
+typedef const char *const word_list[];
+
+static bool is_one_of(const frag_message_split_line *read, size_t i, const char *const *words)
+{
+    if (i >= read->count)
+        return false;
+    const char *text = read->text->bytes + read->words[i].at;
+    size_t length = read->words[i].end - read->words[i].at;
+    for (; *words != NULL; words++) {
+        size_t letters = strlen(*words);
+        bool is_head = (*words)[letters - 1] == '*';
+        letters -= is_head;
+        if (length >= letters && (is_head || length == letters) &&
+            memcmp(text, *words, letters) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_one_within(const frag_message_split_line *read, size_t from, size_t to,
+                           const char *const *words)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (is_one_of(read, i, words))
+            return true;
+    return false;
+}
+
+/* ---- sentences */
+/* Part of a line, from the word from to before the word to. */
+typedef struct word_range {
+    size_t from;
+    size_t to;
+} word_range;
+
+/* Does one of the signs stand between the word before i and the word i, as the end of something: a
+ * blank or a quote behind it? "2.5", "f.cu" and "std::bad" go on. */
+static bool ends_before(const frag_message_split_line *read, size_t i, const char *signs)
+{
+    const frag_message_text *text = read->text;
+    for (size_t at = read->words[i - 1].end; at < read->words[i].at; at++) {
+        char sign = text->bytes[at];
+        bool is_last = (text->marks[at + 1] & FRAG_MESSAGE_WORD) != 0 ||
+                       strchr("\"'`)", text->bytes[at + 1]) != NULL;
+        if (strchr(signs, sign) != NULL && (is_last || strchr("\"'`", sign) != NULL))
+            return true;
+    }
+    return false;
+}
+
+static word_range range_around(const frag_message_split_line *read, size_t i, const char *signs)
+{
+    word_range range = {.from = i, .to = i + 1};
+    while (range.from > 0 && !ends_before(read, range.from, signs))
+        range.from--;
+    while (range.to < read->count && !ends_before(read, range.to, signs))
+        range.to++;
+    return range;
+}
+
+static word_range near(word_range sentence, size_t i)
+{
+    size_t from = i > NEAR ? i - NEAR : 0;
+    return (word_range){.from = from > sentence.from ? from : sentence.from,
+                        .to = i + NEAR + 1 < sentence.to ? i + NEAR + 1 : sentence.to};
+}
+
+/* ---- what a sentence is about */
+static bool is_negation(const frag_message_split_line *read, size_t i)
+{
+    static word_list words = {"not",  "cannot",  "unable",     "t", "never",
+                              "cant", "couldnt", "impossible", NULL};
+    return is_one_of(read, i, words);
+}
+
+static bool is_memory(const frag_message_split_line *read, size_t i)
+{
+    static word_list words = {"vram*", "memor*", "hbm*", "heap", NULL};
+    bool is_pool = frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
+    return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
+           is_one_of(read, i, words);
+}
+
+static bool is_resource(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_is(read, i, "resource") || frag_message_line_is(read, i, "resources");
+}
+
+static bool has_memory(const frag_message_split_line *read, word_range range)
+{
+    for (size_t i = range.from; i < range.to; i++)
+        if (is_memory(read, i))
+            return true;
+    return false;
+}
+
+static bool has_big_figure(const frag_message_split_line *read, word_range range)
+{
+    for (size_t i = range.from; i < range.to; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG)
+            return true;
+    return false;
+}
+
+/* ---- words of scarcity, which need memory beside them */
+/* "insufficient", "exhausted", "not enough", "too large", "not possible", "no more", "is full" */
+static bool is_scarce(const frag_message_split_line *read, size_t i)
+{
+    static word_list plain = {"insufficient*", "insuficient",   "inadequate", "exhaust*",
+                              "deplet*",       "oom",           "shortage",   "shortfall",
+                              "lack",          "lacks",         "lacking",    "overcommit*",
+                              "oversubscri*",  NULL};
+    static word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
+                               "accommodate", "satisf*",    "hold",      "left",     NULL};
+    static word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
+    static word_list gone = {"more", "free", "available", "memory", "vram", "room", "space", NULL};
+    if (is_one_of(read, i, plain) && !frag_message_line_is_joined(read, i))
+        return true;
+    if (is_negation(read, i) && has_one_within(read, i + 1, i + 4, wanted))
+        return true;
+    if (frag_message_line_is(read, i, "too") && is_one_of(read, i + 1, much))
+        return true;
+    if (frag_message_line_is(read, i, "no") && is_one_of(read, i + 1, gone))
+        return true;
+    return i > 0 && frag_message_line_is(read, i, "full") &&
+           (is_memory(read, i - 1) || frag_message_line_is(read, i - 1, "is"));
+}
+
+/* "out of memory", "ran out of it", but not "swapped out of memory" */
+static bool is_out(const frag_message_split_line *read, size_t i)
+{
+    static word_list motions = {"in",   "swap*",  "mov*",   "cop*",   "read",      "load*", "tak*",
+                                "pag*", "evict*", "fetch*", "served", "allocated", "going", NULL};
+    if (!frag_message_line_is(read, i, "out") || !frag_message_line_is(read, i + 1, "of") ||
+        (i > 0 && is_one_of(read, i - 1, motions)))
+        return false;
+    for (size_t j = i + 2; j < i + 2 + OBJECT && j < read->count; j++)
+        if (is_memory(read, j) || is_resource(read, j))
+            return true;
+    return false;
+}
+
+/* "Resource exhausted" */
+static bool is_spent(const frag_message_split_line *read, size_t i)
+{
+    static word_list spent = {"exhaust*", NULL};
+    return i > 0 && is_one_of(read, i, spent) && is_resource(read, i - 1);
+}
+
+/* "pool size exceeded", "exceeds the limit", "limit reached" */
+static bool is_over(const frag_message_split_line *read, size_t i)
+{
+    static word_list limits = {"limit*", "quota", "budget", "capacity", "maximum", "cap", NULL};
+    static word_list ends = {"reached", "hit", NULL};
+    static word_list excess = {"exceed*", NULL};
+    bool is_denied = i > 0 && is_negation(read, i - 1);
+    return !is_denied &&
+           (is_one_of(read, i, excess) ||
+            (is_one_of(read, i, limits) && has_one_within(read, i + 1, i + 4, ends)));
+}
+
+/* "is larger than the available memory (1 GiB)", "free memory is less than" */
+static bool is_compared(const frag_message_split_line *read, size_t i)
+{
+    static word_list words = {"less",   "lower",   "smaller", "fewer",  "larger",
+                              "bigger", "greater", "more",    "higher", NULL};
+    return frag_message_line_is(read, i, "beyond") ||
+           (is_one_of(read, i, words) && frag_message_line_is(read, i + 1, "than"));
+}
+
+/* ---- words of failing, which need an allocation beside them */
+/* "could not allocate device number", "failed to allocate a port" */
+static bool is_of_other_things(const frag_message_split_line *read, size_t i)
+{
+    static word_list things = {"number*", "name",  "names", "struct", "port*",   "pty",
+                               "irq*",    "minor", "major", "id",     "channel", "slot*",
+                               "node*",   "job*",  "task*", "address*", NULL};
+    return has_one_within(read, i + 1, i + 4, things);
+}
+
+static bool has_allocation(const frag_message_split_line *read, size_t from, size_t to)
+{
+    for (size_t i = from; i < to && i < read->count; i++)
+        if (frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && !is_of_other_things(read, i))
+            return true;
+    return false;
+}
+
+/* "cannot allocate", "allocation was refused", "Error allocating" */
+static bool is_failing(const frag_message_split_line *read, size_t i, word_range around)
+{
+    static word_list words = {"refused",      "rejected", "denied", "impossible",
+                              "unsuccessful", "bad",      "null",   NULL};
+    if (frag_message_line_has(read, i, FRAG_WORD_ERROR))
+        return has_allocation(read, i > 0 ? i - 1 : 0, i + 1 + ARTICLE);
+    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i) ||
+            is_one_of(read, i, words)) &&
+           has_allocation(read, around.from, around.to);
+}
+
+/* "Cuda error: 2[cudaMalloc", "OpenCL error -4": the code alone says it. */
+static bool is_code(const frag_message_split_line *read, size_t i)
+{
+    static word_list between = {"code", "number", "status", "no", "result", "err", "error", NULL};
+    static word_list cuda = {"cuda", "hip", "cu", NULL};
+    static word_list cl = {"opencl", "cl", NULL};
+    size_t at = i + 1;
+    if (i == 0 || !frag_message_line_has(read, i, FRAG_WORD_ERROR | FRAG_WORD_FAIL))
+        return false;
+    while (at < read->count && is_one_of(read, at, between))
+        at++;
+    if (!frag_message_line_has(read, at, FRAG_WORD_NUMBER) || !read->words[at].amount.is_known)
+        return false;
+    bool is_negative = read->text->bytes[read->words[at].at - 1] == '-';
+    uint64_t code = read->words[at].amount.bytes;
+    return (code == CUDA_NO_MEMORY && !is_negative && is_one_of(read, i - 1, cuda)) ||
+           (code == CL_NO_MEMORY && is_negative && is_one_of(read, i - 1, cl));
+}
+
+/* ---- what else a line may be */
+/* A heading of advice, and what belongs to a program's text, not to its run. */
+static bool is_documentation(const frag_message_split_line *read)
+{
+    static word_list words = {"troubleshooting", "faq",        "tips",      "known",    "cause",
+                              "causes",          "undeclared", "undefined", "identifier", "argument",
+                              "attribute",       "assertion",  "assert",    "condition", "guide",
+                              "solution*",       NULL};
+    return has_one_within(read, 0, read->count, words);
+}
+
+/* "retrying with tiled decoding", "this is not a failure": the program went on. */
+static bool is_survived(const frag_message_split_line *read)
+{
+    static word_list words = {"retry*",     "fallback", "falling",   "skip*", "instead", "swapping",
+                              "attempting", "reclaim*", "continu*",  "switch*", "forcing", NULL};
+    static word_list allocations = {"alloc*", "reserv*", NULL};
+    static word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
+    for (size_t i = 0; i < read->count; i++)
+        if ((is_one_of(read, i, words) && !has_one_within(read, i + 1, i + 3, allocations)) ||
+            (frag_message_line_is(read, i, "using") && has_one_within(read, i + 1, i + 3, others)) ||
+            (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
+             frag_message_line_is(read, i + 2, "failure")))
+            return true;
+    return false;
+}
+
+/* "INFO: some tactics lack memory" */
+static bool is_remark(const frag_message_split_line *read)
+{
+    static word_list levels = {"info", "debug", "trace", "verbose", "note", NULL};
+    return has_one_within(read, 0, LEVEL, levels) && (read->kinds & FRAG_WORD_ERROR) == 0;
+}
+
+/* "Error: ", "[ERROR]": a mark, not only a word. */
+static bool is_marked(const frag_message_split_line *read)
+{
+    for (size_t i = 0; i < read->count; i++) {
+        const char *behind = read->text->bytes + read->words[i].end;
+        if (frag_message_line_has(read, i, FRAG_WORD_ERROR) && strchr(":]", *behind) != NULL)
+            return *behind != '\0';
+    }
+    return false;
+}
+
+/* "AirLLM activates when:\n- Model size exceeds ...": of a list, or a heading, a comment. */
+static bool is_of_page(const frag_message_split_line *read, size_t failure)
+{
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[0].at);
+    char first = text->bytes[start];
+    bool is_below = start > 1 && text->bytes[start - 2] == ':';
+    if (first == '#' || (first == FRAG_MESSAGE_FOREIGN && is_below))
+        return (read->kinds & FRAG_WORD_ERROR) == 0;
+    if (!frag_message_is_item(read))
+        return false;
+    /* "- Device #1: not enough memory", and "**Cause:** too little memory" */
+    bool is_bold = strncmp(text->bytes + start, "**", 2) == 0;
+    size_t end = frag_message_text_line_end(text, start, NEAR * NEAR);
+    bool is_closed = false;
+    bool is_named = is_bold;
+    for (size_t at = start + 2; at < end; at++) {
+        is_closed |= is_bold && strncmp(text->bytes + at, "**", 2) == 0;
+        is_named |= at < read->words[failure].at && text->bytes[at] == ':';
+    }
+    return is_below || is_closed || !is_named;
+}
+
+static bool is_aside(const frag_message_split_line *read)
+{
+    if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
+        frag_message_has_placeholder(read) || is_survived(read) || is_remark(read) ||
+        is_documentation(read))
+        return true;
+    return (!is_marked(read) && (frag_message_is_table_row(read) || frag_message_is_source(read) ||
+                                frag_message_is_statement(read))) ||
+           (frag_message_is_question(read) &&
+            !(is_marked(read) && (read->kinds & FRAG_WORD_SIZE) != 0));
+}
+
+/* "if", "may", "when ... is" */
+static bool is_condition(const frag_message_split_line *read, size_t i)
+{
+    static word_list words = {"if", "maybe",       "may",       "might",   "whenever", "until",     "often",
+                              "depends",  "sometimes", "usually", "likely",   "typically", "issue*",
+                              "normally", NULL};
+    const frag_message_word *next = &read->words[i + 1];
+    bool is_doing = i + 1 < read->count && next->end - next->at > 3 &&
+                    memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
+    bool is_can = (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
+                  !is_negation(read, i + 1);
+    return is_can || (frag_message_line_is(read, i, "when") && !is_doing) ||
+           is_one_of(read, i, words);
+}
+
+/* What may happen, what to do about it, what somebody thinks. Advice that follows the failure makes
+ * it no less real: "out of memory, please reduce the batch size". */
+static bool is_supposed(const frag_message_split_line *read, word_range clause, size_t failure)
+{
+    static word_list words = {"should",  "avoid*",  "prevent*", "unless",   "whether",
+                              "how",     "why",     "what",    "possibly", "example",  "consider",
+                              "try",     "without", "please",  "help",     "perhaps",  "such",
+                              "want",    "fix",     "before",  "detect*",  "probably", "question",
+                              "hello",   "i",       "we",      "my",       "our",      "handle*",
+                              "handling", NULL};
+    for (size_t i = clause.from; i < clause.to; i++) {
+        bool is_that = frag_message_line_is(read, i, "that") &&
+                       (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
+                        frag_message_line_is(read, i + 1, "does") ||
+                        frag_message_line_is(read, i + 1, "do"));
+        if (is_condition(read, i) || (i < failure && (is_that || is_one_of(read, i, words))))
+            return true;
+    }
+    return false;
+}
+
+/* "cudaErrorMemoryAllocation = 2" */
+static bool is_defined(const frag_message_split_line *read, size_t i)
+{
+    const char *text = read->text->bytes;
+    size_t last = i;
+    while (last + 1 < read->count && (read->words[last + 1].at == read->words[last].end ||
+                                      text[read->words[last].end] == '_') &&
+           (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
+        last++;
+    return last + 1 < read->count && text[read->words[last].end] == '=' &&
+           frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
+}
+
+/* "46 GPU OOM, 65 cuts", "0 done, 2 out of memory" */
+static bool is_counted(const frag_message_split_line *read, size_t i)
+{
+    for (size_t j = i; j > 0 && j + 2 > i; j--)
+        if (frag_message_line_has(read, j - 1, FRAG_WORD_NUMBER) &&
+            strchr(":])", read->text->bytes[read->words[j - 1].end]) == NULL)
+            return true;
+    return false;
+}
+
+/* "the dreaded out of memory error", "OutOfMemoryError" alone */
+static bool is_mentioned(const frag_message_split_line *read, size_t i)
+{
+    static word_list articles = {"the", "a", "an", "any", "this", "that", "those", NULL};
+    static word_list events = {"occur*", "happen*", "was",    "encounter*", "raised", "thrown",
+                               "caught", "hit",     "got",    "reported",   "during", "while",
+                               "failed", NULL};
+    const frag_message_text *text = read->text;
+    size_t start = frag_message_text_line_start(text, read->words[i].at);
+    size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
+    bool is_token = true;
+    for (size_t at = start + 1; at < end; at++)
+        is_token = is_token && (text->marks[at] & FRAG_MESSAGE_WORD) == 0;
+    size_t before = i > ARTICLE ? i - ARTICLE : 0;
+    bool has_article = has_one_within(read, before, i, articles);
+    bool is_event = has_one_within(read, 0, read->count, events);
+    return is_token || (has_article && !is_event) || (!is_marked(read) && is_counted(read, i));
+}
+
+/* "Is this caused by insufficient memory?" */
+static bool is_asked(const frag_message_split_line *read, size_t i)
+{
+    size_t last = range_around(read, i, ".!?;:`\"'").to - 1;
+    const char *behind = read->text->bytes + read->words[last].end;
+    return behind[strspn(behind, "\"'`)")] == '?' && !is_marked(read);
+}
+
+/* In a long text only what is about a device: manuals and sources speak of memory everywhere. */
+static bool is_at_home(const frag_message_split_line *read, size_t i)
+{
+    return read->text->line_count <= SHORT || (read->kinds & FRAG_WORD_DEVICE) != 0 ||
+           frag_message_is_about_device(read->text, read->words[i].at);
+}
+
+/* ---- one line */
+static bool is_told_at(const frag_message_split_line *read, size_t i)
+{
+    word_range sentence = range_around(read, i, ".?;");
+    /* "Attempting to allocate 1.2G. That was not possible." */
+    if (frag_message_line_is(read, sentence.from, "that") ||
+        frag_message_line_is(read, sentence.from, "this"))
+        sentence.from = 0;
+    word_range around = near(sentence, i);
+    bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) != 0 ||
+                    has_big_figure(read, sentence);
+    return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
+           is_code(read, i) ||
+           ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
+           (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
+           (is_about && is_failing(read, i, around));
+}
+
+frag_message_failure frag_message_presume(const frag_message_split_line *read)
+{
+    frag_message_failure found = {.is_name = false};
+    if (is_aside(read))
+        return found;
+    for (size_t i = 0; i < read->count; i++) {
+        bool is_name = frag_message_is_out_of(read, i);
+        if (is_told_at(read, i) && !is_supposed(read, range_around(read, i, ".!?;:`\"'"), i) &&
+            !(is_name && is_mentioned(read, i)) && !is_defined(read, i) &&
+            !is_asked(read, i) && !is_of_page(read, i) && is_at_home(read, i))
+            return (frag_message_failure){.is_found = true, .is_name = is_name, .at = i};
+    }
+    return found;
+}
