@@ -655,15 +655,27 @@ static void guess_messages(reader *state, frag_message_rigour rigour)
     frag_message_guess guess;
     size_t count = 0;
     bool has_failure = false;
+    bool names_device = false; /* the message that is open */
+    bool is_host = frag_messages_best(state->messages) != NULL &&
+                   frag_messages_best(state->messages)->kind == FRAG_MESSAGE_HOST;
     for (size_t at = 0; count < GUESSES_MAX &&
                         frag_message_guess_next(&state->text, at, rigour, &guess, &has_failure);
          at = guess.end, count++) {
-        bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH &&
-                       state->current->kind == guess.kind;
-        if (!is_next) {
+        /* beside a failure of the computer's memory only what names a device counts */
+        if (is_host && !(guess.kind == FRAG_MESSAGE_OOM && guess.is_of_device))
+            continue;
+        bool is_next = state->current != NULL && guess.start <= state->last_at + HOST_REACH;
+        /* "Out of memory" says not whose, and the line below it does: "System out of memory!" */
+        bool is_told_later = is_next && !names_device && guess.kind == FRAG_MESSAGE_HOST &&
+                             state->current->kind == FRAG_MESSAGE_OOM;
+        if (is_told_later)
+            state->current->kind = FRAG_MESSAGE_HOST;
+        if (!is_next || state->current->kind != guess.kind) {
             open_message(state, guess.kind, guess.start);
             state->current->says = FRAG_SAYS_GUESS;
+            names_device = false;
         }
+        names_device |= guess.is_of_device;
         state->last_at = guess.end;
     }
     close_message(state);
@@ -671,12 +683,15 @@ static void guess_messages(reader *state, frag_message_rigour rigour)
     state->messages->scenes |= has_failure ? FRAG_SCENE_FAILURE : 0;
 }
 
-/* Nothing was found, or only a guess that the program went on. */
+/* Nothing was found, or only a guess that the program went on, or the bare name of an error of the
+ * computer's memory, which programs raise for a device's, too ("MemoryError: Metal OOM"). */
 static bool is_guessing(const frag_messages *messages)
 {
     const frag_message *best = frag_messages_best(messages);
     return best == NULL ||
-           (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0);
+           (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0) ||
+           (best->kind == FRAG_MESSAGE_HOST && best->says == 0 &&
+            best->framework == FRAG_FRAMEWORK_UNKNOWN);
 }
 
 /* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */

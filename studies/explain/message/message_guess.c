@@ -22,12 +22,6 @@ static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",      
                                     "gmem",   "buffer", "heap",     "outofmem",  "nomem",
                                     "no_mem", "of_mem", "8007000e", "2147024882"};
 
-/* Where a line may speak of something else that a presumption is built on. */
-static const char *const faint_hints[] = {"outofres", "out_of_res", "poolsize", "exhaust", "exceed",
-                                          "error2",   "error:2",    "error(2)", "error-4", "failure2",
-                                          "error:-4", "code2",      "code:2",   "code-4",  "toolarge",
-                                          "kvcache",  "resource"};
-
 static bool begins(const char *text, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -36,15 +30,15 @@ static bool begins(const char *text, const char *const *words, size_t count)
     return false;
 }
 
-static size_t next_hint(const frag_message_text *text, size_t from, bool is_faint)
+/* is_any: anywhere, not only at a hint */
+static size_t next_hint(const frag_message_text *text, size_t from, bool is_any)
 {
-    for (size_t at = from; at < text->length; at++) {
-        const char *here = text->bytes + at;
-        if (begins(here, hints, sizeof hints / sizeof *hints) ||
-            (is_faint && begins(here, faint_hints, sizeof faint_hints / sizeof *faint_hints)))
-            return at;
-    }
-    return text->length;
+    size_t at = from;
+    while (at < text->length && (is_any ? text->bytes[at] == '\n'
+                                        : !begins(text->bytes + at, hints,
+                                                  sizeof hints / sizeof *hints)))
+        at++;
+    return at;
 }
 
 /* "command buffer 6 failed with status 5\nout of memory": the line says nothing else, and the one
@@ -148,7 +142,10 @@ static bool is_of_computer(const frag_message_split_line *read)
             is_both |= frag_message_line_has(read, j, FRAG_WORD_DEVICE) &&
                        (frag_message_line_is(read, j + 1, "or") ||
                         frag_message_line_is(read, j + 1, "and"));
-        if (is_both)
+        /* "GPU RAM" */
+        bool is_video = frag_message_line_is(read, i, "ram") && i > 0 &&
+                        frag_message_line_has(read, i - 1, FRAG_WORD_DEVICE);
+        if (is_both || is_video)
             continue;
         if (frag_message_line_is(read, i, "pinned") ||
             frag_message_line_is(read, i, "pagelocked") ||
@@ -173,6 +170,20 @@ static bool is_enomem(const frag_message_split_line *read)
     return false;
 }
 
+/* "malloc(5)", but not "cudaMalloc(5)": of the computer's own library */
+static bool is_library_call(const frag_message_split_line *read)
+{
+    static const char *const calls[] = {"malloc", "calloc", "realloc", "memalign", "mmap"};
+    for (size_t i = 0; i < read->count; i++)
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            if (frag_message_line_is(read, i, calls[j]) &&
+                read->text->bytes[read->words[i].end] == '(' &&
+                (i == 0 || read->words[i - 1].end != read->words[i].at ||
+                 (read->text->marks[read->words[i].at] & FRAG_MESSAGE_WORD) != 0))
+                return true;
+    return false;
+}
+
 /* Where nothing says whose memory it was, a failed allocation is taken for a device's: the text was
  * given to a reader of such messages. The bare name of the error is anybody's. */
 static bool is_host(const frag_message_split_line *read, const frag_message_failure *found,
@@ -183,7 +194,7 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
             return false;
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read);
-    if ((read->kinds & FRAG_WORD_HOST) != 0)
+    if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read))
         return true;
     const uint32_t more =
         FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
@@ -232,8 +243,13 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
                                                              : is_likely(&read, &found)));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
-            *guess = (frag_message_guess){
-                .start = start, .end = end, .kind = kind_of(&read, &found, at)};
+            *guess =
+                (frag_message_guess){.start = start,
+                                     .end = end,
+                                     .kind = kind_of(&read, &found, at),
+                                     .is_of_device =
+                                         (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
+                                         FRAG_WORD_DEVICE};
             return true;
         }
         /* a hint may be cut in two where the line was */

@@ -10,6 +10,7 @@ typedef struct frag_message_guess {
     frag_message_kind kind; /* never NONE */
     size_t start;
     size_t end;
+    bool is_of_device; /* the line names a device, and nothing of the computer */
 } frag_message_guess;
 
 /* How sure the form of a line has to be. */

@@ -122,6 +122,21 @@ static bool has_big_figure(const frag_message_split_line *read, word_range range
 }
 
 /* ---- words of scarcity, which need memory beside them */
+/* "the merge buffer is too big for this device": what is too big stands beside a device. */
+static bool is_oversized(const frag_message_split_line *read, size_t i, word_range sentence)
+{
+    static word_list much = {"large", "big", NULL};
+    static word_list units = {"buffer*", "texture*", "image*", "tensor*", "allocation*", NULL};
+    bool is_unit = false;
+    bool is_device = false;
+    for (size_t j = sentence.from; j < sentence.to; j++) {
+        is_unit |= j < i && is_one_of(read, j, units);
+        is_device |= frag_message_line_has(read, j, FRAG_WORD_DEVICE);
+    }
+    return frag_message_line_is(read, i, "too") && is_one_of(read, i + 1, much) && is_unit &&
+           is_device && has_big_figure(read, (word_range){.from = 0, .to = read->count});
+}
+
 /* "insufficient", "exhausted", "not enough", "too large", "not possible", "no more", "is full" */
 static bool is_scarce(const frag_message_split_line *read, size_t i)
 {
@@ -424,7 +439,7 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            is_code(read, i) ||
            ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
-           (is_about && is_failing(read, i, around));
+           is_oversized(read, i, sentence) || (is_about && is_failing(read, i, around));
 }
 
 frag_message_failure frag_message_presume(const frag_message_split_line *read)
