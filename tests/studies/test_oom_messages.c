@@ -307,6 +307,15 @@ static void logs_as_people_paste_them_are_read(void **state)
     assert_int_equal(sum.wrong, 0);
 }
 
+static void messages_never_seen_before_are_read(void **state)
+{
+    (void)state;
+    judged sum = {0};
+    assert_true(judge_file(FOLDER "unseen.jsonl.zst", &sum));
+    assert_true(sum.count >= 150);
+    assert_int_equal(sum.wrong, 0);
+}
+
 static void ordinary_lines_about_memory_are_no_out_of_memory(void **state)
 {
     (void)state;
@@ -342,7 +351,8 @@ static void every_size_in_the_line_of_a_message_is_read(void **state)
     static const char *const files[] = {
         FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
         FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
-        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst"};
+        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
+        FOLDER "unseen.jsonl.zst"};
     judged sum = {0};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         frag_error error = {0};
@@ -353,6 +363,55 @@ static void every_size_in_the_line_of_a_message_is_read(void **state)
     }
     assert_true(sum.count >= 300);
     assert_int_equal(sum.wrong, 0);
+}
+
+static bool is_oom_without_wordings(const char *text)
+{
+    frag_messages messages;
+    frag_diagnosis diagnosis;
+    frag_messages_guess(&messages, text, strlen(text));
+    frag_diagnose_text(&messages, &diagnosis);
+    bool is_oom = diagnosis.verdict != FRAG_OOM_VERDICT_NOT_AN_OOM;
+    frag_diagnosis_destroy(&diagnosis);
+    frag_messages_destroy(&messages);
+    return is_oom;
+}
+
+static bool check_without_wordings(void *context, const char *line, size_t length,
+                                   frag_error *error)
+{
+    (void)error;
+    judged *sum = context;
+    json_error_t reason;
+    json_t *row = json_loadb(line, length, 0, &reason);
+    const char *text = json_string_value(json_object_get(row, "message"));
+    if (!has_text(json_object_get(row, "verdict_accepted"), "not-an-oom")) {
+        sum->count++;
+        sum->wrong += !is_oom_without_wordings(text);
+    }
+    json_decref(row);
+    return true;
+}
+
+/* Every message is one of an unknown program where no wording is known. */
+static void the_rules_alone_see_an_out_of_memory_of_any_program(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        FOLDER "threads.jsonl.zst",         FOLDER "more-threads.jsonl.zst",
+        FOLDER "programs.jsonl.zst",        FOLDER "later-programs.jsonl.zst",
+        FOLDER "latest-programs.jsonl.zst", FOLDER "pastes.jsonl.zst",
+        FOLDER "unseen.jsonl.zst",          FOLDER "made.jsonl.zst"};
+    judged sum = {0};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        frag_error error = {0};
+        frag_input *input = frag_input_open(files[i], &error);
+        assert_non_null(input);
+        assert_true(frag_each_line(input, check_without_wordings, &sum, &error));
+        frag_input_close(input);
+    }
+    assert_true(sum.count >= 900);
+    assert_true(sum.wrong * 50 <= sum.count);
 }
 
 int main(int argc, char **argv)
@@ -375,6 +434,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(messages_of_any_program_seen_later_are_read),
         cmocka_unit_test(messages_of_any_program_and_language_are_read),
         cmocka_unit_test(logs_as_people_paste_them_are_read),
+        cmocka_unit_test(messages_never_seen_before_are_read),
+        cmocka_unit_test(the_rules_alone_see_an_out_of_memory_of_any_program),
         cmocka_unit_test(ordinary_lines_about_memory_are_no_out_of_memory),
         cmocka_unit_test(talk_of_memory_that_ran_out_is_never_clearly_something_else),
         cmocka_unit_test(every_size_in_the_line_of_a_message_is_read),

@@ -691,7 +691,7 @@ static bool is_guessing(const frag_messages *messages)
     return best == NULL ||
            (best->kind == FRAG_MESSAGE_HARMLESS && (best->says & FRAG_SAYS_GUESS) != 0) ||
            (best->kind == FRAG_MESSAGE_HOST && best->says == 0 &&
-            best->framework == FRAG_FRAMEWORK_UNKNOWN);
+            best->framework == FRAG_FRAMEWORK_UNKNOWN && figure_count(best) <= 1);
 }
 
 /* What the lines around the message say: "free: 4.50 GB", "Heap 0: 7956 MiB". */
@@ -726,7 +726,8 @@ static void find_ranks(frag_messages *messages)
         messages->scenes |= FRAG_SCENE_RANKS;
 }
 
-void frag_messages_read(frag_messages *messages, const char *text, size_t length)
+static void read_messages(frag_messages *messages, const char *text, size_t length,
+                          bool has_wordings)
 {
     *messages = (frag_messages){0};
     reader state = {.messages = messages};
@@ -742,11 +743,13 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     }
     index_wordings(&state);
     frag_message_text_make(&state.text, text, length);
-    for (size_t at = 0; at < state.text.length; at++)
+    for (size_t at = 0; at < state.text.length && has_wordings; at++)
         read_at(&state, at);
     close_message(&state);
-    for (frag_message_rigour rigour = 0; rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages);
-         rigour++)
+    bool is_host = messages->count > 0 && is_guessing(messages) &&
+                   frag_messages_best(messages)->kind == FRAG_MESSAGE_HOST;
+    for (frag_message_rigour rigour = is_host ? FRAG_MESSAGE_PRESUMED : FRAG_MESSAGE_REPORTED;
+         rigour < FRAG_MESSAGE_RIGOURS && is_guessing(messages); rigour++)
         guess_messages(&state, rigour);
     if (messages->count > 0)
         collect_around(&state, &messages->items[messages->best]);
@@ -757,6 +760,16 @@ void frag_messages_read(frag_messages *messages, const char *text, size_t length
     frag_text_destroy(&converted);
     frag_text_destroy(&unescaped);
     frag_free(state.next);
+}
+
+void frag_messages_read(frag_messages *messages, const char *text, size_t length)
+{
+    read_messages(messages, text, length, true);
+}
+
+void frag_messages_guess(frag_messages *messages, const char *text, size_t length)
+{
+    read_messages(messages, text, length, false);
 }
 
 void frag_messages_destroy(frag_messages *messages)

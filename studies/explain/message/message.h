@@ -27,6 +27,11 @@ typedef struct frag_messages {
 void frag_messages_read(frag_messages *messages, const char *text, size_t length);
 void frag_messages_destroy(frag_messages *messages);
 
+/* The same, as if the table of wordings were empty: what the rules for programs that nobody knows
+ * find by themselves. Tests measure the rules by it, on messages that the rules were not made for.
+ */
+void frag_messages_guess(frag_messages *messages, const char *text, size_t length);
+
 /* The one that says most: an OOM before anything else, of those the one with most figures, of
  * those the first. NULL: there is none. */
 const frag_message *frag_messages_best(const frag_messages *messages);

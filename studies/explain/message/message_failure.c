@@ -264,7 +264,13 @@ bool frag_message_is_other(const frag_message_split_line *read)
         bool is_failure = false;
         for (size_t j = from; is_launch && j < i + 4 && j < read->count; j++)
             is_failure |= (read->words[j].kinds & (FRAG_WORD_FAIL | FRAG_WORD_ERROR)) != 0;
-        if ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && (!is_launch || is_failure))
+        /* "IllegalStateException" is thrown for anything */
+        bool is_class = frag_message_line_is(read, i, "illegal") &&
+                        (frag_message_line_is(read, i + 1, "state") ||
+                         frag_message_line_is(read, i + 1, "argument")) &&
+                        frag_message_line_is(read, i + 2, "exception");
+        if ((read->words[i].kinds & FRAG_WORD_OTHER) != 0 && !is_class &&
+            (!is_launch || is_failure))
             return true;
     }
     return false;

@@ -14,6 +14,7 @@ enum {
     OVERLAP = 24, /* of two pieces of one line */
     NAME = 4,     /* words of the name of an error */
     PREFIX = 3,   /* words between the sign that ends a prefix and the failure */
+    BIT = 9,      /* words that explain a name, behind it */
     SHORT = 5,    /* a paste of so few lines is the message itself */
 };
 
@@ -22,10 +23,12 @@ static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",      
                                     "gmem",   "buffer", "heap",     "outofmem",  "nomem",
                                     "no_mem", "of_mem", "8007000e", "2147024882"};
 
-static bool begins(const char *text, const char *const *words, size_t count)
+static bool is_hint(const char *text)
 {
-    for (size_t i = 0; i < count; i++)
-        if (*text == *words[i] && strncmp(text, words[i], strlen(words[i])) == 0)
+    if (strchr("mavohgbn82", *text) == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strncmp(text, hints[i], strlen(hints[i])) == 0)
             return true;
     return false;
 }
@@ -34,9 +37,7 @@ static bool begins(const char *text, const char *const *words, size_t count)
 static size_t next_hint(const frag_message_text *text, size_t from, bool is_any)
 {
     size_t at = from;
-    while (at < text->length && (is_any ? text->bytes[at] == '\n'
-                                        : !begins(text->bytes + at, hints,
-                                                  sizeof hints / sizeof *hints)))
+    while (at < text->length && (is_any ? text->bytes[at] == '\n' : !is_hint(text->bytes + at)))
         at++;
     return at;
 }
@@ -56,6 +57,17 @@ static bool is_reason(const frag_message_split_line *read)
            frag_message_is_about_device(read->text, start);
 }
 
+/* "OutOfMemory: often the batch is too large": what a name means, from a page about errors. */
+static bool is_explained(const frag_message_split_line *read, size_t at)
+{
+    static const char *const words[] = {"often", "sometimes", "usually", "typically"};
+    for (size_t i = at; i < at + BIT && i < read->count; i++)
+        for (size_t j = 0; j < sizeof words / sizeof *words; j++)
+            if (frag_message_line_is(read, i, words[j]))
+                return true;
+    return false;
+}
+
 static bool is_reported(const frag_message_split_line *read, const frag_message_failure *found)
 {
     bool has_figure = (read->kinds & (FRAG_WORD_SIZE | FRAG_WORD_NUMBER)) != 0;
@@ -64,7 +76,8 @@ static bool is_reported(const frag_message_split_line *read, const frag_message_
         frag_message_has_placeholder(read))
         return false;
     if (frag_message_is_question(read) || frag_message_is_table_row(read) ||
-        frag_message_is_statement(read) || (found->is_name && frag_message_is_handled(read)))
+        frag_message_is_statement(read) || (found->is_name && frag_message_is_handled(read)) ||
+        is_explained(read, found->at))
         return false;
     if (found->is_name)
         return (frag_message_has_mark(read, found->at + NAME) ||
@@ -88,7 +101,7 @@ static bool is_likely(const frag_message_split_line *read, const frag_message_fa
     if ((read->kinds & (FRAG_WORD_CODE | FRAG_WORD_WARNING)) != 0 || frag_message_is_other(read) ||
         frag_message_has_placeholder(read) || frag_message_is_question(read) ||
         frag_message_is_table_row(read) || frag_message_is_statement(read) ||
-        frag_message_is_handled(read))
+        frag_message_is_handled(read) || is_explained(read, found->at))
         return false;
     bool is_short = read->text->line_count <= SHORT;
     size_t before = found->at > 0 ? found->at - 1 : 0;
@@ -119,7 +132,8 @@ static bool is_harmless(const frag_message_split_line *read)
             return false;
         bool is_tried = frag_message_line_has_within(read, i, i + 3, FRAG_WORD_ALLOCATE);
         goes_on |= frag_message_line_has(read, i, FRAG_WORD_WARNING) && !is_tried &&
-                   !frag_message_line_is(read, i, "warn") && !frag_message_line_is(read, i, "warning");
+                   !frag_message_line_is(read, i, "warn") &&
+                   !frag_message_line_is(read, i, "warning");
     }
     uint32_t failing = FRAG_WORD_ERROR | (goes_on ? 0 : FRAG_WORD_FAIL | FRAG_WORD_SIZE);
     return (read->kinds & FRAG_WORD_WARNING) != 0 && (read->kinds & failing) == 0;
@@ -205,14 +219,9 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
 /* After a fault of another kind every call fails, allocations too. */
 static bool follows_fault(const frag_message_text *text, size_t at)
 {
-    static const char *const faults[] = {"illegalmemoryaccess",
-                                         "illegal_address",
-                                         "illegaladdress",
-                                         "launchfail",
-                                         "launch_fail",
-                                         "device-sideassert`",
-                                         "device-sideasserttrigger",
-                                         NULL};
+    static const char *const faults[] = {
+        "illegalmemoryaccess", "illegal_address",    "illegaladdress",           "launchfail",
+        "launch_fail",         "device-sideassert`", "device-sideasserttrigger", NULL};
     return frag_message_stands_near(text, at, faults);
 }
 
@@ -243,13 +252,12 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
                                                              : is_likely(&read, &found)));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
-            *guess =
-                (frag_message_guess){.start = start,
-                                     .end = end,
-                                     .kind = kind_of(&read, &found, at),
-                                     .is_of_device =
-                                         (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
-                                         FRAG_WORD_DEVICE};
+            *guess = (frag_message_guess){.start = start,
+                                          .end = end,
+                                          .kind = kind_of(&read, &found, at),
+                                          .is_of_device =
+                                              (read.kinds & (FRAG_WORD_DEVICE | FRAG_WORD_HOST)) ==
+                                              FRAG_WORD_DEVICE};
             return true;
         }
         /* a hint may be cut in two where the line was */

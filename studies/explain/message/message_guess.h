@@ -22,7 +22,8 @@ typedef enum frag_message_rigour {
 } frag_message_rigour;
 
 /* The first such line at or behind from. false: there is none. Calls that go on at guess->end take
- * linear time together. Sets *has_failure where a line speaks of memory that ran out, in whatever form. */
+ * linear time together. Sets *has_failure where a line speaks of memory that ran out, in whatever
+ * form. */
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
                              frag_message_guess *guess, bool *has_failure);
 

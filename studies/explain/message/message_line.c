@@ -36,14 +36,13 @@ bool frag_message_stands_near(const frag_message_text *text, size_t at, const ch
 
 bool frag_message_is_about_device(const frag_message_text *text, size_t at)
 {
-    static const char *const devices[] = {"cuda",    "gpu",   "vulkan",  "opencl",  "tensorrt",
-                                          "ascend",  "vram",  "directx", "opengl",  "nvenc",
-                                          "hresult", "webgl", "webgpu",  "texture", "shader",
-                                          "gltex",   NULL};
+    static const char *const devices[] = {
+        "cuda",  "gpu",     "vulkan", "opencl", "tensorrt", "ascend", "vram",  "directx", "opengl",
+        "nvenc", "hresult", "webgl",  "webgpu", "texture",  "shader", "gltex", NULL};
     /* "input" and "output" have no NPU and no TPU in them */
-    static const char *const words[] = {"hip",   "npu",    "xpu",  "tpu",    "hpu",  "metal",
-                                        "rocm",  "d3d",    "render", "cublas", "cudnn", "cufft",
-                                        "cusolver", "nccl", "thrust", "mtl", "vk", "cl_", NULL};
+    static const char *const words[] = {
+        "hip",   "npu",   "xpu",      "tpu",  "hpu",    "metal", "rocm", "d3d", "render", "cublas",
+        "cudnn", "cufft", "cusolver", "nccl", "thrust", "mtl",   "vk",   "cl_", NULL};
     return stands_near(text, at, devices, false) || stands_near(text, at, words, true);
 }
 

@@ -15,6 +15,10 @@ enum {
     CL_NO_MEMORY = 4    /* CL_MEM_OBJECT_ALLOCATION_FAILURE, without its sign */
 };
 
+/* Behind a colon or a quotation mark another begins to speak: a person names what a program said.
+ */
+#define CLAUSE_ENDS ".!?;:`\"'"
+
 /* Words that end with NULL; one that ends in * is the beginning of a word. */
 typedef const char *const word_list[];
 
@@ -25,6 +29,8 @@ static bool is_one_of(const frag_message_split_line *read, size_t i, const char 
     const char *text = read->text->bytes + read->words[i].at;
     size_t length = read->words[i].end - read->words[i].at;
     for (; *words != NULL; words++) {
+        if (**words != *text)
+            continue;
         size_t letters = strlen(*words);
         bool is_head = (*words)[letters - 1] == '*';
         letters -= is_head;
@@ -94,7 +100,8 @@ static bool is_negation(const frag_message_split_line *read, size_t i)
 static bool is_memory(const frag_message_split_line *read, size_t i)
 {
     static word_list words = {"vram*", "memor*", "hbm*", "heap", NULL};
-    bool is_pool = frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
+    bool is_pool =
+        frag_message_line_is(read, i, "pool") && frag_message_line_is(read, i + 1, "size");
     return frag_message_line_has(read, i, FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE) || is_pool ||
            is_one_of(read, i, words);
 }
@@ -112,12 +119,26 @@ static bool has_memory(const frag_message_split_line *read, word_range range)
     return false;
 }
 
+/* Not "0x80070057": a status or an address. */
 static bool has_big_figure(const frag_message_split_line *read, word_range range)
 {
     for (size_t i = range.from; i < range.to; i++)
         if (frag_message_line_has(read, i, FRAG_WORD_SIZE | FRAG_WORD_NUMBER) &&
-            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG)
+            read->words[i].amount.is_known && read->words[i].amount.bytes >= BIG &&
+            strncmp(read->text->bytes + read->words[i].at, "0x", 2) != 0)
             return true;
+    return false;
+}
+
+/* "Error: ", "[ERROR]" before the word to: a mark, not only a word. */
+static bool is_marked(const frag_message_split_line *read, size_t to)
+{
+    for (size_t i = 0; i < to; i++) {
+        const char *behind = read->text->bytes + read->words[i].end;
+        if (frag_message_line_has(read, i, FRAG_WORD_ERROR) && *behind != '\0' &&
+            strchr(":]", *behind) != NULL)
+            return true;
+    }
     return false;
 }
 
@@ -140,10 +161,9 @@ static bool is_oversized(const frag_message_split_line *read, size_t i, word_ran
 /* "insufficient", "exhausted", "not enough", "too large", "not possible", "no more", "is full" */
 static bool is_scarce(const frag_message_split_line *read, size_t i)
 {
-    static word_list plain = {"insufficient*", "insuficient",   "inadequate", "exhaust*",
-                              "deplet*",       "oom",           "shortage",   "shortfall",
-                              "lack",          "lacks",         "lacking",    "overcommit*",
-                              "oversubscri*",  NULL};
+    static word_list plain = {"insufficient*", "insuficient", "inadequate",   "exhaust*", "deplet*",
+                              "oom",           "shortage",    "shortfall",    "lack",     "lacks",
+                              "lacking",       "overcommit*", "oversubscri*", NULL};
     static word_list wanted = {"enough",      "sufficient", "available", "possible", "fit",
                                "accommodate", "satisf*",    "hold",      "left",     NULL};
     static word_list much = {"large", "big", "small", "little", "much", "low", "high", NULL};
@@ -188,9 +208,8 @@ static bool is_over(const frag_message_split_line *read, size_t i)
     static word_list ends = {"reached", "hit", NULL};
     static word_list excess = {"exceed*", NULL};
     bool is_denied = i > 0 && is_negation(read, i - 1);
-    return !is_denied &&
-           (is_one_of(read, i, excess) ||
-            (is_one_of(read, i, limits) && has_one_within(read, i + 1, i + 4, ends)));
+    return !is_denied && (is_one_of(read, i, excess) ||
+                          (is_one_of(read, i, limits) && has_one_within(read, i + 1, i + 4, ends)));
 }
 
 /* "is larger than the available memory (1 GiB)", "free memory is less than" */
@@ -202,12 +221,21 @@ static bool is_compared(const frag_message_split_line *read, size_t i)
            (is_one_of(read, i, words) && frag_message_line_is(read, i + 1, "than"));
 }
 
+/* "size (3414061312) is larger than the maximum buffer size (2147483648)" */
+static bool is_beyond_maximum(const frag_message_split_line *read, size_t i, word_range sentence)
+{
+    word_range before = {.from = sentence.from, .to = i};
+    word_range behind = {.from = i, .to = sentence.to};
+    return is_compared(read, i) && has_big_figure(read, before) && has_big_figure(read, behind) &&
+           frag_message_line_has_within(read, sentence.from, sentence.to, FRAG_WORD_UNIT);
+}
+
 /* ---- words of failing, which need an allocation beside them */
 /* "could not allocate device number", "failed to allocate a port" */
 static bool is_of_other_things(const frag_message_split_line *read, size_t i)
 {
-    static word_list things = {"number*", "name",  "names", "struct", "port*",   "pty",
-                               "irq*",    "minor", "major", "id",     "channel", "slot*",
+    static word_list things = {"number*", "name",  "names", "struct",   "port*",   "pty",
+                               "irq*",    "minor", "major", "id",       "channel", "slot*",
                                "node*",   "job*",  "task*", "address*", NULL};
     return has_one_within(read, i + 1, i + 4, things);
 }
@@ -232,8 +260,53 @@ static bool is_failing(const frag_message_split_line *read, size_t i, word_range
            has_allocation(read, around.from, around.to);
 }
 
+/* "Maximum variable size allowed on the device is exceeded" */
+static bool is_device_size_over(const frag_message_split_line *read, size_t i, word_range sentence)
+{
+    static word_list sizes = {"size", "bytes", NULL};
+    static word_list devices = {"device", "gpu", "card", NULL};
+    return is_over(read, i) && has_one_within(read, sentence.from, sentence.to, sizes) &&
+           has_one_within(read, sentence.from, sentence.to, devices);
+}
+
+/* "failed to get memory buffer", but not "failed to get memory info" */
+static bool is_not_got(const frag_message_split_line *read, size_t i)
+{
+    static word_list gets = {"get", "obtain", "acquire", "grab", "reserve", "find", NULL};
+    static word_list facts = {"usage",     "info*",   "stat*", "temp*",  "clock*",
+                              "bandwidth", "map*",    "page*", "handle", "address",
+                              "budget",    "region*", "type*", NULL};
+    bool is_failing = frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i);
+    for (size_t j = i + 1; is_failing && j < i + 4 && j < read->count; j++)
+        for (size_t k = j + 1; is_one_of(read, j, gets) && k < j + 4; k++)
+            if (frag_message_line_has(read, k, FRAG_WORD_MEMORY))
+                return !has_one_within(read, k + 1, k + 3, facts);
+    return false;
+}
+
+/* "RuntimeError: nrt_load_collectives status=4 message="Allocation Failure"" */
+static bool is_bare_failure(const frag_message_split_line *read, size_t i)
+{
+    return frag_message_line_has(read, i, FRAG_WORD_ALLOCATE) && is_marked(read, read->count) &&
+           frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) &&
+           !(i > 0 && is_of_other_things(read, i > ARTICLE ? i - 1 - ARTICLE : 0)) &&
+           !is_of_other_things(read, i);
+}
+
+/* "Can't create buffer of size: 26357760": so large that only memory can be missing. */
+static bool is_unmade(const frag_message_split_line *read, size_t i, word_range around)
+{
+    static word_list makes = {"creat*",  "make", "grow*",  "resiz*",
+                              "reserv*", "get",  "obtain", NULL};
+    static word_list things = {"buffer*", "texture*", "image*",  "tensor*", "surface*",
+                               "heap*",   "pool",     "memory*", "array*",  NULL};
+    return (frag_message_line_has(read, i, FRAG_WORD_FAIL) || is_negation(read, i)) &&
+           has_one_within(read, around.from, around.to, makes) &&
+           has_one_within(read, around.from, around.to, things) && has_big_figure(read, around);
+}
+
 /* "Cuda error: 2[cudaMalloc", "OpenCL error -4": the code alone says it. */
-static bool is_code(const frag_message_split_line *read, size_t i)
+static bool is_status(const frag_message_split_line *read, size_t i)
 {
     static word_list between = {"code", "number", "status", "no", "result", "err", "error", NULL};
     static word_list cuda = {"cuda", "hip", "cu", NULL};
@@ -255,23 +328,25 @@ static bool is_code(const frag_message_split_line *read, size_t i)
 /* A heading of advice, and what belongs to a program's text, not to its run. */
 static bool is_documentation(const frag_message_split_line *read)
 {
-    static word_list words = {"troubleshooting", "faq",        "tips",      "known",    "cause",
-                              "causes",          "undeclared", "undefined", "identifier", "argument",
-                              "attribute",       "assertion",  "assert",    "condition", "guide",
-                              "solution*",       NULL};
+    static word_list words = {
+        "troubleshooting", "faq",       "tips",       "known",     "cause",     "causes",
+        "undeclared",      "undefined", "identifier", "argument",  "attribute", "assertion",
+        "assert",          "condition", "guide",      "solution*", NULL};
     return has_one_within(read, 0, read->count, words);
 }
 
 /* "retrying with tiled decoding", "this is not a failure": the program went on. */
 static bool is_survived(const frag_message_split_line *read)
 {
-    static word_list words = {"retry*",     "fallback", "falling",   "skip*", "instead", "swapping",
-                              "attempting", "reclaim*", "continu*",  "switch*", "forcing", NULL};
+    static word_list words = {"retry*",   "fallback", "falling",    "skip*",
+                              "instead",  "swapping", "attempting", "reclaim*",
+                              "continu*", "switch*",  "forcing",    NULL};
     static word_list allocations = {"alloc*", "reserv*", NULL};
     static word_list others = {"cpu", "host", "system", "managed", "slower", "smaller", NULL};
     for (size_t i = 0; i < read->count; i++)
         if ((is_one_of(read, i, words) && !has_one_within(read, i + 1, i + 3, allocations)) ||
-            (frag_message_line_is(read, i, "using") && has_one_within(read, i + 1, i + 3, others)) ||
+            (frag_message_line_is(read, i, "using") &&
+             has_one_within(read, i + 1, i + 3, others)) ||
             (frag_message_line_is(read, i, "not") && frag_message_line_is(read, i + 1, "a") &&
              frag_message_line_is(read, i + 2, "failure")))
             return true;
@@ -282,16 +357,13 @@ static bool is_survived(const frag_message_split_line *read)
 static bool is_remark(const frag_message_split_line *read)
 {
     static word_list levels = {"info", "debug", "trace", "verbose", "note", NULL};
-    return has_one_within(read, 0, LEVEL, levels) && (read->kinds & FRAG_WORD_ERROR) == 0;
-}
-
-/* "Error: ", "[ERROR]": a mark, not only a word. */
-static bool is_marked(const frag_message_split_line *read)
-{
-    for (size_t i = 0; i < read->count; i++) {
-        const char *behind = read->text->bytes + read->words[i].end;
-        if (frag_message_line_has(read, i, FRAG_WORD_ERROR) && strchr(":]", *behind) != NULL)
-            return *behind != '\0';
+    for (size_t i = 0; i < LEVEL && i < read->count; i++) {
+        /* no part of a name: "pCreateInfo" */
+        const frag_message_word *word = &read->words[i];
+        bool is_whole = word->at == 0 || (read->text->marks[word->at] & FRAG_MESSAGE_WORD) != 0 ||
+                        strchr("[(|<", read->text->bytes[word->at - 1]) != NULL;
+        if (is_whole && is_one_of(read, i, levels))
+            return (read->kinds & FRAG_WORD_ERROR) == 0;
     }
     return false;
 }
@@ -319,48 +391,63 @@ static bool is_of_page(const frag_message_split_line *read, size_t failure)
     return is_below || is_closed || !is_named;
 }
 
+/* "pCreateInfo->size (3414061312) is larger": an expression in a message, with its value */
+static bool is_code(const frag_message_split_line *read)
+{
+    const frag_message_text *text = read->text;
+    if (read->count == 0 || !frag_message_is_source(read))
+        return false;
+    size_t end = frag_message_text_line_end(text, read->words[read->count - 1].at, NEAR * NEAR);
+    bool is_ended = strchr(";{", text->bytes[end - 1]) != NULL;
+    return is_ended || !has_big_figure(read, (word_range){.from = 0, .to = read->count});
+}
+
 static bool is_aside(const frag_message_split_line *read)
 {
     if ((read->kinds & FRAG_WORD_CODE) != 0 || frag_message_is_other(read) ||
         frag_message_has_placeholder(read) || is_survived(read) || is_remark(read) ||
         is_documentation(read))
         return true;
-    return (!is_marked(read) && (frag_message_is_table_row(read) || frag_message_is_source(read) ||
-                                frag_message_is_statement(read))) ||
+    return (!is_marked(read, read->count) && (frag_message_is_table_row(read) || is_code(read) ||
+                                              frag_message_is_statement(read))) ||
            (frag_message_is_question(read) &&
-            !(is_marked(read) && (read->kinds & FRAG_WORD_SIZE) != 0));
+            !(is_marked(read, read->count) && (read->kinds & FRAG_WORD_SIZE) != 0));
 }
 
 /* "if", "may", "when ... is" */
 static bool is_condition(const frag_message_split_line *read, size_t i)
 {
-    static word_list words = {"if", "maybe",       "may",       "might",   "whenever", "until",     "often",
-                              "depends",  "sometimes", "usually", "likely",   "typically", "issue*",
-                              "normally", NULL};
+    static word_list words = {"if",     "maybe",     "may",     "might",     "whenever",
+                              "until",  "often",     "depends", "sometimes", "usually",
+                              "likely", "typically", "issue*",  "normally",  NULL};
     const frag_message_word *next = &read->words[i + 1];
     bool is_doing = i + 1 < read->count && next->end - next->at > 3 &&
                     memcmp(read->text->bytes + next->end - 3, "ing", 3) == 0;
-    bool is_can = (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
-                  !is_negation(read, i + 1);
+    bool is_can =
+        (frag_message_line_is(read, i, "can") || frag_message_line_is(read, i, "could")) &&
+        !is_negation(read, i + 1);
     return is_can || (frag_message_line_is(read, i, "when") && !is_doing) ||
            is_one_of(read, i, words);
 }
 
 /* What may happen, what to do about it, what somebody thinks. Advice that follows the failure makes
  * it no less real: "out of memory, please reduce the batch size". */
-static bool is_supposed(const frag_message_split_line *read, word_range clause, size_t failure)
+static bool is_supposed(const frag_message_split_line *read, size_t failure)
 {
-    static word_list words = {"should",  "avoid*",  "prevent*", "unless",   "whether",
-                              "how",     "why",     "what",    "possibly", "example",  "consider",
-                              "try",     "without", "please",  "help",     "perhaps",  "such",
-                              "want",    "fix",     "before",  "detect*",  "probably", "question",
-                              "hello",   "i",       "we",      "my",       "our",      "handle*",
-                              "handling", NULL};
+    word_range clause = range_around(read, failure, CLAUSE_ENDS);
+    /* "Out of memory: this happens when ..." */
+    if (clause.to < read->count && !is_marked(read, failure) && ends_before(read, clause.to, ":"))
+        clause.to = range_around(read, clause.to, CLAUSE_ENDS).to;
+    static word_list words = {
+        "should",   "avoid*",  "prevent*", "unless", "whether", "how",      "why",      "what",
+        "possibly", "example", "consider", "try",    "without", "please",   "help",     "perhaps",
+        "such",     "want",    "fix",      "before", "detect*", "probably", "question", "hello",
+        "i",        "we",      "my",       "our",    "handle*", "handling", NULL};
     for (size_t i = clause.from; i < clause.to; i++) {
-        bool is_that = frag_message_line_is(read, i, "that") &&
-                       (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
-                        frag_message_line_is(read, i + 1, "does") ||
-                        frag_message_line_is(read, i + 1, "do"));
+        bool is_that =
+            frag_message_line_is(read, i, "that") &&
+            (frag_message_line_has(read, i + 1, FRAG_WORD_FAIL) ||
+             frag_message_line_is(read, i + 1, "does") || frag_message_line_is(read, i + 1, "do"));
         if (is_condition(read, i) || (i < failure && (is_that || is_one_of(read, i, words))))
             return true;
     }
@@ -372,9 +459,10 @@ static bool is_defined(const frag_message_split_line *read, size_t i)
 {
     const char *text = read->text->bytes;
     size_t last = i;
-    while (last + 1 < read->count && (read->words[last + 1].at == read->words[last].end ||
-                                      text[read->words[last].end] == '_') &&
-           (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
+    while (
+        last + 1 < read->count &&
+        (read->words[last + 1].at == read->words[last].end || text[read->words[last].end] == '_') &&
+        (read->text->marks[read->words[last + 1].at] & FRAG_MESSAGE_WORD) == 0)
         last++;
     return last + 1 < read->count && text[read->words[last].end] == '=' &&
            frag_message_line_has(read, last + 1, FRAG_WORD_NUMBER);
@@ -394,9 +482,9 @@ static bool is_counted(const frag_message_split_line *read, size_t i)
 static bool is_mentioned(const frag_message_split_line *read, size_t i)
 {
     static word_list articles = {"the", "a", "an", "any", "this", "that", "those", NULL};
-    static word_list events = {"occur*", "happen*", "was",    "encounter*", "raised", "thrown",
-                               "caught", "hit",     "got",    "reported",   "during", "while",
-                               "failed", NULL};
+    static word_list events = {"occur*", "happen*", "was",    "encounter*", "raised",
+                               "thrown", "caught",  "hit",    "got",        "reported",
+                               "during", "while",   "failed", NULL};
     const frag_message_text *text = read->text;
     size_t start = frag_message_text_line_start(text, read->words[i].at);
     size_t end = frag_message_text_line_end(text, read->words[i].at, NEAR * NEAR);
@@ -406,15 +494,16 @@ static bool is_mentioned(const frag_message_split_line *read, size_t i)
     size_t before = i > ARTICLE ? i - ARTICLE : 0;
     bool has_article = has_one_within(read, before, i, articles);
     bool is_event = has_one_within(read, 0, read->count, events);
-    return is_token || (has_article && !is_event) || (!is_marked(read) && is_counted(read, i));
+    return is_token || (has_article && !is_event) ||
+           (!is_marked(read, read->count) && is_counted(read, i));
 }
 
 /* "Is this caused by insufficient memory?" */
 static bool is_asked(const frag_message_split_line *read, size_t i)
 {
-    size_t last = range_around(read, i, ".!?;:`\"'").to - 1;
+    size_t last = range_around(read, i, CLAUSE_ENDS).to - 1;
     const char *behind = read->text->bytes + read->words[last].end;
-    return behind[strspn(behind, "\"'`)")] == '?' && !is_marked(read);
+    return behind[strspn(behind, "\"'`)")] == '?' && !is_marked(read, read->count);
 }
 
 /* In a long text only what is about a device: manuals and sources speak of memory everywhere. */
@@ -425,6 +514,31 @@ static bool is_at_home(const frag_message_split_line *read, size_t i)
 }
 
 /* ---- one line */
+/* Does the line speak of memory at all, or of what is in it? */
+static bool has_topic(const frag_message_split_line *read)
+{
+    const uint32_t topics =
+        FRAG_WORD_MEMORY | FRAG_WORD_ALLOCATE | FRAG_WORD_DEVICE | FRAG_WORD_UNIT;
+    for (size_t i = 0; i < read->count; i++)
+        if (frag_message_line_has(read, i, topics) || is_memory(read, i) || is_resource(read, i))
+            return true;
+    return false;
+}
+
+/* A word that may tell a failure, before the rules are asked in turn. */
+static bool is_candidate(const frag_message_split_line *read, size_t i)
+{
+    static word_list words = {
+        "out*",     "too",     "no",      "full",     "ran",      "limit*",   "quota",  "budget",
+        "cap*",     "max*",    "less",    "lower",    "smaller",  "fewer",    "higher", "refused",
+        "rejected", "denied",  "unsucc*", "bad",      "null",     "inadequ*", "insuf*", "deplet*",
+        "short*",   "lacking", "overco*", "oversub*", "exhaust*", "nomem",    "cant",   "never",
+        "couldnt",  "not",     "t",       "imposs*",  NULL};
+    const uint32_t failing = FRAG_WORD_FAIL | FRAG_WORD_ERROR | FRAG_WORD_LACK | FRAG_WORD_EXCEED |
+                             FRAG_WORD_ALLOCATE | FRAG_WORD_MEMORY;
+    return frag_message_line_has(read, i, failing | FRAG_WORD_NUMBER) || is_one_of(read, i, words);
+}
+
 static bool is_told_at(const frag_message_split_line *read, size_t i)
 {
     word_range sentence = range_around(read, i, ".?;");
@@ -436,22 +550,27 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
     bool is_about = (read->kinds & (FRAG_WORD_DEVICE | FRAG_WORD_MEMORY | FRAG_WORD_SIZE)) != 0 ||
                     has_big_figure(read, sentence);
     return is_out(read, i) || frag_message_is_out_of(read, i) || is_spent(read, i) ||
-           is_code(read, i) ||
+           is_status(read, i) ||
            ((is_scarce(read, i) || is_over(read, i)) && has_memory(read, around)) ||
            (is_compared(read, i) && has_memory(read, around) && has_big_figure(read, sentence)) ||
-           is_oversized(read, i, sentence) || (is_about && is_failing(read, i, around));
+           is_oversized(read, i, sentence) || is_unmade(read, i, around) ||
+           is_beyond_maximum(read, i, sentence) || is_device_size_over(read, i, sentence) ||
+           is_not_got(read, i) || is_bare_failure(read, i) ||
+           (is_about && is_failing(read, i, around));
 }
 
 frag_message_failure frag_message_presume(const frag_message_split_line *read)
 {
     frag_message_failure found = {.is_name = false};
-    if (is_aside(read))
+    if (!has_topic(read) || is_aside(read))
         return found;
     for (size_t i = 0; i < read->count; i++) {
+        if (!is_candidate(read, i))
+            continue;
         bool is_name = frag_message_is_out_of(read, i);
-        if (is_told_at(read, i) && !is_supposed(read, range_around(read, i, ".!?;:`\"'"), i) &&
-            !(is_name && is_mentioned(read, i)) && !is_defined(read, i) &&
-            !is_asked(read, i) && !is_of_page(read, i) && is_at_home(read, i))
+        if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&
+            !is_defined(read, i) && !is_asked(read, i) && !is_of_page(read, i) &&
+            is_at_home(read, i))
             return (frag_message_failure){.is_found = true, .is_name = is_name, .at = i};
     }
     return found;
