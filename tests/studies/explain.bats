@@ -63,7 +63,8 @@ broken_up() {
 
 @test "text about nothing is no out of memory" {
     [ "$(./fraglab explain --format jsonl - </dev/null | verdict)" = not-an-oom ]
-    for text in LICENSE docs/architecture.md docs/sweep.md docs/offline.md docs/metrics.md docs/adding-a-policy.md; do
+    for text in LICENSE docs/architecture.md docs/sweep.md docs/offline.md docs/metrics.md docs/adding-a-policy.md \
+        docs/plots.md docs/tune.md docs/report.md docs/scenarios.md docs/trace-format.md docs/real-replay.md; do
         [ "$(./fraglab explain --format jsonl "$text" | verdict)" = not-an-oom ]
     done
     [ "$(head -c 100000 /dev/urandom | tr -d '\200\211' | ./fraglab explain --format jsonl - | verdict)" = not-an-oom ]

@@ -9,12 +9,13 @@ enum {
     BIG = 1 << 24, /* bytes that only a device's memory is short of */
 };
 
-/* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882" */
+/* E_OUTOFMEMORY of Windows, as a number: "HRESULT=8007000e", "0x8007000E", "-2147024882", and
+ * D3DERR_OUTOFVIDEOMEMORY, "0x8876017C" */
 bool frag_message_is_status(const frag_message_split_line *read, size_t i)
 {
     uint64_t number =
         frag_message_line_has(read, i, FRAG_WORD_NUMBER) ? read->words[i].amount.bytes : 0;
-    return number == 0x8007000e || number == 2147024882 ||
+    return number == 0x8007000e || number == 0x8876017c || number == 2147024882 ||
            (number == 8007000 && frag_message_line_is(read, i + 1, "e"));
 }
 

@@ -9,19 +9,22 @@
 #include "studies/explain/message/message_words.h"
 
 enum {
-    BEFORE = 160, /* of a long line so much before a hint is read, */
-    BEHIND = 240, /* and so much behind it */
-    OVERLAP = 24, /* of two pieces of one line */
-    NAME = 4,     /* words of the name of an error */
-    PREFIX = 3,   /* words between the sign that ends a prefix and the failure */
-    BIT = 9,      /* words that explain a name, behind it */
-    SHORT = 5,    /* a paste of so few lines is the message itself */
+    BEFORE = 160,    /* of a long line so much before a hint is read, */
+    BEHIND = 240,    /* and so much behind it */
+    OVERLAP = 24,    /* of two pieces of one line */
+    NAME = 4,        /* words of the name of an error */
+    PREFIX = 3,      /* words between the sign that ends a prefix and the failure */
+    BIT = 9,         /* words that explain a name, behind it */
+    SHORT = 5,       /* a paste of so few lines is the message itself */
+    PAGE = 1000,     /* bytes before and behind a line show what it stands in: */
+    PAGE_WORDS = 60, /* of so many words */
+    PAGE_SHARE = 5,  /* one in so many small ones is a page of sentences */
 };
 
 /* ---- where a line may speak of memory */
-static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",       "hbm",
-                                    "gmem",   "buffer", "heap",     "outofmem",  "nomem",
-                                    "no_mem", "of_mem", "8007000e", "2147024882"};
+static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",        "hbm",
+                                    "gmem",   "buffer", "heap",     "outofmem",   "nomem",
+                                    "no_mem", "of_mem", "8007000e", "2147024882", "8876017c"};
 
 static bool is_hint(const char *text)
 {
@@ -208,7 +211,10 @@ static bool is_host(const frag_message_split_line *read, const frag_message_fail
             return false;
     if ((read->kinds & FRAG_WORD_DEVICE) != 0)
         return is_of_computer(read);
-    if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read))
+    /* OpenCV's name for what malloc() refused; of a device it says "Gpu API call" */
+    static const char *const opencv[] = {"(-4:insufficientmemory", NULL};
+    if ((read->kinds & FRAG_WORD_HOST) != 0 || is_of_computer(read) || is_library_call(read) ||
+        frag_message_stands_near(read->text, at, opencv))
         return true;
     const uint32_t more =
         FRAG_WORD_UNIT | FRAG_WORD_SIZE | FRAG_WORD_NUMBER | FRAG_WORD_FAIL | FRAG_WORD_ALLOCATE;
@@ -233,6 +239,31 @@ static frag_message_kind kind_of(const frag_message_split_line *read,
                                       : FRAG_MESSAGE_OOM;
 }
 
+/* Does a text of sentences surround that line: a page, a letter, a comment? What it says of memory
+ * that runs out happened to nobody. A log and a message have few of the small words. */
+static bool is_in_prose(const frag_message_text *text, size_t at)
+{
+    static const char *const small[] = {"a",    "an",   "and",   "are",   "as",   "at", "be",
+                                        "by",   "can",  "for",   "from",  "has",  "if", "is",
+                                        "it",   "its",  "not",   "of",    "on",   "or", "so",
+                                        "than", "that", "the",   "they",  "this", "to", "was",
+                                        "what", "when", "where", "which", "with", "you"};
+    size_t from = at > PAGE ? at - PAGE : 0;
+    size_t to = at + PAGE < text->length ? at + PAGE : text->length;
+    size_t words = 0;
+    size_t smalls = 0;
+    for (size_t start = from; start < to; words++) {
+        size_t end = start + 1;
+        while (end < to && (text->marks[end] & FRAG_MESSAGE_WORD) == 0 && text->bytes[end] != '\n')
+            end++;
+        for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+            smalls += strlen(small[i]) == end - start &&
+                      memcmp(text->bytes + start, small[i], end - start) == 0;
+        start = end < to && text->bytes[end] == '\n' ? end + 1 : end;
+    }
+    return words >= PAGE_WORDS && smalls * PAGE_SHARE >= words;
+}
+
 bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_message_rigour rigour,
                              frag_message_guess *guess, bool *has_failure)
 {
@@ -246,10 +277,10 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
         frag_message_line_read(&read, text, start, end);
         frag_message_failure found =
             is_presumed ? frag_message_presume(&read) : frag_message_find_failure(&read);
-        bool is_meant =
-            found.is_found && !follows_fault(text, at) &&
-            (is_presumed || (rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
-                                                             : is_likely(&read, &found)));
+        bool is_meant = found.is_found && !follows_fault(text, at) &&
+                        (is_presumed                       ? !is_in_prose(text, at)
+                         : rigour == FRAG_MESSAGE_REPORTED ? is_reported(&read, &found)
+                                                           : is_likely(&read, &found));
         *has_failure |= found.is_found && (read.kinds & FRAG_WORD_CODE) == 0;
         if (is_meant) {
             *guess = (frag_message_guess){.start = start,
@@ -271,7 +302,8 @@ bool frag_message_guess_next(const frag_message_text *text, size_t from, frag_me
 /* "  Size: 33554432", below the line that says what failed */
 static bool is_size_alone(const frag_message_split_line *read)
 {
-    static const char *const names[] = {"size", "requested", "required", "needed", "bytes"};
+    static const char *const names[] = {"size",   "requested", "required",
+                                        "needed", "bytes",     "allocate"};
     for (size_t i = 0; i + 1 < read->count && i < PREFIX; i++)
         for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
             char behind = read->text->bytes[read->words[i].end];

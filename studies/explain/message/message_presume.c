@@ -9,6 +9,7 @@ enum {
     OBJECT = 5,         /* words from "out of" to what ran out */
     ARTICLE = 3,        /* words from "the" to the name of an error */
     SHORT = 12,         /* lines of a paste that somebody chose */
+    COLUMNS = 5,        /* words of the head of a table, at least */
     LEVEL = 8,          /* words of a prefix in which a logger names its level */
     BIG = 1 << 20,      /* bytes of which a program tells the size */
     CUDA_NO_MEMORY = 2, /* cudaErrorMemoryAllocation */
@@ -559,6 +560,18 @@ static bool is_told_at(const frag_message_split_line *read, size_t i)
            (is_about && is_failing(read, i, around));
 }
 
+/* "policy   peak reserved   utilisation   OOM": of a table */
+static bool is_heading(const frag_message_split_line *read, size_t i)
+{
+    if (i + 1 < read->count || read->count < COLUMNS ||
+        (read->kinds & (FRAG_WORD_ERROR | FRAG_WORD_FAIL)) != 0)
+        return false;
+    for (size_t at = read->words[0].at; at < read->words[i].end; at++)
+        if (strchr("0123456789:.,;!()[]{}<>=\"'", read->text->bytes[at]) != NULL)
+            return false;
+    return true;
+}
+
 frag_message_failure frag_message_presume(const frag_message_split_line *read)
 {
     frag_message_failure found = {.is_name = false};
@@ -569,8 +582,8 @@ frag_message_failure frag_message_presume(const frag_message_split_line *read)
             continue;
         bool is_name = frag_message_is_out_of(read, i);
         if (is_told_at(read, i) && !is_supposed(read, i) && !(is_name && is_mentioned(read, i)) &&
-            !is_defined(read, i) && !is_asked(read, i) && !is_of_page(read, i) &&
-            is_at_home(read, i))
+            !(is_name && is_heading(read, i)) && !is_defined(read, i) && !is_asked(read, i) &&
+            !is_of_page(read, i) && is_at_home(read, i))
             return (frag_message_failure){.is_found = true, .is_name = is_name, .at = i};
     }
     return found;
