@@ -195,6 +195,20 @@ int32_t frag_soft_limit_set(int32_t limit, size_t value)
 #define REGISTERS_OF_KERNEL 32
 #define SHARED_BYTES_RESERVED 1024u /* of each block, from compute capability 8.0 on */
 
+/* A card runs the code of the nearest older capability that PyTorch's wheels hold code for: an 8.9
+ * runs that of 8.6. CUB compares the answer with the list that it was built for, and fails if it is
+ * not there. */
+static int32_t code_capability(const frag_software_card *card)
+{
+    static const int32_t built[] = {50, 60, 70, 75, 80, 86, 90, 100, 120};
+    int32_t own = (int32_t)card->compute_capability;
+    int32_t found = own;
+    for (size_t i = 0; i < sizeof built / sizeof built[0]; i++)
+        if (built[i] <= own)
+            found = built[i];
+    return found;
+}
+
 int32_t frag_soft_function_attribute(int32_t number)
 {
     const frag_software_card *card = &frag_soft.cards[frag_soft_device_current()];
@@ -205,7 +219,7 @@ int32_t frag_soft_function_attribute(int32_t number)
         return REGISTERS_OF_KERNEL;
     case FRAG_FUNCTION_PTX:
     case FRAG_FUNCTION_BINARY:
-        return (int32_t)card->compute_capability;
+        return code_capability(card);
     case FRAG_FUNCTION_DYNAMIC_SHARED:
         return (int32_t)card->shared_bytes_per_block;
     default:
