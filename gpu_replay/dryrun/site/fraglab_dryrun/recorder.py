@@ -152,13 +152,19 @@ class Run:
         facts["backend"] = backend()
         return facts
 
+    def holds_nothing(self):
+        """Helper processes, such as those that compile for Inductor, look at the device alone."""
+        backend = getattr(self.torch.cuda, "get_allocator_backend", lambda: "native")
+        return backend() == "native" and not self.ooms and not any(self.request_counts())
+
     def write(self):
         with self.lock:
             if self.is_written or not self.is_recording():
                 return
             self.is_written = True
             try:
-                self.write_files()
+                if not self.holds_nothing():
+                    self.write_files()
             except Exception as error:
                 say("the recording of process %d cannot be written: %r" % (self.pid, error))
 

@@ -1,0 +1,23 @@
+"""What the host wrote can be read back, in every way; what a kernel computed is no old value."""
+import torch
+
+lengths = torch.tensor([3, 1, 2]).cuda()
+assert lengths.tolist() == [3, 1, 2] and lengths[1].item() == 1
+mask = torch.tensor([True, False, True]).cuda()
+assert mask.cpu().tolist() == [True, False, True]
+grid = torch.arange(12.0).reshape(3, 4).pin_memory().cuda(non_blocking=True)
+assert grid.cpu().sum().item() == 66
+copy = torch.empty_like(lengths)
+copy.copy_(lengths)
+assert copy.tolist() == [3, 1, 2]
+# The allocator hands the same block out again: its old bytes are not the new tensor's.
+address = lengths.data_ptr()
+del lengths
+fresh = torch.empty(3, dtype=torch.int64, device="cuda")
+assert fresh.data_ptr() == address and fresh.tolist() == [0, 0, 0]
+total = (torch.ones(3, device="cuda") * 2).sum()
+assert total.item() == 0
+for piece in torch.randn(6, 8).cuda().split(torch.tensor([1, 2, 3]).cuda().tolist()):
+    piece.mul_(2)
+
+# expect: status=0 ended_by=exit identical
