@@ -12,8 +12,9 @@
 
 #include "tests/gpu_replay/software_device.h"
 
-#define PATTERN 0xa5
 #define WRITES_MAX 3
+
+static const unsigned char patterns[2] = {0xa5, 0x3c};
 
 /* Six words in registers; those that are written point to buffers. */
 typedef int any_function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
@@ -168,34 +169,40 @@ static const question of_driver[] = {
     {"cuGetExportTable", {{0, 8}}},
 };
 
-/* A byte that is written may hold the pattern's value by chance only where the answer is a number
- * of such bytes: no answer here is. */
+static any_function *find_function(void *library, const char *name)
+{
+    any_function *function = NULL;
+    void *found = dlsym(library, name);
+    if (found == NULL)
+        fail_msg("%s is not there", name);
+    memcpy(&function, &found, sizeof function);
+    return function;
+}
+
+/* Calls twice over two patterns: a written byte may look like one of them, not like both. */
 static void ask(void *library, const question *asked, uintptr_t other)
 {
-    static unsigned char buffers[WRITES_MAX][256];
-    uintptr_t words[6] = {other, other, other, other, other, other};
-    void *found = dlsym(library, asked->name);
-    any_function *function = NULL;
-    if (found == NULL) {
-        fail_msg("%s is not there", asked->name);
-        return;
+    static unsigned char buffers[2][WRITES_MAX][256];
+    any_function *function = find_function(library, asked->name);
+    for (int time = 0; time < 2; time++) {
+        uintptr_t words[6] = {other, other, other, other, other, other};
+        memset(buffers[time], patterns[time], sizeof buffers[time]);
+        for (int w = 0; w < WRITES_MAX && asked->writes[w].bytes > 0; w++)
+            words[asked->writes[w].place] = (uintptr_t)buffers[time][w];
+        function(words[0], words[1], words[2], words[3], words[4], words[5]);
     }
-    memcpy(&function, &found, sizeof function);
-    memset(buffers, PATTERN, sizeof buffers);
-    for (int w = 0; w < WRITES_MAX && asked->writes[w].bytes > 0; w++)
-        words[asked->writes[w].place] = (uintptr_t)buffers[w];
-    function(words[0], words[1], words[2], words[3], words[4], words[5]);
     for (int w = 0; w < WRITES_MAX && asked->writes[w].bytes > 0; w++) {
+        const writing *written = &asked->writes[w];
         size_t left = 0;
-        for (size_t i = 0; i < asked->writes[w].bytes; i++)
-            left += buffers[w][i] == PATTERN;
+        for (size_t i = 0; i < written->bytes; i++)
+            left += buffers[0][w][i] == patterns[0] && buffers[1][w][i] == patterns[1];
         if (left > 0)
             fail_msg("%s(... %#llx ...) leaves %zu of %u bytes of argument %u", asked->name,
-                     (unsigned long long)other, left, asked->writes[w].bytes,
-                     asked->writes[w].place);
-        if (buffers[w][asked->writes[w].bytes] != PATTERN)
-            fail_msg("%s writes more than %u bytes to argument %u", asked->name,
-                     asked->writes[w].bytes, asked->writes[w].place);
+                     (unsigned long long)other, left, written->bytes, written->place);
+        if (buffers[0][w][written->bytes] != patterns[0] ||
+            buffers[1][w][written->bytes] != patterns[1])
+            fail_msg("%s writes more than %u bytes to argument %u", asked->name, written->bytes,
+                     written->place);
     }
 }
 
