@@ -25,7 +25,7 @@
 
 #define FOLDER "tests/data/oom-messages/"
 
-enum { CHANGES = 10, ESCAPE_MAX = 6 };
+enum { CHANGES = 10, WORD_CHANGES = 10, ESCAPE_MAX = 6 };
 
 /* ---- messages */
 
@@ -54,7 +54,7 @@ static uint32_t sum_of(const frag_messages *messages, const frag_diagnosis *diag
         add_amount(&sum, &diagnosis->figures[i]);
     for (size_t i = 0; i < advice->count; i++)
         pinned_add_text(&sum, advice->steps[i].action);
-    return (uint32_t)(sum >> 32);
+    return (uint32_t)(sum >> 48);
 }
 
 static void tell_text(frag_text *out, const char *text, size_t length)
@@ -65,7 +65,7 @@ static void tell_text(frag_text *out, const char *text, size_t length)
     frag_messages_read(&messages, text, length);
     frag_diagnose_text(&messages, &diagnosis);
     frag_advise(&messages, frag_messages_best(&messages), &diagnosis, &advice);
-    frag_text_add(out, "%zu, %s, %08" PRIx32 "\n", messages.count,
+    frag_text_add(out, "%zu, %s, %04" PRIx32 "\n", messages.count,
                   frag_oom_verdict_name(diagnosis.verdict), sum_of(&messages, &diagnosis, &advice));
     frag_advice_destroy(&advice);
     frag_diagnosis_destroy(&diagnosis);
@@ -88,10 +88,13 @@ static bool tell_row(void *context, const char *line, size_t length, frag_error 
     assert_non_null(text);
     changed_file file = {(const unsigned char *)text, strlen(text), false};
     at->row++;
-    for (uint64_t i = 0; i < CHANGES; i++) {
+    for (uint64_t i = 0; i < CHANGES + WORD_CHANGES; i++) {
         frag_text changed = {0};
         frag_text_add(at->out, "%s %u, ", at->name, at->row);
-        changed_bytes(&file, 1000 * at->row + i, &changed, at->out);
+        if (i < CHANGES)
+            changed_bytes(&file, 1000 * at->row + i, &changed, at->out);
+        else
+            changed_words(&file, 1000 * at->row + i, &changed, at->out);
         frag_text_add(at->out, ": ");
         tell_text(at->out, changed.length > 0 ? changed.bytes : "", changed.length);
         frag_text_destroy(&changed);
@@ -179,8 +182,9 @@ static void tell_escapes(frag_text *out, escape_reader *read, const char *begin,
 
 static void tell_all(frag_text *out)
 {
-    static const char *const names[] = {"threads",        "more-threads", "programs",
-                                        "later-programs", "made",         "ordinary"};
+    static const char *const names[] = {"threads",        "more-threads",    "programs",
+                                        "later-programs", "latest-programs", "pastes",
+                                        "made",           "ordinary",        "unseen"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         tell_messages(out, names[i]);
     tell_escapes(out, read_terminal, "\x1b", "[]3m@~\x07\x1f\x7f x");

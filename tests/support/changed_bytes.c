@@ -203,6 +203,59 @@ static void change_text(change_draw *at, size_t place)
     }
 }
 
+/* The first word from a place on, without what follows it; empty where there is none. */
+static range word_at(const changed_file *file, size_t place)
+{
+    range word = {place, place};
+    while (word.begin < file->count && file->bytes[word.begin] <= ' ')
+        word.begin++;
+    word.end = word.begin;
+    while (word.end < file->count && file->bytes[word.end] > ' ')
+        word.end++;
+    return word;
+}
+
+static void change_word(change_draw *at, range word)
+{
+    static const char *const others[] = {
+        "memory",       "out",   "of",   "failed", "error:", "cannot", "allocate", "not",
+        "GPU",          "host",  "when", "that",   "did",    "trying", "%s",       "xxx",
+        "insufficient", "bytes", "MiB",  "GB",     "4096",   "5.25",   "total",    "free",
+        "used",         "of:",   "no",   "if",     "#",      "//",     "code",     "2",
+        "unable",       "RAM",   "do",   "would",  "buffer", "VRAM",   "\"",       "exceeds",
+    };
+    const char *other = others[draw(at, sizeof others / sizeof others[0])];
+    frag_text_add(at->what, " is %s", other);
+    replace(at, word, other, strlen(other));
+}
+
+void changed_words(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
+{
+    change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};
+    for (int i = 0; i < 8; i++) /* neighbours begin alike */
+        (void)draw(&at, 2);
+    range word = word_at(file, draw_place(&at));
+    switch (draw(&at, 8)) {
+    case 0:
+        remove_part(&at, "no word", word);
+        break;
+    case 1:
+        repeat_part(&at, "twice the word", word);
+        break;
+    case 2:
+        swap_parts(&at, "later the word", word, word_at(file, word.end));
+        break;
+    case 3:
+        describe(&at, "line from word", word.begin);
+        replace(&at, (range){word.begin, word.begin}, "\n", 1);
+        break;
+    default:
+        describe(&at, "word", word.begin);
+        change_word(&at, word);
+        break;
+    }
+}
+
 void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what)
 {
     change_draw at = {file, (number + 1) * 0x9e3779b97f4a7c15u, to, what};

@@ -15,4 +15,8 @@ typedef struct changed_file {
  */
 void changed_bytes(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
 
+/* As changed_bytes, but always a word of a text: left out, said twice, moved, put on a line of its
+ * own, or one of those that messages about memory are made of. */
+void changed_words(const changed_file *file, uint64_t number, frag_text *to, frag_text *what);
+
 #endif
