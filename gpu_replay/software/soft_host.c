@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 #define PAGE_BYTES 4096u
+#define HOST_BYTES_MAX ((uint64_t)1 << 40) /* no host pins more */
 
 static unsigned char *host_pointer(uint64_t address)
 {
@@ -51,7 +52,7 @@ int32_t frag_soft_host_new(uint64_t bytes, uint64_t *address)
     *address = 0;
     if (bytes == 0)
         return FRAG_CUDA_OK;
-    if (bytes > SIZE_MAX / 2 || posix_memalign(&memory, PAGE_BYTES, (size_t)bytes) != 0)
+    if (bytes > HOST_BYTES_MAX || posix_memalign(&memory, PAGE_BYTES, (size_t)bytes) != 0)
         return FRAG_CUDA_OUT_OF_MEMORY;
     *address = (uint64_t)(uintptr_t)memory;
     insert((frag_soft_host){.address = *address, .bytes = bytes});
