@@ -126,7 +126,6 @@ static const question of_driver[] = {
     {"cuMemHostAlloc", {{0, 8}}},
     {"cuMemHostGetFlags", {{0, 4}}},
     {"cuIpcGetMemHandle", {{0, 64}}},
-    {"cuModuleLoad", {{0, 8}}},
     {"cuModuleLoadData", {{0, 8}}},
     {"cuModuleLoadDataEx", {{0, 8}}},
     {"cuModuleGetFunction", {{0, 8}}},
