@@ -9,9 +9,11 @@ const char *cudaGetErrorString(int code);
 
 int main(void)
 {
-    void *memory = NULL;
+    void *memory = NULL; /* the last that was given; a call that fails gives NULL */
     for (int i = 1; i <= 8; i++) {
-        int code = cudaMalloc(&memory, (size_t)1 << 30);
+        void *taken = NULL;
+        int code = cudaMalloc(&taken, (size_t)1 << 30);
+        memory = taken != NULL ? taken : memory;
         printf("GiB %d: %s\n", i, cudaGetErrorString(code));
     }
     return cudaFree(memory);
