@@ -47,7 +47,8 @@ int32_t frag_soft_order_create(frag_soft_call_id id, void **out, uint32_t flags,
     if (may && out == NULL) {
         frag_soft_fail(&call, FRAG_CUDA_INVALID_VALUE);
     } else if (may) {
-        made = frag_soft.streams[frag_soft_stream_new(flags, priority)].handle;
+        uint32_t stream = frag_soft_stream_new(flags, priority); /* which may move the streams */
+        made = frag_soft.streams[stream].handle;
         frag_soft_note_address(&call, "stream", made);
         *out = pointer(made);
     }

@@ -202,6 +202,22 @@ static void any_number_is_a_stream_when_asked_to(void **state)
     assert_int_equal(cuda.event_query(event), 0);
 }
 
+/* The table of streams moves as it grows. */
+static void many_streams_are_all_different(void **state)
+{
+    enum { COUNT = 200 };
+    void *streams[COUNT];
+    (void)state;
+    software_start("");
+    for (size_t i = 0; i < COUNT; i++) {
+        streams[i] = software_stream();
+        for (size_t k = 0; k < i; k++)
+            assert_ptr_not_equal(streams[i], streams[k]);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(cuda.stream_query(streams[i]), 0);
+}
+
 static int load_all(void **state)
 {
     (void)state;
@@ -223,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_pool_grows_in_steps_and_gives_back_whole_ones),
         cmocka_unit_test(a_current_pool_serves_requests),
         cmocka_unit_test(any_number_is_a_stream_when_asked_to),
+        cmocka_unit_test(many_streams_are_all_different),
     };
     return cmocka_run_group_tests_name("streams and pools", tests, load_all, NULL);
 }
