@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/trace/trace_tools.h"
 
-#define SIZE_CLASSES 48
+#define SIZE_CLASSES 56 /* of FRAG_REQUEST_BYTES_MAX */
 #define TABLE_ROWS_MAX 12 /* of streams, pools and marks; jsonl has them all */
 
 typedef struct request_share {

@@ -31,6 +31,18 @@ setup() {
     ./fraglab trace info "$out/kept.txt" | grep -qx '  lifetime in events       none of these requests is freed'
 }
 
+@test "info counts requests of every size that there may be" {
+    local i sizes=$BATS_TEST_TMPDIR/sizes.txt
+    echo "# fraglab trace 2" >"$sizes"
+    for i in {0..55}; do
+        echo "alloc $i $((1 << i))" >>"$sizes"
+    done
+    echo "alloc 56 72057594037927935" >>"$sizes"
+    ./fraglab trace info --format jsonl "$sizes" >"$BATS_TEST_TMPDIR/info"
+    [ "$(grep -o '"from_bytes":' "$BATS_TEST_TMPDIR/info" | wc -l)" -eq 56 ]
+    grep -q '"marks":\[\]' "$BATS_TEST_TMPDIR/info"
+}
+
 @test "snapshot to .fgt to text and back loses nothing" {
     for recording in $S/truncated.pickle.zst $S/model-parallel.pickle.zst $S/gpt-train.pickle.zst; do
         ./fraglab trace convert "$recording" "$out/a.fgt" -f
