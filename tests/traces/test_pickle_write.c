@@ -69,11 +69,15 @@ static void integers_come_back_whatever_their_size(void **state)
 static void negative_integers_keep_their_sign(void **state)
 {
     (void)state;
-    static const int64_t numbers[] = {-1, INT32_MIN, INT32_MIN - (int64_t)1, INT64_MIN, 7};
+    static const int64_t numbers[] = {-1,         INT32_MIN, INT32_MIN - (int64_t)1, INT64_MIN, 7,
+                                      5000000000, INT64_MAX};
+    static const long bytes_of[] = {5, 5, 10, 10, 2, 7, 10}; /* with the code before */
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         int64_t number = 0;
         frag_pickle_writer writer = begin();
+        long before = ftell(writer.stream);
         frag_pickle_put_signed(&writer, numbers[i]);
+        assert_int_equal(ftell(writer.stream) - before, bytes_of[i]);
         frag_pickle *pickle = end(&writer);
         assert_true(frag_pickle_signed(pickle, root, &number));
         assert_true(number == numbers[i]);
