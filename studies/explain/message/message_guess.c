@@ -28,10 +28,9 @@ static const char *const hints[] = {"memor",  "alloc",  "vram",     "oom",      
 
 static bool is_hint(const char *text)
 {
-    if (strchr("mavohgbn82", *text) == NULL)
-        return false;
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (strncmp(text, hints[i], strlen(hints[i])) == 0)
+        if (text[0] == hints[i][0] && text[1] == hints[i][1] &&
+            strncmp(text, hints[i], strlen(hints[i])) == 0)
             return true;
     return false;
 }
