@@ -79,7 +79,7 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     chance = random.Random(options.seed)
-    # Convolutions go through matrix products: the stubs of cuDNN compute no shapes.
+    # Convolutions go through matrix products: what cuDNN takes is not known to the byte.
     torch.backends.cudnn.enabled = False
     model = {"mlp": mlp, "cnn": cnn, "transformer": Transformer}[options.model]().cuda()
     optimizer = torch.optim.AdamW(model.parameters())
