@@ -20,6 +20,8 @@ typedef struct run_call {
     frag_replay_call replay;
     frag_run_result result;
     frag_row_packing packing;
+    frag_row_stats stats;
+    frag_error stats_error;
     fraglab_result *made;
 } run_call;
 
@@ -29,9 +31,11 @@ static bool run_planned(run_call *call, frag_error *error)
     frag_policy_plan *plan = NULL;
     if (!frag_replay_call_plan(replay, &plan, error))
         return false;
-    bool ok = frag_run(&(frag_run_setup){&replay->recording->recording, replay->trace,
-                                         replay->spec.ops, replay->spec.values, &replay->device},
-                       &replay->run, &call->result, error) &&
+    const frag_run_setup setup = {&replay->recording->recording, replay->trace, replay->spec.ops,
+                                  replay->spec.values, &replay->device};
+    bool ok = frag_run(&setup, &replay->run, &call->result, error) &&
+              frag_run_stats_take(&replay->stats_at, &setup, &replay->run, &call->result,
+                                  &call->stats_error, &call->stats, error) &&
               (replay->options.with_bounds == 0 ||
                frag_bounds_find(replay->below, &replay->recording->recording, replay->trace,
                                 &call->packing, error));
@@ -56,6 +60,8 @@ static void write_row(const run_call *call, FILE *stream)
         .label = replay->spec.text,
         .device = &replay->device,
         .result = &call->result,
+        .has_timing = replay->run.is_timed,
+        .stats = replay->stats_at.text != NULL ? &call->stats : NULL,
     };
     frag_result_write(FRAG_RESULT_JSONL, stream, &row);
 }
@@ -72,6 +78,7 @@ static bool run_work(void *arguments, frag_error *error)
     made->line = frag_text_stream_close(stream, &length);
     made->json = frag_json_parse(made->line, length, error);
     frag_policy_spec_destroy(&call->replay.spec);
+    frag_stats_destroy(&call->stats.values);
     call->made = made;
     return made->json != NULL;
 }

@@ -7,6 +7,7 @@
 #include "api/api_recording.h"
 #include "sim/device/device_description.h"
 #include "sim/run.h"
+#include "studies/run/run_stats.h"
 
 typedef struct frag_replay_call {
     /* of the caller */
@@ -23,6 +24,7 @@ typedef struct frag_replay_call {
     frag_device_description gpu;
     frag_device_spec device;
     frag_run_options run;
+    frag_run_stats stats_at;
 } frag_replay_call;
 
 /* The device of the options alone: of the caller's members context and given count. */

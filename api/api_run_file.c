@@ -17,6 +17,7 @@ typedef struct file_call {
     frag_run_point point;
     frag_run_result first;
     frag_policy_plan *plan;
+    FILE *driver_log; /* of the run; NULL: none is written */
     frag_target target;
 } file_call;
 
@@ -25,8 +26,10 @@ static bool run_first(file_call *call, size_t number, frag_error *error)
 {
     frag_replay_call *replay = &call->replay;
     replay->number = number;
-    return frag_replay_call_begin(replay, error) &&
-           frag_replay_call_plan(replay, &call->plan, error) &&
+    if (!frag_replay_call_begin(replay, error))
+        return false;
+    replay->device.driver_log = call->driver_log;
+    return frag_replay_call_plan(replay, &call->plan, error) &&
            frag_run_count(&(frag_run_setup){&replay->recording->recording, replay->trace,
                                             replay->spec.ops, replay->spec.values, &replay->device},
                           &replay->run, &call->first, error) &&
@@ -119,14 +122,32 @@ static bool write_placement(void *state, FILE *stream, frag_error *error)
     return run_each(call, place, stream, error);
 }
 
+/* The first run has written it. */
+static bool add_to_log(file_call *call, void *to, frag_error *error)
+{
+    (void)call;
+    (void)to;
+    (void)error;
+    return true;
+}
+
+static bool write_driver_log(void *state, FILE *stream, frag_error *error)
+{
+    file_call *call = state;
+    call->driver_log = stream;
+    frag_driver_log_begin(stream, false);
+    return run_each(call, add_to_log, NULL, error);
+}
+
 static const struct {
     const char *name;
     frag_target_writer *write;
     bool has_point;
-    bool is_of_one;
-} formats[] = {{"snapshot", write_snapshot, true, false},
-               {"chrome", write_chrome, false, false},
-               {"placement", write_placement, false, true}};
+    const char *one_of; /* what it is, where it is about one trace */
+} formats[] = {{"snapshot", write_snapshot, true, NULL},
+               {"chrome", write_chrome, false, NULL},
+               {"placement", write_placement, false, "placement is"},
+               {"driver-log", write_driver_log, false, "driver log is"}};
 
 /* The number of the format. */
 static bool find_format(const file_call *call, size_t *found, frag_error *error)
@@ -136,7 +157,8 @@ static bool find_format(const file_call *call, size_t *found, frag_error *error)
         if (strcmp(formats[*found].name, call->format) == 0)
             return true;
     frag_fail(error, FRAG_E_USAGE,
-              "'%s' is nothing that a run is written as; expected snapshot, chrome or placement",
+              "'%s' is nothing that a run is written as; expected snapshot, chrome, placement or "
+              "driver-log",
               call->format);
     return frag_error_in(error, "format");
 }
@@ -160,8 +182,9 @@ static bool file_work(void *arguments, frag_error *error)
                         "fraglab_run_file_options", error) ||
         !find_format(call, &format, error) || !read_point(call, formats[format].has_point, error))
         return false;
-    if (formats[format].is_of_one && call->replay.number == FRAGLAB_ALL_TRACES) {
-        frag_fail(error, FRAG_E_USAGE, "a placement is that of one trace; give its number");
+    if (formats[format].one_of != NULL && call->replay.number == FRAGLAB_ALL_TRACES) {
+        frag_fail(error, FRAG_E_USAGE, "a %s that of one trace; give its number",
+                  formats[format].one_of);
         return frag_error_in(error, "trace");
     }
     call->target.may_overwrite = call->options.overwrite != 0;

@@ -109,6 +109,16 @@ static bool take_label(frag_replay_call *call, frag_error *error)
     return true;
 }
 
+static bool take_stats_at(frag_replay_call *call, frag_error *error)
+{
+    call->stats_at = (frag_run_stats){.text = call->options.stats_at};
+    if (call->stats_at.text == NULL ||
+        (frag_run_point_parse(call->stats_at.text, &call->stats_at.point, error) &&
+         frag_run_stats_check(&call->stats_at, call->trace, error)))
+        return true;
+    return frag_error_in(error, "stats_at");
+}
+
 bool frag_replay_call_device(frag_replay_call *call, frag_error *error)
 {
     call->below = frag_call_context(call->context);
@@ -125,12 +135,13 @@ bool frag_replay_call_begin(frag_replay_call *call, frag_error *error)
     if (call->trace == NULL ||
         !frag_policy_resolve(call->below, &call->policy->spec, &call->recording->recording,
                              &call->spec, error) ||
-        !take_label(call, error))
+        !take_label(call, error) || !take_stats_at(call, error))
         return false;
     call->run = (frag_run_options){
         .is_oom_skipped = call->options.skip_oom != 0,
         .check_every = call->options.check_every,
         .context = call->below,
+        .is_timed = call->options.with_timing != 0,
     };
     return frag_replay_call_goes_on(call, error);
 }

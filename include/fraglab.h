@@ -287,10 +287,16 @@ typedef struct fraglab_run_options {
     uint64_t check_every;          /* audit the policy every so many events; 0: never */
     int32_t skip_oom;              /* 1: after an OOM go on without the request */
     int32_t with_bounds;           /* 1: add what a policy that knows the future would need */
+    const char *stats_at;          /* fraglab_run: add to the row, under "memory_stats", what
+                                      torch.cuda.memory_stats() would return at "peak" (the first
+                                      peak of reserved bytes), "oom", "end", or after the event of
+                                      that number (docs/statistics.md). NULL: leave it out */
+    int32_t with_timing;           /* 1: fraglab_run: measure wall time and events per second; they
+                                      differ from run to run */
 } fraglab_run_options;
 #define FRAGLAB_RUN_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(fraglab_run_options), 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0                      \
+        sizeof(fraglab_run_options), 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0             \
     }
 
 typedef struct fraglab_result fraglab_result; /* fraglab_result_destroy */
@@ -328,7 +334,9 @@ typedef struct fraglab_run_file_options {
  *   "snapshot": a memory snapshot of PyTorch, for its viewers (path.zst and path.gz: compressed);
  *   "chrome": a Chrome trace, for Perfetto;
  *   "placement": where each request of one trace was placed, as MiniMalloc's CSV, which has been
- *       checked to overlap nowhere. FRAGLAB_E_USAGE: a request could not be placed.
+ *       checked to overlap nowhere. FRAGLAB_E_USAGE: a request could not be placed;
+ *   "driver-log": every device call of the run of one trace, a line each, fields parted by tabs:
+ *       event, call, address, bytes, result.
  * trace FRAGLAB_ALL_TRACES: all of the recording, which is what `fraglab run --snapshot` and
  * --chrome write, byte by byte (snapshots name call sites where the recording was opened with
  * sites). To a file that takes the place of `path` when it is whole, or to memory (fraglab_free).

@@ -159,6 +159,11 @@ static void drop_plan(const frag_policy_ops *ops, frag_policy_plan *own)
         frag_policy_engine_of(ops)->planner->destroy(own);
 }
 
+void frag_driver_log_begin(FILE *stream, bool is_timed)
+{
+    fprintf(stream, "event\tcall\taddress\tbytes\tresult%s\n", is_timed ? "\tns" : "");
+}
+
 bool frag_run_count(const frag_run_setup *setup, const frag_run_options *options,
                     frag_run_result *result, frag_error *error)
 {

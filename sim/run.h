@@ -108,6 +108,9 @@ bool frag_run_look_planned(const frag_run_setup *setup, const frag_policy_plan *
                            frag_arena_spare *spare, const frag_replay_options *options,
                            frag_run_looker *look, void *context, frag_error *error);
 
+/* The head of a driver log, before its run. is_timed: of a real card, whose calls are timed. */
+void frag_driver_log_begin(FILE *stream, bool is_timed);
+
 /* What a device of the spec gives memory in, for the trace. */
 uint64_t frag_device_page(const frag_device_spec *spec, const frag_trace *trace);
 

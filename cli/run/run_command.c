@@ -71,9 +71,9 @@ static bool read_options(const frag_arguments *arguments, frag_run_state *state,
     if (format != NULL && !frag_result_format_find(format, &state->result_format))
         return frag_fail(error, FRAG_E_USAGE,
                          "'%s' is no format; expected table, jsonl, csv or markdown", format);
-    state->stats_at = frag_arguments_value(arguments, "stats-at");
-    if (state->stats_at != NULL &&
-        !frag_run_point_parse(state->stats_at, &state->stats_point, error))
+    state->stats_at.text = frag_arguments_value(arguments, "stats-at");
+    if (state->stats_at.text != NULL &&
+        !frag_run_point_parse(state->stats_at.text, &state->stats_at.point, error))
         return frag_error_in(error, "--stats-at");
     state->run.is_oom_skipped = frag_arguments_is(arguments, "on-oom", "skip");
     state->run.context = frag_arguments_context(arguments);
@@ -243,8 +243,7 @@ static bool open_driver_log(frag_run_state *state, frag_output **log, frag_error
     if (*log == NULL)
         return false;
     state->device.driver_log = frag_output_stream(*log);
-    fprintf(state->device.driver_log, "event\tcall\taddress\tbytes\tresult%s\n",
-            state->devices.has_gpu ? "\tns" : "");
+    frag_driver_log_begin(state->device.driver_log, state->devices.has_gpu);
     return true;
 }
 
@@ -291,7 +290,7 @@ static int run_command(const frag_arguments *arguments)
             frag_progress_start(frag_arguments_context(arguments), "replaying", "runs",
                                 count * (state.policies.count > 0 ? state.policies.count : 4) *
                                     (state.devices.has_sim && state.devices.has_gpu ? 2 : 1));
-        if (state.stats_at != NULL && state.result_format == FRAG_RESULT_CSV)
+        if (state.stats_at.text != NULL && state.result_format == FRAG_RESULT_CSV)
             state.columns = frag_stats_columns_create();
         else
             frag_result_begin(state.result_format, stream);

@@ -6,54 +6,15 @@
 #include "cli/run/run_state.h"
 #include "sim/policy_engine.h"
 
-static void add_stat(void *context, const char *name, int64_t value)
-{
-    frag_stats_add(context, name, value);
-}
-
-static void look_at_stats(void *context, const frag_replay *replay,
-                          const frag_replay_result *result)
-{
-    frag_row_stats *stats = context;
-    frag_replay_stats(replay, add_stat, &stats->values);
-    if (stats->values.names.count > 0 && result->events > 0)
-        stats->event = result->events - 1;
-}
-
-static bool has_point(const frag_run_state *state, const frag_trace *trace, frag_error *error)
-{
-    const frag_run_point *point = &state->stats_point;
-    if (state->stats_at == NULL || point->kind != FRAG_RUN_POINT_EVENT ||
-        point->event < trace->event_count)
-        return true;
-    /* The same for every policy, so it is no result of this one. */
-    frag_replay_result none = {0};
-    frag_replay_options unused;
-    return frag_run_point_find(point, trace, &none, &unused, error);
-}
-
-/* Replays once more, up to the point, with the policy keeping its statistics. That a run does not
- * come to the point is a result. */
 static bool take_stats(const frag_run_state *state, frag_run_job *task,
                        const frag_device_spec *device)
 {
-    frag_replay_options replay = {.is_oom_skipped = state->run.is_oom_skipped,
-                                  .keeps_stats = true,
-                                  .context = state->run.context};
-    if (state->stats_at == NULL)
-        return true;
-    task->stats.event = FRAG_UNLIMITED;
-    task->stats.point = state->stats_at;
-    task->stats.problem = task->stats_error.sentence;
-    if (frag_policy_engine_of(task->spec.ops)->statistics == NULL ||
-        !frag_run_point_find(&state->stats_point, task->trace, &task->result.replay, &replay,
-                             &task->stats_error))
-        return true;
-    return frag_run_look_planned(&(frag_run_setup){task->recording, task->trace, task->spec.ops,
-                                                   task->spec.values, device},
-                                 task->plan, NULL, &replay, look_at_stats, &task->stats,
-                                 &task->error) &&
-           !frag_is_interrupted();
+    frag_run_options run = state->run;
+    run.plan = task->plan;
+    return frag_run_stats_take(
+        &state->stats_at,
+        &(frag_run_setup){task->recording, task->trace, task->spec.ops, task->spec.values, device},
+        &run, &task->result, &task->stats_error, &task->stats, &task->error);
 }
 
 typedef struct plan_deadline {
@@ -71,7 +32,8 @@ static bool is_planned_enough(void *context)
 static bool begin_job(const frag_run_state *state, frag_run_job *task)
 {
     frag_policy_spec resolved = {0};
-    if (frag_is_interrupted() || !has_point(state, task->trace, &task->error) ||
+    if (frag_is_interrupted() ||
+        !frag_run_stats_check(&state->stats_at, task->trace, &task->error) ||
         !frag_policy_resolve(state->run.context, &task->spec, task->recording, &resolved,
                              &task->error))
         return false;

@@ -30,7 +30,7 @@ static void fill_row(const frag_run_state *state, const frag_run_job *task, frag
         .gpu = task->is_gpu ? &task->row_gpu : NULL,
         .result = &task->result,
         .has_timing = state->run.is_timed,
-        .stats = state->stats_at != NULL ? &task->stats : NULL,
+        .stats = state->stats_at.text != NULL ? &task->stats : NULL,
     };
 }
 

@@ -8,6 +8,7 @@
 #include "cli/run/run_files.h"
 #include "sim/rows/result.h"
 #include "studies/capacity/bounds.h"
+#include "studies/run/run_stats.h"
 
 /* One row to compute. */
 typedef struct frag_run_job {
@@ -49,8 +50,7 @@ typedef struct frag_run_state {
     frag_run_options run;
     frag_trace_format format;
     frag_result_format result_format;
-    const char *stats_at; /* NULL: no statistics */
-    frag_run_point stats_point;
+    frag_run_stats stats_at;
     frag_stats_columns *columns; /* of CSV with statistics */
     uint64_t threads;
     frag_run_source *sources; /* of the block being worked on */

@@ -28,7 +28,10 @@ class OpenOptions(Sized):
 
 
 class RunOptions(Sized):
-    _fields_ = [("size", ctypes.c_size_t), ("capacity_bytes", ctypes.c_uint64)]
+    _fields_ = [("size", ctypes.c_size_t), ("capacity_bytes", ctypes.c_uint64), ("used_by_others_bytes", ctypes.c_uint64),
+                ("label", ctypes.c_char_p), ("gpu", ctypes.c_char_p), ("latency", ctypes.c_char_p), ("address_rule", ctypes.c_char_p),
+                ("fail_call", ctypes.c_uint64), ("check_every", ctypes.c_uint64), ("skip_oom", ctypes.c_int32),
+                ("with_bounds", ctypes.c_int32), ("stats_at", ctypes.c_char_p), ("with_timing", ctypes.c_int32)]
 
 
 class FileOptions(Sized):
@@ -105,6 +108,15 @@ check("snapshot-at", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_
       written_by("--snapshot", "run", OOM, "--policy", "pytorch:recorded", "--capacity", "4GiB", "--snapshot-at", "oom"))
 check("placement", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_t(0), policy("offline"), None, b"placement", None),
       written_by("--placement", "run", OOM, "--policy", "offline"))
+check("driver log", taken("fraglab_run_write_memory", None, oom, ctypes.c_size_t(0), policy("pytorch:recorded"), ctypes.byref(small), b"driver-log", None),
+      written_by("--driver-log", "run", OOM, "--policy", "pytorch:recorded", "--capacity", "4GiB"))
+lines, expected = b"", b""
+for at in "peak", "oom", "end", "700":
+    for name in "pytorch:recorded", "best-fit":
+        row = made("fraglab_run", None, oom, ctypes.c_size_t(0), policy(name), ctypes.byref(RunOptions(capacity_bytes=4 << 30, stats_at=at.encode())))
+        lines += library.fraglab_result_json(row)
+        expected += printed("run", OOM, "--policy", name, "--capacity", "4GiB", "--stats-at", at)
+check("statistics", lines, expected)
 call("fraglab_run_write", None, several, ALL_TRACES, policy("best-fit"), None, b"snapshot", f"{folder}/ours.zst".encode(), ctypes.byref(FileOptions(overwrite=1)))
 packed = subprocess.run(["zstd", "-dc", f"{folder}/ours.zst"], stdout=subprocess.PIPE, check=True).stdout
 check("compressed", packed, written_by("--snapshot", "run", DEVICES, "--policy", "best-fit"))

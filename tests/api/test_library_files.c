@@ -83,12 +83,14 @@ static void refuses_what_cannot_be_written(void **state)
         const char *where;
         const char *part;
     } wrong[] = {
-        {"pdf", NULL, 0, 0, "format", "expected snapshot, chrome or placement"},
+        {"pdf", NULL, 0, 0, "format", "expected snapshot, chrome, placement or driver-log"},
         {"snapshot", "now", 0, 0, "at", "expected peak, oom, end or the number of an event"},
         {"snapshot", "99999999", 0, 0, "at", "the trace has no event 99999999"},
         {"snapshot", "oom", 0, 0, "at", "no request of this run failed"},
         {"chrome", "peak", 0, 0, "at", "only a snapshot ends at a point"},
-        {"placement", NULL, FRAGLAB_ALL_TRACES, 0, "trace", "that of one trace"},
+        {"placement", NULL, FRAGLAB_ALL_TRACES, 0, "trace", "a placement is that of one trace"},
+        {"driver-log", NULL, FRAGLAB_ALL_TRACES, 0, "trace", "a driver log is that of one trace"},
+        {"driver-log", "end", 0, 0, "at", "only a snapshot ends at a point"},
         {"placement", NULL, 0, 64 << 20, "", "could not be placed"},
         {"chrome", NULL, 7, 0, "", "there is no trace 7"},
     };
@@ -171,6 +173,58 @@ static int call_chrome(void *argument)
 static int call_placement(void *argument)
 {
     return write_run(argument, "placement", 0, NULL, 0, NULL);
+}
+
+static int call_driver_log(void *argument)
+{
+    return write_run(argument, "driver-log", 0, NULL, 0, NULL);
+}
+
+static int run_with_stats(const subject *of, const char *at, fraglab_result **result,
+                          fraglab_error *error)
+{
+    fraglab_run_options options = FRAGLAB_RUN_OPTIONS_INIT;
+    options.stats_at = at;
+    options.with_timing = 1;
+    return fraglab_run(of->context, of->recording, 0, of->policy, &options, result, error);
+}
+
+static int call_statistics(void *argument)
+{
+    fraglab_result *result = NULL;
+    int code = run_with_stats(argument, "peak", &result, NULL);
+    assert_int_equal(result != NULL, code == FRAGLAB_OK);
+    fraglab_result_destroy(result);
+    return code;
+}
+
+static void adds_statistics_and_times_where_asked(void **state)
+{
+    (void)state;
+    subject of = make_subject(SMALL_SAMPLE, "pytorch:version=2.8");
+    fraglab_result *result = NULL;
+    uint64_t wall_ns = 0;
+    assert_int_equal(run_with_stats(&of, "end", &result, NULL), FRAGLAB_OK);
+    assert_non_null(strstr(fraglab_result_json(result), "\"reserved_bytes.all.peak\":"));
+    assert_int_equal(fraglab_result_u64(result, "replay.wall_ns", &wall_ns, NULL), FRAGLAB_OK);
+    assert_true(wall_ns > 0);
+    fraglab_result_destroy(result);
+    /* A run that does not get to the point says so. */
+    assert_int_equal(run_with_stats(&of, "oom", &result, NULL), FRAGLAB_OK);
+    assert_null(strstr(fraglab_result_json(result), "reserved_bytes.all.peak"));
+    fraglab_result_destroy(result);
+    assert_int_equal(fraglab_run(NULL, of.recording, 0, of.policy, NULL, &result, NULL),
+                     FRAGLAB_OK);
+    assert_int_equal(fraglab_result_u64(result, "replay.wall_ns", &wall_ns, NULL), FRAGLAB_E_USAGE);
+    fraglab_result_destroy(result);
+    static const char *const wrong[] = {"now", "99999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        assert_int_equal(run_with_stats(&of, wrong[i], &result, &error), FRAGLAB_E_USAGE);
+        assert_string_equal(error.where, "stats_at");
+        assert_null(result);
+    }
+    destroy_subject(&of);
 }
 
 /* ---- against what was recorded */
@@ -448,9 +502,10 @@ static const struct {
     const char *name;
     frag_call_to_try *call;
 } entries[] = {
-    {"snapshot", call_snapshot}, {"packed snapshot", call_packed_snapshot},
-    {"chrome", call_chrome},     {"placement", call_placement},
-    {"verify", call_verify},
+    {"snapshot", call_snapshot},     {"packed snapshot", call_packed_snapshot},
+    {"chrome", call_chrome},         {"placement", call_placement},
+    {"verify", call_verify},         {"driver log", call_driver_log},
+    {"statistics", call_statistics},
 };
 
 /* These ask no context, or soon have no more to ask. */
@@ -602,6 +657,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(a_file_is_whole_or_as_it_was),
+        cmocka_unit_test(adds_statistics_and_times_where_asked),
         cmocka_unit_test(concludes_what_a_recording_does_not_say),
         cmocka_unit_test(tells_the_first_difference),
         cmocka_unit_test(refuses_what_cannot_be_verified),
