@@ -409,6 +409,36 @@ int fraglab_verify_json(const fraglab_context *context, const fraglab_recording 
                         size_t trace, const fraglab_policy *policy,
                         const fraglab_verify_options *options, char **json, fraglab_error *error);
 
+/* The same against a golden log: requests that an allocator library itself served, with all that it
+ * answered (docs/oracle.md). As `fraglab verify --against golden`. */
+typedef struct fraglab_golden {
+    size_t size;
+    int32_t is_identical;
+    int32_t has_failed; /* the log ends where the library itself failed */
+    uint64_t requests;  /* compared, and the same; the next five too */
+    uint64_t device_events;
+    uint64_t trace_events;
+    uint64_t ooms;
+    uint64_t stat_lines;
+    uint64_t segments;
+    uint64_t first_line; /* of the log, with the first difference; FRAGLAB_UNLIMITED: none */
+    char first_kind[32]; /* "address", "oom", "message", "device_calls", "trace_events", "stats",
+                            "segments", "end"; "": none */
+} fraglab_golden;
+
+/* policy NULL: the one that the log names, with its settings. check_every: audit the policy every
+ * so many events; 0: never. golden (NULL: not wanted) is filled; json (NULL: not wanted) is the
+ * line that `fraglab verify --against golden --format jsonl` prints, for fraglab_free.
+ * FRAGLAB_E_INPUT: what is read is no golden log. */
+int fraglab_verify_golden_path(const fraglab_context *context, const char *path,
+                               const fraglab_policy *policy, uint64_t check_every,
+                               fraglab_golden *golden, char **json, fraglab_error *error);
+/* The same of a log in memory, compressed or not. name: of the log in json; NULL: "memory". */
+int fraglab_verify_golden_memory(const fraglab_context *context, const void *bytes, size_t count,
+                                 const char *name, const fraglab_policy *policy,
+                                 uint64_t check_every, fraglab_golden *golden, char **json,
+                                 fraglab_error *error);
+
 /* ---- the page of a report, as `fraglab report` */
 
 typedef struct fraglab_report_options {

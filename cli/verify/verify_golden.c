@@ -8,10 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/threads.h"
-#include "studies/verify/golden_compare.h"
+#include "studies/verify/golden_check.h"
 
 #define CONTEXT_LINES 3u
 #define CONTEXT_BYTES 240u
@@ -19,12 +18,8 @@
 typedef struct golden_job {
     char *path;
     const char *name; /* of the file, in path; or "stdin" */
-    frag_golden_result result;
+    frag_golden_check_result checked;
     frag_text context; /* lines of the log up to the difference */
-    char torch[16];
-    char *library; /* of a log of another framework's pool; "" otherwise */
-    char *conf;
-    frag_policy_spec spec; /* what was compared */
     frag_error error;
     bool is_ok;
 } golden_job;
@@ -101,9 +96,10 @@ static void read_context(golden_job *job)
 {
     frag_error ignored = {0};
     frag_input *input = strcmp(job->path, "-") != 0 ? frag_input_open(job->path, &ignored) : NULL;
-    uint64_t first = job->result.line > CONTEXT_LINES ? job->result.line - CONTEXT_LINES : 1;
+    uint64_t first =
+        job->checked.result.line > CONTEXT_LINES ? job->checked.result.line - CONTEXT_LINES : 1;
     frag_line line = {0};
-    while (input != NULL && line.number < job->result.line) {
+    while (input != NULL && line.number < job->checked.result.line) {
         if (!frag_line_find(input, &FRAG_GOLDEN_LINE_LIMIT, &line, &ignored) || line.taken == 0)
             break;
         if (line.number >= first) {
@@ -118,57 +114,22 @@ static void read_context(golden_job *job)
         frag_input_close(input);
 }
 
-/* The recorded settings of a log of another framework's pool are a policy with its options. */
-static bool choose_policy(const golden_check *state, golden_job *job, const frag_golden_log *log)
-{
-    if (log->library == 0 || !state->spec->wants_recorded)
-        return frag_policy_spec_copy(state->spec, &job->spec);
-    return frag_policy_spec_parse(frag_strings_get(&log->strings, log->policy), &job->spec,
-                                  &job->error);
-}
-
-static bool compare_log(const golden_check *state, golden_job *job, const frag_golden_log *log)
-{
-    frag_recording recording = {0};
-    frag_policy_spec resolved;
-    uint64_t *ends = NULL;
-    memcpy(job->torch, log->torch, sizeof job->torch);
-    job->library = frag_copy_text(frag_strings_get(&log->strings, log->library));
-    job->conf = frag_copy_text(frag_strings_get(&log->strings, log->conf));
-    if (!choose_policy(state, job, log) ||
-        !frag_golden_log_record(log, job->name, &recording, &ends, &job->error))
-        return false;
-    bool ok = frag_policy_resolve(state->context, &job->spec, &recording, &resolved, &job->error);
-    if (ok) {
-        frag_golden_options options = {.check_every = state->check_every,
-                                       .context = state->context};
-        ok = frag_golden_compare(log, &recording, ends, &resolved, &options, &job->result,
-                                 &job->error);
-        frag_policy_spec_destroy(&resolved);
-    }
-    frag_free(ends);
-    frag_recording_destroy(&recording);
-    return ok;
-}
-
 static void verify_log(void *context, uint64_t index)
 {
     golden_check *state = context;
     golden_job *job = &state->jobs[index];
     if (frag_is_interrupted())
         return;
+    const frag_golden_options options = {.check_every = state->check_every,
+                                         .context = state->context};
     frag_input *input = frag_input_open(job->path, &job->error);
-    frag_golden_log log = {0};
-    job->is_ok = input != NULL && frag_golden_log_read(input, &log, &job->error);
+    job->is_ok = input != NULL && frag_golden_check(input, job->name, state->spec, &options,
+                                                    &job->checked, &job->error);
     if (input != NULL)
         frag_input_close(input);
-    if (job->is_ok) {
-        job->is_ok = compare_log(state, job, &log);
-        frag_golden_log_destroy(&log);
-    }
     if (!job->is_ok)
         frag_error_in(&job->error, job->path);
-    else if (!job->result.is_identical)
+    else if (!job->checked.result.is_identical)
         read_context(job);
     frag_progress_add(state->progress, 1);
 }
@@ -193,7 +154,7 @@ static void print_counts(const frag_golden_result *result)
 
 static void print_difference(const golden_job *job)
 {
-    const frag_golden_result *result = &job->result;
+    const frag_golden_result *result = &job->checked.result;
     char kind[32];
     snprintf(kind, sizeof kind, "%s", result->kind);
     for (char *at = kind; *at != '\0'; at++)
@@ -203,8 +164,8 @@ static void print_difference(const golden_job *job)
     printf("  library: %s\n", result->library.bytes);
     printf("  fraglab: %s\n", result->policy.bytes);
     printf("%s", job->context.bytes != NULL ? job->context.bytes : "");
-    const frag_policy_spec *spec = &job->spec;
-    if (job->conf[0] != '\0' && spec->ops->conf_option != NULL && !spec->wants_recorded)
+    const frag_policy_spec *spec = &job->checked.spec;
+    if (job->checked.conf[0] != '\0' && spec->ops->conf_option != NULL && !spec->wants_recorded)
         printf("  likely: the log was made with other settings; try pytorch:recorded\n");
 }
 
@@ -218,14 +179,14 @@ static void print_text(const golden_check *state)
         if (!job->is_ok)
             continue;
         compared++;
-        different += job->result.is_identical ? 0 : 1;
-        sum.requests += job->result.requests;
-        sum.device_events += job->result.device_events;
-        sum.trace_events += job->result.trace_events;
-        sum.ooms += job->result.ooms;
-        sum.stat_lines += job->result.stat_lines;
-        sum.segments += job->result.segments;
-        sum.has_failed = state->job_count == 1 && job->result.has_failed;
+        different += job->checked.result.is_identical ? 0 : 1;
+        sum.requests += job->checked.result.requests;
+        sum.device_events += job->checked.result.device_events;
+        sum.trace_events += job->checked.result.trace_events;
+        sum.ooms += job->checked.result.ooms;
+        sum.stat_lines += job->checked.result.stat_lines;
+        sum.segments += job->checked.result.segments;
+        sum.has_failed = state->job_count == 1 && job->checked.result.has_failed;
     }
     if (compared == 0)
         return;
@@ -237,43 +198,14 @@ static void print_text(const golden_check *state)
     printf(compared > 1 && different == 0 ? " in %zu logs\n" : "\n", compared);
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
-        if (job->is_ok && !job->result.is_identical) {
+        if (job->is_ok && !job->checked.result.is_identical) {
             print_difference(job);
         } else if (job->is_ok && state->job_count > 1) {
             printf("%s: identical: ", job->name);
-            print_counts(&job->result);
+            print_counts(&job->checked.result);
             printf("\n");
         }
     }
-}
-
-static void print_json(const golden_job *job)
-{
-    const frag_golden_result *result = &job->result;
-    bool is_same = result->is_identical;
-    frag_json *json = frag_json_create();
-    frag_json_text(json, "schema", "fraglab.verify/1");
-    frag_json_text(json, "trace.name", job->name);
-    bool is_torch = job->torch[0] != '\0';
-    frag_json_text(json, "trace.torch", is_torch ? job->torch : NULL);
-    frag_json_text(json, "trace.conf", is_torch ? job->conf : NULL);
-    frag_json_text(json, "trace.library", is_torch ? NULL : job->library);
-    frag_json_text(json, "policy.name", job->spec.ops->name);
-    frag_json_text(json, "policy.label", job->spec.text);
-    frag_json_text(json, "verify.against", "golden");
-    frag_json_flag(json, "verify.is_identical", is_same);
-    frag_json_number(json, "verify.requests", result->requests);
-    frag_json_number(json, "verify.device_events", result->device_events);
-    frag_json_number(json, "verify.trace_events", result->trace_events);
-    frag_json_number(json, "verify.ooms", result->ooms);
-    frag_json_number(json, "verify.stat_lines", result->stat_lines);
-    frag_json_number(json, "verify.segments", result->segments);
-    frag_json_flag(json, "verify.has_library_failed", result->has_failed);
-    frag_json_text(json, "verify.first.kind", is_same ? NULL : result->kind);
-    frag_json_number(json, "verify.first.line", is_same ? FRAG_UNLIMITED : result->line);
-    frag_json_text(json, "verify.first.library", is_same ? NULL : result->library.bytes);
-    frag_json_text(json, "verify.first.fraglab", is_same ? NULL : result->policy.bytes);
-    frag_json_write(json, stdout, false);
 }
 
 static int report_jobs(const golden_check *state, bool is_json)
@@ -283,10 +215,10 @@ static int report_jobs(const golden_check *state, bool is_json)
     for (size_t i = 0; i < state->job_count; i++) {
         const golden_job *job = &state->jobs[i];
         if (is_json && job->is_ok)
-            print_json(job);
+            frag_golden_check_print_json(stdout, job->name, &job->checked);
         int failure = job->error.code != FRAG_E_NONE ? frag_report(&job->error) : 0;
         code = code != 0 ? code : failure;
-        is_different = is_different || (job->is_ok && !job->result.is_identical);
+        is_different = is_different || (job->is_ok && !job->checked.result.is_identical);
     }
     /* Input that could not be read weighs more than a difference. */
     return code != 0 ? code : is_different ? 1 : 0;
@@ -319,11 +251,8 @@ int frag_verify_golden(const frag_arguments *arguments, const frag_policy_spec *
     }
     for (size_t i = 0; i < state.job_count; i++) {
         frag_free(state.jobs[i].path);
-        frag_free(state.jobs[i].conf);
-        frag_free(state.jobs[i].library);
-        frag_policy_spec_destroy(&state.jobs[i].spec);
         frag_text_destroy(&state.jobs[i].context);
-        frag_golden_result_destroy(&state.jobs[i].result);
+        frag_golden_check_destroy(&state.jobs[i].checked);
     }
     frag_free(state.jobs);
     return code;

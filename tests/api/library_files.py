@@ -183,3 +183,21 @@ for path in ("tests/data/snapshots/empty-with-gc.pickle", "tests/data/golden-pee
         lines += told("fraglab_verify_json", None, recording, ctypes.c_size_t(0), policy(given) if given else None, None)
         expected += printed("verify", path, *words)
 check("verify", lines, expected)
+golden = [f"tests/data/{name}.jsonl.zst" for name in
+          ("golden/2.1.2-oversize-exp-ms64-1", "golden-nasty/refused-2.12.1", "golden-peers/cupy-limit", "golden-peers/tf-bfc-oom-g0")]
+with open(f"{folder}/cut.jsonl", "wb") as file:  # the library's answers come too early
+    log = subprocess.run(["zstd", "-dc", golden[0]], stdout=subprocess.PIPE, check=True).stdout.splitlines(keepends=True)
+    file.writelines(log[:-1])
+lines, expected = b"", b""
+for path in [*golden, f"{folder}/cut.jsonl"]:
+    for given in None, "best-fit":
+        named = policy(given) if given else None
+        words = ["--policy", given] if given else []
+        lines += told("fraglab_verify_golden_path", None, path.encode(), named, ctypes.c_uint64(0), None)
+        expected += printed("verify", "--against", "golden", path, *words)
+        lines += told("fraglab_verify_golden_memory", None, read(path), ctypes.c_size_t(len(read(path))), path.rsplit("/")[-1].encode(), named,
+                      ctypes.c_uint64(1000), None)
+        expected += printed("verify", "--against", "golden", "--check", "1000", path, *words)
+if b'"is_identical":true' not in expected or b'"is_identical":false' not in expected:
+    sys.exit("the golden logs are all the same, or all different")
+check("golden", lines, expected)

@@ -343,6 +343,82 @@ static int call_verify_other(void *argument)
     return code;
 }
 
+/* ---- against golden logs */
+
+#define GOLDEN_SAMPLE "tests/data/golden/2.1.2-oversize-exp-ms64-1.jsonl.zst"
+
+static int verify_golden(const subject *of, const void *bytes, size_t count, fraglab_golden *golden,
+                         fraglab_error *error)
+{
+    char *json = NULL;
+    int code = bytes != NULL ? fraglab_verify_golden_memory(of->context, bytes, count, NULL, NULL,
+                                                            0, golden, &json, error)
+                             : fraglab_verify_golden_path(of->context, GOLDEN_SAMPLE, NULL, 1,
+                                                          golden, &json, error);
+    assert_int_equal(json != NULL, code == FRAGLAB_OK);
+    fraglab_free(json);
+    return code;
+}
+
+static int call_golden(void *argument)
+{
+    return verify_golden(argument, NULL, 0, NULL, NULL);
+}
+
+static const char golden_log[] =
+    "{\"golden\":\"c10\",\"schema\":1,\"torch\":\"2.9.1\",\"conf\":\"\",\"capacity\":"
+    "67108864,\"granularity\":2097152,\"devices\":1,\"va\":\"firstfit\",\"malloc_base"
+    "\":\"0x700000000000\",\"vmm_base\":\"0x600000000000\",\"events\":true}\n"
+    "{\"op\":\"alloc\",\"id\":0,\"size\":1000,\"stream\":0,\"addr\":\"0x700000000000"
+    "\",\"drv\":[[\"malloc\",\"0x700000000000\",2097152,0]],\"ev\":[[\"SA\",\"0x70000"
+    "0000000\",2097152,0],[\"A\",\"0x700000000000\",1000,0]]}\n"
+    "{\"op\":\"alloc\",\"id\":1,\"size\":0,\"stream\":0,\"addr\":\"0x0\"}\n"
+    "{\"op\":\"alloc\",\"id\":2,\"size\":512,\"stream\":0,\"addr\":\"0x700000000400\""
+    "}\n"
+    "{\"op\":\"free\",\"id\":0}\n"
+    "{\"op\":\"free\",\"id\":1}\n"
+    "{\"op\":\"snapshot\",\"at\":5,\"segments\":1}\n"
+    "{\"op\":\"segment\",\"dev\":0,\"addr\":\"0x700000000000\",\"size\":2097152,\"str"
+    "eam\":0,\"pool\":\"small\",\"expandable\":false,\"private\":[0,0],\"allocated\":"
+    "512,\"active\":512,\"requested\":512,\"blocks\":[[\"0x700000000000\",1024,0,\"I"
+    "\"],[\"0x700000000400\",512,512,\"A\"],[\"0x700000000600\",2095616,0,\"I\"]]}\n"
+    "{\"op\":\"end\",\"done\":5,\"mallocs\":1,\"malloc_fails\":0,\"frees\":0,\"create"
+    "s\":0,\"create_fails\":0,\"unmaps\":0,\"ooms\":0}\n";
+
+static void compares_with_golden_logs(void **state)
+{
+    (void)state;
+    const subject none = {.policy = NULL};
+    fraglab_golden found = {.size = sizeof found};
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    assert_int_equal(verify_golden(&none, NULL, 0, &found, NULL), FRAGLAB_OK);
+    assert_true(found.is_identical && found.requests > 0);
+    assert_int_equal(found.first_line, FRAGLAB_UNLIMITED);
+    assert_string_equal(found.first_kind, "");
+    assert_int_equal(verify_golden(&none, golden_log, sizeof golden_log - 1, &found, NULL),
+                     FRAGLAB_OK);
+    assert_true(found.is_identical);
+    assert_int_equal(found.requests, 5);
+    assert_int_equal(found.segments, 1);
+    assert_int_equal(verify_golden(&none, "{}", 2, &found, &error), FRAGLAB_E_INPUT);
+    assert_string_equal(error.where, "memory");
+    assert_int_equal(error.line, 1);
+    assert_int_equal(verify_golden(&none, "", 0, &found, &error), FRAGLAB_E_INPUT);
+    found.size = 3;
+    assert_int_equal(verify_golden(&none, NULL, 0, &found, &error), FRAGLAB_E_USAGE);
+    assert_int_equal(fraglab_verify_golden_path(NULL, "no/such/log", NULL, 0, NULL, NULL, &error),
+                     FRAGLAB_E_INPUT);
+    assert_string_equal(error.where, "no/such/log");
+    subject other = {.policy = parse("best-fit")};
+    found.size = sizeof found;
+    assert_int_equal(
+        fraglab_verify_golden_path(NULL, GOLDEN_SAMPLE, other.policy, 0, &found, NULL, NULL),
+        FRAGLAB_OK);
+    assert_false(found.is_identical);
+    assert_true(found.first_line > 1 && found.first_kind[0] != '\0');
+    fraglab_policy_destroy(other.policy);
+}
+
 /* ---- a piece */
 
 static int call_cut(void *argument)
@@ -505,7 +581,7 @@ static const struct {
     {"snapshot", call_snapshot},     {"packed snapshot", call_packed_snapshot},
     {"chrome", call_chrome},         {"placement", call_placement},
     {"verify", call_verify},         {"driver log", call_driver_log},
-    {"statistics", call_statistics},
+    {"statistics", call_statistics}, {"golden", call_golden},
 };
 
 /* These ask no context, or soon have no more to ask. */
@@ -606,6 +682,32 @@ static void hostile_recordings_end_in_an_error_or_a_file(void **state)
     fraglab_policy_destroy(of.policy);
 }
 
+static void hostile_golden_logs_end_in_an_error_or_an_answer(void **state)
+{
+    (void)state;
+    char broken[sizeof golden_log];
+    const subject none = {.policy = NULL};
+    uint32_t seed = 11;
+    uint32_t used = 0;
+    uint32_t differ = 0;
+    long before = frag_live_memory();
+    for (int round = 0; round < 2000; round++) {
+        fraglab_golden found = {.size = sizeof found};
+        memcpy(broken, golden_log, sizeof broken);
+        /* Digits for digits: a log that is still one. */
+        size_t at = next_random(&seed) % (sizeof broken - 1);
+        bool is_digit = broken[at] >= '0' && broken[at] <= '9';
+        broken[at] = (char)(is_digit ? '0' + next_random(&seed) % 10 : next_random(&seed));
+        int code = verify_golden(&none, broken, sizeof broken - 1, &found, NULL);
+        assert_true(code == FRAGLAB_OK || code == FRAGLAB_E_INPUT || code == FRAGLAB_E_USAGE);
+        used += code == FRAGLAB_OK;
+        differ += code == FRAGLAB_OK && !found.is_identical;
+    }
+    assert_true(used > 100);
+    assert_true(differ > 50);
+    assert_int_equal(frag_live_memory(), before);
+}
+
 /* ---- threads */
 
 typedef struct threaded {
@@ -661,12 +763,14 @@ int main(void)
         cmocka_unit_test(concludes_what_a_recording_does_not_say),
         cmocka_unit_test(tells_the_first_difference),
         cmocka_unit_test(refuses_what_cannot_be_verified),
+        cmocka_unit_test(compares_with_golden_logs),
         cmocka_unit_test(cuts_by_events_times_or_marks),
         cmocka_unit_test(refuses_what_cannot_be_reported),
         cmocka_unit_test(refuses_what_is_no_figure),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
+        cmocka_unit_test(hostile_golden_logs_end_in_an_error_or_an_answer),
         cmocka_unit_test(threads_share_a_recording),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
