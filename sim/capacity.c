@@ -9,31 +9,26 @@
  * afterwards. */
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "sim/capacity_runs.h"
 #include "sim/policy_engine.h"
 #include "sim/run.h"
 
 typedef struct capacity_search {
-    frag_run_setup setup;         /* with the device below */
-    const frag_policy_plan *plan; /* the same at every capacity */
-    frag_device_spec spec;
+    frag_run_setup setup;
+    frag_device_spec spec; /* of its device */
+    frag_capacity_runs *runs;
     uint64_t page_bytes;
     const frag_context *context;
     bool is_least_enough;
     uint64_t give_up_bytes;
     frag_capacity_result *result;
-    frag_arena_spare *spare;
 } capacity_search;
 
 static bool try_capacity(capacity_search *search, uint64_t capacity, frag_run_result *run,
                          frag_error *error)
 {
-    frag_run_options options = {.is_layout_skipped = true,
-                                .plan = search->plan,
-                                .spare = search->spare,
-                                .context = search->context};
-    search->spec.capacity_bytes = capacity;
     search->result->runs++;
-    return frag_run(&search->setup, &options, run, error);
+    return frag_capacity_runs_try(search->runs, capacity, run, error);
 }
 
 /* The least capacity above this one that may behave differently. */
@@ -49,10 +44,6 @@ static uint64_t next_capacity(const capacity_search *search, uint64_t capacity,
 
 /* The number of single-page steps after which a search gives up on being exact above the answer. */
 #define STEPS_MAX 4096u
-
-/* Where nothing is ever refused. A policy that needs a capacity to work at all is given one that no
- * run can reach. */
-#define PLENTY ((uint64_t)1 << 45)
 
 /* No policy does with less. */
 static uint64_t first_capacity(const capacity_search *search)
@@ -90,12 +81,12 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     frag_run_result run;
     if (search->give_up_bytes != FRAG_UNLIMITED)
         return search_least(search, error);
-    if (!try_capacity(search, PLENTY, &run, error))
+    if (!try_capacity(search, FRAG_CAPACITY_PLENTY, &run, error))
         return false;
     if (run.replay.oom.has_happened || run.replay.is_interrupted)
         return true; /* fails with any capacity: a limit of the policy, not of the device */
     if (search->is_least_enough) {
-        search->give_up_bytes = PLENTY;
+        search->give_up_bytes = FRAG_CAPACITY_PLENTY;
         return search_least(search, error);
     }
     /* The most an unlimited device was asked to hold. */
@@ -124,7 +115,9 @@ static bool search_capacity(capacity_search *search, frag_error *error)
     }
     if (!result->is_found || result->capacity_bytes <= search->page_bytes)
         return true;
-    if (!try_capacity(search, result->capacity_bytes - search->page_bytes, &run, error))
+    result->runs++;
+    if (!frag_capacity_runs_alone(search->runs, result->capacity_bytes - search->page_bytes, &run,
+                                  error))
         return false;
     result->below = run.replay.oom;
     result->has_below = run.replay.oom.has_happened;
@@ -134,16 +127,19 @@ static bool search_capacity(capacity_search *search, frag_error *error)
 static bool find(capacity_search *search, frag_capacity_result *result, frag_error *error)
 {
     search->setup.device = &search->spec;
-    frag_policy_plan *plan = NULL;
+    frag_policy_plan *plan = NULL; /* the same at every capacity */
     *result = (frag_capacity_result){.is_monotone = true};
     if (!frag_replay_plan(&search->setup, NULL, &plan, error))
         return false;
-    search->plan = plan;
     search->page_bytes = frag_device_page(&search->spec, search->setup.trace);
     search->result = result;
-    search->spare = frag_arena_spare_create();
+    frag_arena_spare *spare = frag_arena_spare_create();
+    frag_run_options options = {
+        .is_layout_skipped = true, .plan = plan, .spare = spare, .context = search->context};
+    search->runs = frag_capacity_runs_create(&search->setup, &options);
     bool ok = search_capacity(search, error);
-    frag_arena_spare_destroy(search->spare);
+    frag_capacity_runs_destroy(search->runs);
+    frag_arena_spare_destroy(spare);
     if (plan != NULL)
         frag_policy_engine_of(search->setup.ops)->planner->destroy(plan);
     return ok;

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "sim/image.h"
 #include "base/memory.h"
 #include "sim/device/latency.h"
 
@@ -359,6 +360,12 @@ uint64_t frag_device_capacity(frag_device *device)
     return device->capacity_bytes;
 }
 
+uint64_t frag_device_range_capacity(frag_device *device)
+{
+    device->needs.has_sized_ranges = true;
+    return device->capacity_bytes;
+}
+
 bool frag_device_is_filled_by(frag_device *device, uint64_t bytes)
 {
     bool is_filled = bytes >= device->capacity_bytes;
@@ -377,4 +384,30 @@ void frag_device_destroy(frag_device *device)
         return;
     frag_free(device->streams.clocks);
     device->ops->destroy(device);
+}
+
+bool frag_device_keep(const frag_device *device, struct frag_image *image)
+{
+    const frag_device_streams *streams = &device->streams;
+    const frag_device_watch *watch = &device->watch;
+    if (device->ops->keep == NULL || device->log.stream != NULL || watch->on_call != NULL ||
+        watch->on_answer != NULL)
+        return false;
+    frag_image_add(image, device, sizeof *device);
+    frag_image_add(image, streams->clocks, streams->clock_count * sizeof *streams->clocks);
+    return device->ops->keep(device, image);
+}
+
+void frag_device_return(frag_device *device, struct frag_image *image)
+{
+    frag_device_streams now = device->streams;
+    frag_device_streams *streams = &device->streams;
+    frag_image_take(image, device, sizeof *device);
+    size_t kept = streams->clock_count;
+    streams->clocks = now.clocks;
+    streams->clock_count = now.clock_count;
+    frag_image_take(image, streams->clocks, kept * sizeof *streams->clocks);
+    if (now.clock_count > kept)
+        memset(streams->clocks + kept, 0, (now.clock_count - kept) * sizeof *streams->clocks);
+    device->ops->bring_back(device, image);
 }

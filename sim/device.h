@@ -26,6 +26,7 @@ typedef enum frag_device_result {
 } frag_device_result;
 
 typedef struct frag_device frag_device;
+struct frag_image; /* sim/image.h */
 
 /* One constant table per kind of device. Calls not offered are NULL. Sizes are bytes as asked; what
  * a call costs in pages is the device's own affair (held_bytes). */
@@ -66,6 +67,10 @@ typedef struct frag_device_ops {
                                 bool is_mapped_range);
     /* New addresses stay out of this place from now on; NULL: they never come near such places. */
     void (*keep_clear)(frag_device *device, uint64_t address, uint64_t bytes);
+    /* For checkpoints: everything that is not in frag_device. NULL, or false: its state cannot be
+     * kept. */
+    bool (*keep)(const frag_device *device, struct frag_image *image);
+    void (*bring_back)(frag_device *device, struct frag_image *image);
     void (*destroy)(frag_device *device);
 } frag_device_ops;
 
@@ -127,6 +132,7 @@ typedef struct frag_device_needs {
     uint64_t refused_min_bytes; /* smallest need of a refused call; FRAG_UNLIMITED: none refused */
     uint64_t refused_bytes;     /* size of the last refused malloc or map */
     bool is_capacity_read;      /* the policy asked for total or free memory */
+    bool has_sized_ranges;      /* frag_device_range_capacity was called */
 } frag_device_needs;
 
 /* The driver log. */
@@ -264,11 +270,21 @@ static inline void frag_device_set_map_unit(frag_device *device, uint64_t bytes)
 /* Total bytes as a policy may base limits on it; marks that the result depends on the capacity. */
 uint64_t frag_device_capacity(frag_device *device);
 
+/* Total bytes for a policy that makes ranges of addresses as large as the device, or larger by some
+ * factor, where the end of such a range can be what refuses a request. Runs on devices of other
+ * capacities then share nothing (sim/capacity_runs.h), though what decides is noted as ever. */
+uint64_t frag_device_range_capacity(frag_device *device);
+
 /* Is the capacity at most so many bytes? A question about the capacity that other capacities have
  * the same answer to, which is noted. */
 bool frag_device_is_filled_by(frag_device *device, uint64_t bytes);
 
 void frag_device_destroy(frag_device *device);
+
+/* For checkpoints (sim/replay/checkpoint.h): the device is as it was when kept. false: its state
+ * cannot be kept, or somebody watches it. */
+bool frag_device_keep(const frag_device *device, struct frag_image *image);
+void frag_device_return(frag_device *device, struct frag_image *image);
 
 /* ---- the simulated device */
 typedef enum frag_address_rule {

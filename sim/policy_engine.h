@@ -118,7 +118,9 @@ struct frag_policy_engine {
      * when its log is followed. */
     void (*prefer)(frag_policy *policy, uint64_t address);
     /* For policies inside fraglab: frag_replay_loop (replay_loop.h) with alloc and free of the
-     * first table, so that the compiler joins all three. NULL: the engine's own loop calls them. */
+     * first table, so that the compiler joins all three. NULL: the engine's own loop calls them.
+     * All that such a policy remembers is in its arena, so that a replay can return to a checkpoint
+     * (checkpoint.h). */
     void (*replay)(frag_replay *replay, uint64_t end);
 };
 

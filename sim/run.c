@@ -90,8 +90,8 @@ void frag_device_close(const frag_device_spec *spec, frag_device *device)
         frag_device_destroy(device);
 }
 
-static void keep_device(frag_run_result *result, const frag_device *device,
-                        const frag_device_spec *spec, bool has_recorded)
+void frag_run_keep_device(frag_run_result *result, const frag_device *device,
+                          const frag_device_spec *spec, bool has_recorded)
 {
     memcpy(result->calls, device->counts.calls, sizeof result->calls);
     memcpy(result->failed_calls, device->counts.failed_calls, sizeof result->failed_calls);
@@ -135,7 +135,7 @@ static bool count_planned(const frag_run_setup *setup, const frag_policy_plan *p
         frag_replay_met(replay, &result->met);
         result->wall_ns = options->is_timed ? frag_context_clock_ns(options->context) - start : 0;
     }
-    keep_device(result, device, spec, segments != NULL);
+    frag_run_keep_device(result, device, spec, segments != NULL);
     frag_replay_destroy(replay);
     frag_device_close(spec, device);
     frag_free(segments);

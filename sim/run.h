@@ -93,6 +93,10 @@ bool frag_run_count(const frag_run_setup *setup, const frag_run_options *options
 bool frag_run_layout(const frag_run_setup *setup, const frag_run_options *options,
                      frag_run_result *result, frag_error *error);
 
+/* What a result says of the device; has_recorded: it was given recorded segments. */
+void frag_run_keep_device(frag_run_result *result, const frag_device *device,
+                          const frag_device_spec *spec, bool has_recorded);
+
 /* Sees a run that has ended, as it stands. */
 typedef void frag_run_looker(void *context, const frag_replay *replay,
                              const frag_replay_result *result);

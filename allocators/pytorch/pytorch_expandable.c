@@ -101,7 +101,7 @@ static uint32_t add_unmapped(frag_policy *policy, uint32_t list, uint64_t addres
  * than others: there it is what the trace could fill. */
 uint64_t frag_pytorch_range_bytes(const frag_policy *policy)
 {
-    uint64_t capacity = policy->device->capacity_bytes;
+    uint64_t capacity = frag_device_range_capacity(policy->device);
     if (capacity > FRAG_PYTORCH_RANGE_MAX / 2)
         return policy->unlimited_range_bytes;
     uint64_t most = capacity + capacity / 8;

@@ -224,3 +224,18 @@ bool frag_ranges_check(const frag_ranges *ranges, frag_error *error)
                          (unsigned long long)state.end);
     return true;
 }
+
+void frag_ranges_keep(const frag_ranges *ranges, frag_image *image)
+{
+    frag_image_add(image, ranges, sizeof *ranges);
+    frag_image_add(image, ranges->nodes, ranges->count * sizeof *ranges->nodes);
+}
+
+void frag_ranges_return(frag_ranges *ranges, frag_image *image)
+{
+    frag_ranges now = *ranges;
+    frag_image_take(image, ranges, sizeof *ranges);
+    ranges->nodes = now.nodes;
+    ranges->capacity = now.capacity;
+    frag_image_take(image, ranges->nodes, ranges->count * sizeof *ranges->nodes);
+}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/image.h"
 
 typedef struct frag_range_node {
     uint64_t address;
@@ -39,6 +40,9 @@ bool frag_ranges_take_at(frag_ranges *ranges, uint64_t address, uint64_t bytes);
 void frag_ranges_clear(frag_ranges *ranges, uint64_t address, uint64_t bytes);
 /* Gives a place back, joining its neighbours. Giving back what is free is a bug and asserts. */
 void frag_ranges_give(frag_ranges *ranges, uint64_t address, uint64_t bytes);
+/* For checkpoints: what was kept is brought back, in order (sim/image.h). */
+void frag_ranges_keep(const frag_ranges *ranges, frag_image *image);
+void frag_ranges_return(frag_ranges *ranges, frag_image *image);
 bool frag_ranges_check(const frag_ranges *ranges, frag_error *error);
 
 #endif

@@ -318,6 +318,50 @@ static void sim_keep_clear(frag_device *device, uint64_t address, uint64_t bytes
     keep_bump_above(&sim->reserving->reserve_bump, sim->reserving->reserve_end, address, end);
 }
 
+/* What changes while it runs, the device itself apart. */
+typedef struct sim_state {
+    uint64_t held_bytes;
+    uint64_t bump;
+    uint64_t reserve_bump;
+    uint64_t reserve_end;
+    size_t recorded_next;
+    uint64_t space_calls;
+} sim_state;
+
+/* Not of one that shares address space with another, or stands before real memory. */
+static bool sim_keep(const frag_device *device, frag_image *image)
+{
+    const sim_device *sim = (const sim_device *)(const void *)device;
+    if (sim->reserving != sim || sim->options.backing != NULL)
+        return false;
+    frag_image_add(image,
+                   &(sim_state){sim->held_bytes, sim->bump, sim->reserve_bump, sim->reserve_end,
+                                sim->recorded_next, sim->space_calls},
+                   sizeof(sim_state));
+    frag_ranges_keep(&sim->recorded_space, image);
+    frag_ranges_keep(&sim->new_space, image);
+    frag_ranges_keep(&sim->reserve_space, image);
+    frag_image_add(image, sim->queues, sim->queue_count * sizeof *sim->queues);
+    return true;
+}
+
+static void sim_bring_back(frag_device *device, frag_image *image)
+{
+    sim_device *sim = from_base(device);
+    sim_state state;
+    frag_image_take(image, &state, sizeof state);
+    sim->held_bytes = state.held_bytes;
+    sim->bump = state.bump;
+    sim->reserve_bump = state.reserve_bump;
+    sim->reserve_end = state.reserve_end;
+    sim->recorded_next = state.recorded_next;
+    sim->space_calls = state.space_calls;
+    frag_ranges_return(&sim->recorded_space, image);
+    frag_ranges_return(&sim->new_space, image);
+    frag_ranges_return(&sim->reserve_space, image);
+    frag_image_take(image, sim->queues, sim->queue_count * sizeof *sim->queues);
+}
+
 static void sim_destroy(frag_device *device)
 {
     sim_device *sim = from_base(device);
@@ -341,6 +385,8 @@ static const frag_device_ops sim_ops = {
     .synchronize = sim_synchronize,
     .adopt = sim_adopt,
     .keep_clear = sim_keep_clear,
+    .keep = sim_keep,
+    .bring_back = sim_bring_back,
     .destroy = sim_destroy,
 };
 

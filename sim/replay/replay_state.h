@@ -3,6 +3,7 @@
 #define FRAG_REPLAY_REPLAY_STATE_H
 
 #include "base/bits.h"
+#include "sim/image.h"
 #include "sim/replay/replay_types.h"
 
 #define FRAG_HANDLE_NONE UINT32_MAX
@@ -159,6 +160,9 @@ typedef struct frag_held {
 const frag_held *frag_use_held(const frag_replay *replay, uint32_t handle);
 uint32_t frag_use_handle_max(const frag_replay *replay);
 void frag_use_destroy(frag_use_keeper *uses);
+/* For checkpoints; of a replay that has uses. */
+void frag_use_keep(const frag_replay *replay, frag_image *image);
+void frag_use_return(frag_replay *replay, frag_image *image);
 
 /* ---- replay_notes.c: notes of everything that happens */
 

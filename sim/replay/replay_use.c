@@ -64,6 +64,43 @@ void frag_use_destroy(frag_use_keeper *uses)
     frag_free(uses);
 }
 
+/* ---- checkpoints */
+
+void frag_use_keep(const frag_replay *replay, frag_image *image)
+{
+    const frag_use_keeper *uses = replay->uses;
+    frag_image_add(image, uses, sizeof *uses);
+    frag_image_add(image, uses->slots,
+                   ((size_t)replay->trace->slot_count + 1) * sizeof *uses->slots);
+    frag_image_add(image, uses->nodes, uses->node_count * sizeof *uses->nodes);
+    frag_image_add(image, uses->held, uses->held_count * sizeof *uses->held);
+    frag_image_add(image, uses->held_of, uses->handle_count * sizeof *uses->held_of);
+    frag_image_add(image, uses->waiting, uses->stream_count * sizeof *uses->waiting);
+}
+
+void frag_use_return(frag_replay *replay, frag_image *image)
+{
+    frag_use_keeper *uses = replay->uses;
+    frag_use_keeper now = *uses;
+    frag_image_take(image, uses, sizeof *uses);
+    uses->slots = now.slots;
+    frag_image_take(image, uses->slots,
+                    ((size_t)replay->trace->slot_count + 1) * sizeof *uses->slots);
+    uses->nodes = now.nodes;
+    uses->node_capacity = now.node_capacity;
+    frag_image_take(image, uses->nodes, uses->node_count * sizeof *uses->nodes);
+    uses->held = now.held;
+    uses->held_capacity = now.held_capacity;
+    frag_image_take(image, uses->held, uses->held_count * sizeof *uses->held);
+    uses->held_of = now.held_of;
+    frag_image_take(image, uses->held_of, uses->handle_count * sizeof *uses->held_of);
+    for (size_t i = uses->handle_count; i < now.handle_count; i++)
+        uses->held_of[i] = NONE; /* it has grown since */
+    uses->handle_count = now.handle_count;
+    uses->waiting = now.waiting;
+    frag_image_take(image, uses->waiting, uses->stream_count * sizeof *uses->waiting);
+}
+
 /* ---- records */
 
 static uint32_t take_node(frag_use_keeper *uses, uint32_t value, uint32_t next)

@@ -551,8 +551,11 @@ static void finds_the_least_capacity_and_the_oom_below_it(void **state)
 static void agrees_with_trying_every_capacity(void **state)
 {
     (void)state;
-    static const char *const policies[] = {"pytorch", "best-fit", "first-fit:space=segments",
-                                           "buddy",   "tlsf",     "pytorch:max_split_size_mb=24"};
+    static const char *const policies[] = {
+        "pytorch", "best-fit", "first-fit:space=segments",
+        "buddy",   "tlsf",     "pytorch:max_split_size_mb=24",
+        "tf-bfc",  "cupy",     "pytorch:expandable_segments=true",
+        "vma",     "rmm-pool", "best-fit:grow=30MB"};
     uint32_t random = 7;
     for (int round = 0; round < 12; round++) {
         char text[8192] = "";

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "sim/replay/checkpoint.h"
 #include "tests/support/checked_policy.h"
 #include "tests/support/xorshift.h"
 
@@ -194,7 +195,7 @@ static bool run_once(const case_run *at, const frag_policy_ops *ops, const frag_
 }
 
 static void compare(const frag_replay_result *plain, const frag_replay_result *watched,
-                    policy_outcome *outcome)
+                    const char *how, policy_outcome *outcome)
 {
     const struct {
         const char *what;
@@ -210,13 +211,72 @@ static void compare(const frag_replay_result *plain, const frag_replay_result *w
         {"peak of reserved", plain->peak.reserved_bytes, watched->peak.reserved_bytes},
         {"requested at the end", plain->final.requested_bytes, watched->final.requested_bytes},
         {"reserved at the end", plain->final.reserved_bytes, watched->final.reserved_bytes},
+        {"sum of reserved", plain->reserved_sum.low, watched->reserved_sum.low},
         {"ignored events", plain->ignored_events, watched->ignored_events},
     };
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         if (figures[i].plain != figures[i].watched && outcome->problem[0] == '\0')
-            snprintf(outcome->problem, sizeof outcome->problem,
-                     "%s: %llu in a run, %llu when it is watched", figures[i].what,
-                     (unsigned long long)figures[i].plain, (unsigned long long)figures[i].watched);
+            snprintf(outcome->problem, sizeof outcome->problem, "%s: %llu in a run, %llu when %s",
+                     figures[i].what, (unsigned long long)figures[i].plain,
+                     (unsigned long long)figures[i].watched, how);
+}
+
+/* Goes on to the end from where the replay stands, and compares. */
+static bool end_as(const case_run *at, const frag_replay_result *plain, const char *how,
+                   frag_replay *replay)
+{
+    frag_error error = {0};
+    frag_replay_result result;
+    if (!frag_replay_advance(replay, UINT64_MAX, &error)) {
+        take_error(at->outcome, &error);
+        return false;
+    }
+    frag_replay_finish(replay, &result);
+    at->outcome->events += result.events;
+    compare(plain, &result, how, at->outcome);
+    return at->outcome->problem[0] == '\0';
+}
+
+/* Keeps its state on the way, and goes on from there three times; the middle one leaves traces that
+ * must not stay. */
+static void run_and_return(const case_run *at, const frag_replay_result *plain, frag_device *device,
+                           frag_replay *replay)
+{
+    frag_error error = {0};
+    frag_checkpoint *checkpoint = frag_checkpoint_create();
+    uint64_t stop = at->recording->traces[0].event_count * (1 + at->what->capacity_bytes % 7) / 8;
+    if (!frag_replay_advance(replay, stop, &error)) {
+        take_error(at->outcome, &error);
+    } else if (frag_checkpoint_keep(checkpoint, replay) &&
+               end_as(at, plain, "its state was kept on the way", replay)) {
+        frag_checkpoint_return(checkpoint, replay);
+        device->capacity_bytes /= 2;
+        (void)frag_replay_advance(replay, UINT64_MAX, &error);
+        frag_checkpoint_return(checkpoint, replay);
+        (void)end_as(at, plain, "it has returned", replay);
+    }
+    frag_checkpoint_destroy(checkpoint);
+}
+
+static void run_returning(const case_run *at, const frag_device_spec *spec,
+                          const frag_replay_result *plain)
+{
+    const frag_trace *trace = &at->recording->traces[0];
+    frag_replay_options options = {.is_oom_skipped = at->what->is_oom_skipped,
+                                   .stop_after = FRAG_UNLIMITED,
+                                   .check_every = at->check_every};
+    frag_error error = {0};
+    frag_recorded_segment *segments = NULL;
+    frag_device *device = frag_device_open(trace, spec, &segments, &error);
+    frag_run_setup setup = {at->recording, trace, at->spec->ops, at->spec->values, NULL};
+    frag_replay *replay = frag_replay_create(&setup, device, &error);
+    if (replay != NULL && frag_replay_start(replay, &options, &error))
+        run_and_return(at, plain, device, replay);
+    else
+        take_error(at->outcome, &error);
+    frag_replay_destroy(replay);
+    frag_device_destroy(device);
+    frag_free(segments);
 }
 
 static bool run_plain(const case_run *at)
@@ -229,7 +289,9 @@ static bool run_plain(const case_run *at)
     if (!run_once(at, at->spec->ops, &device, false, &plain) ||
         !run_once(at, at->spec->ops, &device, true, &watched))
         return false;
-    compare(&plain, &watched, at->outcome);
+    compare(&plain, &watched, "it is watched", at->outcome);
+    if (at->outcome->problem[0] == '\0')
+        run_returning(at, &device, &plain);
     return at->outcome->problem[0] == '\0';
 }
 

@@ -1,0 +1,197 @@
+#include "sim/capacity_runs.h"
+
+#include "base/bits.h"
+#include "base/memory.h"
+#include "sim/replay/checkpoint.h"
+
+/* Runs that are made before a beginning is shared. */
+#define RUNS_ALONE 2u
+/* The trace is cut into so many steps; states can be kept between them. */
+#define STEPS 4096u
+#define STEP_EVENTS_MIN 256u
+
+struct frag_capacity_runs {
+    const frag_run_setup *setup;
+    const frag_run_options *options;
+    frag_device_spec spec; /* of the runs that begin at the first event */
+    uint64_t count;
+    bool is_sharing;
+    bool cannot_share;
+    uint64_t enough_bytes; /* a capacity that refuses nothing; 0: none is known yet */
+    /* ---- the shared beginning; the device has enough while it is advanced */
+    frag_device_spec enough;
+    frag_device *device;
+    frag_recorded_segment *segments;
+    frag_replay *replay;
+    frag_checkpoint *checkpoint;
+    uint64_t kept_step; /* the state was kept before this step */
+    bool is_at_kept;    /* the replay stands there */
+    uint64_t step_events;
+    uint64_t step_count;
+    uint64_t start_need; /* of what is there before the first event */
+    uint64_t *needs;     /* largest need of a call up to the end of each step */
+};
+
+frag_capacity_runs *frag_capacity_runs_create(const frag_run_setup *setup,
+                                              const frag_run_options *options)
+{
+    frag_capacity_runs *runs = frag_alloc(1, sizeof *runs);
+    runs->setup = setup;
+    runs->options = options;
+    runs->spec = *setup->device;
+    runs->cannot_share = setup->device->opener != NULL || setup->device->driver_log != NULL ||
+                         setup->device->fail_call != 0;
+    return runs;
+}
+
+static void stop_sharing(frag_capacity_runs *runs)
+{
+    runs->is_sharing = false;
+    runs->cannot_share = true;
+    frag_checkpoint_destroy(runs->checkpoint);
+    frag_replay_destroy(runs->replay);
+    if (runs->device != NULL)
+        frag_device_close(&runs->enough, runs->device);
+    frag_free(runs->segments);
+    frag_free(runs->needs);
+    runs->checkpoint = NULL;
+    runs->replay = NULL;
+    runs->device = NULL;
+    runs->segments = NULL;
+    runs->needs = NULL;
+}
+
+void frag_capacity_runs_destroy(frag_capacity_runs *runs)
+{
+    if (runs == NULL)
+        return;
+    stop_sharing(runs);
+    frag_free(runs);
+}
+
+static uint64_t step_end(const frag_capacity_runs *runs, uint64_t step)
+{
+    uint64_t end = runs->setup->trace->event_count;
+    return step + 1 < runs->step_count ? (step + 1) * runs->step_events : end;
+}
+
+/* Goes through the whole trace once. false: what follows cannot be shared. */
+static bool find_needs(frag_capacity_runs *runs)
+{
+    frag_error error = {0};
+    frag_replay_result result;
+    uint64_t events = runs->setup->trace->event_count;
+    runs->step_events = events / STEPS > STEP_EVENTS_MIN ? events / STEPS : STEP_EVENTS_MIN;
+    runs->step_count = events / runs->step_events + 1;
+    runs->needs = frag_alloc((size_t)runs->step_count, sizeof *runs->needs);
+    runs->start_need = runs->device->needs.max_bytes;
+    for (uint64_t i = 0; i < runs->step_count; i++) {
+        if (!frag_replay_advance(runs->replay, step_end(runs, i), &error))
+            return false;
+        runs->needs[i] = runs->device->needs.max_bytes;
+    }
+    frag_replay_finish(runs->replay, &result);
+    return !result.oom.has_happened && !result.is_interrupted &&
+           !runs->device->needs.is_capacity_read && !runs->device->needs.has_sized_ranges;
+}
+
+static bool share(frag_capacity_runs *runs)
+{
+    frag_error error = {0};
+    const frag_run_setup *setup = runs->setup;
+    frag_replay_options options = {.stop_after = FRAG_UNLIMITED, .context = runs->options->context};
+    runs->enough = runs->spec;
+    runs->enough.capacity_bytes = runs->enough_bytes;
+    runs->device = frag_device_open(setup->trace, &runs->enough, &runs->segments, &error);
+    if (runs->device == NULL)
+        return false;
+    runs->replay =
+        frag_replay_create_planned(setup, runs->options->plan, NULL, runs->device, &error);
+    if (runs->replay == NULL || !frag_replay_start(runs->replay, &options, &error))
+        return false;
+    runs->checkpoint = frag_checkpoint_create();
+    return frag_checkpoint_keep(runs->checkpoint, runs->replay) && find_needs(runs);
+}
+
+/* The step in which this capacity first refuses a call; the last one where it never does. */
+static uint64_t first_refusing(const frag_capacity_runs *runs, uint64_t capacity_bytes)
+{
+    uint64_t low = 0;
+    uint64_t high = runs->step_count - 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (runs->needs[middle] > capacity_bytes)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Brings the replay before a step, at which it is kept. */
+static bool go_before(frag_capacity_runs *runs, uint64_t step, frag_error *error)
+{
+    if (!runs->is_at_kept)
+        frag_checkpoint_return(runs->checkpoint, runs->replay);
+    runs->is_at_kept = true;
+    if (step == runs->kept_step)
+        return true;
+    runs->kept_step = step;
+    return frag_replay_advance(runs->replay, step_end(runs, step - 1), error) &&
+           frag_checkpoint_keep(runs->checkpoint, runs->replay);
+}
+
+static bool continue_with(frag_capacity_runs *runs, uint64_t capacity_bytes,
+                          frag_run_result *result, frag_error *error)
+{
+    *result = (frag_run_result){0};
+    runs->is_at_kept = false;
+    runs->device->capacity_bytes = capacity_bytes;
+    if (!frag_replay_advance(runs->replay, runs->setup->trace->event_count, error))
+        return false;
+    frag_replay_finish(runs->replay, &result->replay);
+    frag_replay_met(runs->replay, &result->met);
+    frag_run_keep_device(result, runs->device, &runs->enough, runs->segments != NULL);
+    return true;
+}
+
+bool frag_capacity_runs_alone(frag_capacity_runs *runs, uint64_t capacity_bytes,
+                              frag_run_result *result, frag_error *error)
+{
+    frag_run_setup setup = *runs->setup;
+    runs->spec.capacity_bytes = capacity_bytes;
+    setup.device = &runs->spec;
+    if (!frag_run(&setup, runs->options, result, error))
+        return false;
+    runs->cannot_share = runs->cannot_share || result->is_capacity_read;
+    bool is_refused = result->replay.oom.has_happened || result->replay.is_interrupted ||
+                      result->refused_need_min_bytes != FRAG_UNLIMITED;
+    if (!is_refused)
+        runs->enough_bytes = frag_round_up(
+            result->need_max_bytes, frag_device_page(runs->setup->device, runs->setup->trace));
+    return true;
+}
+
+/* After some runs alone, if ever. */
+static bool begin_sharing(frag_capacity_runs *runs, frag_error *error)
+{
+    frag_run_result result;
+    if (runs->enough_bytes == 0 &&
+        !frag_capacity_runs_alone(runs, FRAG_CAPACITY_PLENTY, &result, error))
+        return false;
+    runs->is_sharing = !runs->cannot_share && runs->enough_bytes != 0 && share(runs);
+    if (!runs->is_sharing)
+        stop_sharing(runs);
+    return true;
+}
+
+bool frag_capacity_runs_try(frag_capacity_runs *runs, uint64_t capacity_bytes,
+                            frag_run_result *result, frag_error *error)
+{
+    if (runs->count++ == RUNS_ALONE && !runs->cannot_share && !begin_sharing(runs, error))
+        return false;
+    uint64_t step = runs->is_sharing ? first_refusing(runs, capacity_bytes) : 0;
+    if (!runs->is_sharing || capacity_bytes < runs->start_need || step < runs->kept_step)
+        return frag_capacity_runs_alone(runs, capacity_bytes, result, error);
+    return go_before(runs, step, error) && continue_with(runs, capacity_bytes, result, error);
+}
