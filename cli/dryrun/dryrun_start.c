@@ -158,9 +158,11 @@ static void set_surroundings(const frag_dryrun_start *start)
         setenv("TRITON_LIBCUDA_PATH", start->parts->driver.bytes, 1);
     /* The cards of this machine are not those of the dry run. */
     unsetenv("CUDA_VISIBLE_DEVICES");
+    /* 2.9 warns of the old name unless it finds the new one, which it does not heed for CUDA; later
+     * releases heed both, earlier ones know the old one alone. */
     if (start->conf != NULL) {
         setenv("PYTORCH_CUDA_ALLOC_CONF", start->conf, 1);
-        unsetenv("PYTORCH_ALLOC_CONF");
+        setenv("PYTORCH_ALLOC_CONF", start->conf, 1);
     }
     /* The autocast cache is ordered by addresses, and so are its frees. Where a container does not
      * allow this, the run differs a little from time to time. */

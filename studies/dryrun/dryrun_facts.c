@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/memory.h"
@@ -13,19 +12,15 @@
 
 #define FACTS_BYTES_MAX ((size_t)16 << 20)
 
-/* The whole file. */
-static bool read_file(const char *path, frag_text *text, frag_error *error)
+/* The whole input. */
+static bool read_all(frag_input *input, frag_text *text, frag_error *error)
 {
-    frag_input *input = frag_input_open(path, error);
-    if (input == NULL)
-        return false;
     const unsigned char *bytes = NULL;
     size_t count = 0;
-    bool ok = frag_input_peek(input, FACTS_BYTES_MAX, &bytes, &count, error);
-    if (ok)
-        frag_text_add_bytes(text, (const char *)bytes, count);
-    frag_input_close(input);
-    return ok;
+    if (!frag_input_peek(input, FACTS_BYTES_MAX, &bytes, &count, error))
+        return false;
+    frag_text_add_bytes(text, (const char *)bytes, count);
+    return true;
 }
 
 static char *copy_member(const frag_json *json, const char *path)
@@ -165,11 +160,11 @@ static void add_report_line(frag_dryrun_facts *facts, const frag_json *json)
 }
 
 /* A line that was cut off, by a process that was killed, says nothing. */
-static void read_report(const char *path, frag_dryrun_facts *facts)
+static void read_report(frag_input *input, frag_dryrun_facts *facts)
 {
     frag_text text = {0};
     frag_error error = {0};
-    if (access(path, R_OK) != 0 || !read_file(path, &text, &error))
+    if (!read_all(input, &text, &error))
         return;
     for (char *line = text.bytes; line != NULL && *line != '\0';) {
         char *end = strchr(line, '\n');
@@ -184,17 +179,17 @@ static void read_report(const char *path, frag_dryrun_facts *facts)
     frag_text_destroy(&text);
 }
 
-bool frag_dryrun_facts_read(const char *path, const char *report, frag_dryrun_facts *facts,
-                            frag_error *error)
+bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_dryrun_facts *facts,
+                                   frag_error *error)
 {
     frag_text text = {0};
     *facts = (frag_dryrun_facts){.rank = UINT64_MAX};
-    if (!read_file(path, &text, error))
+    if (!read_all(input, &text, error))
         return false;
     frag_json *json = frag_json_parse(text.bytes != NULL ? text.bytes : "", text.length, error);
     frag_text_destroy(&text);
     if (json == NULL)
-        return frag_error_in(error, path);
+        return frag_error_in(error, frag_input_name(input));
     facts->pid = number_of(json, "pid", 0);
     facts->rank = number_of(json, "rank", UINT64_MAX);
     facts->release = copy_member(json, "torch");
@@ -208,8 +203,25 @@ bool frag_dryrun_facts_read(const char *path, const char *report, frag_dryrun_fa
     read_memory(json, facts);
     read_notes(json, facts);
     frag_json_destroy(json);
-    read_report(report, facts);
+    if (report != NULL)
+        read_report(report, facts);
     return true;
+}
+
+bool frag_dryrun_facts_read(const char *path, const char *report, frag_dryrun_facts *facts,
+                            frag_error *error)
+{
+    frag_error ignored = {0};
+    *facts = (frag_dryrun_facts){.rank = UINT64_MAX};
+    frag_input *input = frag_input_open(path, error);
+    if (input == NULL)
+        return false;
+    frag_input *lines = access(report, R_OK) == 0 ? frag_input_open(report, &ignored) : NULL;
+    bool ok = frag_dryrun_facts_read_inputs(input, lines, facts, error);
+    if (lines != NULL)
+        frag_input_close(lines);
+    frag_input_close(input);
+    return ok;
 }
 
 void frag_dryrun_facts_destroy(frag_dryrun_facts *facts)

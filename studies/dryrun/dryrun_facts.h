@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 enum { FRAG_DRYRUN_DEVICES_MAX = 8 };
 
@@ -56,6 +57,9 @@ typedef struct frag_dryrun_facts {
 /* report may not be there. The caller destroys the facts. */
 bool frag_dryrun_facts_read(const char *path, const char *report, frag_dryrun_facts *facts,
                             frag_error *error);
+/* The same from open inputs; report NULL: there is none. They stay open. */
+bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_dryrun_facts *facts,
+                                   frag_error *error);
 void frag_dryrun_facts_destroy(frag_dryrun_facts *facts);
 
 /* The mark of that name; NULL: it was not reached. */

@@ -115,6 +115,15 @@ END
     [ "$(reported exception)" = '"ValueError: no such data"' ]
 }
 
+@test "--conf is set under both names, so that no release warns of one" {
+    unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF
+    echo 'import os, torch; torch.empty(10); print(os.environ.get("PYTORCH_ALLOC_CONF"), os.environ.get("PYTORCH_CUDA_ALLOC_CONF"))' >"$out/conf.py"
+    run --separate-stderr dry --gpu 1GiB --conf max_split_size_mb:64 -- python3 "$out/conf.py"
+    [ "$output" = "max_split_size_mb:64 max_split_size_mb:64" ]
+    PYTORCH_ALLOC_CONF=backend:native run --separate-stderr dry --gpu 1GiB -- python3 "$out/conf.py"
+    [ "$output" = "backend:native None" ]
+}
+
 @test "--steps and --until end the script, and its finally blocks run" {
     sed -i 's/^for step/try:\n  for step/; s/^    \(.*\)/      \1/; s/^print("done")/finally:\n  print("cleaned up")/' "$out/train.py"
     run --separate-stderr dry --gpu rtx4090 --steps 2 --report "$out/report" -- python3 "$out/train.py"
