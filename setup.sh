@@ -54,7 +54,7 @@ has_browser() { # any of these opens the pages of fraglab report
     echo 1
 }
 has_mpi() {
-    for tool in mpirun mpicc pkg-config; do
+    for tool in mpirun mpicc; do
         [ "$(has_command "$tool")" = 0 ] || { echo 1 && return; }
     done
     echo 0
@@ -69,9 +69,10 @@ test)
     want_command python3 python3
     want_command zstd zstd
     want_command gnuplot gnuplot-nox
+    want_command pkg-config pkg-config
     want_optional "$(has_command clang)" clang "whether gcc and clang give the same rows"
     want_optional "$(has_browser)" chromium "the report page in a browser (tests/report/report.bats)"
-    want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev pkg-config" "sweeps over MPI (tests/studies/sweep.bats)"
+    want_optional "$(has_mpi)" "openmpi-bin libopenmpi-dev" "sweeps over MPI (tests/studies/sweep.bats)"
     ;;
 demo) want_command gnuplot gnuplot-nox ;;
 fuzz)
