@@ -1,4 +1,5 @@
-/* The data of figures, as CSV. */
+/* Figures: their data as CSV, or drawn by gnuplot. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 #include "api/api_target.h"
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "plots/plot.h"
+#include "plots/parts/gnuplot.h"
+#include "plots/parts/plot_script.h"
 
 typedef struct figure_call {
     const char *name; /* of the kind */
@@ -14,6 +16,10 @@ typedef struct figure_call {
     size_t path_count;
     const fraglab_figure_options *given;
     fraglab_figure_options options;
+    const fraglab_drawing_options *given_drawing;
+    fraglab_drawing_options drawing;
+    frag_plot_format format;
+    frag_gnuplot *gnuplot;   /* NULL: nothing is drawn */
     frag_replay_call replay; /* its context and device */
     const frag_plot_kind *kind;
     frag_policy_list policies;
@@ -24,36 +30,68 @@ typedef struct figure_call {
 
 /* ---- what a kind writes to */
 
+static bool take_side(uint64_t given, uint64_t min, const char *name, uint64_t *side,
+                      frag_error *error)
+{
+    if (given == 0)
+        return true;
+    *side = given;
+    if (given >= min && given <= FRAG_PLOT_SIDE_MAX)
+        return true;
+    frag_fail(error, FRAG_E_USAGE, "%" PRIu64 " is out of range; expected %" PRIu64 " to %u", given,
+              min, FRAG_PLOT_SIDE_MAX);
+    return frag_error_in(error, name);
+}
+
 static bool begin(void *user, frag_plot *plot, frag_error *error)
 {
     figure_call *call = user;
-    (void)error;
-    plot->format = FRAG_PLOT_CSV;
-    plot->width = 800;
-    plot->height = 500;
-    plot->data = call->stream;
-    return true;
+    uint64_t width = 0;
+    plot->format = call->format;
+    frag_plot_usual_size(plot);
+    plot->data = plot->characters = call->stream;
+    if (plot->format == FRAG_PLOT_CSV)
+        return true;
+    width = plot->width;
+    if (!take_side(call->drawing.width, frag_plot_width_min(plot), "width", &width, error))
+        return false;
+    frag_plot_set_width(plot, width);
+    if (!take_side(call->drawing.height, frag_plot_height_min(plot), "height", &plot->height,
+                   error))
+        return false;
+    call->gnuplot = frag_gnuplot_open(plot->request->context, plot->kind, true, error);
+    return call->gnuplot != NULL && (plot->data = frag_gnuplot_data(call->gnuplot, error)) != NULL;
 }
 
 static FILE *open_picture(void *user, frag_plot *plot, frag_error *error)
 {
-    (void)user;
+    figure_call *call = user;
+    if (call->gnuplot != NULL)
+        return frag_gnuplot_picture(call->gnuplot, error);
     frag_fail(error, FRAG_E_USAGE, "a %s is a picture and has no data as CSV", plot->kind);
     return NULL;
 }
 
 static bool finish(void *user, frag_plot *plot, frag_error *error)
 {
-    (void)user;
-    (void)plot;
-    (void)error;
-    return true;
+    figure_call *call = user;
+    if (call->gnuplot == NULL)
+        return true;
+    if (plot->format == FRAG_PLOT_TERMINAL)
+        frag_plot_define_number(plot, "has_colour", 0);
+    bool ok =
+        fflush(plot->data) == 0 ||
+        frag_fail(error, FRAG_E_SYSTEM, "the data could not be written (%s)", strerror(errno));
+    ok = ok && (plot->is_written || frag_gnuplot_draw(call->gnuplot, plot, call->stream, error));
+    frag_gnuplot_close(call->gnuplot);
+    return ok;
 }
 
 static void abandon(void *user, frag_plot *plot)
 {
-    (void)user;
+    figure_call *call = user;
     (void)plot;
+    frag_gnuplot_close(call->gnuplot);
 }
 
 static const frag_plot_host host = {begin, open_picture, finish, abandon};
@@ -116,13 +154,15 @@ static bool check_setting(const figure_call *call, const fraglab_figure_setting 
 static bool read_settings(figure_call *call, frag_error *error)
 {
     size_t count = call->options.setting_count;
-    frag_plot_setting *settings = frag_alloc(count, sizeof *settings);
+    frag_plot_setting *settings = frag_alloc(count + 1, sizeof *settings);
     for (size_t i = 0; i < count; i++) {
         const fraglab_figure_setting *given = &call->options.settings[i];
         if (!check_setting(call, given, error))
             return false;
         settings[i] = (frag_plot_setting){given->name, given->value != NULL ? given->value : ""};
     }
+    if (call->drawing.title != NULL)
+        settings[count++] = (frag_plot_setting){"title", call->drawing.title};
     call->request.settings = settings;
     call->request.setting_count = count;
     return true;
@@ -176,12 +216,36 @@ static bool write_figure(void *state, FILE *stream, frag_error *error)
     return frag_replay_call_goes_on(&call->replay, error) && ok;
 }
 
+/* The format of a drawing: named, or by the ending of its file. */
+static bool find_format(figure_call *call, frag_error *error)
+{
+    const char *name = call->drawing.format;
+    const char *path = call->target.path;
+    if (name == NULL && path == NULL)
+        name = "svg";
+    if (name == NULL) {
+        const char *slash = strrchr(path, '/');
+        const char *dot = strrchr(slash != NULL ? slash : path, '.');
+        name = dot != NULL ? dot + 1 : NULL;
+    }
+    if (name != NULL && frag_plot_format_find(name, &call->format) && call->format != FRAG_PLOT_CSV)
+        return true;
+    frag_fail(error, FRAG_E_USAGE,
+              "'%s' is no format of a drawing; expected svg, png, pdf or terminal",
+              name != NULL ? name : path);
+    return frag_error_in(error, "format");
+}
+
 static bool figure_work(void *arguments, frag_error *error)
 {
     figure_call *call = arguments;
     frag_plot_request *request = &call->request;
     if (!frag_call_read(call->given, &call->options, sizeof call->options, "fraglab_figure_options",
                         error) ||
+        (call->format != FRAG_PLOT_CSV &&
+         (!frag_call_read(call->given_drawing, &call->drawing, sizeof call->drawing,
+                          "fraglab_drawing_options", error) ||
+          !find_format(call, error))) ||
         !find_kind(call, error) || !frag_replay_call_device(&call->replay, error) ||
         !frag_call_format(call->options.format, &request->input_format, error) ||
         !read_settings(call, error) || !read_policies(call, error))
@@ -193,6 +257,7 @@ static bool figure_work(void *arguments, frag_error *error)
     request->device = &call->replay.device;
     request->host = &host;
     request->user = call;
+    call->target.may_overwrite = call->drawing.overwrite != 0;
     return frag_target_write(&call->target, write_figure, call, error);
 }
 
@@ -204,9 +269,45 @@ int fraglab_figure_csv(const fraglab_context *context, const char *kind, const c
                         .paths = paths,
                         .path_count = path_count,
                         .given = options,
+                        .format = FRAG_PLOT_CSV,
                         .replay = {.context = context, .given = run_options}};
     int code = frag_call_once(figure_work, &call, error);
     *csv = call.target.bytes;
+    return code;
+}
+
+int fraglab_figure_draw(const fraglab_context *context, const char *kind, const char *const *paths,
+                        size_t path_count, const fraglab_run_options *run_options,
+                        const fraglab_figure_options *options,
+                        const fraglab_drawing_options *drawing, const char *path,
+                        fraglab_error *error)
+{
+    figure_call call = {.name = kind,
+                        .paths = paths,
+                        .path_count = path_count,
+                        .given = options,
+                        .given_drawing = drawing,
+                        .replay = {.context = context, .given = run_options},
+                        .target = {.path = path}};
+    return frag_call_once(figure_work, &call, error);
+}
+
+int fraglab_figure_draw_memory(const fraglab_context *context, const char *kind,
+                               const char *const *paths, size_t path_count,
+                               const fraglab_run_options *run_options,
+                               const fraglab_figure_options *options,
+                               const fraglab_drawing_options *drawing, void **bytes, size_t *count,
+                               fraglab_error *error)
+{
+    figure_call call = {.name = kind,
+                        .paths = paths,
+                        .path_count = path_count,
+                        .given = options,
+                        .given_drawing = drawing,
+                        .replay = {.context = context, .given = run_options}};
+    int code = frag_call_once(figure_work, &call, error);
+    *bytes = call.target.bytes;
+    *count = call.target.count;
     return code;
 }
 

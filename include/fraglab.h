@@ -118,8 +118,9 @@ typedef struct fraglab_context_options {
     void (*progress)(void *user, const char *what, const char *unit, uint64_t done, uint64_t total);
     /* Something a person should know about an input that was read all the same. */
     void (*warn)(void *user, const char *sentence);
-    /* The variables that "pytorch:env" reads; NULL: those of the process. NULL as an answer: the
-     * variable is not set. A text must stay until the call has returned. */
+    /* The variables that "pytorch:env" reads, and PATH and TMPDIR of a drawing; NULL: those of the
+     * process. NULL as an answer: the variable is not set. A text must stay until the call has
+     * returned. */
     const char *(*environment)(void *user, const char *name);
     uint32_t threads; /* that a call may use, its own included; at most 4096. 0: one. The results
                          are the same */
@@ -490,6 +491,36 @@ typedef struct fraglab_figure_options {
 int fraglab_figure_csv(const fraglab_context *context, const char *kind, const char *const *paths,
                        size_t path_count, const fraglab_run_options *run_options,
                        const fraglab_figure_options *options, char **csv, fraglab_error *error);
+
+/* ---- figures, drawn by gnuplot, as `fraglab plot KIND -o FILE` */
+
+typedef struct fraglab_drawing_options {
+    size_t size;
+    const char *format; /* "svg", "png", "pdf", or "terminal": characters without colours. NULL: by
+                           the ending of the path; in memory svg */
+    const char *title;  /* NULL: the usual one; "": none */
+    uint64_t width;  /* pixels, or characters of a line; 0: 800, of a png 1600, of characters 100 */
+    uint64_t height; /* 0: in proportion to the width; 30 lines of characters */
+    int32_t overwrite; /* 0: a file that exists is FRAGLAB_E_USAGE */
+} fraglab_drawing_options;
+
+/* Draws what fraglab_figure_csv gives the data of, with the same paths, options and failures. It
+ * starts gnuplot, which is found by PATH, in a folder of its own below TMPDIR (else /tmp), of which
+ * nothing stays; both variables are asked of the context. FRAGLAB_E_SYSTEM: gnuplot, its scripts
+ * (installed with the library) or the folder are missing, or gnuplot failed. A cancelled call ends
+ * gnuplot. To a file that takes the place of `path` when it is whole, or to memory (fraglab_free).
+ */
+int fraglab_figure_draw(const fraglab_context *context, const char *kind, const char *const *paths,
+                        size_t path_count, const fraglab_run_options *run_options,
+                        const fraglab_figure_options *options,
+                        const fraglab_drawing_options *drawing, const char *path,
+                        fraglab_error *error);
+int fraglab_figure_draw_memory(const fraglab_context *context, const char *kind,
+                               const char *const *paths, size_t path_count,
+                               const fraglab_run_options *run_options,
+                               const fraglab_figure_options *options,
+                               const fraglab_drawing_options *drawing, void **bytes, size_t *count,
+                               fraglab_error *error);
 
 /* ---- histories: what figures are drawn from */
 

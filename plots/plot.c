@@ -127,6 +127,39 @@ FILE *frag_plot_picture(frag_plot *plot, frag_error *error)
 
 /* ---- sizes */
 
+static bool is_of_characters(const frag_plot *plot)
+{
+    return plot->format == FRAG_PLOT_TERMINAL;
+}
+
+void frag_plot_usual_size(frag_plot *plot)
+{
+    uint64_t scale = plot->format == FRAG_PLOT_PNG ? 2 : 1;
+    plot->width = is_of_characters(plot) ? 100 : 800 * scale;
+    plot->height = is_of_characters(plot) ? 30 : 500 * scale;
+    plot->scale = is_of_characters(plot) ? 1 : (double)scale;
+}
+
+void frag_plot_set_width(frag_plot *plot, uint64_t width)
+{
+    bool is_usual = width == plot->width;
+    plot->width = width;
+    if (is_of_characters(plot) || is_usual)
+        return;
+    plot->scale = (double)width / 800.0;
+    plot->height = frag_plot_pixels(plot, 500);
+}
+
+uint64_t frag_plot_width_min(const frag_plot *plot)
+{
+    return is_of_characters(plot) ? 40 : 200;
+}
+
+uint64_t frag_plot_height_min(const frag_plot *plot)
+{
+    return is_of_characters(plot) ? 12 : 100;
+}
+
 uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels)
 {
     uint64_t scaled = (uint64_t)((double)pixels * plot->scale + 0.5);

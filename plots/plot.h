@@ -38,7 +38,7 @@ typedef struct frag_plot_host {
     /* Sets format, size and data of the plot, before anything is computed. */
     bool (*begin)(void *user, frag_plot *plot, frag_error *error);
     /* Where to write the picture that the script shows, whose path is its variable `picture`,
-     * instead of drawing from the data. NULL on failure. */
+     * instead of drawing from the data; the host closes it. NULL on failure. */
     FILE *(*open_picture)(void *user, frag_plot *plot, frag_error *error);
     /* The data and definitions are whole. */
     bool (*finish)(void *user, frag_plot *plot, frag_error *error);
@@ -82,6 +82,14 @@ const char *frag_plot_setting_at(const frag_plot_request *request, const char *n
 /* *value keeps its default when the setting is absent; false: usage error filled. */
 bool frag_plot_setting_count(const frag_plot_request *request, const char *name, uint64_t min,
                              uint64_t max, uint64_t *value, frag_error *error);
+
+/* Width, height and scale of a plot whose format is set: 8 by 5 inches of 100 pixels, a png twice
+ * that fine, 100 by 30 characters. Then, where another width is wanted, that, and a height in
+ * proportion; of characters the height stays. */
+void frag_plot_usual_size(frag_plot *plot);
+void frag_plot_set_width(frag_plot *plot, uint64_t width);
+uint64_t frag_plot_width_min(const frag_plot *plot);
+uint64_t frag_plot_height_min(const frag_plot *plot);
 
 /* So many pixels of a figure that is 800 wide, at the width of this one. */
 uint64_t frag_plot_pixels(const frag_plot *plot, uint64_t pixels);

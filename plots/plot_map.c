@@ -309,7 +309,6 @@ static bool draw_picture(map_figure *state, frag_error *error)
     if (picture == NULL)
         return false;
     frag_raster_write(state->raster, colour_of(OUTSIDE_COLOUR), (frag_colour){1, 1, 1}, picture);
-    fclose(picture);
     frag_plot_define_number(plot, "columns", (double)state->columns);
     frag_plot_define_number(plot, "rows", (double)state->rows);
     frag_plot_define_number(plot, "x_min", x_of(state, state->start));

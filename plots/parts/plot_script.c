@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/scope.h"
 #include "sim/version.h"
 
 static const char *const format_names[] = {
@@ -147,14 +148,31 @@ static bool add_data(FILE *data, frag_text *script)
     return ok;
 }
 
+static void release_stream(void *thing, size_t bytes)
+{
+    (void)bytes;
+    fclose(thing);
+}
+
+static bool read_file(const char *path, frag_text *text)
+{
+    FILE *stream = fopen(path, "rbe");
+    if (stream == NULL)
+        return false;
+    frag_scope_own(stream, 0, release_stream);
+    bool ok = frag_plot_read(stream, text);
+    frag_scope_disown(stream);
+    fclose(stream);
+    return ok;
+}
+
 /* Without the lines that only serve to run the file on its own. */
 static bool add_file(const char *folder, const char *name, frag_text *script, frag_error *error)
 {
     frag_text path = {0};
     frag_text text = {0};
     frag_text_add(&path, "%s/%s", folder, name);
-    FILE *stream = fopen(path.bytes, "rb");
-    bool ok = stream != NULL && frag_plot_read(stream, &text);
+    bool ok = read_file(path.bytes, &text);
     if (!ok) {
         frag_fail(error, FRAG_E_SYSTEM, "cannot be read (%s)", strerror(errno));
         frag_error_in(error, path.bytes);
@@ -166,8 +184,6 @@ static bool add_file(const char *folder, const char *name, frag_text *script, fr
             frag_text_add_bytes(script, line, length);
         line += length;
     }
-    if (stream != NULL)
-        fclose(stream);
     frag_text_destroy(&text);
     frag_text_destroy(&path);
     return ok;

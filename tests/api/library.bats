@@ -145,6 +145,12 @@ PY
     [ "${#lines[@]}" -eq 16 ]
 }
 
+@test "drawings that the library makes are those of the command, byte by byte" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    run -0 python3 tests/api/library_files.py "$LIB/libfraglab.so.0" "$out" drawings
+    [ "${lines[-1]}" = drawings ]
+}
+
 @test "the locale of a program changes nothing" {
     mkdir "$out/locales"
     localedef -i de_DE -f UTF-8 "$out/locales/de_DE.UTF-8" 2>/dev/null || [ -d "$out/locales/de_DE.UTF-8" ] || skip "no localedef, or no definition of de_DE"

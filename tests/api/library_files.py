@@ -201,3 +201,31 @@ for path in [*golden, f"{folder}/cut.jsonl"]:
 if b'"is_identical":true' not in expected or b'"is_identical":false' not in expected:
     sys.exit("the golden logs are all the same, or all different")
 check("golden", lines, expected)
+
+
+class DrawingOptions(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("format", ctypes.c_char_p), ("title", ctypes.c_char_p), ("width", ctypes.c_uint64),
+                ("height", ctypes.c_uint64), ("overwrite", ctypes.c_int32)]
+
+
+def drawn(kind, path, words, settings, **options):
+    """As the command draws it: to memory, and its own file."""
+    listed = (FigureSetting * len(settings))(*[(name.encode(), value.encode()) for name, value in settings.items()])
+    paths = (ctypes.c_char_p * 1)(path.encode())
+    figure_options = FigureOptions(settings=listed, setting_count=len(settings))
+    ours = taken("fraglab_figure_draw_memory", None, kind.encode(), paths, ctypes.c_size_t(1), None, ctypes.byref(figure_options),
+                 ctypes.byref(DrawingOptions(**options)))
+    theirs = written_by("-o", "plot", kind, path, *words, *[word for name, value in settings.items() for word in (f"--{name}", value)])
+    return ours == theirs and len(ours) > 100
+
+
+if sys.argv[3:] == ["drawings"]:
+    for index in range(8):
+        kind = library.fraglab_figure_kind_at(ctypes.c_size_t(index)).decode()
+        path = f"{folder}/sweep.jsonl" if kind == "heat" else OOM
+        for form in ("svg", "terminal") if kind != "map" else ("svg", "png", "pdf", "terminal"):
+            if not drawn(kind, path, ["--format", form], figures.get(kind, {}), format=form.encode()):
+                sys.exit(f"{kind} as {form} differs from that of the command")
+    if not drawn("timeline", OOM, ["--format", "svg", "--title", "Mine", "--width", "500"], {}, format=b"svg", title=b"Mine", width=500):
+        sys.exit("a title or a width counts for nothing")
+    print("drawings")
