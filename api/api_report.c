@@ -32,6 +32,15 @@ static bool read_policies(report_call *call, const fraglab_report_options *optio
     return true;
 }
 
+static void read_recordings(report_call *call, const fraglab_report_options *options)
+{
+    const frag_recording **below = frag_alloc(options->recording_count, sizeof *below);
+    for (size_t i = 0; i < options->recording_count; i++)
+        below[i] = &options->recordings[i]->recording;
+    call->wishes.recordings = below;
+    call->wishes.recording_count = options->recording_count;
+}
+
 static bool write_page(void *state, FILE *stream, frag_error *error)
 {
     report_call *call = state;
@@ -48,8 +57,9 @@ static bool report_work(void *arguments, frag_error *error)
         !frag_call_format(options.format, &call->wishes.format, error) ||
         !read_policies(call, &options, error))
         return false;
-    if (call->path_count == 0) {
-        frag_fail(error, FRAG_E_USAGE, "no recording is named; give one path or more");
+    read_recordings(call, &options);
+    if (call->path_count == 0 && options.recording_count == 0) {
+        frag_fail(error, FRAG_E_USAGE, "there is nothing to show; give a path or a recording");
         return frag_error_in(error, "paths");
     }
     call->wishes.context = call->replay.below;

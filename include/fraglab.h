@@ -450,12 +450,17 @@ typedef struct fraglab_report_options {
     const fraglab_policy *const *policies; /* policy_count 0: those that `fraglab report` takes */
     size_t policy_count;
     int32_t overwrite; /* 0: a file that exists is FRAGLAB_E_USAGE */
+    /* Recordings that are open, shown behind those of the paths; with call sites where they were
+     * opened with sites. */
+    const fraglab_recording *const *recordings;
+    size_t recording_count;
 } fraglab_report_options;
 
 /* One HTML page that needs no other file: runs of each recording with each policy, their timelines
  * and maps, verdicts. The paths are those of recordings and of files of rows, as docs/report.md
- * says; of the run options device, skip_oom and with_bounds count. To a file that takes the place
- * of `path` when it is whole, or to memory (fraglab_free). Both options may be NULL. */
+ * says (path_count 0: only the open recordings of the options are shown); of the run options
+ * device, skip_oom and with_bounds count. To a file that takes the place of `path` when it is
+ * whole, or to memory (fraglab_free). Both options may be NULL. */
 int fraglab_report_write(const fraglab_context *context, const char *const *paths,
                          size_t path_count, const fraglab_run_options *run_options,
                          const fraglab_report_options *options, const char *path,

@@ -85,7 +85,7 @@ static void destroy(frag_report_state *report)
         frag_free(report->traces[i].explanation);
     }
     for (size_t i = 0; i < report->source_count; i++) {
-        if (report->sources[i].is_loaded)
+        if (report->sources[i].is_loaded && !report->sources[i].is_borrowed)
             frag_recording_destroy(&report->sources[i].recording);
         frag_free(report->sources[i].path);
         frag_free(report->sources[i].explanation);

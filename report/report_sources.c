@@ -121,6 +121,11 @@ bool frag_report_load(frag_report_state *report, frag_error *error)
     for (size_t i = 0; i < report->wishes->operand_count; i++)
         if (!read_operand(report, report->wishes->operands[i], error))
             return false;
+    for (size_t i = 0; i < report->wishes->recording_count; i++) {
+        frag_report_source *source = add_source(report, report->wishes->recordings[i]->name);
+        source->recording = *report->wishes->recordings[i];
+        source->is_loaded = source->is_borrowed = true;
+    }
     for (size_t i = 0; i < report->rows.count; i++)
         look_for(report, report->rows.items[i]->row.trace_name);
     load_sources(report);

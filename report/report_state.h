@@ -11,6 +11,7 @@
 typedef struct frag_report_source {
     char *path;
     bool is_optional; /* looked for because a row names it; that it cannot be read is no mistake */
+    bool is_borrowed; /* the recording is the caller's */
     bool is_for_rows; /* named, and rows of a result file are of it: not shown on its own */
     frag_recording recording;
     frag_error error;

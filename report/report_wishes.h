@@ -11,6 +11,8 @@ typedef struct frag_report_wishes {
     const frag_context *context;
     const char *const *operands; /* paths of recordings and of files of rows */
     size_t operand_count;
+    const frag_recording *const *recordings; /* shown behind those of the operands */
+    size_t recording_count;
     const frag_policy_list *policies; /* NULL: a few that are worth a look, by recording */
     const frag_device_spec *device;
     frag_trace_format format;

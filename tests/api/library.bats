@@ -142,7 +142,7 @@ PY
 @test "files that the library writes are those of the commands, byte by byte" {
     run -0 python3 tests/api/library_files.py "$LIB/libfraglab.so.0" "$out"
     [ "${lines[0]}" = snapshot ]
-    [ "${#lines[@]}" -eq 16 ]
+    [ "${#lines[@]}" -eq 17 ]
 }
 
 @test "drawings that the library makes are those of the command, byte by byte" {

@@ -131,7 +131,9 @@ class CutOptions(Sized):
 
 
 class ReportOptions(Sized):
-    _fields_ = [("size", ctypes.c_size_t), ("title", ctypes.c_char_p), ("command", ctypes.c_char_p)]
+    _fields_ = [("size", ctypes.c_size_t), ("title", ctypes.c_char_p), ("command", ctypes.c_char_p), ("format", ctypes.c_char_p),
+                ("policies", ctypes.c_void_p), ("policy_count", ctypes.c_size_t), ("overwrite", ctypes.c_int32),
+                ("recordings", ctypes.POINTER(ctypes.c_void_p)), ("recording_count", ctypes.c_size_t)]
 
 
 row = made("fraglab_run", None, oom, ctypes.c_size_t(0), policy("buddy"), None)
@@ -143,6 +145,12 @@ for words, capacity in ([OOM], 4 << 30), ([f"{folder}/rows.jsonl", OOM, DEVICES]
     paths = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
     check("report", taken("fraglab_report_write_memory", None, paths, ctypes.c_size_t(len(words)), ctypes.byref(RunOptions(capacity_bytes=capacity)),
                           ctypes.byref(options)), written_by("-o", *typed, "--title", "Page"))
+shown = (ctypes.c_void_p * 2)(oom, several)
+options = ReportOptions(title=b"Page", command=f"fraglab report {OOM} {DEVICES}".encode(), recordings=shown, recording_count=2)
+check("report of open recordings", taken("fraglab_report_write_memory", None, None, ctypes.c_size_t(0), None, ctypes.byref(options)),
+      written_by("-o", "report", OOM, DEVICES, "--title", "Page"))
+
+
 class FigureSetting(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/fraglab.h"
@@ -505,6 +504,10 @@ static int call_report(void *argument)
     const fraglab_policy *const policies[] = {of->policy};
     fraglab_report_options options = {
         .size = sizeof options, .policies = policies, .policy_count = 1, .title = "a page"};
+    if (of->recording != NULL) {
+        options.recordings = (const fraglab_recording *const *)&of->recording;
+        options.recording_count = 1;
+    }
     return write_report(of->context, paths, 2, &options, NULL);
 }
 
@@ -525,193 +528,6 @@ static void refuses_what_cannot_be_reported(void **state)
     assert_string_equal(error.where, "format");
 }
 
-/* ---- figures */
-
-static int write_figure(const fraglab_context *context, const char *kind,
-                        const fraglab_figure_setting *setting, fraglab_error *error)
-{
-    static const char *const paths[] = {SMALL_SAMPLE};
-    fraglab_figure_options options = {
-        .size = sizeof options, .settings = setting, .setting_count = setting != NULL};
-    char *csv = NULL;
-    int code = fraglab_figure_csv(context, kind, paths, 1, NULL, &options, &csv, error);
-    assert_int_equal(csv != NULL, code == FRAGLAB_OK);
-    fraglab_free(csv);
-    return code;
-}
-
-static int call_figure(void *argument)
-{
-    const subject *of = argument;
-    const fraglab_figure_setting samples = {"samples", "20"};
-    int code = write_figure(of->context, "timeline", &samples, NULL);
-    return code != FRAGLAB_OK ? code : write_figure(of->context, "survival", NULL, NULL);
-}
-
-static void refuses_what_is_no_figure(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *kind;
-        fraglab_figure_setting setting;
-        const char *where;
-    } wrong[] = {
-        {"pie", {"x", "time"}, "kind"},
-        {"timeline", {"colour", "site"}, "colour"},
-        {"timeline", {"x", "space"}, "x"},
-        {"timeline", {"x", "tim"}, "x"},
-        {"timeline", {"x", NULL}, "x"},
-        {"timeline", {"output", "file"}, "output"},
-        {"timeline", {"samples", "x"}, "--samples"},
-    };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        fraglab_error error = FRAGLAB_ERROR_INIT;
-        assert_int_equal(write_figure(NULL, wrong[i].kind, &wrong[i].setting, &error),
-                         FRAGLAB_E_USAGE);
-        assert_string_equal(error.where, wrong[i].where);
-    }
-    assert_null(fraglab_figure_kind_at(8));
-}
-
-/* ---- drawings */
-
-/* A program of that name that does so, as the only thing in PATH, and where drawings are made. */
-typedef struct stand_in {
-    char folder[64];
-    char program[80];
-} stand_in;
-
-static const char *drawing_environment(void *user, const char *name)
-{
-    const stand_in *gnuplot = user;
-    return strcmp(name, "PATH") == 0 || strcmp(name, "TMPDIR") == 0 ? gnuplot->folder : NULL;
-}
-
-static void make_stand_in(stand_in *gnuplot, const char *script)
-{
-    strcpy(gnuplot->folder, "/tmp/fraglab-test-drawing-XXXXXX");
-    assert_non_null(mkdtemp(gnuplot->folder));
-    snprintf(gnuplot->program, sizeof gnuplot->program, "%s/gnuplot", gnuplot->folder);
-    if (script == NULL)
-        return;
-    FILE *file = fopen(gnuplot->program, "w");
-    fprintf(file, "#!/bin/sh\n%s\n", script);
-    fclose(file);
-    assert_int_equal(chmod(gnuplot->program, 0700), 0);
-}
-
-/* Nothing else is left in the folder. */
-static void remove_stand_in(const stand_in *gnuplot)
-{
-    unlink(gnuplot->program);
-    assert_int_equal(rmdir(gnuplot->folder), 0);
-}
-
-static int draw(const fraglab_context *context, const char *kind,
-                const fraglab_drawing_options *options, fraglab_error *error)
-{
-    static const char *const paths[] = {SMALL_SAMPLE};
-    void *bytes = NULL;
-    size_t count = 0;
-    int code = fraglab_figure_draw_memory(context, kind, paths, 1, NULL, NULL, options, &bytes,
-                                          &count, error);
-    assert_int_equal(bytes != NULL, code == FRAGLAB_OK);
-    assert_int_equal(count > 0, code == FRAGLAB_OK);
-    fraglab_free(bytes);
-    return code;
-}
-
-/* The map has a picture beside its data. */
-static int call_drawing(void *argument)
-{
-    const subject *of = argument;
-    stand_in gnuplot;
-    fraglab_context *context = NULL;
-    make_stand_in(&gnuplot, "echo drawn");
-    fraglab_context_options options = {
-        .size = sizeof options, .user = &gnuplot, .environment = drawing_environment};
-    int code = fraglab_context_create(&options, &context, NULL);
-    if (code == FRAGLAB_OK)
-        code = draw(context, "timeline", NULL, NULL);
-    if (code == FRAGLAB_OK)
-        code = draw(context, "map", NULL, NULL);
-    (void)of;
-    fraglab_context_destroy(context);
-    remove_stand_in(&gnuplot);
-    return code;
-}
-
-static void refuses_what_cannot_be_drawn(void **state)
-{
-    (void)state;
-    static const char *const paths[] = {SMALL_SAMPLE};
-    static const struct {
-        const char *script; /* of gnuplot; NULL: there is none */
-        const char *kind;
-        fraglab_drawing_options options;
-        int code;
-        const char *part;
-    } wrong[] = {
-        {NULL, "timeline", {.format = "svg"}, FRAGLAB_E_SYSTEM, "gnuplot is not installed"},
-        {"echo 'line 3: no' >&2; exit 1", "timeline", {0}, FRAGLAB_E_SYSTEM, "failed: line 3: no"},
-        {"exit 0", "timeline", {0}, FRAGLAB_E_SYSTEM, "gnuplot failed: it said nothing"},
-        {"echo it", "timeline", {.format = "csv"}, FRAGLAB_E_USAGE, "expected svg, png, pdf"},
-        {"echo it", "timeline", {.format = "jpeg"}, FRAGLAB_E_USAGE, "expected svg, png, pdf"},
-        {"echo it", "timeline", {.width = 100001}, FRAGLAB_E_USAGE, "expected 200 to 100000"},
-        {"echo it", "timeline", {.height = 99}, FRAGLAB_E_USAGE, "expected 100 to 100000"},
-        {"echo it", "pie", {0}, FRAGLAB_E_USAGE, "no kind of figure"},
-        {"echo it", "timeline", {.size = 1}, FRAGLAB_E_USAGE, "size"},
-    };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        stand_in gnuplot;
-        fraglab_context *context = NULL;
-        fraglab_error error = FRAGLAB_ERROR_INIT;
-        fraglab_drawing_options options = wrong[i].options;
-        make_stand_in(&gnuplot, wrong[i].script);
-        fraglab_context_options given = {
-            .size = sizeof given, .user = &gnuplot, .environment = drawing_environment};
-        assert_int_equal(fraglab_context_create(&given, &context, NULL), FRAGLAB_OK);
-        options.size = options.size != 0 ? options.size : sizeof options;
-        assert_int_equal(draw(context, wrong[i].kind, &options, &error), wrong[i].code);
-        if (strstr(error.sentence, wrong[i].part) == NULL)
-            fail_msg("%s: expected %s", error.sentence, wrong[i].part);
-        assert_int_equal(fraglab_figure_draw(context, "timeline", paths, 1, NULL, NULL, NULL,
-                                             "/tmp/a.folder/figure", &error),
-                         FRAGLAB_E_USAGE);
-        assert_string_equal(error.where, "format");
-        fraglab_context_destroy(context);
-        remove_stand_in(&gnuplot);
-    }
-}
-
-/* From when gnuplot has begun. */
-static int has_begun(void *user)
-{
-    const stand_in *gnuplot = user;
-    char path[96];
-    snprintf(path, sizeof path, "%s/begun", gnuplot->folder);
-    return access(path, F_OK) == 0;
-}
-
-static void a_cancelled_drawing_ends_gnuplot(void **state)
-{
-    (void)state;
-    stand_in gnuplot;
-    char begun[96];
-    fraglab_context *context = NULL;
-    make_stand_in(&gnuplot, ": >\"${0%/*}/begun\"; exec /bin/sleep 1000");
-    fraglab_context_options given = {.size = sizeof given,
-                                     .user = &gnuplot,
-                                     .is_cancelled = has_begun,
-                                     .environment = drawing_environment};
-    assert_int_equal(fraglab_context_create(&given, &context, NULL), FRAGLAB_OK);
-    assert_int_equal(draw(context, "timeline", NULL, NULL), FRAGLAB_E_CANCELLED);
-    fraglab_context_destroy(context);
-    snprintf(begun, sizeof begun, "%s/begun", gnuplot.folder);
-    assert_int_equal(unlink(begun), 0);
-    remove_stand_in(&gnuplot);
-}
-
 /* ---- every call */
 
 static const struct {
@@ -728,9 +544,10 @@ static const struct {
 static const struct {
     const char *name;
     frag_call_to_try *call;
-} short_entries[] = {
-    {"cut", call_cut},       {"problem", call_problem}, {"verify another", call_verify_other},
-    {"report", call_report}, {"figure", call_figure},   {"drawing", call_drawing}};
+} short_entries[] = {{"cut", call_cut},
+                     {"problem", call_problem},
+                     {"verify another", call_verify_other},
+                     {"report", call_report}};
 
 enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
@@ -904,9 +721,6 @@ int main(void)
         cmocka_unit_test(compares_with_golden_logs),
         cmocka_unit_test(cuts_by_events_times_or_marks),
         cmocka_unit_test(refuses_what_cannot_be_reported),
-        cmocka_unit_test(refuses_what_is_no_figure),
-        cmocka_unit_test(refuses_what_cannot_be_drawn),
-        cmocka_unit_test(a_cancelled_drawing_ends_gnuplot),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
         cmocka_unit_test(ends_when_it_is_told_to),
         cmocka_unit_test(hostile_recordings_end_in_an_error_or_a_file),
