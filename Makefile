@@ -358,7 +358,7 @@ debug asan tsan:
 	@echo "build/$@/fraglab"
 
 # ---- tests
-test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda
+test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda golden-logs
 # They load the software CUDA from beside them.
 $(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn nccl software_cuda software_garbage software_report software_shadow software_streams): | $(software_libraries)
 $(BUILD)/tests/test_cudnn: | $(SOFTWARE)/12/libcudnn.so.9
@@ -431,13 +431,15 @@ evidence: fraglab
 	@bash tests/benchmarks/evidence.sh capacity $(FOLDER:%=%/*.zst)
 
 # Policies against logs of the libraries themselves: the bundled ones, or any folder of them.
-golden: fraglab
-	./fraglab verify --against golden $(or $(DIR),tests/data/golden tests/data/golden-peers)
+golden: fraglab golden-logs
+	./fraglab verify --against golden $(or $(DIR),build/golden tests/data/golden-peers)
+golden-logs:
+	@sh tests/golden_logs.sh
 
 # PyTorch's own allocator of any release, over the software CUDA: golden logs of fresh seeds, or of
 # the bundled ones. Gets the wheel with pip.
 ORACLE_OUT = $(or $(OUT),build/oracle/golden)
-oracle: fraglab software-cuda
+oracle: fraglab golden-logs software-cuda
 	python3 gpu_replay/oracle/oracle.py --torch "$(or $(TORCH),$(error TORCH= is missing, such as TORCH=2.9.1))" \
 	    --first-seed "$(or $(SEEDS),1)" --out "$(ORACLE_OUT)" --build build/oracle --software "$(SOFTWARE)" \
 	    --only "$(ONLY)" --jobs "$(JOBS)" $(if $(WHEELS),--wheels "$(WHEELS)")
@@ -569,7 +571,7 @@ help:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
-.PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden oracle \
+.PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
         golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.

@@ -450,7 +450,7 @@ const frag_command frag_command_verify = {
         "card refused.",
     .examples =
         "fraglab verify train.pickle\n"
-        "fraglab verify --against golden tests/data/golden  # logs of the library itself\n"
+        "fraglab verify --against golden logs/  # logs of the library itself\n"
         "fraglab verify --against golden tests/data/golden-peers  # those of other frameworks\n"
         "fraglab verify --against cuda train.pickle --policy best-fit --capacity 8GiB --ballast\n"
         "fraglab verify train.pickle --policy pytorch:version=2.9  # is it as 2.9 would have done?",

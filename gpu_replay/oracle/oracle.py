@@ -273,7 +273,7 @@ def parse():
     parser.add_argument("--build", required=True, help="folder for what is built")
     parser.add_argument("--wheels", help="folder of wheels taken apart (BUILD/wheels)")
     parser.add_argument("--software", required=True, help="folder of the software CUDA")
-    parser.add_argument("--golden", default=ROOT + "/tests/data/golden", help="logs to compare with")
+    parser.add_argument("--golden", default=ROOT + "/build/golden", help="logs to compare with")
     parser.add_argument("--first-seed", type=int, default=1, help="1: the seeds of the bundled logs")
     parser.add_argument("--only", default="", help="only scripts whose names hold this text")
     parser.add_argument("--long", action="store_true", help="also scripts of 200,000 requests")

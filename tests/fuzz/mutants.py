@@ -268,7 +268,8 @@ class Tree:
             return self.run("build/release/tests/policy_fuzzer --events %s --keep build/mutant.trace" % name, limit)
         self.link("fraglab")
         if kind == "golden":
-            return self.run("./fraglab verify --against golden tests/data/" + name, limit)
+            folder = "build/golden" if name == "golden" else "tests/data/" + name
+            return self.run("sh tests/golden_logs.sh && ./fraglab verify --against golden " + folder, limit)
         # bats goes on after a failure: the first one is enough.
         return self.run("bats tests/*/%s.bats 2>&1 | { grep -m 1 '^ *✗\\|^not ok' && exit 1; exit 0; }" % name, limit)
 

@@ -1,6 +1,10 @@
 # fraglab verify --against golden: the policy against logs of PyTorch's own library, request by request.
 
-D=tests/data/golden
+D=build/golden
+
+setup_file() {
+    sh tests/golden_logs.sh
+}
 
 setup() {
     out=$BATS_TEST_TMPDIR

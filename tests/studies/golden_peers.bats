@@ -3,6 +3,10 @@
 
 D=tests/data/golden-peers
 
+setup_file() {
+    sh tests/golden_logs.sh
+}
+
 setup() {
     out=$BATS_TEST_TMPDIR
     log=small_log # what is changed
@@ -48,7 +52,7 @@ refused() {
 }
 
 @test "logs of several libraries stand side by side" {
-    run ./fraglab verify --against golden $D/cupy-limit.jsonl.zst tests/data/golden/2.9.1-tiny-def-1.jsonl.zst $D/tf-bfc-oom-g1.jsonl.zst
+    run ./fraglab verify --against golden $D/cupy-limit.jsonl.zst build/golden/2.9.1-tiny-def-1.jsonl.zst $D/tf-bfc-oom-g1.jsonl.zst
     [ "$status" -eq 0 ]
     [ "$(grep -c ': identical: ' <<<"$output")" -eq 3 ]
 }

@@ -2,6 +2,10 @@
 
 S=traces/samples
 
+setup_file() {
+    sh tests/golden_logs.sh
+}
+
 setup() {
     out=$BATS_TEST_TMPDIR
 }
@@ -161,7 +165,7 @@ setup() {
     [[ "$output" == *$'\n'"  likely: the recording was made with other settings; try pytorch:recorded"$'\n'* ]]
     [[ "${lines[${#lines[@]} - 1]}" == "  tried: version, in "*" replays" ]]
     # Of two equal free blocks another release took the other.
-    run ./fraglab verify tests/data/golden/2.12.1-bounds-def-1.jsonl.zst --policy pytorch:version=2.15
+    run ./fraglab verify build/golden/2.12.1-bounds-def-1.jsonl.zst --policy pytorch:version=2.15
     [ "$status" -eq 1 ]
     [ "$(tail -n 5 <<<"$output")" = "  after it         reserved     requested   requests   largest free block
     recorded     854.00 MiB    173.39 MiB         18
@@ -280,7 +284,7 @@ strip() {
 }
 
 @test "verify concludes the release and the settings that a recording does not hold" {
-    strip tests/data/golden/2.12.1-bounds-def-1.jsonl.zst
+    strip build/golden/2.12.1-bounds-def-1.jsonl.zst
     run ./fraglab verify "$out/stripped.txt"
     [ "$status" -eq 0 ]
     [ "$output" = "stripped.txt pytorch: identical: 3,014 requests, 100 device events (with version=2.12, concluded from the recording)" ]

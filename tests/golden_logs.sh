@@ -1,0 +1,45 @@
+#!/bin/sh
+# Unpacks the golden logs of PyTorch's allocator, so that each is a file of its own in build/golden:
+#
+#     sh tests/golden_logs.sh
+#     sh tests/golden_logs.sh pack FOLDER     # the other way: packs the logs of a folder
+#
+# They are kept in a few archives, those of one script side by side, because the releases answer most
+# scripts nearly alike: packed one by one they take almost twice as much room.
+set -eu
+packed=tests/data/golden
+folder=build/golden
+
+pack() { # folder
+    plain=$(mktemp -d)
+    trap 'rm -rf "$plain"' EXIT
+    for log in "$1"/*.jsonl.zst; do
+        zstd -q -d "$log" -o "$plain/$(basename "$log" .zst)"
+    done
+    # By script, then release; a new part begins with a new script.
+    (cd "$plain" && wc -c -- *.jsonl) | awk '$2 != "total" { release = $2; sub(/-.*/, "", release); script = substr($2, length(release) + 2)
+        print script, release, $1 }' | LC_ALL=C sort |
+        awk -v most=27000000 -v order="$plain/.order" '$1 != last && sum > most { part++; sum = 0 }
+            { last = $1; sum += $3; print $2 "-" $1 > (order "-" part + 1) }'
+    rm -f "$packed"/logs-*.tar.zst
+    for order in "$plain"/.order-*; do
+        tar --owner=0 --group=0 --numeric-owner --mode=0644 --mtime=@0 --format=ustar -cf - -C "$plain" -T "$order" |
+            zstd -q --ultra -22 --long=27 -T1 -o "$packed/logs-${order##*-}.tar.zst"
+    done
+}
+
+if [ "${1:-}" = pack ]; then
+    pack "$2"
+    exit
+fi
+[ -e "$folder/.unpacked" ] && [ -z "$(find "$packed" -newer "$folder/.unpacked" -name 'logs-*')" ] && exit
+# Aside first: tests that run beside each other may both find that it is missing.
+aside=$(mktemp -d "$(mkdir -p build && echo build)/golden.XXXXXX")
+for archive in "$packed"/logs-*.tar.zst; do
+    zstd -dc --long=27 "$archive" | tar --no-same-owner -xf - -C "$aside"
+done
+zstd -q -1 --rm "$aside"/*.jsonl
+chmod 755 "$aside"
+touch "$aside/.unpacked"
+rm -rf "$folder"
+mv -T "$aside" "$folder" 2>/dev/null || rm -rf "$aside"
