@@ -69,7 +69,7 @@ mpi_targets = $(if $(mpi_package),$(BUILD)/fraglab_mpi.so)
 
 # The C files of folders and of all below them.
 sources = $(sort $(shell find $(1) -name '*.c'))
-CORE = $(call sources,base sim planner allocators traces studies)
+CORE = $(call sources,base sim planner allocators traces workload studies)
 API = $(call sources,api)
 FIGURES = $(call sources,plots report)
 CLI = $(call sources,cli) $(FIGURES) $(BUILD)/report/page/page_parts.c
@@ -363,6 +363,10 @@ test-programs: $(test_programs) $(BUILD)/tests/policy_fuzzer software-cuda golde
 $(addprefix $(BUILD)/tests/test_,cuda_contract cuda_device cudnn nccl software_cuda software_garbage software_report software_shadow software_streams): | $(software_libraries)
 $(BUILD)/tests/test_cudnn: | $(SOFTWARE)/12/libcudnn.so.9
 $(BUILD)/tests/test_nccl: | $(SOFTWARE)/12/libnccl.so.2
+# Generated traces against dry runs of the same workloads: TORCH, a release that is there (FRAG_DRYRUN_VENV), and CASES.
+workloads-truth: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/workload/truth.sh ./fraglab $(or $(TORCH),2.9.1) $(CASES)
 fuzz-programs: $(fuzz_programs)
 
 test: setup-test
@@ -562,6 +566,7 @@ help:
 	@echo 'make golden-update  pin anew what tests pin, after it was changed on purpose; NAME-golden: one of $(PINNED)'
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
+	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -572,7 +577,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test gpu-report demo install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth gpu-report demo install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -216,8 +216,9 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
     if (root != NULL)
         frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");
     else
-        frag_fail_line(error, 0, found.column > 0 ? (uint64_t)found.column : 0,
-                       "expected a JSON object (%s)", found.text);
+        frag_fail_line(error, found.line > 1 ? (uint64_t)found.line : 0,
+                       found.column > 0 ? (uint64_t)found.column : 0, "expected a JSON object (%s)",
+                       found.text);
     json_decref(root);
     return NULL;
 }

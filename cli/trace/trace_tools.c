@@ -205,12 +205,13 @@ static const frag_command *const subcommands[] = {
     &frag_command_trace_convert,
     &frag_command_trace_check,
     &frag_command_trace_cut,
+    &frag_command_trace_generate,
     NULL,
 };
 
 const frag_command frag_command_trace = {
     .name = "trace",
-    .operands = "info|convert|check|cut",
-    .summary = "inspect, convert, check and cut recordings",
+    .operands = "info|convert|check|cut|generate",
+    .summary = "inspect, convert, check, cut and generate recordings",
     .subcommands = subcommands,
 };

@@ -11,6 +11,7 @@ extern const frag_command frag_command_trace_info;
 extern const frag_command frag_command_trace_convert;
 extern const frag_command frag_command_trace_check;
 extern const frag_command frag_command_trace_cut;
+extern const frag_command frag_command_trace_generate;
 
 /* Options for a subcommand's table. */
 #define FRAG_TRACE_WRITE_OPTIONS                                                                   \

@@ -1,0 +1,91 @@
+"""Requests of a dry run against generated ones, request by request.
+
+    compare.py store RUN.pickle              prints the list of requests of a snapshot, to be kept
+    compare.py list GENERATED.txt            prints that of a trace in text form
+    compare.py row NAME TRUTH GENERATED.txt  one row of the table; TRUTH is a snapshot or a stored list
+
+A list has a line for each request, "+BYTES", and for each release, "-N" of the N-th request. Releases with
+no request between them are sorted: the order in which autocast gives back its casts follows host addresses."""
+import pickle
+import sys
+
+
+def sort_releases(events):
+    run = []
+    for event in events:
+        if event[0] == "-":
+            run.append(event)
+            continue
+        yield from sorted(run)
+        run = []
+        yield event
+    yield from sorted(run)
+
+
+def read_snapshot(path):
+    with open(path, "rb") as file:
+        traces = [trace for trace in pickle.load(file)["device_traces"] if trace]
+    live = {}
+    count = 0
+    for entry in traces[0] if traces else []:
+        if entry["action"] == "alloc":
+            live[entry["addr"]] = count
+            count += 1
+            yield "+", entry["size"]
+        elif entry["action"] == "free_completed" and entry["addr"] in live:
+            yield "-", live.pop(entry["addr"])
+
+
+def read_text(path):
+    live = {}
+    count = 0
+    with open(path) as file:
+        for line in file:
+            word = line.split()
+            if word[:1] == ["alloc"]:
+                live[word[1]] = count
+                count += 1
+                yield "+", int(word[2])
+            elif word[:1] == ["free"]:
+                yield "-", live.pop(word[1])
+
+
+def read_list(path):
+    with open(path) as file:
+        for line in file:
+            if line[0] in "+-":
+                yield line[0], int(line[1:])
+
+
+def read(path):
+    if path.endswith(".pickle"):
+        return list(sort_releases(read_snapshot(path)))
+    reader = read_list if path.endswith(".list") else read_text
+    return list(sort_releases(reader(path)))
+
+
+def find_peak(events):
+    sizes = [number for sign, number in events if sign == "+"]
+    live = peak = 0
+    for sign, number in events:
+        live += (number + 511) // 512 * 512 if sign == "+" else -((sizes[number] + 511) // 512 * 512)
+        peak = max(peak, live)
+    return peak
+
+
+def print_row(name, truth, made):
+    same = next((i for i, (a, b) in enumerate(zip(truth, made)) if a != b), min(len(truth), len(made)))
+    requests = [sum(sign == "+" for sign, _ in events) for events in (truth, made)]
+    peaks = [find_peak(truth), find_peak(made)]
+    is_equal = truth == made
+    verdict = "equal" if is_equal else f"differs at event {same}"
+    print(f"{name:44} {requests[0]:8,} {requests[1]:8,} {peaks[0] / 2**20:10.2f} {peaks[1] / 2**20:10.2f} "
+          f"{100 * peaks[1] / peaks[0] - 100:+7.2f} %  {verdict}")
+    return is_equal or (len(sys.argv) > 5 and abs(peaks[1] / peaks[0] - 1) <= float(sys.argv[5]))
+
+
+if sys.argv[1] in ("store", "list"):
+    for sign, number in read(sys.argv[2]):
+        print(f"{sign}{number}")
+else:
+    sys.exit(0 if print_row(sys.argv[2], read(sys.argv[3]), read(sys.argv[4])) else 1)

@@ -1,0 +1,61 @@
+"""The program whose requests `fraglab trace generate` makes: a model of transformers out of its config.json
+and a plain training loop. `python program.py CONFIG KEY=VALUE...`; keys are the knobs of docs/workloads.md."""
+import contextlib
+import json
+import sys
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+knobs = dict(word.split("=", 1) for word in sys.argv[2:])
+with open(sys.argv[1]) as file:
+    config = AutoConfig.for_model(**json.load(file))
+precision = knobs.get("precision", "fp32")
+weights = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
+autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
+torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+is_training = knobs.get("task", "train") == "train"
+
+model = AutoModelForCausalLM.from_config(config, dtype=weights).cuda()
+model.train(is_training)
+if knobs.get("checkpoint", "none") == "blocks":
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+loop = {"foreach": {}, "fused": {"fused": True}, "single": {"foreach": False}}[knobs.get("optimizer_loop", "foreach")]
+optimizer = {
+    "adamw": lambda p: torch.optim.AdamW(p, **loop),
+    "adam": lambda p: torch.optim.Adam(p, **loop),
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, **loop),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, **loop),
+}[knobs.get("optimizer", "adamw")](model.parameters())
+scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp-fp16")
+
+lengths = [int(length) for length in knobs.get("tokens", "128").split(",")]
+accumulate = int(knobs.get("accumulate", 1))
+every = int(knobs.get("empty_cache", 0))
+drawn = 0
+
+
+def forward():
+    global drawn, ids, loss
+    ids = torch.randint(0, config.vocab_size, (int(knobs.get("batch", 1)), lengths[drawn % len(lengths)])).cuda()
+    drawn += 1
+    with torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext():
+        loss = model(input_ids=ids, labels=ids).loss
+
+
+for step in range(1, int(knobs.get("steps", 3)) + 1):
+    if is_training:
+        for _ in range(accumulate):
+            forward()
+            if accumulate > 1:
+                loss = loss / accumulate
+            scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=knobs.get("keep_gradients", "false") == "false")
+    else:
+        with torch.set_grad_enabled(knobs.get("no_grad", "true") == "false"):
+            forward()
+    if every > 0 and step % every == 0:
+        torch.cuda.empty_cache()

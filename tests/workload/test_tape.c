@@ -1,0 +1,124 @@
+/* Tests of the tape: when storages come and go, as PyTorch's reference counts have it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "workload/tape/aten.h"
+
+typedef struct made {
+    frag_recording recording;
+    frag_builder *builder;
+    frag_tape *tape;
+} made;
+
+static void begin(made *of)
+{
+    const frag_tape_card card = {80, 108, 2048};
+    *of = (made){.builder = NULL};
+    of->builder = frag_builder_create(&of->recording);
+    frag_builder_device(of->builder, 0);
+    of->tape = frag_tape_create(of->builder, &card);
+}
+
+/* The events so far as text: +BYTES and -SLOT. */
+static void expect_events(made *of, const char *expected)
+{
+    frag_error error = {0};
+    frag_text text = {0};
+    frag_tape_destroy(of->tape);
+    assert_true(frag_builder_finish(of->builder, "x", &error));
+    const frag_trace *trace = &of->recording.traces[0];
+    for (uint64_t i = 0; i < trace->event_count; i++) {
+        const frag_event *event = &trace->events[i];
+        if (event->op == FRAG_OP_ALLOC)
+            frag_text_add(&text, "+%u ", (unsigned)event->bytes);
+        else
+            frag_text_add(&text, "-%u ", (unsigned)event->slot);
+    }
+    assert_string_equal(text.bytes, expected);
+    frag_text_destroy(&text);
+    frag_recording_destroy(&of->recording);
+}
+
+static void a_view_keeps_the_storage(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor base = frag_tape_empty(of.tape, 4, FRAG_F32);
+    frag_tensor view = frag_aten_view(of.tape, base);
+    frag_tape_drop(of.tape, base);
+    frag_tensor last = frag_tape_empty(of.tape, 1, FRAG_I64);
+    frag_tape_drop(of.tape, view);
+    frag_tape_drop(of.tape, last);
+    expect_events(&of, "+16 +8 -0 -1 ");
+}
+
+static void a_gradient_held_elsewhere_is_not_added_to_in_place(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor weight = frag_tape_parameter(of.tape, 2, FRAG_F32, false); /* slot 0 */
+    frag_tensor twice = frag_aten_add(of.tape, weight, weight);            /* slot 1 */
+    frag_tape_backward(of.tape, twice); /* one: slot 2; both gradients are it: a sum in slot 3 */
+    assert_int_not_equal(frag_tape_gradient(of.tape, weight), 0);
+    expect_events(&of, "+8 +8 +8 +8 -2 ");
+}
+
+static void a_gradient_that_nobody_else_holds_is_added_to_in_place(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor weight = frag_tape_parameter(of.tape, 2, FRAG_F32, false); /* slot 0 */
+    frag_tensor first = frag_aten_mul_scalar(of.tape, weight);             /* slot 1 */
+    frag_tensor second = frag_aten_mul_scalar(of.tape, weight);            /* slot 2 */
+    frag_tensor sum = frag_aten_add(of.tape, first, second);               /* slot 3 */
+    frag_tape_drop(of.tape, first);
+    frag_tape_drop(of.tape, second);
+    /* one: slot 2; gradients of second and first: slots 1 and 4, the second of which goes */
+    frag_tape_backward(of.tape, sum);
+    expect_events(&of, "+8 +8 +8 +8 -1 -2 +8 +8 +8 -4 -2 ");
+}
+
+static void nothing_is_saved_where_no_gradient_is_wanted(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tape_set_recording(of.tape, false);
+    frag_tensor weight = frag_tape_parameter(of.tape, 2, FRAG_F32, false);
+    frag_tensor power = frag_aten_pow(of.tape, weight);
+    frag_tensor root = frag_aten_rsqrt(of.tape, power);
+    frag_tape_drop(of.tape, power);
+    frag_tape_drop(of.tape, root);
+    expect_events(&of, "+8 +8 +8 -1 -2 ");
+}
+
+static void a_broadcast_operand_gets_a_sum(void **state)
+{
+    (void)state;
+    made of;
+    begin(&of);
+    frag_tensor bias = frag_tape_parameter(of.tape, 4, FRAG_BF16, false); /* slot 0 */
+    frag_tensor x = frag_tape_empty(of.tape, 8, FRAG_F32);                /* slot 1 */
+    frag_tensor sum = frag_aten_add(of.tape, x, bias);                    /* slot 2, fp32 */
+    frag_tape_backward(of.tape, sum); /* one: 3; summed: 4; cast: 5 */
+    expect_events(&of, "+8 +32 +32 +32 +16 +8 -4 -3 ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_keeps_the_storage),
+        cmocka_unit_test(a_gradient_held_elsewhere_is_not_added_to_in_place),
+        cmocka_unit_test(a_gradient_that_nobody_else_holds_is_added_to_in_place),
+        cmocka_unit_test(nothing_is_saved_where_no_gradient_is_wanted),
+        cmocka_unit_test(a_broadcast_operand_gets_a_sum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Generated traces against dry runs of the same workload on PyTorch itself (real PyTorch, software CUDA):
+#
+#     sh tests/workload/truth.sh FRAGLAB RELEASE [CASE...]
+#
+# Cases stand in tests/workload/cases. For each, a row: requests of the dry run and generated, the peaks of allocated
+# memory in MiB, their difference, and whether all requests and releases are equal, one by one. Then peaks of reserved
+# memory under three settings, generated against the dry run's. KEEP=FOLDER keeps lists of requests there. Exits 1 when a peak
+# differs by more than 3 %, 77 when the release is not there (FRAG_DRYRUN_VENV: a folder with venv-RELEASE).
+set -u
+fraglab=$(realpath "$1")
+python=${FRAG_DRYRUN_VENV:-build/dryrun/torch-$2}/venv-$2/bin/python
+[ -x "$python" ] || python=build/dryrun/torch-$2/venv/bin/python
+[ -x "$python" ] || { echo "torch $2 is not there; 'make dryrun-test TORCH=$2' fetches it"; exit 77; }
+shift 2
+here=$(dirname "$(realpath "$0")")
+settings="pytorch pytorch:max_split_size_mb=128 pytorch:expandable_segments=true"
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+reserved() { # trace: MiB under each setting
+    for setting in $settings; do
+        "$fraglab" run "$1" --policy "$setting" --format jsonl | sed 's/.*"peak":{[^}]*"reserved_bytes":\([0-9]*\).*/\1/'
+    done | awk '{ printf "%s%.0f", NR == 1 ? "" : " ", $1 / 1048576 }'
+}
+
+options() { # KNOB=VALUE...
+    for knob; do
+        echo "--$(echo "${knob%%=*}" | tr _ -) ${knob#*=}"
+    done
+}
+
+try() { # name, config, card, knobs
+    name=$1 model=$here/models/$2 card=$3
+    shift 3
+    "$fraglab" dryrun --gpu "$card" -f -o "$out/truth.pickle" -- "$python" "$here/program.py" "$model" "$@" >"$out/log" 2>&1 </dev/null ||
+        { tail -n 5 "$out/log"; echo "$name: the dry run failed"; return 1; }
+    # shellcheck disable=SC2046
+    "$fraglab" trace generate "$model" --gpu "$card" $(options "$@") --to text -f -o "$out/made.txt" || return 1
+    [ -z "${KEEP:-}" ] || "$python" "$here/compare.py" store "$out/truth.pickle" >"$KEEP/$name.list"
+    "$python" "$here/compare.py" row "$name" "$out/truth.pickle" "$out/made.txt" 0.03
+    status=$?
+    echo "    reserved, MiB ($settings): $(reserved "$out/truth.pickle") | $(reserved "$out/made.txt")"
+    return $status
+}
+
+printf '%-44s %8s %8s %10s %10s\n' "case" "requests" "made" "MiB" "made MiB"
+failed=0
+while read -r name rest; do
+    case $name in '' | '#'*) continue ;; esac
+    [ $# -eq 0 ] || echo " $* " | grep -q " $name " || continue
+    # shellcheck disable=SC2086
+    try "$name" $rest || failed=$((failed + 1))
+done <"$here/cases"
+echo "workloads: $failed failed"
+[ "$failed" = 0 ]

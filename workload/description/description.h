@@ -1,0 +1,149 @@
+/* What a workload file says: the network, and what is done with it.
+ *
+ * Everything that can be said stands in two kinds of tables: the fields of a network, one table a
+ * family, with the names that Hugging Face's config.json has for them; and the knobs of a run. YAML
+ * files, config.json and the command line are all read by them. */
+#ifndef FRAG_DESCRIPTION_DESCRIPTION_H
+#define FRAG_DESCRIPTION_DESCRIPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum frag_family_id {
+    FRAG_FAMILY_GPT2,
+    FRAG_FAMILY_LLAMA,
+    FRAG_FAMILY_COUNT
+} frag_family_id;
+
+typedef enum frag_activation {
+    FRAG_GELU_NEW, /* the formula, operator by operator */
+    FRAG_GELU,     /* one kernel, exact or tanh */
+    FRAG_SILU,
+    FRAG_RELU,
+} frag_activation;
+
+typedef struct frag_network {
+    frag_family_id family;
+    uint64_t vocabulary;
+    uint64_t positions;
+    uint64_t types; /* of tokens (BERT) */
+    uint64_t width;
+    uint64_t inner; /* of the feed-forward part */
+    uint64_t layers;
+    uint64_t heads;
+    uint64_t key_heads; /* fewer than heads: grouped queries */
+    uint64_t head_width;
+    uint64_t classes; /* of a classifier */
+    uint64_t inputs;
+    uint64_t activation; /* frag_activation */
+    bool is_tied;        /* the head shares the embedding's weight */
+    bool has_attention_bias;
+    bool has_inner_bias;
+    bool is_qwen; /* no bias behind attention */
+    double embedding_dropout;
+    double attention_dropout;
+    double residual_dropout;
+} frag_network;
+
+typedef enum frag_task { FRAG_TASK_TRAIN, FRAG_TASK_EVALUATE } frag_task;
+
+typedef enum frag_precision {
+    FRAG_PRECISION_FP32,
+    FRAG_PRECISION_TF32,
+    FRAG_PRECISION_BF16,
+    FRAG_PRECISION_FP16,
+    FRAG_PRECISION_AMP_BF16,
+    FRAG_PRECISION_AMP_FP16,
+} frag_precision;
+
+typedef enum frag_optimizer {
+    FRAG_OPTIMIZER_ADAMW,
+    FRAG_OPTIMIZER_ADAM,
+    FRAG_OPTIMIZER_SGD,
+    FRAG_OPTIMIZER_MOMENTUM,
+} frag_optimizer;
+
+typedef enum frag_optimizer_loop {
+    FRAG_LOOP_FOREACH, /* all parameters at once; PyTorch's default on a GPU */
+    FRAG_LOOP_FUSED,
+    FRAG_LOOP_SINGLE,
+} frag_optimizer_loop;
+
+typedef enum frag_checkpoint { FRAG_CHECKPOINT_NONE, FRAG_CHECKPOINT_BLOCKS } frag_checkpoint;
+
+enum { FRAG_TOKENS_MAX = 256 };
+
+/* Lengths of batches, one after the other and again from the first; or drawn by the seed. */
+typedef struct frag_lengths {
+    uint64_t values[FRAG_TOKENS_MAX];
+    uint32_t count;
+    bool is_range; /* values[0] to values[1] */
+} frag_lengths;
+
+typedef struct frag_workload {
+    frag_network network;
+    uint64_t task;
+    uint64_t batch;
+    frag_lengths tokens;
+    uint64_t steps;
+    uint64_t accumulate;
+    uint64_t precision;
+    uint64_t optimizer;
+    uint64_t optimizer_loop;
+    uint64_t checkpoint;
+    bool keeps_gradients; /* zero_grad(set_to_none=False) */
+    bool has_no_grad;     /* evaluation under torch.no_grad() */
+    uint64_t empty_cache; /* every so many steps; 0: never */
+    uint64_t seed;
+} frag_workload;
+
+/* ---- the tables */
+typedef enum frag_field_kind {
+    FRAG_FIELD_COUNT,
+    FRAG_FIELD_RATIO,
+    FRAG_FIELD_FLAG,
+    FRAG_FIELD_CHOICE,
+    FRAG_FIELD_LENGTHS,
+} frag_field_kind;
+
+typedef struct frag_field {
+    const char *key;    /* ours */
+    const char *hf_key; /* that of config.json; NULL: not there */
+    frag_field_kind kind;
+    size_t offset;  /* in frag_network or frag_workload */
+    double initial; /* what config.json leaves out is this; NAN: must be given */
+    double min;
+    double max;
+    const char *choices; /* "a|b|c", in the order of their enumeration */
+    const char *help;
+} frag_field;
+
+typedef struct frag_family_fields {
+    const char *name;        /* in YAML */
+    const char *model_types; /* of config.json, "a|b" */
+    const char *summary;
+    const frag_field *fields; /* ends with {0} */
+} frag_family_fields;
+
+extern const frag_family_fields frag_families[FRAG_FAMILY_COUNT];
+extern const frag_field frag_knobs[];
+
+/* A workload with nothing said yet: every knob at its default. */
+void frag_workload_init(frag_workload *workload);
+
+/* Reads a YAML file, or a config.json (by content), into an initialised workload. "-" is stdin. */
+bool frag_workload_load(const char *path, frag_workload *workload, frag_error *error);
+bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
+                         frag_error *error);
+
+/* One knob as text: "batch", "8". The error has no place. */
+bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
+                       frag_error *error);
+
+/* Do fields and knobs go together? The last thing to ask before it is generated. */
+bool frag_workload_check(const frag_workload *workload, frag_error *error);
+
+#endif

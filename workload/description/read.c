@@ -1,0 +1,472 @@
+/* Reads workloads: YAML by base/formats/yaml.h, config.json by base/json.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/formats/yaml.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "workload/description/description.h"
+
+enum {
+    FILE_BYTES_MAX = 1 << 20,
+    NAMES_MAX = 64,
+    TOKENS_INITIAL = 128,
+    BATCH_TOKENS_MAX = 1 << 26,
+    BLOCKS_MAX = 10000000
+};
+
+/* ---- one value as text */
+static bool find_choice(const char *choices, const char *text, uint64_t *index)
+{
+    size_t length = strlen(text);
+    *index = 0;
+    for (const char *at = choices; *at != '\0'; (*index)++) {
+        size_t here = strcspn(at, "|");
+        if (here == length && memcmp(at, text, length) == 0)
+            return true;
+        at += here + (at[here] == '|');
+    }
+    return false;
+}
+
+/* "a|b|c" for people: "a, b or c". */
+static const char *list_choices(const char *choices, frag_text *text)
+{
+    for (const char *at = choices; *at != '\0';) {
+        size_t here = strcspn(at, "|");
+        bool is_last = strchr(at + here, '|') == strrchr(at + here, '|') && at[here] == '|' &&
+                       strchr(at + here + 1, '|') == NULL;
+        frag_text_add_bytes(text, at, here);
+        if (at[here] == '|')
+            frag_text_add(text, "%s", is_last ? " or " : ", ");
+        at += here + (at[here] == '|');
+    }
+    return text->bytes;
+}
+
+static bool refuse_choice(const frag_field *field, const char *text, frag_error *error)
+{
+    frag_text choices = {0};
+    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", field->key, text,
+              list_choices(field->choices, &choices));
+    frag_text_destroy(&choices);
+    return false;
+}
+
+static bool read_length(const char *text, size_t length, const frag_field *field, uint64_t *value)
+{
+    char part[32];
+    if (length == 0 || length >= sizeof part)
+        return false;
+    memcpy(part, text, length);
+    part[length] = '\0';
+    return frag_count_parse(part, (uint64_t)field->min, (uint64_t)field->max, value, NULL);
+}
+
+/* "128", "128,64", "64..768" */
+static bool read_lengths(const char *text, const frag_field *field, frag_lengths *lengths,
+                         frag_error *error)
+{
+    frag_lengths read = {0};
+    const char *dots = strstr(text, "..");
+    bool is_good = true;
+    if (dots != NULL) {
+        read.is_range = true;
+        read.count = 2;
+        is_good = read_length(text, (size_t)(dots - text), field, &read.values[0]) &&
+                  read_length(dots + 2, strlen(dots + 2), field, &read.values[1]) &&
+                  read.values[0] <= read.values[1];
+    } else {
+        for (const char *at = text; is_good;) {
+            size_t here = strcspn(at, ",");
+            is_good = read.count < FRAG_TOKENS_MAX &&
+                      read_length(at, here, field, &read.values[read.count++]);
+            if (at[here] == '\0')
+                break;
+            at += here + 1;
+        }
+    }
+    if (!is_good)
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "%s is '%s'; expected N, a list of up to %d or MIN..MAX, each %.0f to %.0f", field->key,
+            text, FRAG_TOKENS_MAX, field->min, field->max);
+    *lengths = read;
+    return true;
+}
+
+static void set_number(const frag_field *field, void *base, double value)
+{
+    char *at = (char *)base + field->offset;
+    if (field->kind == FRAG_FIELD_RATIO)
+        *(double *)(void *)at = value;
+    else if (field->kind == FRAG_FIELD_FLAG)
+        *(bool *)(void *)at = value != 0;
+    else
+        *(uint64_t *)(void *)at = (uint64_t)value;
+}
+
+static bool set_text(const frag_field *field, void *base, const char *text, frag_error *error)
+{
+    char *at = (char *)base + field->offset;
+    uint64_t count = 0;
+    double ratio = 0;
+    switch (field->kind) {
+    case FRAG_FIELD_COUNT:
+        if (!frag_count_parse(text, (uint64_t)field->min, (uint64_t)field->max, &count, NULL))
+            return frag_fail(error, FRAG_E_INPUT,
+                             "%s is '%s'; expected a whole number %.0f to %.0f", field->key, text,
+                             field->min, field->max);
+        *(uint64_t *)(void *)at = count;
+        return true;
+    case FRAG_FIELD_RATIO:
+        if (!frag_ratio_parse(text, field->min, field->max, &ratio, NULL))
+            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected a number %g to %g",
+                             field->key, text, field->min, field->max);
+        *(double *)(void *)at = ratio;
+        return true;
+    case FRAG_FIELD_FLAG:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+            return frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected true or false", field->key,
+                             text);
+        *(bool *)(void *)at = text[0] == 't';
+        return true;
+    case FRAG_FIELD_CHOICE:
+        if (!find_choice(field->choices, text, &count))
+            return refuse_choice(field, text, error);
+        *(uint64_t *)(void *)at = count;
+        return true;
+    case FRAG_FIELD_LENGTHS:
+        break;
+    }
+    return read_lengths(text, field, (frag_lengths *)(void *)at, error);
+}
+
+static void set_initial(const frag_field *fields, void *base)
+{
+    for (const frag_field *field = fields; field->key != NULL; field++)
+        if (field->kind != FRAG_FIELD_LENGTHS)
+            set_number(field, base, field->initial);
+}
+
+void frag_workload_init(frag_workload *workload)
+{
+    *workload = (frag_workload){.tokens = {.values = {TOKENS_INITIAL}, .count = 1}};
+    set_initial(frag_knobs, workload);
+}
+
+static const frag_field *find_field(const frag_field *fields, const char *key)
+{
+    for (const frag_field *field = fields; field->key != NULL; field++)
+        if (strcmp(field->key, key) == 0)
+            return field;
+    return NULL;
+}
+
+bool frag_workload_set(frag_workload *workload, const char *key, const char *value,
+                       frag_error *error)
+{
+    const frag_field *field = find_field(frag_knobs, key);
+    FRAG_ASSERT(field != NULL);
+    return set_text(field, workload, value, error);
+}
+
+/* What follows from other fields where it was left at 0. */
+static void complete(frag_network *network)
+{
+    if (network->inner == 0)
+        network->inner = 4 * network->width;
+    if (network->key_heads == 0)
+        network->key_heads = network->heads;
+    if (network->head_width == 0 && network->heads > 0)
+        network->head_width = network->width / network->heads;
+}
+
+/* ---- YAML */
+/* A list of single values as "a,b,c". */
+static bool join(const frag_yaml_node *node, frag_text *text, frag_error *error)
+{
+    for (const frag_yaml_node *item = node->first; item != NULL; item = item->next) {
+        if (!frag_yaml_expect(item, FRAG_YAML_SCALAR, node->key, error))
+            return false;
+        frag_text_add(text, "%s%s", item == node->first ? "" : ",", item->text);
+    }
+    return true;
+}
+
+static bool read_node(const frag_yaml_node *node, const frag_field *field, void *base,
+                      frag_error *error)
+{
+    frag_text text = {0};
+    bool is_list = node->kind == FRAG_YAML_SEQUENCE && field->kind == FRAG_FIELD_LENGTHS;
+    bool ok = is_list ? join(node, &text, error)
+                      : frag_yaml_expect(node, FRAG_YAML_SCALAR, node->key, error);
+    if (ok && !is_list)
+        frag_text_add(&text, "%s", node->text);
+    if (ok && !set_text(field, base, text.bytes != NULL ? text.bytes : "", error)) {
+        error->line = node->line;
+        error->column = node->column;
+        ok = false;
+    }
+    frag_text_destroy(&text);
+    return ok;
+}
+
+/* The keys of a mapping by a table; also: one more key, which is read elsewhere. */
+static bool read_mapping(const frag_yaml_node *mapping, const frag_field *fields, const char *also,
+                         void *base, frag_error *error)
+{
+    const char *names[NAMES_MAX] = {0};
+    uint32_t count = 0;
+    for (const frag_field *field = fields; field->key != NULL; field++)
+        names[count++] = field->key;
+    names[count++] = also;
+    FRAG_ASSERT(count < NAMES_MAX);
+    if (!frag_yaml_check_keys(mapping, names, error))
+        return false;
+    for (const frag_yaml_node *node = mapping->first; node != NULL; node = node->next) {
+        const frag_field *field = find_field(fields, node->key);
+        if (field != NULL && !read_node(node, field, base, error))
+            return false;
+    }
+    return true;
+}
+
+static bool find_family(const char *name, bool is_config, frag_family_id *id)
+{
+    for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
+        const frag_family_fields *family = &frag_families[i];
+        uint64_t index = 0;
+        if (is_config ? find_choice(family->model_types, name, &index)
+                      : strcmp(family->name, name) == 0) {
+            *id = (frag_family_id)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list_families(bool is_config, frag_text *text)
+{
+    for (uint32_t i = 0; i < FRAG_FAMILY_COUNT; i++) {
+        const char *name = is_config ? frag_families[i].model_types : frag_families[i].name;
+        if (name[0] != '\0')
+            frag_text_add(text, "%s%s", text->length > 0 ? "|" : "", name);
+    }
+}
+
+static bool refuse_family(const char *key, const char *name, bool is_config, frag_error *error)
+{
+    frag_text names = {0};
+    frag_text shown = {0};
+    list_families(is_config, &names);
+    frag_fail(error, FRAG_E_INPUT, "%s is '%s'; expected %s", key, name,
+              list_choices(names.bytes, &shown));
+    frag_text_destroy(&names);
+    frag_text_destroy(&shown);
+    return false;
+}
+
+static bool read_model(const frag_yaml_node *model, frag_workload *workload, frag_error *error)
+{
+    if (!frag_yaml_expect(model, FRAG_YAML_MAPPING, "model", error))
+        return false;
+    const frag_yaml_node *family = frag_yaml_find(model, "family");
+    if (family == NULL)
+        return frag_fail_line(error, model->line, model->column,
+                              "'model' has no 'family'; expected one, such as 'family: gpt2'");
+    if (!frag_yaml_expect(family, FRAG_YAML_SCALAR, "family", error))
+        return false;
+    frag_network *network = &workload->network;
+    if (!find_family(family->text, false, &network->family)) {
+        refuse_family("family", family->text, false, error);
+        error->line = family->line;
+        error->column = family->column;
+        return false;
+    }
+    const frag_field *fields = frag_families[network->family].fields;
+    set_initial(fields, network);
+    return read_mapping(model, fields, "family", network, error);
+}
+
+static bool read_yaml(const frag_yaml_node *root, frag_workload *workload, frag_error *error)
+{
+    static const char *const keys[] = {"model", "run", NULL};
+    if (!frag_yaml_expect(root, FRAG_YAML_MAPPING, "the document", error) ||
+        !frag_yaml_check_keys(root, keys, error))
+        return false;
+    const frag_yaml_node *model = frag_yaml_find(root, "model");
+    const frag_yaml_node *run = frag_yaml_find(root, "run");
+    if (model == NULL)
+        return frag_fail_line(error, root->line, root->column,
+                              "the document has no 'model'; expected one");
+    return read_model(model, workload, error) &&
+           (run == NULL || (frag_yaml_expect(run, FRAG_YAML_MAPPING, "run", error) &&
+                            read_mapping(run, frag_knobs, NULL, workload, error)));
+}
+
+/* ---- config.json */
+/* Names of transformers for what has another one here. */
+static const char *plain_choice(const char *text)
+{
+    static const char *const same[][2] = {
+        {"gelu_pytorch_tanh", "gelu"}, {"gelu_python", "gelu"}, {"swish", "silu"}};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(text, same[i][0]) == 0)
+            return same[i][1];
+    return text;
+}
+
+static bool read_member(const frag_json *json, const frag_field *field, void *base,
+                        frag_error *error)
+{
+    const frag_json_value *value = frag_json_at(json, field->hf_key);
+    uint64_t count = 0;
+    double ratio = 0;
+    bool flag = false;
+    const char *text = NULL;
+    char found[FRAG_JSON_FOUND_MAX];
+    if (value == NULL || frag_json_is_null(value))
+        return true;
+    if (field->kind == FRAG_FIELD_COUNT && frag_json_read_number(value, &count) &&
+        (double)count >= field->min && (double)count <= field->max) {
+        *(uint64_t *)(void *)((char *)base + field->offset) = count;
+        return true;
+    }
+    if (field->kind == FRAG_FIELD_RATIO && frag_json_read_ratio(value, &ratio) &&
+        ratio >= field->min && ratio <= field->max) {
+        set_number(field, base, ratio);
+        return true;
+    }
+    if (field->kind == FRAG_FIELD_FLAG && frag_json_read_flag(value, &flag)) {
+        set_number(field, base, flag);
+        return true;
+    }
+    if (field->kind == FRAG_FIELD_CHOICE && frag_json_read_text(value, &text) &&
+        find_choice(field->choices, plain_choice(text), &count)) {
+        set_number(field, base, (double)count);
+        return true;
+    }
+    frag_text wanted = {0};
+    if (field->kind == FRAG_FIELD_FLAG)
+        frag_text_add(&wanted, "true or false");
+    else if (field->kind == FRAG_FIELD_CHOICE)
+        list_choices(field->choices, &wanted);
+    else
+        frag_text_add(&wanted, "%s %.0f to %.0f",
+                      field->kind == FRAG_FIELD_COUNT ? "a whole number" : "a number", field->min,
+                      field->max);
+    frag_fail(error, FRAG_E_INPUT, "'%s' %s; expected %s", field->hf_key,
+              frag_json_found(value, found), wanted.bytes);
+    frag_text_destroy(&wanted);
+    return false;
+}
+
+static bool read_config(const frag_json *json, frag_workload *workload, frag_error *error)
+{
+    const char *type = NULL;
+    frag_network *network = &workload->network;
+    if (!frag_json_find_text(json, "model_type", &type))
+        return frag_fail(error, FRAG_E_INPUT,
+                         "has no 'model_type'; expected the config.json of a model");
+    if (!find_family(type, true, &network->family))
+        return refuse_family("'model_type'", type, true, error);
+    const frag_field *fields = frag_families[network->family].fields;
+    set_initial(fields, network);
+    for (const frag_field *field = fields; field->key != NULL; field++)
+        if (field->hf_key != NULL && !read_member(json, field, network, error))
+            return false;
+    return true;
+}
+
+/* ---- files */
+bool frag_workload_parse(const char *bytes, size_t length, frag_workload *workload,
+                         frag_error *error)
+{
+    size_t blank = 0;
+    while (blank < length && strchr(" \t\r\n", bytes[blank]) != NULL && bytes[blank] != '\0')
+        blank++;
+    bool ok = false;
+    if (blank < length && bytes[blank] == '{') {
+        frag_json *json = frag_json_parse(bytes, length, error);
+        ok = json != NULL && read_config(json, workload, error);
+        frag_json_destroy(json);
+    } else {
+        frag_yaml_node *root = frag_yaml_parse(bytes, length, error);
+        ok = root != NULL && read_yaml(root, workload, error);
+        frag_yaml_destroy(root);
+    }
+    if (ok)
+        complete(&workload->network);
+    return ok;
+}
+
+bool frag_workload_load(const char *path, frag_workload *workload, frag_error *error)
+{
+    frag_input *input = frag_input_open(path, error);
+    if (input == NULL)
+        return false;
+    const unsigned char *bytes = NULL;
+    size_t count = 0;
+    bool ok = frag_input_peek(input, FILE_BYTES_MAX + 1, &bytes, &count, error);
+    if (ok && count > FILE_BYTES_MAX)
+        ok = frag_fail(error, FRAG_E_INPUT,
+                       "has more than 1 MiB; expected a workload or a "
+                       "model's config.json");
+    ok = ok && frag_workload_parse((const char *)bytes, count, workload, error);
+    if (!ok)
+        frag_error_in(error, frag_input_name(input));
+    frag_input_close(input);
+    return ok;
+}
+
+/* ---- what goes together */
+static bool check_transformer(const frag_network *of, frag_error *error)
+{
+    if (of->heads > 0 && of->family == FRAG_FAMILY_GPT2 && of->width % of->heads != 0)
+        return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
+                         of->width, of->heads);
+    if (of->heads % of->key_heads != 0)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "heads %" PRIu64 " is no multiple of key_heads %" PRIu64, of->heads,
+                         of->key_heads);
+    if (of->head_width == 0 || of->head_width % 2 != 0)
+        return frag_fail(error, FRAG_E_INPUT, "head_width is %" PRIu64 "; expected an even number",
+                         of->head_width);
+    return true;
+}
+
+/* Every request stays far below what a trace can hold, and the trace below what memory can. */
+static bool check_size(const frag_workload *workload, frag_error *error)
+{
+    const frag_lengths *tokens = &workload->tokens;
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < tokens->count; i++)
+        longest = tokens->values[i] > longest ? tokens->values[i] : longest;
+    if (workload->batch * longest > BATCH_TOKENS_MAX)
+        return frag_fail(error, FRAG_E_INPUT, "a batch has %" PRIu64 " tokens; expected at most %d",
+                         workload->batch * longest, BATCH_TOKENS_MAX);
+    uint64_t blocks = workload->steps * workload->accumulate * workload->network.layers;
+    if (blocks > BLOCKS_MAX)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "steps, accumulate and layers make %" PRIu64
+                         " passes through a block; expected at most %d",
+                         blocks, BLOCKS_MAX);
+    return true;
+}
+
+bool frag_workload_check(const frag_workload *workload, frag_error *error)
+{
+    const frag_network *of = &workload->network;
+    const frag_lengths *tokens = &workload->tokens;
+    for (uint32_t i = 0; i < tokens->count && of->family == FRAG_FAMILY_GPT2; i++)
+        if (tokens->values[i] > of->positions)
+            return frag_fail(error, FRAG_E_INPUT,
+                             "tokens is %" PRIu64 "; the model has positions for %" PRIu64,
+                             tokens->values[i], of->positions);
+    return check_transformer(of, error) && check_size(workload, error);
+}

@@ -1,0 +1,73 @@
+#include "workload/families/family.h"
+
+#include "base/memory.h"
+
+frag_tensor frag_model_add(frag_tape *tape, frag_model *model, uint64_t count)
+{
+    model->parameters = frag_grow(model->parameters, &model->parameters_capacity,
+                                  model->parameter_count + 1, sizeof *model->parameters);
+    frag_tensor made = frag_tape_parameter(tape, count, model->dtype, false);
+    model->parameters[model->parameter_count++] = made;
+    return made;
+}
+
+void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
+{
+    (void)model;
+    frag_tape_set(tape, &batch->ids, frag_tape_empty(tape, batch->count * batch->tokens, FRAG_I64));
+}
+
+frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const frag_batch *batch)
+{
+    uint64_t rows = batch->count * batch->tokens;
+    frag_tensor wide = frag_tape_to(tape, logits, FRAG_F32);
+    frag_tensor labels = frag_tape_empty(tape, rows + batch->count, FRAG_I64);
+    /* labels[..., 1:].contiguous(): a row alone is contiguous as it is. */
+    frag_tensor shifted = batch->count == 1 ? frag_tape_view(tape, labels, rows)
+                                            : frag_tape_empty(tape, rows, FRAG_I64);
+    frag_tape_set(tape, &wide, frag_aten_view(tape, wide));
+    frag_tensor loss = frag_aten_cross_entropy(tape, wide, shifted);
+    frag_tape_drop(tape, wide);
+    frag_tape_drop(tape, labels);
+    frag_tape_drop(tape, shifted);
+    return loss;
+}
+
+/* 0.5 * x * (1.0 + tanh(c * (x + 0.044715 * pow(x, 3.0)))) */
+static frag_tensor gelu_new(frag_tape *tape, frag_tensor x)
+{
+    frag_tensor half = frag_aten_mul_scalar(tape, x);
+    frag_tensor inside = frag_aten_pow(tape, x);
+    frag_tape_set(tape, &inside, frag_aten_mul_scalar(tape, inside));
+    frag_tape_set(tape, &inside, frag_aten_add(tape, x, inside));
+    frag_tape_set(tape, &inside, frag_aten_mul_scalar(tape, inside));
+    frag_tape_set(tape, &inside, frag_aten_tanh(tape, inside));
+    frag_tape_set(tape, &inside, frag_aten_add_scalar(tape, inside));
+    frag_tensor made = frag_aten_mul(tape, half, inside);
+    frag_tape_drop(tape, half);
+    frag_tape_drop(tape, inside);
+    return made;
+}
+
+frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation)
+{
+    switch (activation) {
+    case FRAG_GELU_NEW:
+        return gelu_new(tape, x);
+    case FRAG_GELU:
+        return frag_aten_gelu(tape, x);
+    case FRAG_SILU:
+        return frag_aten_silu(tape, x);
+    case FRAG_RELU:
+        break;
+    }
+    return frag_aten_relu(tape, x);
+}
+
+frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)
+{
+    frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tape_drop(tape, range);
+    return moved;
+}

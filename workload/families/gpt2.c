@@ -1,0 +1,175 @@
+/* GPT-2 as transformers 5 has it (models/gpt2/modeling_gpt2.py), with attention by
+ * scaled_dot_product_attention. */
+#include "base/memory.h"
+#include "workload/families/family.h"
+
+/* Places of parameters: of the model, and of each block behind them. */
+enum { WORDS, PLACES, BLOCKS };
+enum {
+    NORM_WEIGHT,
+    NORM_BIAS,
+    MIX_WEIGHT,
+    MIX_BIAS,
+    OUT_WEIGHT,
+    OUT_BIAS,
+    NORM2_WEIGHT,
+    NORM2_BIAS,
+    FEED_WEIGHT,
+    FEED_BIAS,
+    BACK_WEIGHT,
+    BACK_BIAS,
+    BLOCK_PARAMETERS
+};
+
+static void build(frag_tape *tape, frag_model *model)
+{
+    const frag_network *of = &model->workload->network;
+    const uint64_t width = of->width;
+    const uint64_t counts[BLOCK_PARAMETERS] = {
+        [NORM_WEIGHT] = width,
+        [NORM_BIAS] = width,
+        [MIX_WEIGHT] = 3 * width * width,
+        [MIX_BIAS] = 3 * width,
+        [OUT_WEIGHT] = width * width,
+        [OUT_BIAS] = width,
+        [NORM2_WEIGHT] = width,
+        [NORM2_BIAS] = width,
+        [FEED_WEIGHT] = width * of->inner,
+        [FEED_BIAS] = of->inner,
+        [BACK_WEIGHT] = of->inner * width,
+        [BACK_BIAS] = width,
+    };
+    frag_model_add(tape, model, of->vocabulary * width);
+    frag_model_add(tape, model, of->positions * width);
+    for (uint64_t layer = 0; layer < of->layers; layer++)
+        for (uint32_t i = 0; i < BLOCK_PARAMETERS; i++)
+            frag_model_add(tape, model, counts[i]);
+    frag_model_add(tape, model, width);
+    frag_model_add(tape, model, width);
+    if (!of->is_tied)
+        frag_model_add(tape, model, of->vocabulary * width);
+}
+
+/* Keys and values that the model hands back: kept until its output goes. */
+typedef struct cache {
+    frag_tensor *items;
+    uint32_t count;
+} cache;
+
+static frag_tensor attend(frag_tape *tape, const frag_model *model, const frag_tensor *at,
+                          frag_tensor x, const frag_batch *batch, cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
+    frag_tensor mixed = frag_aten_addmm(tape, at[MIX_BIAS], x, at[MIX_WEIGHT], 3 * of->width);
+    frag_tensor qkv[3] = {0};
+    frag_aten_split(tape, mixed, qkv, 3);
+    frag_tape_drop(tape, mixed);
+    /* Flash gives gradients as its inputs lie, and those that went through the cache are turned. */
+    bool is_turned = past != NULL && frag_aten_is_flash(tape, frag_tape_dtype(tape, qkv[0]));
+    for (uint32_t i = 0; i < 3; i++) {
+        frag_tape_set(tape, &qkv[i],
+                      is_turned && i > 0 ? frag_aten_view_copied(tape, qkv[i])
+                                         : frag_aten_view(tape, qkv[i]));
+        frag_tape_set(tape, &qkv[i], frag_aten_view(tape, qkv[i]));
+    }
+    for (uint32_t i = 1; i < 3 && past != NULL; i++) {
+        frag_tape_set(tape, &qkv[i], frag_aten_cat(tape, 0, qkv[i], frag_tape_dtype(tape, qkv[1])));
+        past->items[past->count++] = frag_tape_keep(tape, qkv[i]);
+    }
+    frag_attention_shape shape = {
+        .batch = batch->count,
+        .heads = of->heads,
+        .key_heads = of->heads,
+        .queries = batch->tokens,
+        .keys = batch->tokens,
+        .width = of->width / of->heads,
+        .has_dropout = is_training && of->attention_dropout > 0,
+        .is_causal = true,
+    };
+    frag_tensor mixed_values = frag_aten_attention(tape, qkv, &shape);
+    frag_tape_set(tape, &mixed_values, frag_aten_view(tape, mixed_values));
+    frag_tape_set(tape, &mixed_values,
+                  frag_aten_addmm(tape, at[OUT_BIAS], mixed_values, at[OUT_WEIGHT], of->width));
+    frag_tape_set(tape, &mixed_values,
+                  frag_aten_dropout(tape, mixed_values, is_training && of->residual_dropout > 0));
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, qkv[i]);
+    return mixed_values;
+}
+
+static frag_tensor feed(frag_tape *tape, const frag_model *model, const frag_tensor *at,
+                        frag_tensor x)
+{
+    const frag_network *of = &model->workload->network;
+    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
+    frag_tensor hidden = frag_aten_addmm(tape, at[FEED_BIAS], x, at[FEED_WEIGHT], of->inner);
+    frag_tape_set(tape, &hidden,
+                  frag_family_activate(tape, hidden, (frag_activation)of->activation));
+    frag_tape_set(tape, &hidden,
+                  frag_aten_addmm(tape, at[BACK_BIAS], hidden, at[BACK_WEIGHT], of->width));
+    frag_tape_set(tape, &hidden,
+                  frag_aten_dropout(tape, hidden, is_training && of->residual_dropout > 0));
+    return hidden;
+}
+
+static frag_tensor run_block(frag_tape *tape, const frag_model *model, const frag_tensor *at,
+                             frag_tensor x, const frag_batch *batch, cache *past)
+{
+    uint64_t width = model->workload->network.width;
+    frag_tensor residual = frag_tape_keep(tape, x);
+    frag_tensor hidden = frag_aten_layer_norm(tape, x, at[NORM_WEIGHT], at[NORM_BIAS], width);
+    frag_tensor attended = attend(tape, model, at, hidden, batch, past);
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, attended, residual));
+    frag_tape_set(tape, &residual, frag_tape_keep(tape, hidden));
+    frag_tape_set(tape, &hidden,
+                  frag_aten_layer_norm(tape, hidden, at[NORM2_WEIGHT], at[NORM2_BIAS], width));
+    frag_tensor fed = feed(tape, model, at, hidden);
+    frag_tape_set(tape, &hidden, frag_aten_add(tape, residual, fed));
+    frag_tape_drop(tape, residual);
+    frag_tape_drop(tape, attended);
+    frag_tape_drop(tape, fed);
+    return hidden;
+}
+
+static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
+                              cache *past)
+{
+    const frag_network *of = &model->workload->network;
+    const frag_tensor *parameters = model->parameters;
+    bool is_training = model->workload->task == FRAG_TASK_TRAIN;
+    frag_tensor words = frag_aten_embedding(tape, parameters[WORDS], batch->ids, of->width);
+    frag_tensor positions = frag_family_positions(tape, batch->tokens);
+    frag_tensor places = frag_aten_embedding(tape, parameters[PLACES], positions, of->width);
+    frag_tensor hidden = frag_aten_add(tape, words, places);
+    frag_tape_set(tape, &hidden,
+                  frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
+    const frag_tensor *at = parameters + BLOCKS;
+    for (uint64_t layer = 0; layer < of->layers; layer++, at += BLOCK_PARAMETERS)
+        frag_tape_set(tape, &hidden, run_block(tape, model, at, hidden, batch, past));
+    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, at[0], at[1], of->width));
+    frag_tape_drop(tape, positions);
+    frag_tape_drop(tape, words);
+    frag_tape_drop(tape, places);
+    return hidden;
+}
+
+static frag_tensor compute_loss(frag_tape *tape, const frag_model *model, const frag_batch *batch)
+{
+    const frag_network *of = &model->workload->network;
+    cache past = {.items = frag_alloc(2 * of->layers, sizeof *past.items)};
+    frag_tensor hidden = run_blocks(tape, model, batch, &past);
+    frag_tensor head = model->parameters[of->is_tied ? WORDS : model->parameter_count - 1];
+    frag_tensor logits = frag_aten_linear(tape, hidden, head, 0, of->vocabulary);
+    frag_tensor loss = frag_family_causal_loss(tape, logits, batch);
+    frag_tape_drop(tape, hidden);
+    frag_tape_drop(tape, logits);
+    for (uint32_t i = past.count; i > 0; i -= 2) {
+        frag_tape_drop(tape, past.items[i - 2]);
+        frag_tape_drop(tape, past.items[i - 1]);
+    }
+    frag_free(past.items);
+    return loss;
+}
+
+const frag_family frag_family_gpt2 = {build, frag_family_load_tokens, compute_loss};

@@ -1,0 +1,213 @@
+#include "workload/generate.h"
+
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "workload/families/family.h"
+#include "workload/optimizer.h"
+
+static const frag_family *const families[FRAG_FAMILY_COUNT] = {
+    [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
+    [FRAG_FAMILY_LLAMA] = &frag_family_llama,
+};
+
+/* A program that runs: its model, its names. */
+typedef struct program {
+    const frag_workload *workload;
+    const frag_family *family;
+    frag_tape *tape;
+    frag_model model;
+    frag_batch batch;
+    frag_tensor loss;
+    frag_tensor scale; /* of a GradScaler, once it is there */
+    frag_optimizer_state *optimizer;
+    uint64_t drawn; /* batches so far */
+    uint64_t random;
+} program;
+
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t next_length(program *running)
+{
+    const frag_lengths *lengths = &running->workload->tokens;
+    uint64_t index = running->drawn++;
+    if (!lengths->is_range)
+        return lengths->values[index % lengths->count];
+    uint64_t span = lengths->values[1] - lengths->values[0] + 1;
+    return lengths->values[0] + draw(&running->random) % span;
+}
+
+static frag_dtype weight_type(const frag_workload *workload)
+{
+    if (workload->precision == FRAG_PRECISION_BF16)
+        return FRAG_BF16;
+    return workload->precision == FRAG_PRECISION_FP16 ? FRAG_F16 : FRAG_F32;
+}
+
+static frag_dtype autocast_type(const frag_workload *workload)
+{
+    if (workload->precision == FRAG_PRECISION_AMP_BF16)
+        return FRAG_BF16;
+    return workload->precision == FRAG_PRECISION_AMP_FP16 ? FRAG_F16 : FRAG_F32;
+}
+
+/* with autocast: loss = model(ids, labels=ids).loss */
+static void run_forward(program *running)
+{
+    frag_tape *tape = running->tape;
+    running->batch.count = running->workload->batch;
+    running->batch.tokens = next_length(running);
+    running->family->load(tape, &running->model, &running->batch);
+    running->batch.labels = running->batch.ids;
+    frag_tape_begin(tape, "forward");
+    frag_tape_set_autocast(tape, autocast_type(running->workload));
+    frag_tape_set(tape, &running->loss,
+                  running->family->loss(tape, &running->model, &running->batch));
+    frag_tape_set_autocast(tape, FRAG_F32);
+    frag_tape_end(tape, "forward");
+}
+
+/* ---- torch.amp.GradScaler, for fp16 */
+/* scaler.scale(loss); the scale and its counter come with the first. */
+static frag_tensor scale_loss(program *running)
+{
+    frag_tape *tape = running->tape;
+    if (running->scale == 0) {
+        running->scale = frag_tape_empty(tape, 1, FRAG_F32);
+        (void)frag_tape_empty(tape, 1, FRAG_I32);
+    }
+    return frag_aten_mul(tape, running->loss, running->scale);
+}
+
+/* unscale_: scale.double().reciprocal().float(), a flag, and copies of both for the device. The
+ * copy of the flag stays until update(). Fused: the scale is 1. */
+static frag_tensor unscale(frag_tape *tape, bool is_fused)
+{
+    frag_tensor wide = is_fused ? 0 : frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tensor inverse = is_fused ? 0 : frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tape_drop(tape, wide);
+    frag_tape_set(tape, &inverse, frag_tape_empty(tape, 1, FRAG_F32));
+    frag_tensor flag = frag_tape_empty(tape, 1, FRAG_F32);
+    frag_tensor flag_copy = frag_tape_empty(tape, 1, FRAG_F32);
+    frag_tensor inverse_copy = frag_tape_empty(tape, 1, FRAG_F32);
+    frag_tape_drop(tape, inverse_copy);
+    frag_tape_drop(tape, inverse);
+    frag_tape_drop(tape, flag);
+    return flag_copy;
+}
+
+static bool has_scaler(const program *running)
+{
+    return running->workload->precision == FRAG_PRECISION_AMP_FP16;
+}
+
+/* ---- steps */
+static void run_backward(program *running)
+{
+    frag_tape *tape = running->tape;
+    frag_tape_begin(tape, "backward");
+    if (running->workload->accumulate > 1)
+        frag_tape_set(tape, &running->loss, frag_aten_mul_scalar(tape, running->loss));
+    frag_tensor scaled =
+        has_scaler(running) ? scale_loss(running) : frag_tape_keep(tape, running->loss);
+    frag_tape_backward(tape, scaled);
+    frag_tape_drop(tape, scaled);
+    frag_tape_end(tape, "backward");
+}
+
+static void train_step(program *running)
+{
+    frag_tape *tape = running->tape;
+    for (uint64_t i = 0; i < running->workload->accumulate; i++) {
+        run_forward(running);
+        run_backward(running);
+    }
+    frag_tape_begin(tape, "optimizer");
+    bool is_fused = running->workload->optimizer_loop == FRAG_LOOP_FUSED;
+    frag_tensor flag = has_scaler(running) ? unscale(tape, is_fused) : 0;
+    /* A fused optimizer unscales itself, and is handed scale and flag. */
+    frag_tensor handed[2] = {0, 0};
+    for (uint32_t i = 0; i < 2 && flag != 0 && is_fused; i++)
+        handed[i] = frag_tape_empty(tape, 1, FRAG_F32);
+    frag_optimizer_step(tape, running->optimizer);
+    frag_tape_drop(tape, handed[1]);
+    frag_tape_drop(tape, handed[0]);
+    frag_tape_drop(tape, flag);
+    frag_optimizer_zero_gradients(tape, running->optimizer);
+    frag_tape_end(tape, "optimizer");
+}
+
+static void run_steps(program *running)
+{
+    const frag_workload *workload = running->workload;
+    frag_tape *tape = running->tape;
+    bool is_training = workload->task == FRAG_TASK_TRAIN;
+    frag_tape_set_recording(tape, is_training || !workload->has_no_grad);
+    for (uint64_t step = 1; step <= workload->steps; step++) {
+        char name[32];
+        snprintf(name, sizeof name, "step %llu", (unsigned long long)step);
+        frag_tape_begin(tape, name);
+        if (is_training)
+            train_step(running);
+        else
+            run_forward(running);
+        if (workload->empty_cache > 0 && step % workload->empty_cache == 0)
+            frag_tape_empty_cache(tape);
+        frag_tape_end(tape, name);
+    }
+}
+
+static void run_program(program *running)
+{
+    frag_tape_begin(running->tape, "load");
+    running->family->build(running->tape, &running->model);
+    frag_tape_end(running->tape, "load");
+    running->optimizer = frag_optimizer_create(&running->model);
+    run_steps(running);
+    frag_optimizer_destroy(running->optimizer);
+    frag_free(running->model.parameters);
+}
+
+/* Grouped queries need flash; else attention falls back to operators that are not here. */
+static bool check_attention(const frag_workload *workload, const frag_tape_card *card,
+                            frag_error *error)
+{
+    const frag_network *network = &workload->network;
+    bool is_half =
+        workload->precision != FRAG_PRECISION_FP32 && workload->precision != FRAG_PRECISION_TF32;
+    if (network->heads == network->key_heads || (is_half && card->capability >= 80))
+        return true;
+    return frag_fail(
+        error, FRAG_E_INPUT,
+        "key_heads is below heads, which is modelled for flash attention alone; expected "
+        "precision bf16, fp16, amp-bf16 or amp-fp16, and a card of compute capability "
+        "8.0 or more");
+}
+
+bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
+                            const char *name, frag_recording *recording, frag_error *error)
+{
+    if (!check_attention(workload, card, error))
+        return false;
+    frag_builder *builder = frag_builder_create(recording);
+    frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
+    frag_builder_metadata(builder, "torch_version", "2.9.1");
+    frag_builder_device(builder, 0);
+    program running = {
+        .workload = workload,
+        .family = families[workload->network.family],
+        .tape = frag_tape_create(builder, card),
+        .model = {.workload = workload, .dtype = weight_type(workload)},
+        .random = workload->seed,
+    };
+    run_program(&running);
+    frag_tape_destroy(running.tape);
+    return frag_builder_finish(builder, name, error);
+}

@@ -1,0 +1,88 @@
+/* Operators of PyTorch over the tape: what each allocates, saves, and does in backward.
+ *
+ * Arguments are borrowed, results owned. Elementwise operators broadcast by count: the smaller
+ * operand is repeated. Where a result's layout matters the caller says so (contiguous or not), as
+ * the tape keeps no strides. */
+#ifndef FRAG_TAPE_ATEN_H
+#define FRAG_TAPE_ATEN_H
+
+#include "workload/tape/tape.h"
+
+/* ---- elementwise (aten_elementwise.c) */
+frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other);
+frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other);
+frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_mul_scalar(frag_tape *tape, frag_tensor self); /* div, neg too */
+frag_tensor frag_aten_pow(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_rsqrt(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self); /* uses up self */
+/* is_active: training with a probability above 0; else the tensor itself. */
+frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active);
+
+/* ---- shapes (aten_shape.c) */
+frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self); /* any view with all elements */
+/* As above, where backward's reshape must copy. */
+frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self);
+frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self); /* uses up self */
+frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self);  /* of what is not: a copy */
+/* Equal parts along a dimension, as views. */
+void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count);
+frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count);
+/* first may be 0: an empty tensor. dtype: the wider of both. */
+frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype);
+
+/* ---- matrices (aten_matrix.c): of rows x inner and inner x columns */
+typedef struct frag_matrix_shape {
+    uint64_t rows;
+    uint64_t inner;
+    uint64_t columns;
+} frag_matrix_shape;
+
+/* torch.addmm(bias, x, weight), weight as it lies. */
+frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
+                            uint64_t columns);
+/* nn.functional.linear: weight is [out, in]; bias may be 0. */
+frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
+                             uint64_t columns);
+
+/* ---- layers (aten_layer.c) */
+frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
+                                uint64_t width);
+frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor bias, uint64_t width);
+frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width);
+/* Mean over the targets; logits are [rows, classes]. */
+frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets);
+
+typedef struct frag_attention_shape {
+    uint64_t batch;
+    uint64_t heads;
+    uint64_t key_heads; /* fewer: grouped queries */
+    uint64_t queries;   /* tokens */
+    uint64_t keys;
+    uint64_t width; /* of a head */
+    bool has_dropout;
+    bool is_causal;
+} frag_attention_shape;
+
+/* scaled_dot_product_attention: flash for half types, memory-efficient for fp32. */
+frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
+                                const frag_attention_shape *shape);
+
+/* Is that kernel flash? Its gradients lie as its inputs do. */
+bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
+
+/* The bytes that a sum takes besides its result, where it is cut into several parts: outputs sums
+ * of inputs elements each, along the fastest dimension or not. Allocated and freed. */
+typedef struct frag_reduction {
+    uint64_t outputs;
+    uint64_t inputs;
+    bool is_fastest;
+} frag_reduction;
+void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *reduction);
+
+#endif

@@ -1,0 +1,166 @@
+/* scaled_dot_product_attention and its kernels: which is chosen, what each keeps. */
+#include "workload/tape/aten.h"
+
+static uint64_t round_up(uint64_t n, uint64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* numbers: batch, heads, key_heads, queries, keys, width */
+static void set_shape(frag_node *node, const frag_attention_shape *shape)
+{
+    const uint64_t numbers[] = {shape->batch,   shape->heads, shape->key_heads,
+                                shape->queries, shape->keys,  shape->width};
+    for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        node->numbers[i] = numbers[i];
+}
+
+static frag_attention_shape get_shape(const frag_node *node)
+{
+    const uint64_t *of = node->numbers;
+    return (frag_attention_shape){.batch = of[0],
+                                  .heads = of[1],
+                                  .key_heads = of[2],
+                                  .queries = of[3],
+                                  .keys = of[4],
+                                  .width = of[5]};
+}
+
+static uint64_t query_count(const frag_attention_shape *shape)
+{
+    return shape->batch * shape->heads * shape->queries * shape->width;
+}
+
+static uint64_t key_count(const frag_attention_shape *shape)
+{
+    return shape->batch * shape->key_heads * shape->keys * shape->width;
+}
+
+static void save_qkv(frag_tape *tape, frag_node *node, const frag_tensor qkv[3])
+{
+    frag_tape_save(tape, node, qkv[1]);
+    frag_tape_save(tape, node, qkv[0]);
+    frag_tape_save(tape, node, qkv[2]);
+}
+
+/* ---- flash (FlashAttention 2, for half types) */
+static void flash_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    frag_attention_shape shape = get_shape(node);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    uint64_t queries = round_up(shape.queries, 128);
+    uint64_t width = round_up(shape.width, shape.width <= 128 ? 32 : 64);
+    uint64_t rows = shape.batch * shape.heads * queries;
+    out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
+    out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
+    out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
+    frag_tensor sums = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tensor partial = frag_tape_empty(tape, rows * width, FRAG_F32);
+    frag_tensor expanded[2] = {0, 0};
+    if (shape.key_heads != shape.heads)
+        for (uint32_t i = 0; i < 2; i++)
+            expanded[i] =
+                frag_tape_empty(tape, shape.batch * shape.heads * shape.keys * shape.width, dtype);
+    frag_tape_drop(tape, expanded[1]);
+    frag_tape_drop(tape, expanded[0]);
+    frag_tape_drop(tape, partial);
+    frag_tape_drop(tape, sums);
+}
+
+static frag_tensor flash(frag_tape *tape, const frag_tensor qkv[3],
+                         const frag_attention_shape *shape)
+{
+    frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
+    frag_tensor sums =
+        frag_tape_empty(tape, shape->batch * shape->heads * shape->queries, FRAG_F32);
+    frag_tensor state[2] = {frag_tape_empty(tape, 2, FRAG_I64), frag_tape_empty(tape, 1, FRAG_I64)};
+    if (shape->has_dropout) /* the state of the random numbers is made anew */
+        frag_tape_set(tape, &state[0], frag_tape_empty(tape, 2, FRAG_I64));
+    frag_node *node = frag_tape_record(tape, flash_backward, qkv, 3, &made, 1);
+    if (node != NULL) {
+        save_qkv(tape, node, qkv);
+        frag_tape_save(tape, node, sums);
+        frag_tape_save_output(tape, node, made);
+        frag_tape_save(tape, node, state[0]);
+        frag_tape_save(tape, node, state[1]);
+        set_shape(node, shape);
+    }
+    frag_tape_drop(tape, sums);
+    frag_tape_drop(tape, state[0]);
+    frag_tape_drop(tape, state[1]);
+    return made;
+}
+
+/* ---- memory-efficient (CUTLASS) */
+/* The sum over each row of gradient times output; for half types the kernel makes it, else it is
+ * made before, and turned around. */
+static frag_tensor make_delta(frag_tape *tape, uint64_t rows, uint64_t count, frag_dtype dtype)
+{
+    if (dtype != FRAG_F32)
+        return frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tensor product = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor sums = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tensor turned = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tape_drop(tape, sums);
+    frag_tape_drop(tape, product);
+    return turned;
+}
+
+static void efficient_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    frag_attention_shape shape = get_shape(node);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    uint64_t rows = shape.batch * shape.heads * shape.queries;
+    out[0] = frag_tape_empty(tape, query_count(&shape), dtype);
+    out[1] = frag_tape_empty(tape, key_count(&shape), dtype);
+    out[2] = frag_tape_empty(tape, key_count(&shape), dtype);
+    frag_tensor delta = make_delta(tape, rows, rows * shape.width, dtype);
+    /* Blocks of 64 queries by 64 columns that several blocks of keys add to, with a lock each. */
+    uint64_t blocks = round_up(shape.queries, 64) / 64 * (round_up(shape.width, 64) / 64);
+    uint64_t bytes = shape.batch * shape.heads * blocks * (64 * 64 * 4 + 16);
+    frag_tensor workspace = frag_tape_empty(tape, bytes, FRAG_BOOL);
+    frag_tape_drop(tape, delta);
+    frag_tape_drop(tape, workspace);
+}
+
+static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
+                             const frag_attention_shape *shape)
+{
+    bool is_saved = frag_tape_is_recording(tape) && (frag_tape_needs_gradient(tape, qkv[0]) ||
+                                                     frag_tape_needs_gradient(tape, qkv[1]) ||
+                                                     frag_tape_needs_gradient(tape, qkv[2]));
+    frag_tensor made = frag_tape_empty(tape, query_count(shape), frag_tape_dtype(tape, qkv[0]));
+    frag_tensor sums = frag_tape_empty(
+        tape, is_saved ? shape->batch * shape->heads * round_up(shape->queries, 32) : 0, FRAG_F32);
+    frag_node *node = frag_tape_record(tape, efficient_backward, qkv, 3, &made, 1);
+    if (node != NULL) {
+        save_qkv(tape, node, qkv);
+        frag_tape_save(tape, node, sums);
+        frag_tape_save_output(tape, node, made);
+        set_shape(node, shape);
+    }
+    frag_tape_drop(tape, sums);
+    return made;
+}
+
+bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
+{
+    return dtype != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
+}
+
+frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
+                                const frag_attention_shape *shape)
+{
+    bool is_autocast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor typed[3];
+    for (uint32_t i = 3; i > 0; i--)
+        typed[i - 1] =
+            is_autocast ? frag_tape_cast(tape, qkv[i - 1]) : frag_tape_keep(tape, qkv[i - 1]);
+    bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
+    frag_tensor made = is_flash ? flash(tape, typed, shape) : efficient(tape, typed, shape);
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, typed[i]);
+    return made;
+}

@@ -1,0 +1,189 @@
+/* Operators that work element by element. Backward functions follow derivatives.yaml: gradients are
+ * made in the order of the arguments' names (other before self), temporaries as its formulas have
+ * them. */
+#include "workload/tape/aten.h"
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static frag_dtype promote(frag_dtype a, frag_dtype b)
+{
+    if (a == b)
+        return a;
+    if (a == FRAG_F32 || b == FRAG_F32 || (a <= FRAG_BF16 && b <= FRAG_BF16))
+        return FRAG_F32;
+    return a <= FRAG_BF16 ? a : b;
+}
+
+static frag_tensor like(frag_tape *tape, frag_tensor of)
+{
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, of), frag_tape_dtype(tape, of));
+    if (frag_tape_is_column(tape, of))
+        frag_tape_set_column(tape, made);
+    return made;
+}
+
+static frag_tensor like_both(frag_tape *tape, frag_tensor a, frag_tensor b)
+{
+    return frag_tape_empty(tape, larger(frag_tape_count(tape, a), frag_tape_count(tape, b)),
+                           promote(frag_tape_dtype(tape, a), frag_tape_dtype(tape, b)));
+}
+
+static void pass_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    for (uint32_t i = 0; i < node->edge_count; i++)
+        if (node->edges[i].node != 0)
+            out[i] = frag_tape_keep(tape, in[0]);
+}
+
+frag_tensor frag_aten_add(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = like_both(tape, self, other);
+    frag_tape_record(tape, pass_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    return made;
+}
+
+frag_tensor frag_aten_add_scalar(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = like(tape, self);
+    frag_tape_record(tape, pass_backward, &self, 1, &made, 1);
+    return made;
+}
+
+/* saved: other, self, where they are needed. */
+static void mul_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    if (node->edges[1].node != 0)
+        out[1] = like_both(tape, in[0], node->saved[1]);
+    if (node->edges[0].node != 0)
+        out[0] = like_both(tape, in[0], node->saved[0]);
+}
+
+frag_tensor frag_aten_mul(frag_tape *tape, frag_tensor self, frag_tensor other)
+{
+    frag_tensor made = like_both(tape, self, other);
+    frag_node *node =
+        frag_tape_record(tape, mul_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, self) ? other : 0);
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, other) ? self : 0);
+    }
+    return made;
+}
+
+static void scale_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    (void)node;
+    out[0] = like(tape, in[0]);
+}
+
+frag_tensor frag_aten_mul_scalar(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = like(tape, self);
+    frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    return made;
+}
+
+/* Under autocast the tensor in fp32, as its list of such operators says. */
+static frag_tensor in_f32(frag_tape *tape, frag_tensor self)
+{
+    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_to(tape, self, FRAG_F32)
+                                                : frag_tape_keep(tape, self);
+}
+
+/* One operator on one tensor that saves it, or what was made of it. */
+static frag_tensor map(frag_tape *tape, frag_tensor self, frag_backward *backward,
+                       bool is_output_saved)
+{
+    frag_tensor made = like(tape, self);
+    frag_node *node = frag_tape_record(tape, backward, &self, 1, &made, 1);
+    if (node != NULL && is_output_saved)
+        frag_tape_save_output(tape, node, made);
+    else if (node != NULL)
+        frag_tape_save(tape, node, self);
+    return made;
+}
+
+/* grad * (exponent * self.pow(exponent - 1)) */
+static void pow_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    frag_tensor power = like(tape, node->saved[0]);
+    frag_tensor scaled = like(tape, power);
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, scaled);
+    frag_tape_drop(tape, power);
+}
+
+frag_tensor frag_aten_pow(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor cast = in_f32(tape, self);
+    frag_tensor made = map(tape, cast, pow_backward, false);
+    frag_tape_drop(tape, cast);
+    return made;
+}
+
+/* -0.5 * grad * result.pow(3) */
+static void rsqrt_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    frag_tensor scaled = like(tape, in[0]);
+    frag_tensor power = like(tape, node->saved[0]);
+    out[0] = like(tape, in[0]);
+    frag_tape_drop(tape, power);
+    frag_tape_drop(tape, scaled);
+}
+
+frag_tensor frag_aten_rsqrt(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor cast = in_f32(tape, self);
+    frag_tensor made = map(tape, cast, rsqrt_backward, true);
+    frag_tape_drop(tape, cast);
+    return made;
+}
+
+frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, true);
+}
+
+frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, false);
+}
+
+frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, false);
+}
+
+frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self)
+{
+    return map(tape, self, scale_backward, true);
+}
+
+frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save_output(tape, node, made);
+    frag_tape_drop(tape, self);
+    return made;
+}
+
+/* native_dropout: a mask of a byte an element is kept. */
+frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
+{
+    if (!is_active)
+        return frag_tape_keep(tape, self);
+    frag_tensor mask = frag_tape_empty(tape, frag_tape_count(tape, self), FRAG_BOOL);
+    frag_tensor made = like(tape, self);
+    frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save(tape, node, mask);
+    frag_tape_drop(tape, mask);
+    return made;
+}

@@ -1,0 +1,210 @@
+/* Embeddings, normalisation, and the loss. */
+#include "workload/tape/aten.h"
+
+/* ---- embedding (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu) */
+/* Above UNSORTED_MAX tokens backward sorts them. Segments of equal tokens are added up in parts of
+ * at most PART_ROWS rows. */
+enum { UNSORTED_MAX = 3072, PART_ROWS = 10, SORT_FIXED_BYTES = 16896, SUM_TILE = 896 };
+
+/* How many items a block of cub takes, which its tuning decides by the card. */
+typedef struct cub_tiles {
+    uint64_t sort;
+    uint64_t unique;
+} cub_tiles;
+
+static cub_tiles get_tiles(const frag_tape *tape)
+{
+    uint32_t capability = frag_tape_get_card(tape)->capability;
+    if (capability >= 90)
+        return (cub_tiles){4608, 4608};
+    if (capability >= 80)
+        return (cub_tiles){3840, capability == 80 ? 1792 : 320};
+    return (cub_tiles){2816, 320};
+}
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Radix sort: two more buffers of keys, counts of 8 passes, 1 KiB a tile. */
+static uint64_t sort_bytes(uint64_t keys, uint64_t tile)
+{
+    return 2 * div_up(keys * 8, 256) * 256 + SORT_FIXED_BYTES + 1024 * div_up(keys, tile) - 1;
+}
+
+/* Scans: 16 bytes for each tile, and for 32 more. */
+static uint64_t scan_bytes(uint64_t items, uint64_t tile)
+{
+    return div_up((div_up(items, tile) + 32) * 16, 256) * 256 + 255;
+}
+
+static frag_tensor bytes_of(frag_tape *tape, uint64_t bytes)
+{
+    return frag_tape_empty(tape, bytes, FRAG_BOOL);
+}
+
+/* The gradient by segments of sorted tokens. */
+static frag_tensor add_segments(frag_tape *tape, uint64_t tokens, uint64_t count, uint64_t width,
+                                frag_dtype dtype)
+{
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
+    uint64_t words = count / width;
+    uint64_t segments = tokens < words ? tokens : words;
+    uint64_t parts = tokens / PART_ROWS + segments;
+    frag_tensor offsets = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor segment_count = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tensor ones = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tape_drop(tape, bytes_of(tape, scan_bytes(tokens, get_tiles(tape).unique)));
+    frag_tape_drop(tape, ones);
+    frag_tensor parts_of = frag_tape_empty(tape, segments, FRAG_I64);
+    frag_tensor part_offsets = frag_tape_empty(tape, segments, FRAG_I64);
+    frag_tape_drop(tape, bytes_of(tape, scan_bytes(segments, SUM_TILE)));
+    frag_tensor part_count = frag_tape_empty(tape, 1, FRAG_I64);
+    frag_tensor part_starts = frag_tape_empty(tape, parts, FRAG_I64);
+    frag_tape_drop(tape, frag_tape_empty(tape, parts * width, FRAG_F32));
+    frag_tape_drop(tape, part_starts);
+    frag_tape_drop(tape, part_count);
+    frag_tape_drop(tape, part_offsets);
+    frag_tape_drop(tape, parts_of);
+    frag_tape_drop(tape, segment_count);
+    frag_tape_drop(tape, offsets);
+    return made;
+}
+
+static void embedding_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    uint64_t tokens = frag_tape_count(tape, node->saved[0]);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (tokens <= UNSORTED_MAX) {
+        out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
+        return;
+    }
+    frag_tensor sorted = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor order = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
+    frag_tape_drop(tape, bytes_of(tape, sort_bytes(tokens, get_tiles(tape).sort)));
+    frag_tape_drop(tape, range);
+    out[0] = add_segments(tape, tokens, node->numbers[0], node->numbers[1], dtype);
+    frag_tape_drop(tape, order);
+    frag_tape_drop(tape, sorted);
+}
+
+frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
+                                uint64_t width)
+{
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, ids) * width, frag_tape_dtype(tape, weight));
+    frag_node *node = frag_tape_record(tape, embedding_backward, &weight, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, ids);
+        node->numbers[0] = frag_tape_count(tape, weight);
+        node->numbers[1] = width;
+    }
+    return made;
+}
+
+/* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
+static void layer_norm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                frag_tensor *out)
+{
+    if (node->edges[0].node != 0)
+        out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), node->dtypes[0]);
+    for (uint32_t i = 1; i < 3; i++)
+        if (node->edges[i].node != 0)
+            out[i] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+}
+
+frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor weight,
+                                 frag_tensor bias, uint64_t width)
+{
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor typed = is_cast ? frag_tape_to(tape, x, FRAG_F32) : frag_tape_keep(tape, x);
+    uint64_t rows = frag_tape_count(tape, typed) / width;
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, typed), frag_tape_dtype(tape, typed));
+    frag_tensor mean = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_tensor deviation = frag_tape_empty(tape, rows, FRAG_F32);
+    frag_node *node = frag_tape_record(tape, layer_norm_backward,
+                                       (frag_tensor[]){typed, weight, bias}, 3, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, bias);
+        frag_tape_save(tape, node, typed);
+        frag_tape_save(tape, node, weight);
+        frag_tape_save(tape, node, mean);
+        frag_tape_save(tape, node, deviation);
+        node->numbers[0] = width;
+        node->numbers[1] = frag_tape_dtype(tape, weight);
+    }
+    frag_tape_drop(tape, mean);
+    frag_tape_drop(tape, deviation);
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+/* ---- the mean of each row */
+static void mean_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_mean_last(frag_tape *tape, frag_tensor x, uint64_t width)
+{
+    uint64_t rows = frag_tape_count(tape, x) / width;
+    frag_tensor made = frag_tape_empty(tape, rows, frag_tape_dtype(tape, x));
+    frag_tape_set_column(tape, made);
+    frag_aten_reduce_buffers(tape, &(frag_reduction){rows, width, true});
+    frag_node *node = frag_tape_record(tape, mean_backward, &x, 1, &made, 1);
+    if (node != NULL)
+        node->numbers[0] = frag_tape_count(tape, x);
+    return made;
+}
+
+/* ---- cross entropy: log_softmax, then nll_loss */
+static void log_softmax_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                 frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), (frag_dtype)node->numbers[0]);
+}
+
+static void nll_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)in;
+    out[0] = frag_tape_empty(tape, node->numbers[0], (frag_dtype)node->numbers[1]);
+}
+
+static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits)
+{
+    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
+    frag_tensor typed =
+        is_cast ? frag_tape_to(tape, logits, FRAG_F32) : frag_tape_keep(tape, logits);
+    frag_dtype dtype = frag_tape_dtype(tape, typed);
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), dtype);
+    frag_node *node = frag_tape_record(tape, log_softmax_backward, &typed, 1, &made, 1);
+    if (node != NULL) {
+        frag_tape_save_output(tape, node, made);
+        node->numbers[0] = dtype;
+    }
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
+{
+    frag_tensor likelihood = log_softmax(tape, logits);
+    frag_dtype dtype = frag_tape_dtype(tape, likelihood);
+    frag_tensor loss = frag_tape_empty(tape, 1, dtype);
+    frag_tensor total = frag_tape_empty(tape, 1, dtype);
+    frag_node *node = frag_tape_record(tape, nll_backward, &likelihood, 1, &loss, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, likelihood);
+        frag_tape_save(tape, node, targets);
+        frag_tape_save_output(tape, node, total);
+        node->numbers[0] = frag_tape_count(tape, likelihood);
+        node->numbers[1] = dtype;
+    }
+    frag_tape_drop(tape, total);
+    frag_tape_drop(tape, likelihood);
+    return loss;
+}

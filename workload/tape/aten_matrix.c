@@ -1,0 +1,124 @@
+/* Matrix products, and the workspaces that the first of a thread takes. */
+#include "workload/tape/aten.h"
+
+/* An empty tensor that a product is written to; the library's handle comes with the first. */
+static frag_tensor product(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    frag_tensor made = frag_tape_empty(tape, count, dtype);
+    frag_tape_use_blas(tape);
+    return made;
+}
+
+/* saved: x, weight; the bias is summed over the rows. inputs: bias, x, weight */
+static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (node->edges[1].node != 0)
+        out[1] = product(tape, node->numbers[0], dtype);
+    if (node->edges[2].node != 0)
+        out[2] = product(tape, node->numbers[1], dtype);
+    if (node->edges[0].node != 0) {
+        uint64_t columns = node->numbers[2];
+        out[0] = frag_tape_empty(tape, columns, dtype);
+        frag_aten_reduce_buffers(
+            tape, &(frag_reduction){columns, frag_tape_count(tape, in[0]) / columns, false});
+    }
+}
+
+static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
+                         uint64_t columns)
+{
+    uint64_t inner = frag_tape_count(tape, weight) / columns;
+    uint64_t rows = frag_tape_count(tape, x) / inner;
+    frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
+    frag_tape_use_blas_lt(tape);
+    frag_node *node =
+        frag_tape_record(tape, addmm_backward, (frag_tensor[]){bias, x, weight}, 3, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
+        node->numbers[0] = frag_tape_count(tape, x);
+        node->numbers[1] = frag_tape_count(tape, weight);
+        node->numbers[2] = columns;
+    }
+    return made;
+}
+
+/* saved: weight (as mat2), x (as self); mat2's gradient comes first. inputs: x, weight */
+static void mm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (node->edges[1].node != 0) {
+        /* Made transposed, and seen through a view. */
+        frag_tensor made = product(tape, node->numbers[1], dtype);
+        out[1] = frag_tape_view(tape, made, node->numbers[1]);
+        frag_tape_drop(tape, made);
+    }
+    if (node->edges[0].node != 0)
+        out[0] = product(tape, node->numbers[0], dtype);
+}
+
+static frag_tensor mm(frag_tape *tape, frag_tensor x, frag_tensor weight, uint64_t columns)
+{
+    uint64_t inner = frag_tape_count(tape, weight) / columns;
+    uint64_t rows = frag_tape_count(tape, x) / inner;
+    frag_tensor made = product(tape, rows * columns, frag_tape_dtype(tape, x));
+    frag_node *node = frag_tape_record(tape, mm_backward, (frag_tensor[]){x, weight}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, weight) ? x : 0);
+        node->numbers[0] = frag_tape_count(tape, x);
+        node->numbers[1] = frag_tape_count(tape, weight);
+    }
+    return made;
+}
+
+static frag_tensor cast(frag_tape *tape, frag_tensor tensor)
+{
+    if (tensor == 0)
+        return 0;
+    return frag_tape_autocast(tape) != FRAG_F32 ? frag_tape_cast(tape, tensor)
+                                                : frag_tape_keep(tape, tensor);
+}
+
+/* x.view(-1, n), the product, and its view in the shape of x. */
+frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
+                            uint64_t columns)
+{
+    frag_tensor flat = frag_aten_view(tape, x);
+    /* Arguments are cast from the last to the first. */
+    frag_tensor typed_weight = cast(tape, weight);
+    frag_tensor typed = cast(tape, flat);
+    frag_tensor typed_bias = cast(tape, bias);
+    frag_tensor made = addmm(tape, typed_bias, typed, typed_weight, columns);
+    frag_tape_drop(tape, typed_bias);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, typed_weight);
+    frag_tape_drop(tape, flat);
+    frag_tensor shaped = frag_aten_view(tape, made);
+    frag_tape_drop(tape, made);
+    return shaped;
+}
+
+frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
+                             uint64_t columns)
+{
+    frag_tensor typed_bias = cast(tape, bias);
+    frag_tensor typed_weight = cast(tape, weight);
+    frag_tensor typed = cast(tape, x);
+    frag_tensor flat = frag_aten_view(tape, typed);
+    frag_tensor turned = frag_aten_view(tape, typed_weight);
+    frag_tensor made = bias != 0 ? addmm(tape, typed_bias, flat, turned, columns)
+                                 : mm(tape, flat, turned, columns);
+    frag_tape_drop(tape, turned);
+    frag_tape_drop(tape, flat);
+    frag_tape_drop(tape, typed);
+    frag_tape_drop(tape, typed_weight);
+    frag_tape_drop(tape, typed_bias);
+    if (bias == 0)
+        return frag_aten_unsafe_view(tape, made);
+    frag_tensor shaped = frag_aten_view(tape, made);
+    frag_tape_drop(tape, made);
+    return shaped;
+}

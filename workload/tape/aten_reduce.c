@@ -1,0 +1,84 @@
+/* Where a sum of many elements needs memory besides its result.
+ *
+ * As setReduceConfig in ATen/native/cuda/Reduce.cuh decides it: when the rows to be summed are long
+ * and the results few, several blocks work on one result, with partial sums in a buffer and a
+ * counter for each group of results. */
+#include "workload/tape/aten.h"
+
+enum { THREADS_MAX = 512, WARP = 32, VALUES_MIN = 16, VALUES_MAX = 256, VECTOR = 4 };
+
+typedef struct reduce_shape {
+    uint64_t width; /* threads of a block, and how they lie */
+    uint64_t height;
+    uint64_t vector; /* results a thread makes */
+} reduce_shape;
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t last_power(uint64_t n)
+{
+    uint64_t power = 1;
+    while (power * 2 <= n)
+        power *= 2;
+    return power;
+}
+
+static reduce_shape choose_block(const frag_reduction *of)
+{
+    uint64_t along = of->is_fastest ? of->inputs : of->outputs;
+    uint64_t across = of->is_fastest ? of->outputs : of->inputs;
+    reduce_shape shape = {.vector = 1};
+    if (!of->is_fastest) {
+        shape.vector = VECTOR;
+        while (of->outputs % shape.vector != 0)
+            shape.vector /= 2;
+        along /= shape.vector;
+    } else if (of->outputs == 1 && along > 128)
+        along /= VECTOR;
+    uint64_t threads = THREADS_MAX / shape.vector;
+    uint64_t along_power = smaller(last_power(along), threads);
+    uint64_t across_power = smaller(last_power(across), threads);
+    shape.width = smaller(along_power, WARP);
+    shape.height = smaller(across_power, threads / shape.width);
+    shape.width = smaller(along_power, threads / shape.height);
+    return shape;
+}
+
+void frag_aten_reduce_buffers(frag_tape *tape, const frag_reduction *of)
+{
+    const frag_tape_card *card = frag_tape_get_card(tape);
+    reduce_shape shape = choose_block(of);
+    uint64_t step_in = 1;
+    uint64_t step_out = 1;
+    *(of->is_fastest ? &step_in : &step_out) *= shape.width;
+    bool is_split = div_up(of->inputs, step_in) >= smaller(shape.height * 16, VALUES_MAX);
+    *(is_split ? &step_in : &step_out) *= shape.height;
+    uint64_t values = div_up(of->inputs, step_in);
+    uint64_t target =
+        card->multiprocessors * (card->threads_per_multiprocessor / (shape.width * shape.height));
+    uint64_t grid = div_up(of->outputs / shape.vector, step_out);
+    if (!is_split || values < VALUES_MAX || grid > target)
+        return;
+    uint64_t parts = larger(smaller(div_up(target, grid), div_up(values, VALUES_MIN)),
+                            div_up(values, VALUES_MAX));
+    if (parts <= 1)
+        return;
+    uint64_t bytes = 4 * of->outputs * parts;
+    if (!of->is_fastest)
+        bytes *= shape.width * shape.vector;
+    frag_tensor buffer = frag_tape_empty(tape, bytes, FRAG_BOOL);
+    frag_tensor counters = frag_tape_empty(tape, 4 * grid, FRAG_BOOL);
+    frag_tape_drop(tape, counters);
+    frag_tape_drop(tape, buffer);
+}

@@ -1,0 +1,112 @@
+/* Operators that give a tensor another shape, and those that copy because of it. */
+#include "workload/tape/aten.h"
+
+/* Views of gradients are views too: they hold the tensor they are of. */
+static void view_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)node;
+    out[0] = frag_tape_view(tape, in[0], frag_tape_count(tape, in[0]));
+}
+
+frag_tensor frag_aten_view(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    frag_tape_record(tape, view_backward, &self, 1, &made, 1);
+    return made;
+}
+
+/* The gradient lies in another order, so that the view of it is a copy. */
+static void view_copied_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                                 frag_tensor *out)
+{
+    (void)node;
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_view_copied(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_view(tape, self, frag_tape_count(tape, self));
+    frag_tape_record(tape, view_copied_backward, &self, 1, &made, 1);
+    return made;
+}
+
+frag_tensor frag_aten_unsafe_view(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made = frag_tape_alias(tape, self, frag_tape_count(tape, self));
+    frag_tape_record(tape, view_backward, &self, 1, &made, 1);
+    frag_tape_drop(tape, self);
+    return made;
+}
+
+static void copy_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    (void)node;
+    out[0] = frag_tape_keep(tape, in[0]);
+}
+
+frag_tensor frag_aten_contiguous(frag_tape *tape, frag_tensor self)
+{
+    frag_tensor made =
+        frag_tape_empty(tape, frag_tape_count(tape, self), frag_tape_dtype(tape, self));
+    frag_tape_record(tape, copy_backward, &self, 1, &made, 1);
+    return made;
+}
+
+/* The gradients of the parts, one behind the other; zeros for those that have none. */
+static void split_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    frag_tensor zeros[FRAG_NODE_EDGES_MAX] = {0};
+    frag_dtype dtype = node->dtypes[0];
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (in[i] == 0)
+            zeros[i] = frag_tape_empty(tape, node->counts[i], dtype);
+    out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
+    for (uint32_t i = 0; i < node->output_count; i++)
+        frag_tape_drop(tape, zeros[i]);
+}
+
+void frag_aten_split(frag_tape *tape, frag_tensor self, frag_tensor *parts, uint32_t count)
+{
+    uint64_t whole = frag_tape_count(tape, self);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = frag_tape_view(tape, self, whole / count);
+    frag_node *node = frag_tape_record(tape, split_backward, &self, 1, parts, count);
+    if (node != NULL)
+        node->numbers[0] = whole;
+}
+
+/* Zeros of the whole, into which the gradient is copied. */
+static void slice_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, node->numbers[0], frag_tape_dtype(tape, in[0]));
+}
+
+frag_tensor frag_aten_slice(frag_tape *tape, frag_tensor self, uint64_t count)
+{
+    frag_tensor made = frag_tape_view(tape, self, count);
+    frag_node *node = frag_tape_record(tape, slice_backward, &self, 1, &made, 1);
+    if (node != NULL)
+        node->numbers[0] = frag_tape_count(tape, self);
+    return made;
+}
+
+/* Each input gets a view of its part of the gradient. */
+static void cat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    for (uint32_t i = 0; i < node->edge_count; i++)
+        if (node->edges[i].node != 0)
+            out[i] = frag_tape_view(tape, in[0], node->numbers[i]);
+}
+
+frag_tensor frag_aten_cat(frag_tape *tape, frag_tensor first, frag_tensor second, frag_dtype dtype)
+{
+    uint64_t counts[2] = {frag_tape_count(tape, first), frag_tape_count(tape, second)};
+    frag_tensor made = frag_tape_empty(tape, counts[0] + counts[1], dtype);
+    frag_node *node =
+        frag_tape_record(tape, cat_backward, (frag_tensor[]){first, second}, 2, &made, 1);
+    for (uint32_t i = 0; i < 2 && node != NULL; i++)
+        node->numbers[i] = counts[i];
+    return made;
+}

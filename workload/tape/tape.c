@@ -1,0 +1,524 @@
+#include "workload/tape/tape.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct storage {
+    uint32_t slot;
+    uint32_t references; /* of tensors */
+    uint64_t bytes;      /* 0: nothing was asked for */
+} storage;
+
+typedef struct tensor {
+    uint32_t storage;
+    uint32_t references;
+    uint32_t node;        /* that made it; of a parameter: the one that accumulates */
+    uint32_t node_output; /* which of its outputs it is */
+    frag_tensor base;     /* held: whose view it is */
+    frag_tensor gradient; /* of a parameter, held */
+    uint64_t count;
+    frag_dtype dtype;
+    bool is_column;
+    bool is_leaf; /* a parameter that wants gradients */
+} tensor;
+
+enum { NODES_PER_CHUNK = 1024 };
+
+typedef struct cast {
+    frag_tensor from;
+    frag_tensor to;
+} cast;
+
+struct frag_tape {
+    frag_builder *builder;
+    frag_tape_card card;
+    uint64_t event_count;
+    storage *storages;
+    size_t storages_capacity;
+    uint32_t storage_count;
+    uint32_t storage_free; /* the first unused one, linked by slot */
+    tensor *tensors;
+    size_t tensors_capacity;
+    uint32_t tensor_count;
+    uint32_t tensor_free; /* linked by storage */
+    frag_node **chunks;
+    size_t chunks_capacity;
+    uint32_t node_count;
+    uint32_t node_free; /* linked by visit */
+    uint64_t sequence;
+    uint32_t visit;
+    bool is_recording;
+    bool is_backward_thread;
+    bool has_blas[2]; /* of the main thread, of that of backward */
+    bool has_blas_lt;
+    frag_dtype autocast;
+    cast *casts;
+    size_t casts_capacity;
+    uint32_t cast_count;
+};
+
+frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card)
+{
+    frag_tape *tape = frag_alloc(1, sizeof *tape);
+    tape->builder = builder;
+    tape->card = *card;
+    tape->is_recording = true;
+    /* 0 is nothing in all three tables. */
+    tape->storages = frag_grow(NULL, &tape->storages_capacity, 64, sizeof *tape->storages);
+    tape->tensors = frag_grow(NULL, &tape->tensors_capacity, 64, sizeof *tape->tensors);
+    memset(&tape->storages[0], 0, sizeof tape->storages[0]);
+    memset(&tape->tensors[0], 0, sizeof tape->tensors[0]);
+    tape->storage_count = tape->tensor_count = tape->node_count = 1;
+    return tape;
+}
+
+void frag_tape_destroy(frag_tape *tape)
+{
+    if (tape == NULL)
+        return;
+    for (uint32_t i = 0; i * NODES_PER_CHUNK < tape->node_count && tape->chunks != NULL; i++)
+        frag_free(tape->chunks[i]);
+    frag_free(tape->chunks);
+    frag_free(tape->storages);
+    frag_free(tape->tensors);
+    frag_free(tape->casts);
+    frag_free(tape);
+}
+
+const frag_tape_card *frag_tape_get_card(const frag_tape *tape)
+{
+    return &tape->card;
+}
+uint64_t frag_tape_event_count(const frag_tape *tape)
+{
+    return tape->event_count;
+}
+
+/* ---- events */
+static void add_event(frag_tape *tape, frag_op op, uint8_t flags, uint32_t slot, uint64_t bytes)
+{
+    frag_build_event event = {.op = op, .flags = flags, .slot = slot, .bytes = bytes};
+    frag_builder_add(tape->builder, &event);
+    tape->event_count++;
+}
+
+static void add_mark(frag_tape *tape, const char *name, uint8_t flags)
+{
+    add_event(tape, FRAG_OP_MARK, flags, frag_builder_string(tape->builder, name, strlen(name)), 0);
+}
+
+void frag_tape_begin(frag_tape *tape, const char *name)
+{
+    add_mark(tape, name, FRAG_EVENT_BEGIN);
+}
+void frag_tape_end(frag_tape *tape, const char *name)
+{
+    add_mark(tape, name, FRAG_EVENT_END);
+}
+
+void frag_tape_empty_cache(frag_tape *tape)
+{
+    add_event(tape, FRAG_OP_EMPTY_CACHE, 0, FRAG_SLOT_NONE, 0);
+}
+
+/* ---- tensors */
+uint64_t frag_dtype_bytes(frag_dtype dtype)
+{
+    static const uint8_t bytes[] = {[FRAG_F32] = 4, [FRAG_F16] = 2, [FRAG_BF16] = 2,
+                                    [FRAG_I64] = 8, [FRAG_I32] = 4, [FRAG_BOOL] = 1};
+    return bytes[dtype];
+}
+
+static uint32_t take_storage(frag_tape *tape, uint64_t bytes)
+{
+    uint32_t id = tape->storage_free;
+    if (id != 0)
+        tape->storage_free = tape->storages[id].slot;
+    else {
+        id = tape->storage_count++;
+        tape->storages = frag_grow(tape->storages, &tape->storages_capacity, tape->storage_count,
+                                   sizeof *tape->storages);
+    }
+    uint32_t slot = bytes > 0 ? frag_builder_slot_take(tape->builder) : 0;
+    tape->storages[id] = (storage){.slot = slot, .bytes = bytes};
+    if (bytes > 0)
+        add_event(tape, FRAG_OP_ALLOC, 0, slot, bytes);
+    return id;
+}
+
+static void drop_storage(frag_tape *tape, uint32_t id)
+{
+    storage *held = &tape->storages[id];
+    FRAG_ASSERT(held->references > 0);
+    if (--held->references > 0)
+        return;
+    if (held->bytes > 0) {
+        add_event(tape, FRAG_OP_FREE, 0, held->slot, 0);
+        frag_builder_slot_give(tape->builder, held->slot);
+    }
+    held->slot = tape->storage_free;
+    tape->storage_free = id;
+}
+
+static frag_tensor take_tensor(frag_tape *tape, uint32_t storage_id, uint64_t count,
+                               frag_dtype dtype)
+{
+    frag_tensor id = tape->tensor_free;
+    if (id != 0)
+        tape->tensor_free = tape->tensors[id].storage;
+    else {
+        id = tape->tensor_count++;
+        tape->tensors = frag_grow(tape->tensors, &tape->tensors_capacity, tape->tensor_count,
+                                  sizeof *tape->tensors);
+    }
+    tape->tensors[id] =
+        (tensor){.storage = storage_id, .references = 1, .count = count, .dtype = dtype};
+    tape->storages[storage_id].references++;
+    return id;
+}
+
+frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
+{
+    uint64_t bytes = count * frag_dtype_bytes(dtype);
+    return take_tensor(tape, take_storage(tape, bytes), count, dtype);
+}
+
+frag_tensor frag_tape_alias(frag_tape *tape, frag_tensor base, uint64_t count)
+{
+    return take_tensor(tape, tape->tensors[base].storage, count, tape->tensors[base].dtype);
+}
+
+frag_tensor frag_tape_view(frag_tape *tape, frag_tensor base, uint64_t count)
+{
+    frag_tensor view = frag_tape_alias(tape, base, count);
+    frag_tensor root = tape->tensors[base].base != 0 ? tape->tensors[base].base : base;
+    tape->tensors[view].base = frag_tape_keep(tape, root);
+    return view;
+}
+
+static uint32_t take_node(frag_tape *tape)
+{
+    uint32_t id = tape->node_free;
+    if (id != 0) {
+        tape->node_free = frag_tape_node(tape, id)->visit;
+    } else {
+        id = tape->node_count++;
+        uint32_t chunk = id / NODES_PER_CHUNK;
+        if (chunk >= tape->chunks_capacity || tape->chunks[chunk] == NULL) {
+            size_t old = tape->chunks_capacity;
+            tape->chunks =
+                frag_grow(tape->chunks, &tape->chunks_capacity, chunk + 1, sizeof *tape->chunks);
+            if (tape->chunks_capacity > old)
+                memset(tape->chunks + old, 0, (tape->chunks_capacity - old) * sizeof *tape->chunks);
+            tape->chunks[chunk] = frag_alloc(NODES_PER_CHUNK, sizeof(frag_node));
+        }
+    }
+    *frag_tape_node(tape, id) = (frag_node){0};
+    return id;
+}
+
+frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen)
+{
+    frag_tensor id = frag_tape_empty(tape, count, dtype);
+    if (is_frozen)
+        return id;
+    uint32_t node = take_node(tape);
+    frag_node *accumulate = frag_tape_node(tape, node);
+    accumulate->parameter = id;
+    accumulate->sequence = UINT64_MAX;
+    accumulate->references = 1;
+    accumulate->output_count = 1;
+    accumulate->counts[0] = count;
+    accumulate->dtypes[0] = dtype;
+    tape->tensors[id].node = node;
+    tape->tensors[id].is_leaf = true;
+    return id;
+}
+
+frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor id)
+{
+    const tensor *of = &tape->tensors[id];
+    return (frag_tensor_facts){of->count, of->dtype, of->is_leaf};
+}
+
+uint64_t frag_tape_count(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].count;
+}
+frag_dtype frag_tape_dtype(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].dtype;
+}
+
+bool frag_tape_needs_gradient(const frag_tape *tape, frag_tensor id)
+{
+    return id != 0 && tape->tensors[id].node != 0;
+}
+
+frag_tensor frag_tape_gradient(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].gradient;
+}
+
+void frag_tape_set_gradient(frag_tape *tape, frag_tensor id, frag_tensor gradient)
+{
+    FRAG_ASSERT(tape->tensors[id].gradient == 0);
+    tape->tensors[id].gradient = gradient;
+}
+
+void frag_tape_clear_gradient(frag_tape *tape, frag_tensor id)
+{
+    frag_tape_clear(tape, &tape->tensors[id].gradient);
+}
+
+void frag_tape_set_column(frag_tape *tape, frag_tensor id)
+{
+    tape->tensors[id].is_column = true;
+}
+bool frag_tape_is_column(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].is_column;
+}
+
+frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor id)
+{
+    FRAG_ASSERT(tape->tensors[id].references > 0);
+    tape->tensors[id].references++;
+    return id;
+}
+
+void frag_tape_drop(frag_tape *tape, frag_tensor id)
+{
+    while (id != 0) {
+        tensor *gone = &tape->tensors[id];
+        FRAG_ASSERT(gone->references > 0);
+        if (--gone->references > 0)
+            return;
+        frag_tensor base = gone->base;
+        uint32_t node = gone->node;
+        drop_storage(tape, gone->storage);
+        FRAG_ASSERT(gone->gradient == 0);
+        gone->storage = tape->tensor_free;
+        tape->tensor_free = id;
+        if (node != 0)
+            frag_tape_node_drop(tape, node);
+        id = base;
+    }
+}
+
+void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value)
+{
+    frag_tensor old = *name;
+    *name = value;
+    frag_tape_drop(tape, old);
+}
+
+void frag_tape_clear(frag_tape *tape, frag_tensor *name)
+{
+    frag_tape_set(tape, name, 0);
+}
+
+bool frag_tape_is_last(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].references == 1;
+}
+
+bool frag_tape_is_sole(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].references == 1 &&
+           tape->storages[tape->tensors[id].storage].references == 1;
+}
+
+/* ---- the graph */
+frag_node *frag_tape_node(frag_tape *tape, uint32_t node)
+{
+    return &tape->chunks[node / NODES_PER_CHUNK][node % NODES_PER_CHUNK];
+}
+
+uint32_t frag_tape_tensor_node(const frag_tape *tape, frag_tensor id)
+{
+    return tape->tensors[id].node;
+}
+
+uint32_t frag_tape_next_visit(frag_tape *tape)
+{
+    return ++tape->visit;
+}
+bool frag_tape_is_recording(const frag_tape *tape)
+{
+    return tape->is_recording;
+}
+
+bool frag_tape_set_recording(frag_tape *tape, bool is_recording)
+{
+    bool was = tape->is_recording;
+    tape->is_recording = is_recording;
+    return was;
+}
+
+static bool is_needed(const frag_tape *tape, const frag_tensor *inputs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (frag_tape_needs_gradient(tape, inputs[i]))
+            return true;
+    return false;
+}
+
+frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tensor *inputs,
+                            uint32_t input_count, const frag_tensor *outputs, uint32_t output_count)
+{
+    FRAG_ASSERT(input_count <= FRAG_NODE_EDGES_MAX && output_count <= FRAG_NODE_EDGES_MAX);
+    if (!tape->is_recording || !is_needed(tape, inputs, input_count))
+        return NULL;
+    uint32_t id = take_node(tape);
+    frag_node *node = frag_tape_node(tape, id);
+    node->run = run;
+    node->sequence = tape->sequence++;
+    node->edge_count = input_count;
+    node->output_count = output_count;
+    for (uint32_t i = 0; i < input_count; i++) {
+        const tensor *input = &tape->tensors[inputs[i]];
+        if (inputs[i] == 0 || input->node == 0)
+            continue;
+        node->edges[i] = (frag_edge){input->node, input->node_output};
+        frag_tape_node_keep(tape, input->node);
+    }
+    for (uint32_t i = 0; i < output_count; i++) {
+        tensor *output = &tape->tensors[outputs[i]];
+        FRAG_ASSERT(output->node == 0);
+        output->node = id;
+        output->node_output = i;
+        node->references++;
+        node->counts[i] = output->count;
+        node->dtypes[i] = output->dtype;
+        node->are_columns[i] = output->is_column;
+    }
+    return node;
+}
+
+void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
+    node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
+}
+
+void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
+    frag_tape_save(tape, node, alias);
+    frag_tape_drop(tape, alias);
+}
+
+void frag_tape_release_saved(frag_tape *tape, frag_node *node)
+{
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        frag_tape_clear(tape, &node->saved[i]);
+    node->saved_count = 0;
+}
+
+void frag_tape_node_keep(frag_tape *tape, uint32_t node)
+{
+    frag_tape_node(tape, node)->references++;
+}
+
+/* As PyTorch: a node that goes hands those behind it to a list, the last of which goes next, so
+ * that a long graph needs no deep recursion. */
+void frag_tape_node_drop(frag_tape *tape, uint32_t id)
+{
+    uint32_t *left = NULL;
+    size_t capacity = 0;
+    uint32_t count = 0;
+    for (;;) {
+        frag_node *node = frag_tape_node(tape, id);
+        FRAG_ASSERT(node->references > 0);
+        if (--node->references == 0) {
+            left = frag_grow(left, &capacity, count + FRAG_NODE_EDGES_MAX, sizeof *left);
+            for (uint32_t i = 0; i < node->edge_count; i++)
+                if (node->edges[i].node != 0)
+                    left[count++] = node->edges[i].node;
+            frag_tape_release_saved(tape, node);
+            node->visit = tape->node_free;
+            tape->node_free = id;
+        }
+        if (count == 0)
+            break;
+        id = left[--count];
+    }
+    frag_free(left);
+}
+
+/* ---- workspaces of matrix products */
+void frag_tape_set_thread(frag_tape *tape, bool is_backward)
+{
+    tape->is_backward_thread = is_backward;
+}
+
+void frag_tape_use_blas(frag_tape *tape)
+{
+    bool *has = &tape->has_blas[tape->is_backward_thread];
+    if (*has)
+        return;
+    *has = true;
+    /* cuBLAS's own default, as PyTorch sets it: ":4096:2:16:8", on 9.0 32 MiB. */
+    bool is_hopper = tape->card.capability == 90;
+    uint64_t kib = is_hopper ? 32 * 1024 : 4096 * 2 + 16 * 8;
+    (void)take_storage(tape, kib * 1024);
+}
+
+void frag_tape_use_blas_lt(frag_tape *tape)
+{
+    if (tape->has_blas_lt)
+        return;
+    tape->has_blas_lt = true;
+    (void)take_storage(tape, 1024 * 1024);
+}
+
+/* ---- autocast */
+void frag_tape_set_autocast(frag_tape *tape, frag_dtype dtype)
+{
+    tape->autocast = dtype;
+    for (uint32_t i = 0; i < tape->cast_count && dtype == FRAG_F32; i++)
+        frag_tape_drop(tape, tape->casts[i].to);
+    if (dtype == FRAG_F32)
+        tape->cast_count = 0;
+}
+
+frag_dtype frag_tape_autocast(const frag_tape *tape)
+{
+    return tape->autocast;
+}
+
+/* The gradient is cast back. */
+static void cast_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), (frag_dtype)node->numbers[0]);
+}
+
+frag_tensor frag_tape_to(frag_tape *tape, frag_tensor id, frag_dtype dtype)
+{
+    if (tape->tensors[id].dtype == dtype)
+        return frag_tape_keep(tape, id);
+    frag_tensor made = frag_tape_empty(tape, tape->tensors[id].count, dtype);
+    frag_node *node = frag_tape_record(tape, cast_backward, &id, 1, &made, 1);
+    if (node != NULL)
+        node->numbers[0] = tape->tensors[id].dtype;
+    return made;
+}
+
+frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor id)
+{
+    if (id == 0 || tape->tensors[id].dtype != FRAG_F32)
+        return id != 0 ? frag_tape_keep(tape, id) : 0;
+    bool is_kept = tape->tensors[id].is_leaf;
+    for (uint32_t i = 0; is_kept && i < tape->cast_count; i++)
+        if (tape->casts[i].from == id)
+            return frag_tape_keep(tape, tape->casts[i].to);
+    frag_tensor made = frag_tape_to(tape, id, tape->autocast);
+    if (is_kept) {
+        tape->casts = frag_grow(tape->casts, &tape->casts_capacity, tape->cast_count + 1,
+                                sizeof *tape->casts);
+        tape->casts[tape->cast_count++] = (cast){id, frag_tape_keep(tape, made)};
+    }
+    return made;
+}

@@ -1,0 +1,158 @@
+/* A tape of PyTorch's eager mode that keeps only memory: tensors, their storages, and the graph of
+ * autograd, without any values.
+ *
+ * Model code written over it reads like the Python that it stands for: an operator allocates its
+ * outputs and records a node that says what it saves for backward; names hold references, and a
+ * storage is given back where the last of them goes, at the very place where the reference counts
+ * of PyTorch reach 0. frag_tape_backward (backward.c) then walks the graph in the order of
+ * PyTorch's engine. So the requests come out one by one as the framework makes them. Ground truth
+ * for every operator is a dry run of PyTorch 2.9 (docs/workloads.md). */
+#ifndef FRAG_TAPE_TAPE_H
+#define FRAG_TAPE_TAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/trace/trace.h"
+#include "traces/builder.h"
+
+typedef enum frag_dtype {
+    FRAG_F32,
+    FRAG_F16,
+    FRAG_BF16,
+    FRAG_I64,
+    FRAG_I32,
+    FRAG_BOOL,
+} frag_dtype;
+
+/* What sizes depend on besides the model. */
+typedef struct frag_tape_card {
+    uint32_t capability; /* 80 is 8.0 */
+    uint32_t multiprocessors;
+    uint32_t threads_per_multiprocessor;
+} frag_tape_card;
+
+typedef uint32_t frag_tensor; /* a handle; 0: none. The holder of one owns one reference. */
+
+enum { FRAG_NODE_EDGES_MAX = 4, FRAG_NODE_SAVED_MAX = 8, FRAG_NODE_NUMBERS_MAX = 8 };
+
+typedef struct frag_tape frag_tape;
+typedef struct frag_node frag_node;
+
+/* The backward of an operator. in: gradients of its outputs, 0 where none came; borrowed. out: to
+ * be filled with gradients of its inputs, in the order in which the node names them, owned; those
+ * that nobody needs may stay 0. */
+typedef void frag_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                           frag_tensor *out);
+
+typedef struct frag_edge {
+    uint32_t node; /* 0: this input needs no gradient */
+    uint32_t input;
+} frag_edge;
+
+struct frag_node {
+    frag_backward *run; /* NULL: accumulates into the gradient of a parameter */
+    uint64_t sequence;
+    uint32_t references;   /* of tensors and other nodes */
+    uint32_t dependencies; /* while a backward pass runs */
+    uint32_t visit;        /* the pass that counted them */
+    uint32_t parameter;    /* of an accumulating node: a tensor, not counted */
+    frag_edge edges[FRAG_NODE_EDGES_MAX];
+    uint32_t edge_count;
+    frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
+    uint32_t saved_count;
+    uint64_t numbers[FRAG_NODE_NUMBERS_MAX];
+    frag_tensor buffer[FRAG_NODE_EDGES_MAX]; /* gradients that have arrived */
+    uint64_t counts[FRAG_NODE_EDGES_MAX];    /* elements and type that they must have */
+    frag_dtype dtypes[FRAG_NODE_EDGES_MAX];
+    bool are_columns[FRAG_NODE_EDGES_MAX];
+    uint32_t output_count;
+};
+
+typedef struct frag_tensor_facts {
+    uint64_t count; /* elements */
+    frag_dtype dtype;
+    bool is_parameter;
+} frag_tensor_facts;
+
+/* Events go to builder, whose device has begun. */
+frag_tape *frag_tape_create(frag_builder *builder, const frag_tape_card *card);
+void frag_tape_destroy(frag_tape *tape);
+const frag_tape_card *frag_tape_get_card(const frag_tape *tape);
+uint64_t frag_tape_event_count(const frag_tape *tape);
+
+/* Marks of phases in the trace; begun and ended in pairs. */
+void frag_tape_begin(frag_tape *tape, const char *name);
+void frag_tape_end(frag_tape *tape, const char *name);
+void frag_tape_empty_cache(frag_tape *tape);
+
+/* ---- tensors */
+uint64_t frag_dtype_bytes(frag_dtype dtype);
+frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype);
+/* A parameter: a leaf that is given gradients, unless it is frozen. */
+frag_tensor frag_tape_parameter(frag_tape *tape, uint64_t count, frag_dtype dtype, bool is_frozen);
+/* Another tensor on the same storage. As in PyTorch it holds the tensor whose view it is. */
+frag_tensor frag_tape_view(frag_tape *tape, frag_tensor base, uint64_t count);
+/* The same storage without that (detach() of autograd's own, _unsafe_view). */
+frag_tensor frag_tape_alias(frag_tape *tape, frag_tensor base, uint64_t count);
+frag_tensor_facts frag_tape_facts(const frag_tape *tape, frag_tensor tensor);
+uint64_t frag_tape_count(const frag_tape *tape, frag_tensor tensor);
+frag_dtype frag_tape_dtype(const frag_tape *tape, frag_tensor tensor);
+bool frag_tape_needs_gradient(const frag_tape *tape, frag_tensor tensor);
+/* The gradient that a parameter has, or 0; borrowed. */
+frag_tensor frag_tape_gradient(const frag_tape *tape, frag_tensor parameter);
+/* Drops the gradient (set_to_none), or what the optimizer keeps beside it. */
+void frag_tape_clear_gradient(frag_tape *tape, frag_tensor parameter);
+void frag_tape_set_gradient(frag_tape *tape, frag_tensor parameter, frag_tensor gradient);
+
+/* A column: one element a row. Its gradient is a sum along rows, where others are sums over them.
+ */
+void frag_tape_set_column(frag_tape *tape, frag_tensor tensor);
+bool frag_tape_is_column(const frag_tape *tape, frag_tensor tensor);
+
+frag_tensor frag_tape_keep(frag_tape *tape, frag_tensor tensor); /* one more reference */
+void frag_tape_drop(frag_tape *tape, frag_tensor tensor);        /* 0 is allowed */
+/* name = value, as Python does it: the old value goes after the new one is there. */
+void frag_tape_set(frag_tape *tape, frag_tensor *name, frag_tensor value);
+void frag_tape_clear(frag_tape *tape, frag_tensor *name); /* del name */
+/* Is this the only reference to the only tensor on its storage? */
+bool frag_tape_is_sole(const frag_tape *tape, frag_tensor tensor);
+bool frag_tape_is_last(const frag_tape *tape, frag_tensor tensor); /* to the tensor alone */
+
+/* ---- the graph */
+bool frag_tape_set_recording(frag_tape *tape, bool is_recording); /* enable_grad; what it was */
+bool frag_tape_is_recording(const frag_tape *tape);
+/* Records the operator that made outputs out of inputs, unless nobody needs gradients: NULL. Valid
+ * until the next node is made. */
+frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tensor *inputs,
+                            uint32_t input_count, const frag_tensor *outputs,
+                            uint32_t output_count);
+void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor tensor);
+/* What the node itself made is saved as another tensor on the storage, else the graph would hold
+ * itself. */
+void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor tensor);
+/* The engine: loss.backward(). */
+void frag_tape_backward(frag_tape *tape, frag_tensor loss);
+
+/* ---- what libraries keep: the first matrix product of a thread takes a workspace */
+void frag_tape_use_blas(frag_tape *tape);
+void frag_tape_use_blas_lt(frag_tape *tape);
+
+/* ---- autocast */
+/* FRAG_F32: off. */
+void frag_tape_set_autocast(frag_tape *tape, frag_dtype dtype);
+frag_dtype frag_tape_autocast(const frag_tape *tape);
+/* The tensor in the type of autocast; casts of parameters are kept until autocast ends. */
+frag_tensor frag_tape_cast(frag_tape *tape, frag_tensor tensor);
+frag_tensor frag_tape_to(frag_tape *tape, frag_tensor tensor, frag_dtype dtype);
+
+/* ---- for backward.c */
+frag_node *frag_tape_node(frag_tape *tape, uint32_t node);
+uint32_t frag_tape_tensor_node(const frag_tape *tape, frag_tensor tensor);
+uint32_t frag_tape_next_visit(frag_tape *tape);
+void frag_tape_release_saved(frag_tape *tape, frag_node *node);
+void frag_tape_node_keep(frag_tape *tape, uint32_t node);
+void frag_tape_node_drop(frag_tape *tape, uint32_t node);
+void frag_tape_set_thread(frag_tape *tape, bool is_backward);
+
+#endif
