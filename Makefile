@@ -514,7 +514,7 @@ install: fraglab library software-cuda
 	[ -z "$(gpu_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_cuda.so libfraglab_torch.so "$(MODULEDIR)/" && \
 	    install -m 644 gpu_replay/torch/fraglab_torch.py "$(DATADIR)/"; }
 	[ -z "$(mpi_targets)" ] || { install -d "$(MODULEDIR)" && install -m 755 fraglab_mpi.so "$(MODULEDIR)/"; }
-	for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py; do \
+	for file in site/sitecustomize.py $(patsubst gpu_replay/dryrun/%,%,$(wildcard gpu_replay/dryrun/site/fraglab_dryrun/*.py)) probe.py environments.py; do \
 	    install -D -m 644 gpu_replay/dryrun/$$file "$(DATADIR)/dryrun/$$file" || exit 1; done
 	install -D -m 755 gpu_replay/dryrun/tools/nvidia-smi "$(DATADIR)/dryrun/tools/nvidia-smi"
 	install -d "$(MODULEDIR)/software-cuda"

@@ -23,6 +23,7 @@ extern const frag_command frag_command_report;
 extern const frag_command frag_command_trace;
 extern const frag_command frag_command_record;
 extern const frag_command frag_command_dryrun;
+extern const frag_command frag_command_bisect;
 extern const frag_command frag_command_policies;
 extern const frag_command frag_command_device;
 extern const frag_command frag_command_doctor;

@@ -14,6 +14,7 @@ const frag_command *const frag_commands[] = {
     &frag_command_trace,
     &frag_command_record,
     &frag_command_dryrun,
+    &frag_command_bisect,
     &frag_command_policies,
     &frag_command_device,
     &frag_command_doctor,

@@ -1,92 +1,14 @@
 /* fraglab dryrun: a training script on the installed PyTorch with no GPU, and the card's answer. */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/dryrun/dryrun_settings.h"
 #include "cli/dryrun/dryrun_state.h"
-
-void frag_dryrun_tell(const frag_dryrun *dryrun, const char *format, ...)
-{
-    if (frag_arguments_is_quiet(dryrun->arguments))
-        return;
-    va_list values;
-    va_start(values, format);
-    fputs("fraglab: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-}
-
-/* ---- one run */
-
-void frag_dryrun_remove(char *folder)
-{
-    struct dirent **entries = NULL;
-    int count = folder != NULL ? scandir(folder, &entries, NULL, NULL) : 0;
-    for (int i = 0; i < count; i++) {
-        frag_text path = {0};
-        frag_text_add(&path, "%s/%s", folder, entries[i]->d_name);
-        unlink(path.bytes);
-        frag_text_destroy(&path);
-        frag_free(entries[i]);
-    }
-    frag_free(entries);
-    if (folder != NULL)
-        rmdir(folder);
-    frag_free(folder);
-}
-
-static char *make_folder(frag_error *error)
-{
-    const char *temporary = getenv("TMPDIR");
-    frag_text name = {0};
-    frag_text_add(&name, "%s/fraglab-dryrun-XXXXXX",
-                  temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp");
-    if (mkdtemp(name.bytes) != NULL) {
-        char *folder = realpath(name.bytes, NULL);
-        frag_text_destroy(&name);
-        return folder;
-    }
-    frag_fail(error, FRAG_E_SYSTEM, "no folder for recordings can be made (%s)", strerror(errno));
-    frag_error_in(error, name.bytes);
-    frag_text_destroy(&name);
-    return NULL;
-}
-
-bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryrun_result *result,
-                      char **folder, frag_error *error)
-{
-    char *made = make_folder(error);
-    *result = (frag_dryrun_result){.fits = FRAG_DRYRUN_FITS_UNKNOWN};
-    if (made == NULL)
-        return false;
-    frag_text settings = {0};
-    frag_text_add(&settings, "%s,report=%s/%%p.report", dryrun->settings.bytes, made);
-    frag_dryrun_start start = {.parts = &dryrun->parts,
-                               .folder = made,
-                               .settings = settings.bytes,
-                               .conf = frag_arguments_value(dryrun->arguments, "conf"),
-                               .timeout_ns = dryrun->timeout_ns};
-    bool ok = frag_dryrun_settings_write(dryrun->arguments, made, error) &&
-              frag_dryrun_run(&start, command, &result->end, error) && result->end.is_started &&
-              frag_dryrun_collect(dryrun->context, made, &dryrun->gpu, result, error);
-    frag_text_destroy(&settings);
-    if (folder != NULL && ok) {
-        *folder = made;
-        return true;
-    }
-    frag_dryrun_remove(made);
-    return ok;
-}
 
 /* ---- recordings that are kept */
 
@@ -164,58 +86,6 @@ static bool check_real(const frag_dryrun *dryrun)
         frag_dryrun_tell(dryrun, "this machine has a GPU; the script does not see it, the software "
                                  "CUDA answers");
     return is_there;
-}
-
-static bool read_command(frag_dryrun *dryrun)
-{
-    size_t count = frag_arguments_operand_count(dryrun->arguments);
-    dryrun->command_length = count;
-    dryrun->command = frag_alloc(count + 1, sizeof *dryrun->command);
-    for (size_t i = 0; i < count; i++)
-        dryrun->command[i] = frag_copy_text(frag_arguments_operand(dryrun->arguments, i));
-    return true;
-}
-
-static bool read_timeout(frag_dryrun *dryrun, frag_error *error)
-{
-    const char *text = frag_arguments_value(dryrun->arguments, "timeout");
-    double seconds = 0;
-    if (text != NULL && !frag_ratio_parse(text, 0.1, 1e7, &seconds, error))
-        return frag_error_in(error, "--timeout");
-    dryrun->timeout_ns = (uint64_t)(seconds * 1e9);
-    return true;
-}
-
-/* Everything that can be wrong is found before the script starts. */
-static bool prepare(frag_dryrun *dryrun, frag_error *error)
-{
-    const frag_arguments *arguments = dryrun->arguments;
-    frag_text note = {0};
-    if (!frag_dryrun_gpu_find(frag_arguments_value(arguments, "gpu"), &dryrun->gpu, &note, error) ||
-        !read_timeout(dryrun, error) || !read_command(dryrun) ||
-        !frag_dryrun_parts_find(&dryrun->parts, error) ||
-        !frag_dryrun_find_python(dryrun->command, frag_arguments_value(arguments, "python"),
-                                 dryrun->parts.probe, &dryrun->python, error) ||
-        !frag_dryrun_parts_find_libraries(&dryrun->parts, dryrun->python.major,
-                                          frag_arguments_value(arguments, "software"), error))
-        return false;
-    if (note.bytes != NULL)
-        frag_warn(arguments, "--gpu: %s", note.bytes);
-    frag_text_destroy(&note);
-    frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", 1),
-                             &dryrun->settings);
-    if (frag_arguments_is(arguments, "workspaces", "low"))
-        frag_text_add(&dryrun->settings, ",workspaces=low");
-    return true;
-}
-
-static void release(frag_dryrun *dryrun)
-{
-    for (size_t i = 0; dryrun->command != NULL && i < dryrun->command_length; i++)
-        frag_free(dryrun->command[i]);
-    frag_free(dryrun->command);
-    frag_dryrun_parts_destroy(&dryrun->parts);
-    frag_text_destroy(&dryrun->settings);
 }
 
 static void tell_start(const frag_dryrun *dryrun)
@@ -338,6 +208,16 @@ static bool spare_stdout(const frag_arguments *arguments, const char *option, fr
     return frag_error_in(error, option);
 }
 
+static bool prepare(frag_dryrun *dryrun, frag_error *error)
+{
+    size_t count = frag_arguments_operand_count(dryrun->arguments);
+    char **words = frag_dryrun_copy_operands(dryrun->arguments);
+    bool ok = frag_dryrun_prepare(dryrun, words, count,
+                                  frag_arguments_value(dryrun->arguments, "python"), error);
+    frag_dryrun_free_words(words);
+    return ok;
+}
+
 static int dryrun_command(const frag_arguments *arguments)
 {
     frag_error error = {.code = FRAG_E_NONE};
@@ -351,7 +231,7 @@ static int dryrun_command(const frag_arguments *arguments)
         code = frag_dryrun_max(&dryrun, pattern, stderr);
     else
         code = run_once(&dryrun);
-    release(&dryrun);
+    frag_dryrun_destroy(&dryrun);
     return code;
 }
 

@@ -38,7 +38,8 @@ static char *fill(const char *word, uint64_t value)
     return text.bytes;
 }
 
-/* The command with the words of the pattern behind it. The caller frees it with free_words. */
+/* The command with the words of the pattern behind it. The caller frees it with
+ * frag_dryrun_free_words. */
 static char **make_command(const max_search *search, uint64_t value)
 {
     const frag_dryrun *dryrun = search->dryrun;
@@ -53,13 +54,6 @@ static char **make_command(const max_search *search, uint64_t value)
         words[count++] = fill(word, value);
     frag_free(copy);
     return words;
-}
-
-static void free_words(char **words)
-{
-    for (size_t i = 0; words[i] != NULL; i++)
-        frag_free(words[i]);
-    frag_free(words);
 }
 
 static void note_fit(max_search *search, uint64_t value, uint64_t reserved)
@@ -112,7 +106,7 @@ static bool try_value(max_search *search, uint64_t value)
     search->code = result.end.code;
     ok = ok && !frag_is_interrupted() && judge(search, value, &result);
     frag_dryrun_result_destroy(&result);
-    free_words(command);
+    frag_dryrun_free_words(command);
     return ok;
 }
 

@@ -22,7 +22,7 @@ static const char *base_name(const char *path)
 }
 
 /* "python", "python3", "python3.11", "pypy3", with a folder or without. */
-static bool is_python(const char *word)
+bool frag_dryrun_is_python(const char *word)
 {
     const char *name = base_name(word);
     size_t stem = strncmp(name, "python", 6) == 0 ? 6 : strncmp(name, "pypy", 4) == 0 ? 4 : 0;
@@ -60,22 +60,28 @@ static char *find_in_script(const char *path)
     char *rest = NULL;
     for (char *word = ok ? strtok_r(line + 2, " \t\n", &rest) : NULL; word != NULL;
          word = strtok_r(NULL, " \t\n", &rest))
-        if (is_python(word))
+        if (frag_dryrun_is_python(word))
             return frag_copy_text(word);
     return NULL;
 }
 
-/* The words that start the Python, with the probe behind them; ends with NULL. The caller frees the
- * list and its first other_count words. */
-static char **probe_command(char *const *command, const char *given, const char *probe)
+static size_t count_words(char *const *words)
 {
     size_t count = 0;
-    while (command[count] != NULL)
+    while (words[count] != NULL)
         count++;
-    char **words = frag_alloc(count + 3, sizeof *words);
+    return count;
+}
+
+/* The words that start the Python, with those of the script behind them; ends with NULL. The caller
+ * frees the list and its words. */
+static char **python_command(char *const *command, const char *given, char *const *script)
+{
+    size_t count = count_words(command);
+    char **words = frag_alloc(count + count_words(script) + 2, sizeof *words);
     size_t length = 0;
     size_t at = 0;
-    while (given == NULL && at < count && !is_python(command[at]))
+    while (given == NULL && at < count && !frag_dryrun_is_python(command[at]))
         at++;
     if (given != NULL) {
         words[length++] = frag_copy_text(given);
@@ -83,15 +89,16 @@ static char **probe_command(char *const *command, const char *given, const char 
         for (size_t i = 0; i <= at; i++)
             words[length++] = frag_copy_text(command[i]);
     } else {
-        char *script = find_program(command[0]);
-        char *inside = script != NULL ? find_in_script(script) : NULL;
+        char *file = find_program(command[0]);
+        char *inside = file != NULL ? find_in_script(file) : NULL;
         char *usual = inside == NULL ? find_program("python3") : NULL;
         words[length++] = inside != NULL  ? inside
                           : usual != NULL ? usual
                                           : frag_copy_text("python");
-        frag_free(script);
+        frag_free(file);
     }
-    words[length++] = frag_copy_text(probe);
+    for (size_t i = 0; script[i] != NULL; i++)
+        words[length++] = frag_copy_text(script[i]);
     return words;
 }
 
@@ -115,7 +122,7 @@ static _Noreturn void be_probe(char *const *words, int output, int report)
 }
 
 /* What the command prints. false: it cannot be started. */
-static bool read_output(char *const *words, frag_text *text, frag_error *error)
+static bool read_output(char *const *words, frag_text *text, int *status, frag_error *error)
 {
     int output[2];
     int report[2];
@@ -139,7 +146,7 @@ static bool read_output(char *const *words, frag_text *text, frag_error *error)
     bool has_failed = read(report[0], &code, sizeof code) > 0;
     close(output[0]);
     close(report[0]);
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR) {
     }
     if (child > 0 && !has_failed)
         return true;
@@ -200,22 +207,34 @@ static bool judge(const frag_json *json, frag_dryrun_python *python, frag_error 
                      python->torch, python->program, python->cuda);
 }
 
+bool frag_dryrun_ask_python(char *const *command, const char *given, char *const *script,
+                            frag_text *text, int *code, frag_error *error)
+{
+    int status = 0;
+    char **words = python_command(command, given, script);
+    bool ok = read_output(words, text, &status, error);
+    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    free_words(words);
+    return ok;
+}
+
 bool frag_dryrun_find_python(char *const *command, const char *given, const char *probe,
                              frag_dryrun_python *python, frag_error *error)
 {
     frag_text text = {0};
-    char **words = probe_command(command, given, probe);
+    int code = 0;
+    char *script[] = {frag_copy_text(probe), NULL};
     *python = (frag_dryrun_python){.major = 0};
-    bool ok = read_output(words, &text, error);
+    bool ok = frag_dryrun_ask_python(command, given, script, &text, &code, error);
     frag_json *json = ok ? find_line(&text) : NULL;
     if (ok && json == NULL)
-        ok =
-            frag_fail(error, FRAG_E_SYSTEM,
-                      "'%s' did not run as a Python does; name the Python with --python", words[0]);
+        ok = frag_fail(error, FRAG_E_SYSTEM,
+                       "'%s' did not run as a Python does; name the Python with --python",
+                       given != NULL ? given : command[0]);
     ok = ok && judge(json, python, error);
     if (json != NULL)
         frag_json_destroy(json);
     frag_text_destroy(&text);
-    free_words(words);
+    frag_free(script[0]);
     return ok;
 }

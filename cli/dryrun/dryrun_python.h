@@ -3,6 +3,7 @@
 #define FRAG_DRYRUN_DRYRUN_PYTHON_H
 
 #include "base/error.h"
+#include "base/text.h"
 
 typedef struct frag_dryrun_python {
     char program[512];
@@ -18,5 +19,14 @@ typedef struct frag_dryrun_python {
  * one that a dry run cannot run. */
 bool frag_dryrun_find_python(char *const *command, const char *given, const char *probe,
                              frag_dryrun_python *python, frag_error *error);
+
+/* Runs a script of ours by the Python of the command, or by the given one, with further arguments
+ * (they end with NULL), and reads what it prints; its messages go where ours do. *code is that of
+ * its end. false: there is no Python. */
+bool frag_dryrun_ask_python(char *const *command, const char *given, char *const *script,
+                            frag_text *text, int *code, frag_error *error);
+
+/* Is it "python", "python3.11", "/x/bin/python"? */
+bool frag_dryrun_is_python(const char *word);
 
 #endif

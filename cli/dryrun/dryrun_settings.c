@@ -85,8 +85,8 @@ static bool write_file(frag_json *json, const char *folder, frag_error *error)
            frag_fail(error, FRAG_E_SYSTEM, "the settings cannot be written (%s)", strerror(errno));
 }
 
-bool frag_dryrun_settings_write(const frag_arguments *arguments, const char *folder,
-                                frag_error *error)
+bool frag_dryrun_settings_write(const frag_arguments *arguments, bool has_stacks,
+                                const char *folder, frag_error *error)
 {
     frag_json *json = frag_json_create();
     uint64_t steps = frag_arguments_number(arguments, "steps", 0);
@@ -94,7 +94,7 @@ bool frag_dryrun_settings_write(const frag_arguments *arguments, const char *fol
         frag_json_number(json, "steps", steps);
     else
         frag_json_null(json, "steps");
-    frag_json_flag(json, "stacks", frag_arguments_has(arguments, "stacks"));
+    frag_json_flag(json, "stacks", has_stacks);
     frag_json_flag(json, "defaults", !frag_arguments_has(arguments, "no-defaults"));
     frag_json_number(json, "rounds", frag_arguments_number(arguments, "rounds", 1000));
     frag_json_array(json, "values");

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 
 /* false: --steps, --until, --value or --rounds cannot be read, or the file cannot be written. */
-bool frag_dryrun_settings_write(const frag_arguments *arguments, const char *folder,
-                                frag_error *error);
+bool frag_dryrun_settings_write(const frag_arguments *arguments, bool has_stacks,
+                                const char *folder, frag_error *error);
 
 #endif

@@ -46,7 +46,8 @@ bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error)
 {
     *parts = (frag_dryrun_parts){.site = NULL};
     return find_part("site", &parts->site, error) && find_part("tools", &parts->tools, error) &&
-           find_part("probe.py", &parts->probe, error);
+           find_part("probe.py", &parts->probe, error) &&
+           find_part("environments.py", &parts->environments, error);
 }
 
 /* Beside the program as built, or as installed. */
@@ -129,6 +130,7 @@ void frag_dryrun_parts_destroy(frag_dryrun_parts *parts)
     frag_free(parts->site);
     frag_free(parts->tools);
     frag_free(parts->probe);
+    frag_free(parts->environments);
     frag_text_destroy(&parts->preload);
     frag_text_destroy(&parts->driver);
 }
@@ -146,10 +148,24 @@ static void put_first(const char *variable, const char *value)
     frag_text_destroy(&text);
 }
 
+/* What `. bin/activate` does. */
+static void enter_environment(const char *folder)
+{
+    frag_text programs = {0};
+    if (folder == NULL)
+        return;
+    frag_text_add(&programs, "%s/bin", folder);
+    put_first("PATH", programs.bytes);
+    setenv("VIRTUAL_ENV", folder, 1);
+    unsetenv("PYTHONHOME");
+    frag_text_destroy(&programs);
+}
+
 static void set_surroundings(const frag_dryrun_start *start)
 {
     put_first("LD_PRELOAD", start->parts->preload.bytes);
     put_first("PYTHONPATH", start->parts->site);
+    enter_environment(start->environment);
     put_first("PATH", start->parts->tools);
     setenv("FRAGLAB_DRYRUN", start->folder, 1);
     setenv("FRAGLAB_SOFTWARE_CUDA", start->settings, 1);
@@ -177,6 +193,10 @@ static _Noreturn void become(const frag_dryrun_start *start, char *const *comman
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (start->timeout_ns != 0)
         setpgid(0, 0); /* all of it can be ended at once */
+    if (start->log != NULL) {
+        dup2(fileno(start->log), STDOUT_FILENO);
+        dup2(fileno(start->log), STDERR_FILENO);
+    }
     set_surroundings(start);
     execvp(command[0], command);
     int code = errno;

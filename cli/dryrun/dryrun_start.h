@@ -2,19 +2,22 @@
 #ifndef FRAG_DRYRUN_DRYRUN_START_H
 #define FRAG_DRYRUN_DRYRUN_START_H
 
+#include <stdio.h>
+
 #include "base/text.h"
 #include "cli/dryrun/dryrun_card.h"
 
 /* Where the parts of fraglab are that a dry run puts into the script's processes. */
 typedef struct frag_dryrun_parts {
-    char *site;        /* the folder for PYTHONPATH */
-    char *tools;       /* for PATH: nvidia-smi */
-    char *probe;       /* probe.py */
-    frag_text preload; /* the CUDA libraries, with colons between them */
-    frag_text driver;  /* the folder of libcuda.so.1, for Triton */
+    char *site;         /* the folder for PYTHONPATH */
+    char *tools;        /* for PATH: nvidia-smi */
+    char *probe;        /* probe.py */
+    char *environments; /* environments.py, of fraglab bisect */
+    frag_text preload;  /* the CUDA libraries, with colons between them */
+    frag_text driver;   /* the folder of libcuda.so.1, for Triton */
 } frag_dryrun_parts;
 
-/* probe, site and tools only; the libraries follow when the release is known. */
+/* What is no library; the libraries follow when the release is known. */
 bool frag_dryrun_parts_find(frag_dryrun_parts *parts, frag_error *error);
 /* The libraries that stand for CUDA `major`; folder: where they are, with their list `preload`, or
  * NULL: those of this fraglab. */
@@ -24,10 +27,12 @@ void frag_dryrun_parts_destroy(frag_dryrun_parts *parts);
 
 typedef struct frag_dryrun_start {
     const frag_dryrun_parts *parts;
-    const char *folder;   /* where the processes leave what they saw */
-    const char *settings; /* of the software CUDA */
-    const char *conf;     /* PYTORCH_CUDA_ALLOC_CONF; NULL: as it is */
-    uint64_t timeout_ns;  /* 0: none */
+    const char *folder;      /* where the processes leave what they saw */
+    const char *settings;    /* of the software CUDA */
+    const char *conf;        /* PYTORCH_CUDA_ALLOC_CONF; NULL: as it is */
+    const char *environment; /* of which virtual environment the programs are; NULL: as it is */
+    FILE *log;               /* for what the command prints; NULL: as it is */
+    uint64_t timeout_ns;     /* 0: none */
 } frag_dryrun_start;
 
 typedef struct frag_dryrun_end {

@@ -18,7 +18,22 @@ typedef struct frag_dryrun {
     char **command;     /* ends with NULL */
     size_t command_length;
     uint64_t timeout_ns;
+    bool has_stacks;
+    bool has_low_workspaces;
+    const char *environment; /* the folder of a virtual environment to run in; NULL: as it is */
+    FILE *log;               /* where the script's output goes; NULL: where ours does */
 } frag_dryrun;
+
+/* Finds everything that a run needs, before anything runs. command: count words, which are copied;
+ * python: one to take instead of that of the command, or NULL. The caller destroys it, whatever is
+ * returned. */
+bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count,
+                         const char *python, frag_error *error);
+void frag_dryrun_destroy(frag_dryrun *dryrun);
+
+/* The words of a command, which end with NULL. */
+char **frag_dryrun_copy_operands(const frag_arguments *arguments);
+void frag_dryrun_free_words(char **words);
 
 /* Messages on stderr, as stdout is the script's. */
 void frag_dryrun_tell(const frag_dryrun *dryrun, const char *format, ...)

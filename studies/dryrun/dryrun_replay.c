@@ -114,6 +114,7 @@ static void take_result(void *context, const frag_replay *replay, const frag_rep
     (void)replay;
     frag_dryrun_level *level = context;
     level->peak = result->peak;
+    level->reserved_at_event = result->reserved_at_event;
     level->oom = result->oom;
     level->fits = !result->oom.has_happened;
 }

@@ -20,7 +20,8 @@ typedef struct frag_dryrun_card {
 
 typedef struct frag_dryrun_level {
     frag_level peak;
-    bool fits; /* every request was served */
+    uint64_t reserved_at_event; /* where reserved had its peak first */
+    bool fits;                  /* every request was served */
     frag_oom oom;
 } frag_dryrun_level;
 

@@ -1,6 +1,7 @@
 """Every request of 10 MiB or more is a segment of its own, rounded to 2 MiB, which is what PyTorch
 does with them; freed segments are used again by requests of the same size."""
 import ctypes
+import traceback
 
 observers = []
 MIB = 1 << 20
@@ -15,6 +16,7 @@ class Device:
     def __init__(self):
         self.runtime = None
         self.history = None
+        self.has_stacks = False
         self.count = 0
         self.free = {}
         self.live = {}
@@ -27,10 +29,16 @@ class Device:
             for function in self.waiting:
                 function()
 
+    def frames(self):
+        """Innermost first, without those of this file."""
+        stack = traceback.extract_stack() if self.has_stacks else []
+        return [{"name": frame.name, "filename": frame.filename, "line": frame.lineno}
+                for frame in reversed(stack) if frame.filename != __file__]
+
     def note(self, action, address, size, **more):
         if self.history is not None:
             self.history.append({"action": action, "addr": address, "size": size, "stream": 0,
-                                 "time_us": 1000 + len(self.history), "frames": [], **more})
+                                 "time_us": 1000 + len(self.history), "frames": self.frames(), **more})
 
     def malloc(self, size):
         address = ctypes.c_void_p()
