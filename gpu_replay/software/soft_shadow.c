@@ -486,6 +486,15 @@ void frag_software_copy(void *to, const void *from, size_t bytes)
     frag_soft_leave();
 }
 
+uint64_t frag_software_get_kept_max(void)
+{
+    int32_t ignored = 0;
+    frag_soft_enter(&ignored);
+    uint64_t bytes = frag_soft.settings.shadow_bytes;
+    frag_soft_leave();
+    return bytes;
+}
+
 void frag_software_forget(void *device_address, size_t bytes)
 {
     int32_t ignored = 0;

@@ -150,6 +150,8 @@ size_t frag_software_read(const void *device_address, void *out, size_t bytes);
 void frag_software_write(void *device_address, const void *from, size_t bytes);
 /* What is known of from is then known of to, and nothing else. */
 void frag_software_copy(void *to, const void *from, size_t bytes);
+/* The largest piece written by the host whose bytes are kept (setting shadow=). */
+uint64_t frag_software_get_kept_max(void);
 /* The bytes are unknown from now on. */
 void frag_software_forget(void *device_address, size_t bytes);
 

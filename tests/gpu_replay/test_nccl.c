@@ -56,6 +56,7 @@ static struct {
     int (*release)(void *);
     void (*write)(void *, const void *, size_t);
     size_t (*read)(const void *, void *, size_t);
+    bool (*set)(const char *, char *, size_t);
 } nccl;
 
 /* Shared by all ranks of a test. */
@@ -110,6 +111,7 @@ static void find_all(void *library)
         software_find(library, functions[i].name, functions[i].field);
     software_find(NULL, "frag_software_write", &nccl.write);
     software_find(NULL, "frag_software_read", &nccl.read);
+    software_find(NULL, "frag_software_set", &nccl.set);
 }
 
 static void load(void)
@@ -271,6 +273,50 @@ static void passes_messages_in_groups_and_alone(void **state)
 {
     (void)state;
     assert_int_equal(run_ranks(send_messages, RANKS), 0);
+}
+
+enum { LARGE_BYTES = 9 * 65536 + 4 };
+
+static void fill_large(unsigned char *bytes, int rank)
+{
+    for (int i = 0; i < LARGE_BYTES; i++)
+        bytes[i] = (unsigned char)(i / 251 + i + 7 * rank);
+}
+
+static void check_large(const void *memory, int rank)
+{
+    static unsigned char found[LARGE_BYTES], wanted[LARGE_BYTES];
+    fill_large(wanted, rank);
+    CHECK(nccl.read(memory, found, LARGE_BYTES) == LARGE_BYTES);
+    CHECK(memcmp(found, wanted, LARGE_BYTES) == 0);
+}
+
+/* More than fits in all slots of a ring or a mailbox. */
+static void send_large(int rank, int count)
+{
+    static unsigned char bytes[LARGE_BYTES];
+    void *c = join(rank, count);
+    unsigned char *own = take(LARGE_BYTES);
+    unsigned char *all = take((size_t)count * LARGE_BYTES);
+    CHECK(nccl.set("shadow=16MiB/64MiB", NULL, 0));
+    fill_large(bytes, rank);
+    nccl.write(own, bytes, LARGE_BYTES);
+    CHECK(nccl.all_gather(own, all, LARGE_BYTES, 0, c, NULL) == 0);
+    for (int i = 0; i < count; i++)
+        check_large(all + (size_t)i * LARGE_BYTES, i);
+    nccl.group_start();
+    CHECK(nccl.send(own, LARGE_BYTES, 0, (rank + 1) % count, c, NULL) == 0);
+    CHECK(nccl.receive(all, LARGE_BYTES, 0, (rank + count - 1) % count, c, NULL) == 0);
+    CHECK(nccl.group_end() == 0);
+    check_large(all, (rank + count - 1) % count);
+    CHECK(nccl.broadcast(own, own, LARGE_BYTES, 0, 1, c, NULL) == 0);
+    check_large(own, 1);
+}
+
+static void carries_large_pieces_where_they_are_kept(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(send_large, RANKS), 0);
 }
 
 /* Unknown bytes stay unknown, floats of 16 bits are rounded, and what is large does not wait. */
@@ -447,6 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(carries_what_the_host_wrote_in_every_collective),
         cmocka_unit_test(passes_messages_in_groups_and_alone),
+        cmocka_unit_test(carries_large_pieces_where_they_are_kept),
         cmocka_unit_test(keeps_unknown_what_no_host_wrote),
         cmocka_unit_test(splits_and_shrinks_communicators),
         cmocka_unit_test(a_rank_may_leave_after_its_part),

@@ -70,12 +70,13 @@ def prepare():
 
 
 def begin(torch, settings):
-    from . import defaults, recorder, steps, values
+    from . import defaults, objects, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
     run = recorder.Run(torch, settings, folder)
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
+    objects.install(torch, run)
     if settings.get("defaults", True):
         defaults.install(torch, run, after_import)

@@ -6,7 +6,8 @@
  * processes that are killed. In it each rank has a ring of slots for collectives, and each pair of
  * ranks one for messages. A call waits for the ranks whose values it needs, if these may be known:
  * operations of more than FRAG_NCCL_PIECE_MAX bytes a rank never wait, as no bytes of theirs are
- * kept. A rank whose process ended, or that does not come within the time-out, is an error. */
+ * kept, unless the setting shadow= keeps more; then broadcasts, gathers to all and messages go slot
+ * by slot. A rank whose process ended, or that does not come within the time-out, is an error. */
 #ifndef FRAG_NCCL_NCCL_TYPES_H
 #define FRAG_NCCL_NCCL_TYPES_H
 
@@ -134,6 +135,7 @@ typedef struct frag_nccl_work {
     const void *send;
     void *receive;
     size_t piece_bytes;        /* to or from one rank */
+    size_t stride_bytes;       /* between pieces that are received; 0: they follow each other */
     int type, operation, peer; /* peer: also the root */
     bool is_posted, is_done;
     uint64_t sequence;

@@ -167,7 +167,8 @@ static void give_pieces(const frag_nccl_work *work)
         if (is_one && i != work->peer)
             continue;
         const frag_nccl_slot *slot = frag_nccl_ring(communicator, i, work->sequence);
-        give(work, is_one ? 0 : work->piece_bytes * (size_t)i, slot->data + mine, work->piece_bytes,
+        size_t stride = work->stride_bytes > 0 ? work->stride_bytes : work->piece_bytes;
+        give(work, is_one ? 0 : stride * (size_t)i, slot->data + mine, work->piece_bytes,
              slot->is_known && slot->bytes >= mine + work->piece_bytes);
     }
 }
@@ -345,7 +346,17 @@ static frag_nccl_result run(frag_nccl_work *works, size_t count)
     return FRAG_NCCL_SUCCESS;
 }
 
-frag_nccl_result frag_nccl_submit(const frag_nccl_work *work)
+/* More than a slot holds, of which the program keeps the bytes all the same. All ranks decide this
+ * alike, as they set the limit alike. */
+static bool is_in_parts(const frag_nccl_work *work)
+{
+    bool can_be = work->kind == FRAG_NCCL_BROADCAST || work->kind == FRAG_NCCL_ALL_GATHER ||
+                  is_message(work);
+    return can_be && work->piece_bytes > FRAG_NCCL_PIECE_MAX &&
+           work->piece_bytes <= frag_software_get_kept_max();
+}
+
+static frag_nccl_result submit_whole(const frag_nccl_work *work)
 {
     if (group.depth == 0) {
         frag_nccl_work alone = *work;
@@ -361,6 +372,27 @@ frag_nccl_result frag_nccl_submit(const frag_nccl_work *work)
     }
     group.works[group.count++] = *work;
     return FRAG_NCCL_SUCCESS;
+}
+
+frag_nccl_result frag_nccl_submit(const frag_nccl_work *work)
+{
+    if (!is_in_parts(work))
+        return submit_whole(work);
+    frag_nccl_result result = FRAG_NCCL_SUCCESS;
+    for (size_t done = 0; done < work->piece_bytes && result == FRAG_NCCL_SUCCESS;) {
+        frag_nccl_work part = *work;
+        part.piece_bytes = work->piece_bytes - done;
+        if (part.piece_bytes > FRAG_NCCL_PIECE_MAX)
+            part.piece_bytes = FRAG_NCCL_PIECE_MAX;
+        part.stride_bytes = work->piece_bytes;
+        if (work->send != NULL)
+            part.send = (const unsigned char *)work->send + done;
+        if (work->receive != NULL)
+            part.receive = (unsigned char *)work->receive + done;
+        result = submit_whole(&part);
+        done += part.piece_bytes;
+    }
+    return result;
 }
 
 void frag_nccl_group_start(void)
