@@ -345,7 +345,7 @@ static int call_verify_other(void *argument)
 
 /* ---- against golden logs */
 
-#define GOLDEN_SAMPLE "build/golden/2.1.2-oversize-exp-ms64-1.jsonl.zst"
+#define GOLDEN_SAMPLE "tests/data/golden-nasty/limit-digits-2.9.1.jsonl.zst"
 
 static int verify_golden(const subject *of, const void *bytes, size_t count, fraglab_golden *golden,
                          fraglab_error *error)

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "traces/load.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 

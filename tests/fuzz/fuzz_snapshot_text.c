@@ -2,7 +2,7 @@
 #include "base/bytes.h"
 #include "tests/support/round_trip.h"
 #include "traces/torch/snapshot_page.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 

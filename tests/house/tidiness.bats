@@ -51,6 +51,12 @@ notices() {
     rm "$COPY/sim/trace/folder_circle.h"
 }
 
+@test "notices a folder that includes the one around it, below the top of a room" {
+    printf '#include "traces/torch/snapshot_emit.h"\n' >"$COPY/traces/torch/pools/folder_circle.h"
+    notices no-circle "traces/torch/torch_snapshot.c:[0-9]*: traces/torch/ includes itself"
+    rm "$COPY/traces/torch/pools/folder_circle.h"
+}
+
 @test "notices a wrong include guard" {
     printf '#ifndef FRAG_WRONG_H\n#define FRAG_WRONG_H\n#endif\n' >"$COPY/sim/wrong_guard.h"
     notices guard sim/wrong_guard.h

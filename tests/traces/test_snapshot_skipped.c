@@ -1,7 +1,7 @@
 /* Histories without whole kinds of entries, as skip_actions leaves them: recordings of real PyTorch
  * in which the names of actions are changed to unknown ones, which are left out. */
-#include "traces/torch/snapshot_parse.h"
-#include "traces/torch/snapshot_skipped.h"
+#include "traces/torch/history/snapshot_parse.h"
+#include "traces/torch/history/snapshot_skipped.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 
 #include "traces/builder.h"
 #include "traces/formats.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 #include "traces/torch/snapshot_sites.h"
 
 bool frag_profile_plot_is_one(const frag_snapshot *snapshot);

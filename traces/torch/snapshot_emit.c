@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "traces/torch/snapshot_bursts.h"
+#include "traces/torch/history/snapshot_bursts.h"
 
 /* What is known of a block of the rewound history: what events need of it is kept apart, close
  * together. */

@@ -3,7 +3,7 @@
 #define FRAG_TORCH_SNAPSHOT_EMIT_H
 
 #include "traces/builder.h"
-#include "traces/torch/snapshot_rewind.h"
+#include "traces/torch/history/snapshot_rewind.h"
 #include "traces/torch/snapshot_sites.h"
 
 /* Adds the trace of a device: the state at the start, then the history. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 uint32_t frag_snapshot_sites_string(frag_snapshot_sites *sites, uint32_t text)
 {

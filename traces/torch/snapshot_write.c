@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/pickle/pickle_write.h"
-#include "traces/torch/pools/snapshot_ranges.h"
+#include "traces/torch/history/snapshot_ranges.h"
 
 /* Readers, ours included, take no larger number for bytes free on a device. */
 #define DEVICE_FREE_MAX (((uint64_t)1 << 62) - 1)

@@ -13,8 +13,8 @@
 #include "traces/torch/profile_plot.h"
 #include "traces/torch/snapshot_emit.h"
 #include "traces/torch/snapshot_page.h"
-#include "traces/torch/snapshot_parse.h"
-#include "traces/torch/snapshot_skipped.h"
+#include "traces/torch/history/snapshot_parse.h"
+#include "traces/torch/history/snapshot_skipped.h"
 
 /* What a snapshot shows of the PyTorch that wrote it. A key is there from a version on. */
 typedef struct version_sign {

@@ -6,7 +6,7 @@
 #ifndef FRAG_POOLS_SNAPSHOT_LAYOUT_H
 #define FRAG_POOLS_SNAPSHOT_LAYOUT_H
 
-#include "traces/torch/pools/snapshot_ranges.h"
+#include "traces/torch/history/snapshot_ranges.h"
 
 /* A part of a segment, in use or free. */
 typedef struct frag_free_layout_block {

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/torch/pools/snapshot_pool_walk.h"
-#include "traces/torch/snapshot_bursts.h"
+#include "traces/torch/history/snapshot_bursts.h"
 
 #define SMALL_PAGE_BYTES (2 * FRAG_MIB)
 #define SMALL_BYTES_MAX FRAG_MIB

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "traces/torch/snapshot_bursts.h"
+#include "traces/torch/history/snapshot_bursts.h"
 
 #define SMALL_BYTES_MAX FRAG_MIB
 #define SMALL_SEGMENT_BYTES (2 * FRAG_MIB)

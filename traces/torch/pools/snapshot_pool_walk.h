@@ -6,7 +6,7 @@
 
 #include "traces/torch/pools/snapshot_colours.h"
 #include "traces/torch/pools/snapshot_layout.h"
-#include "traces/torch/snapshot_rewind.h"
+#include "traces/torch/history/snapshot_rewind.h"
 
 #define FRAG_PIECE_NONE UINT32_MAX
 #define FRAG_ENTRY_NEVER UINT64_MAX

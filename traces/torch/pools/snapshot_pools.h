@@ -12,7 +12,7 @@
 #ifndef FRAG_POOLS_SNAPSHOT_POOLS_H
 #define FRAG_POOLS_SNAPSHOT_POOLS_H
 
-#include "traces/torch/snapshot_rewind.h"
+#include "traces/torch/history/snapshot_rewind.h"
 
 /* Sets the pools of entries, blocks and ranges of a device, and names new pools {0, n}. */
 void frag_snapshot_pools_infer(frag_snapshot *snapshot, uint32_t device, frag_rewound *rewound,

@@ -1,4 +1,4 @@
-#include "traces/torch/snapshot_rewind.h"
+#include "traces/torch/history/snapshot_rewind.h"
 
 #include <stdlib.h>
 #include <string.h>

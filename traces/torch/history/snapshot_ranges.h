@@ -2,8 +2,8 @@
  * mapped expandable ranges, in address order.
  *
  * Kept in pages of some dozen ranges, so that adding and removing stays cheap with any number. */
-#ifndef FRAG_POOLS_SNAPSHOT_RANGES_H
-#define FRAG_POOLS_SNAPSHOT_RANGES_H
+#ifndef FRAG_HISTORY_SNAPSHOT_RANGES_H
+#define FRAG_HISTORY_SNAPSHOT_RANGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "traces/torch/snapshot_skipped.h"
+#include "traces/torch/history/snapshot_skipped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "traces/number_map.h"
-#include "traces/torch/pools/snapshot_ranges.h"
+#include "traces/torch/history/snapshot_ranges.h"
 
 #define MIN_BLOCK_BYTES 512u
 #define SEGMENT_ALIGNMENT (2 * FRAG_MIB)

@@ -4,10 +4,10 @@
  * A snapshot does not record calls of empty_cache, only the segments that go. A run of them
  * followed by a new segment or an out-of-memory belongs to the request that came next, unless
  * something proves that the request did not need it. */
-#ifndef FRAG_TORCH_SNAPSHOT_BURSTS_H
-#define FRAG_TORCH_SNAPSHOT_BURSTS_H
+#ifndef FRAG_HISTORY_SNAPSHOT_BURSTS_H
+#define FRAG_HISTORY_SNAPSHOT_BURSTS_H
 
-#include "traces/torch/snapshot_rewind.h"
+#include "traces/torch/history/snapshot_rewind.h"
 
 typedef enum frag_burst_cause {
     FRAG_BURST_NONE,        /* no memory is given back here */

@@ -1,4 +1,4 @@
-#include "traces/torch/pools/snapshot_ranges.h"
+#include "traces/torch/history/snapshot_ranges.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "traces/torch/snapshot_bursts.h"
+#include "traces/torch/history/snapshot_bursts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Reads the history entries of a torch snapshot, one dictionary each, into an array. */
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  * What the recorded entries and the memory at the end prove to have happened is put in: a free when
  * the memory is used again or gone at the end (at the last moment possible), an alloc when it was
  * in the way before (at the first), a segment likewise. */
-#ifndef FRAG_TORCH_SNAPSHOT_SKIPPED_H
-#define FRAG_TORCH_SNAPSHOT_SKIPPED_H
+#ifndef FRAG_HISTORY_SNAPSHOT_SKIPPED_H
+#define FRAG_HISTORY_SNAPSHOT_SKIPPED_H
 
 #include "traces/builder.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 /* Kinds of entries that are missing, as bits of frag_snapshot_skipped_kinds. */
 enum {

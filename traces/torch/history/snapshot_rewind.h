@@ -4,11 +4,11 @@
  * A snapshot shows the memory at its end and what happened before; whatever was allocated before
  * the history began appears only there. Every expectation that an entry violates is a finding, and
  * that entry is dropped, so that what remains fits together. */
-#ifndef FRAG_TORCH_SNAPSHOT_REWIND_H
-#define FRAG_TORCH_SNAPSHOT_REWIND_H
+#ifndef FRAG_HISTORY_SNAPSHOT_REWIND_H
+#define FRAG_HISTORY_SNAPSHOT_REWIND_H
 
-#include "traces/torch/pools/snapshot_ranges.h"
-#include "traces/torch/snapshot_parse.h"
+#include "traces/torch/history/snapshot_ranges.h"
+#include "traces/torch/history/snapshot_parse.h"
 
 #define FRAG_REWOUND_NONE UINT32_MAX
 

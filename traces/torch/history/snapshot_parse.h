@@ -3,8 +3,8 @@
  *
  * The format: torch.cuda.memory._snapshot of PyTorch 1.13 to 2.15. Keys may come in any order, and
  * unknown ones are skipped. */
-#ifndef FRAG_TORCH_SNAPSHOT_PARSE_H
-#define FRAG_TORCH_SNAPSHOT_PARSE_H
+#ifndef FRAG_HISTORY_SNAPSHOT_PARSE_H
+#define FRAG_HISTORY_SNAPSHOT_PARSE_H
 
 #include "base/error.h"
 #include "base/file.h"
