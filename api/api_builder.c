@@ -196,7 +196,7 @@ static bool add_one(fraglab_builder *builder, const fraglab_event *event, frag_e
                                                              .time_ns = event->time_ns});
         return true;
     default:
-        return fail_event(builder, error, "there is no such op; expected FRAGLAB_ALLOC and its kin",
+        return fail_event(builder, error, "unknown op; expected FRAGLAB_ALLOC and its kin",
                           event->op);
     }
 }

@@ -144,7 +144,7 @@ static bool check_setting(const figure_call *call, const fraglab_figure_setting 
                                            : "it needs a value");
     else if (option->choices != NULL && option->argument != NULL &&
              !is_choice(option->choices, value))
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no choice; expected one of %s", value,
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a choice; expected one of %s", value,
                   option->choices);
     else if (option->max == 0 || frag_count_parse(value, option->min, option->max, &count, error))
         return true;
@@ -197,7 +197,7 @@ static bool find_kind(figure_call *call, frag_error *error)
     call->kind = frag_plot_kind_find(call->name);
     if (call->kind == NULL) {
         frag_fail(error, FRAG_E_USAGE,
-                  "'%s' is no kind of figure; fraglab_figure_kind_at names them", call->name);
+                  "'%s' is not a kind of figure; fraglab_figure_kind_at names them", call->name);
         return frag_error_in(error, "kind");
     }
     const frag_command *command = &call->kind->command;
@@ -231,7 +231,7 @@ static bool find_format(figure_call *call, frag_error *error)
     if (name != NULL && frag_plot_format_find(name, &call->format) && call->format != FRAG_PLOT_CSV)
         return true;
     frag_fail(error, FRAG_E_USAGE,
-              "'%s' is no format of a drawing; expected svg, png, pdf or terminal",
+              "'%s' is not a format of drawings; expected svg, png, pdf or terminal",
               name != NULL ? name : path);
     return frag_error_in(error, "format");
 }

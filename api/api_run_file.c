@@ -157,7 +157,7 @@ static bool find_format(const file_call *call, size_t *found, frag_error *error)
         if (strcmp(formats[*found].name, call->format) == 0)
             return true;
     frag_fail(error, FRAG_E_USAGE,
-              "'%s' is nothing that a run is written as; expected snapshot, chrome, placement or "
+              "'%s' is not a format for runs; expected snapshot, chrome, placement or "
               "driver-log",
               call->format);
     return frag_error_in(error, "format");

@@ -70,7 +70,8 @@ static bool take_rule(frag_replay_call *call, frag_error *error)
         }
     if (name == NULL || call->device.is_rule_given)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "'%s' is no rule; expected lowest, bump or recorded", name);
+    frag_fail(error, FRAG_E_USAGE, "'%s' is not an address rule; expected lowest, bump or recorded",
+              name);
     return frag_error_in(error, "address_rule");
 }
 

@@ -40,7 +40,8 @@ static bool take_options(tune_call *call, frag_error *error)
     const fraglab_tune_options *given = &call->options;
     if (given->goal != FRAGLAB_TUNE_PEAK && given->goal != FRAGLAB_TUNE_MIN_CAPACITY) {
         frag_fail(error, FRAG_E_USAGE,
-                  "%" PRId32 " is no goal; expected FRAGLAB_TUNE_PEAK or FRAGLAB_TUNE_MIN_CAPACITY",
+                  "%" PRId32
+                  " is not a goal; expected FRAGLAB_TUNE_PEAK or FRAGLAB_TUNE_MIN_CAPACITY",
                   given->goal);
         return frag_error_in(error, "goal");
     }

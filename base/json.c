@@ -214,7 +214,7 @@ frag_json *frag_json_parse(const char *bytes, size_t length, frag_error *error)
         (found.text[0] == '\0' || json_error_code(&found) == json_error_out_of_memory))
         frag_scope_fail(1, length);
     if (root != NULL)
-        frag_fail(error, FRAG_E_INPUT, "found JSON that is no object; expected {...}");
+        frag_fail(error, FRAG_E_INPUT, "expected a JSON object, {...}");
     else
         frag_fail_line(error, found.line > 1 ? (uint64_t)found.line : 0,
                        found.column > 0 ? (uint64_t)found.column : 0, "expected a JSON object (%s)",

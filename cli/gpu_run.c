@@ -45,7 +45,8 @@ static bool read_device(const char *text, size_t length, frag_gpu_devices *devic
     bool is_gpu = strncmp(name, "cuda", 4) == 0 && (name[4] == '\0' || name[4] == ':');
     if (!is_sim && !is_gpu)
         return frag_fail(error, FRAG_E_USAGE,
-                         "'%s' is no device; expected sim, cuda, cuda:N or both as sim,cuda", name);
+                         "'%s' is not a device; expected sim, cuda, cuda:N or both as sim,cuda",
+                         name);
     if (is_gpu && name[4] == ':' && !frag_count_parse(name + 5, 0, 1023, &ordinal, error))
         return false;
     if (is_sim ? devices->has_sim : devices->has_gpu)

@@ -179,7 +179,8 @@ bool frag_inputs_format(const frag_arguments *arguments, frag_trace_format *form
     const char *name = frag_arguments_value(arguments, "from");
     *format = FRAG_FORMAT_AUTO;
     if (name != NULL && !frag_trace_format_find(name, format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected " FRAG_FORMAT_LIST, name);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a trace format; expected " FRAG_FORMAT_LIST,
+                  name);
         return frag_error_in(error, "--from");
     }
     return true;

@@ -80,7 +80,8 @@ static bool read_size(const holes_figure *state, const char *text, uint64_t *byt
     }
     if (text[0] != 'p')
         return frag_bytes_parse(text, bytes, error) &&
-               (*bytes > 0 || frag_fail(error, FRAG_E_USAGE, "'%s' is no size of a request", text));
+               (*bytes > 0 ||
+                frag_fail(error, FRAG_E_USAGE, "'%s' is not the size of a request", text));
     size_t digits = strspn(text + 1, "0123456789");
     uint64_t percent = digits >= 1 && digits <= 3 ? strtoull(text + 1, NULL, 10) : 0;
     if (text[1 + digits] != '\0' || percent < 1 || percent > 100)

@@ -171,7 +171,7 @@ static bool add_listed(frag_policy *policy, const char *text, frag_error *error)
         uint64_t bytes = 0;
         if (at[length] == '\0' || length >= sizeof item)
             return frag_fail(error, FRAG_E_USAGE,
-                             "classes=%s is no list; expected sizes, as [512,4KiB,1MiB]", text);
+                             "classes=%s is not a list; expected sizes, as [512,4KiB,1MiB]", text);
         memcpy(item, at, length);
         item[length] = '\0';
         if (!frag_bytes_parse(item, &bytes, error))

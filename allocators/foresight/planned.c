@@ -665,10 +665,10 @@ static uint64_t planned_rounded(const frag_policy *policy, uint64_t bytes)
 
 static const frag_policy_rules planned_rules = {
     .rounding = FRAG_RULE_TO_ALIGN,
-    .takes =
-        "its place in a packing of the start and one iteration, where sizes come in that order, "
-        "which six of them in a row find again, and the place is free. Else as best-fit; where "
-        "many sizes of late were not expected, before that the smallest gap in the plan's range",
+    .takes = "its place in the plan, if that is free: requests have one whose sizes follow in "
+             "the order of the planned start and iteration. After a departure six sizes in a "
+             "row find that order again. Otherwise as best-fit; when many recent sizes did not "
+             "follow the order, the smallest gap in the plan's range is taken before that",
     .cuts = "places never; else as best-fit",
     .joins = "places never; else as best-fit",
     .grows = "one device malloc for the plan, which goes back on empty_cache and before a request "

@@ -512,10 +512,11 @@ static bool cuda_async_check(const frag_policy *policy, frag_error *error)
 
 static const frag_policy_rules cuda_async_rules = {
     .rounding = "to multiples of 512",
-    .takes = "the smallest, of equal ones the lowest, of what its stream freed or all may use; "
-             "then of what streams freed before it waited for them (follow_events); of other "
-             "streams the smallest of each, if that is seen to be done (opportunistic); after new "
-             "memory was refused, one that it has to wait for (internal_waits)",
+    .takes = "the smallest block that fits, the lowest of equal ones: first of those that its "
+             "stream freed or that every stream may use; then of those that other streams "
+             "freed before it waited for them (follow_events); then the smallest of each other "
+             "stream, if its work is observed to be done (opportunistic); after the device "
+             "refused memory, one that it must wait for (internal_waits)",
     .cuts = FRAG_RULE_LOW_END,
     .joins = "with free neighbours of its chunk that the same stream freed or all may use",
     .grows = "device mallocs in multiples of grow, or of the request where that is refused, up to "
@@ -523,7 +524,7 @@ static const frag_policy_rules cuda_async_rules = {
              "release_threshold when the program synchronises, all on empty_cache and when the "
              "device refuses, which is then asked again",
     .streams = "a free block belongs to the stream that freed it until the program synchronises "
-               "with that; where there is but one stream, to all",
+               "with that stream; where only one stream exists, to all",
 };
 
 const frag_policy_ops frag_policy_cuda_async = {

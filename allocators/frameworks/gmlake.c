@@ -325,17 +325,19 @@ static void gmlake_empty_cache(frag_policy *policy, uint32_t pool)
 
 static const frag_policy_rules gmlake_rules = {
     .rounding = "to multiples of 512, above 1 MiB of 2 MiB",
-    .takes = "the smallest of its stream and kind, of equal ones the lowest; then the smallest "
-             "stitched range that nobody has and no piece of which is in use, of at most "
-             "reuseLimit times the request, from its low end; from fragLimit on two or more free "
-             "blocks, the largest first, of equal ones the highest, whose chunks are mapped side "
-             "by side a second time, the last block's low end",
+    .takes = "the smallest free block of its stream and size kind, the lowest of equal ones; "
+             "then the smallest stitched range that is free with all its pieces, up to "
+             "reuseLimit times the request, whose low end is handed out; then, for requests of "
+             "fragLimit or more, two or more free blocks, the largest first and of equal ones "
+             "the highest: their chunks are mapped side by side a second time, of the last "
+             "block only the low end",
     .cuts = "always, above 1 MiB in chunks of 2 MiB; the low end is handed out",
     .joins = FRAG_RULE_OF_ITS_SEGMENT,
-    .grows = "device mallocs of 2 MiB for small requests, mapped ranges of 20 MiB below 10 MiB, "
-             "else of the request; stitching comes before, after, or last (defragLevel). Whole "
-             "free segments go back when the device refuses, with the ranges made of them, and on "
-             "empty_cache, with all ranges that nobody has",
+    .grows = "device mallocs of 2 MiB for small requests; mapped ranges of 20 MiB for requests "
+             "below 10 MiB, of the request's size above. Stitching is tried before that, after "
+             "it, or last of all (defragLevel). Segments that are free as a whole go back when "
+             "the device refuses, with the ranges stitched of them; on empty_cache all "
+             "stitched ranges that are free go back too",
     .streams = "a block stays with the stream that its memory was taken for",
 };
 

@@ -382,15 +382,16 @@ static bool frugal_check(const frag_policy *policy, frag_error *error)
 
 static const frag_policy_rules frugal_rules = {
     .rounding = FRAG_RULE_TO_ALIGN,
-    .takes = "the smallest of its stream in its area (up to small, above, or those of a private "
-             "pool), of equal ones the lowest; then of what all may use; then of other streams, "
-             "which it waits for. Only then are pages mapped",
+    .takes = "the smallest free block that fits, the lowest of equal ones: first of those of "
+             "its stream, then of those that every stream may use, then of those of other "
+             "streams, which it waits for; all within its area (requests up to small, larger "
+             "ones, or a private pool). Only then are pages mapped",
     .cuts = FRAG_RULE_LOW_END,
     .joins = "with free neighbours of its area, at once",
-    .grows = "pages are mapped where the fewest are missing, where there is room by at least grow, "
-             "for small requests a quarter of it; rather than make a new peak up to two large "
-             "holes give up theirs (call_worth), and as many as it takes when the device refuses. "
-             "All free pages go back on empty_cache",
+    .grows = "pages are mapped where the fewest are missing, by at least grow where there is "
+             "room, for small requests a quarter of it. Where that would make a new peak, up "
+             "to two large holes give up their pages instead (call_worth); as many as it takes "
+             "when the device refuses. All free pages go back on empty_cache",
     .streams = "a free block belongs to the stream that used it; where several did, each waits for "
                "the others",
 };

@@ -77,7 +77,7 @@ static bool copy_scalar(const yaml_event_t *event, char **text, frag_error *erro
 {
     const char *value = (const char *)event->data.scalar.value;
     if (memchr(value, 0, event->data.scalar.length) != NULL)
-        return fail_mark(error, &event->start_mark, "a zero byte is no text; leave it out");
+        return fail_mark(error, &event->start_mark, "a zero byte is not text; leave it out");
     *text = frag_copy_text(value);
     return true;
 }

@@ -26,8 +26,8 @@ static bool find_nameless(const char *text, frag_dryrun_gpu *gpu, frag_error *er
     if (text != NULL && !frag_bytes_parse(text, &bytes, error))
         return frag_error_in(error, "--gpu");
     if (bytes < 16 * FRAG_MIB || bytes > ENDLESS_BYTES) {
-        frag_fail(error, FRAG_E_USAGE, "%s is no card's memory; write a size from 16MiB to 512GiB",
-                  text);
+        frag_fail(error, FRAG_E_USAGE,
+                  "%s is out of range for a card; write a size from 16MiB to 512GiB", text);
         return frag_error_in(error, "--gpu");
     }
     if (!frag_card_load(USUAL_CARD, &gpu->card, NULL, error))

@@ -217,8 +217,7 @@ static bool compare_line(void *context, const char *line, size_t length, frag_er
         return false;
     bool ok = frag_json_find_text(json, "kind", &kind) && strcmp(kind, "dryrun") == 0;
     if (!ok)
-        frag_fail(error, FRAG_E_INPUT,
-                  "this line is no answer of a dry run; expected what --report writes");
+        frag_fail(error, FRAG_E_INPUT, "expected an answer of a dry run, as --report writes");
     else if (base->at < base->result->count) {
         const frag_dryrun_answer *answer = base->result->processes[base->at].answer;
         const frag_level nothing = {.requested_bytes = 0};

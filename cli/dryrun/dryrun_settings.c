@@ -49,7 +49,7 @@ static bool add_value(const char *text, frag_json *json, frag_error *error)
         colon--;
     if (equals == NULL || colon == text) {
         frag_fail(error, FRAG_E_USAGE,
-                  "'%s' is no value; write FILE:LINE=NUMBER, such as train.py:31=0.05", text);
+                  "'%s' is not a value; write FILE:LINE=NUMBER, such as train.py:31=0.05", text);
         return frag_error_in(error, "--value");
     }
     frag_text part = {0};

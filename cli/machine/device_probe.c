@@ -39,7 +39,7 @@ static bool read_device(const frag_arguments *arguments, uint32_t *ordinal, frag
     if (text == NULL || strcmp(text, "cuda") == 0)
         return true;
     if (strncmp(text, "cuda:", 5) != 0)
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no GPU; expected cuda or cuda:N", text);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a GPU; expected cuda or cuda:N", text);
     else if (frag_count_parse(text + 5, 0, 1023, &number, error))
         *ordinal = (uint32_t)number;
     if (error->code == FRAG_E_NONE)

@@ -90,7 +90,7 @@ static bool write_view(const frag_arguments *arguments, const char *format, FILE
         ok = input != NULL && frag_stored_rows_detect(input, &is_rows, error);
         if (ok && !is_rows)
             ok = frag_fail(error, FRAG_E_USAGE,
-                           "is no result file; 'fraglab run --format %s' replays a recording",
+                           "is not a file of rows; 'fraglab run --format %s' replays a recording",
                            format);
         ok = ok && frag_stored_rows_read(input, &rows, error);
         if (input != NULL)

@@ -70,7 +70,8 @@ static bool read_options(const frag_arguments *arguments, frag_run_state *state,
     const char *format = frag_arguments_value(arguments, "format");
     if (format != NULL && !frag_result_format_find(format, &state->result_format))
         return frag_fail(error, FRAG_E_USAGE,
-                         "'%s' is no format; expected table, jsonl, csv or markdown", format);
+                         "'%s' is not an output format; expected table, jsonl, csv or markdown",
+                         format);
     state->stats_at.text = frag_arguments_value(arguments, "stats-at");
     if (state->stats_at.text != NULL &&
         !frag_run_point_parse(state->stats_at.text, &state->stats_at.point, error))

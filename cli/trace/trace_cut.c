@@ -26,8 +26,8 @@ static bool read_pair(const char *option, const char *text, uint64_t *from, uint
 {
     char *second = NULL;
     char *first = split_range(text, &second);
-    bool ok =
-        second != NULL || frag_fail(error, FRAG_E_USAGE, "'%s' is no range; expected A..B", text);
+    bool ok = second != NULL ||
+              frag_fail(error, FRAG_E_USAGE, "'%s' is not a range; expected A..B", text);
     /* An end left out is that of the trace. */
     ok = ok && (first[0] == '\0' || frag_count_parse(first, 0, UINT64_MAX, from, error)) &&
          (second[0] == '\0' || frag_count_parse(second, 0, UINT64_MAX, to, error));

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/trace/trace_tools.h"
 
-#define SIZE_CLASSES 56 /* of FRAG_REQUEST_BYTES_MAX */
+#define SIZE_CLASSES 56   /* of FRAG_REQUEST_BYTES_MAX */
 #define TABLE_ROWS_MAX 12 /* of streams, pools and marks; jsonl has them all */
 
 typedef struct request_share {
@@ -250,7 +250,7 @@ static void print_inferred(const frag_trace *trace)
         else
             events++;
     if (events > 0)
-        printf("  concluded, not recorded  %s of the events\n", FRAG_COUNT(events));
+        printf("  inferred, not recorded   %s of the events\n", FRAG_COUNT(events));
     if (sizes > 0)
         printf("  guessed                  the size of %s block%s live at the start\n",
                FRAG_COUNT(sizes), sizes == 1 ? "" : "s");

@@ -20,7 +20,8 @@ bool frag_trace_tools_load(const frag_arguments *arguments, const char *path,
         .format = FRAG_FORMAT_AUTO, .with_sites = true, .with_columns = true};
     const char *from = frag_arguments_value(arguments, "from");
     if (from != NULL && !frag_trace_format_find(from, &options.format)) {
-        frag_fail(error, FRAG_E_USAGE, "'%s' is no trace format; expected " FRAG_FORMAT_LIST, from);
+        frag_fail(error, FRAG_E_USAGE, "'%s' is not a trace format; expected " FRAG_FORMAT_LIST,
+                  from);
         return frag_error_in(error, "--from");
     }
     return frag_recording_load(path, &options, recording, findings, error) ||
@@ -201,12 +202,8 @@ const frag_command frag_command_trace_check = {
 
 /* ---- the group */
 static const frag_command *const subcommands[] = {
-    &frag_command_trace_info,
-    &frag_command_trace_convert,
-    &frag_command_trace_check,
-    &frag_command_trace_cut,
-    &frag_command_trace_generate,
-    NULL,
+    &frag_command_trace_info, &frag_command_trace_convert,  &frag_command_trace_check,
+    &frag_command_trace_cut,  &frag_command_trace_generate, NULL,
 };
 
 const frag_command frag_command_trace = {

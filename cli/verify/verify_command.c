@@ -190,7 +190,7 @@ static void add_inferred(frag_text *out, const frag_inferred *inferred)
         frag_text_add(out, "%sa %s of %s", has_settings ? " and " : "",
                       has_limit ? "memory limit" : "capacity",
                       FRAG_BYTES(has_limit ? inferred->limit_bytes : inferred->capacity_bytes));
-    frag_text_add(out, ", concluded from the recording");
+    frag_text_add(out, ", inferred from the recording");
     add_interval_mib(out, "max_split_size_mb", &inferred->split);
     add_interval_mib(out, "max_non_split_rounding_mb", &inferred->slack);
     add_interval(out, "the limit may be", &inferred->limit);

@@ -150,7 +150,7 @@ static bool read_power(const frag_yaml_node *group, const char *key, uint64_t mi
     if ((value & (value - 1)) != 0) {
         const frag_yaml_node *node = frag_yaml_find(group, key);
         return frag_fail_line(error, node->line, node->column,
-                              "%s: %s is no power of two; expected one such as 2MiB", key,
+                              "%s: %s is not a power of two; expected one such as 2MiB", key,
                               node->text);
     }
     *bytes = value;
@@ -366,7 +366,7 @@ static bool check_date(const frag_yaml_node *root, const char *date, frag_error 
         return true;
     const frag_yaml_node *node = frag_yaml_find(root, "date");
     return frag_fail_line(error, node->line, node->column,
-                          "'%s' is no date; write year, month and day as 2026-11-21", date);
+                          "'%s' is not a date; write year, month and day as 2026-11-21", date);
 }
 
 /* Figures without their origin cannot be cited; a data sheet tells no times. */

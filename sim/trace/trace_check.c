@@ -204,7 +204,7 @@ static bool scan_rare(frag_trace_scan *scan, uint64_t index)
         if ((event->flags & FRAG_EVENT_RATIO) != 0 && !frag_ratio_is_code(event->bytes))
             return fail_event(scan, index, "limits to a share of the capacity:", event->bytes,
                               "expected billionths, at most 1000000000, or the bits of a double "
-                              "from 0 to 1 that is no whole number of billionths");
+                              "from 0 to 1 that is not a whole number of billionths");
         return true;
     case FRAG_OP_EMPTY_CACHE:
         if (event->slot == FRAG_SLOT_NONE)

@@ -128,8 +128,9 @@ static bool take_row(frag_json *json, row *into, frag_error *error)
         !frag_json_find_text(json, "trace.name", &trace) ||
         !frag_json_find_text(json, "trace.digest", &digest) ||
         !frag_json_find_text(json, "policy.label", &label))
-        return frag_fail(error, FRAG_E_INPUT,
-                         "is no result row; expected lines as 'fraglab run --format jsonl' writes");
+        return frag_fail(
+            error, FRAG_E_INPUT,
+            "is not a result row; expected lines as 'fraglab run --format jsonl' writes");
     frag_json_find_number(json, "trace.device", &ordinal);
     frag_text name = {0};
     frag_text_add(&name, "%s\n%s\n%" PRIu64 "\n%s", schema, trace, ordinal, label);

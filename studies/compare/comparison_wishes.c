@@ -32,7 +32,7 @@ static bool parse_part(const char *part, frag_threshold *threshold, frag_error *
         threshold->amount = (double)bytes;
         return true;
     }
-    return frag_fail(error, FRAG_E_USAGE, "'%s' is no amount; write 1%%, 16MiB or 3", part);
+    return frag_fail(error, FRAG_E_USAGE, "'%s' is not an amount; write 1%%, 16MiB or 3", part);
 }
 
 static bool parse_amount(const char *text, frag_threshold *threshold, frag_error *error)

@@ -23,10 +23,11 @@ bool frag_run_point_parse(const char *text, frag_run_point *point, frag_error *e
         }
     point->kind = FRAG_RUN_POINT_EVENT;
     if (text[0] < '0' || text[0] > '9')
-        return frag_fail(error, FRAG_E_USAGE,
-                         "'%s' is no point of a run; expected peak, oom, end or the number of an "
-                         "event",
-                         text);
+        return frag_fail(
+            error, FRAG_E_USAGE,
+            "'%s' is not a point of a run; expected peak, oom, end or the number of an "
+            "event",
+            text);
     return frag_count_parse(text, 0, UINT64_MAX - 1, &point->event, error);
 }
 

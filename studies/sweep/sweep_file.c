@@ -50,7 +50,7 @@ static bool name_row(const char *line, size_t length, const frag_sweep_file *fil
     if (ok)
         frag_sweep_row_name(name, commit, trace, digest, (uint32_t)device, label, capacity);
     else
-        frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
+        frag_fail(error, FRAG_E_INPUT, "is not a file of a sweep's rows; name another file");
     if (ok && frag_json_find_number(json, "replay.events", &events) &&
         frag_json_find_number(json, "decomposition_at_peak.holes_bytes", &holes) !=
             file->has_layout)
@@ -122,7 +122,7 @@ static bool read_rows(frag_sweep_file *file, off_t *end, frag_error *error)
         *end += (off_t)line.length;
     }
     if (ok && line.length > 0 && !begins_like_row(line.bytes, line.length)) {
-        ok = frag_fail(error, FRAG_E_INPUT, "is no row of a sweep; name another file");
+        ok = frag_fail(error, FRAG_E_INPUT, "is not a file of a sweep's rows; name another file");
         error->line = file->count + 1;
     }
     frag_text_destroy(&line);

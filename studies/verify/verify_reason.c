@@ -72,7 +72,7 @@ static const char *likely_reason(const frag_recording *recording, const frag_tra
         return "the history begins late, and the order in which its first blocks came is not known";
     if (trace->pool_count == 1 && !names_pools(recording))
         return "private pools that were gone before the dump have no names in recordings before "
-               "PyTorch 2.12, and not all can be concluded";
+               "PyTorch 2.12, and not all can be inferred";
     return "other settings (a recording holds those at its end), another version or a memory limit";
 }
 

@@ -110,7 +110,7 @@ static void refuses_classes_that_make_no_sense(void **state)
     assert_true(small_world_refuses("size-class:classes=[700]", "out of place"));
     assert_true(small_world_refuses("size-class:classes=[]", ""));
     assert_true(small_world_refuses("size-class:classes=[512,1K]", "1K"));
-    assert_true(small_world_refuses("size-class:classes=[512", "no list"));
+    assert_true(small_world_refuses("size-class:classes=[512", "not a list"));
     assert_true(small_world_refuses("size-class:classes=[512]x", "after its list"));
     assert_true(small_world_refuses("size-class:classes=[4MiB]", "out of place"));
     assert_true(small_world_refuses("size-class:large=4MiB", "above slab"));

@@ -151,7 +151,7 @@ static void refuses_what_cannot_be_drawn(void **state)
         {"echo it", "timeline", {.format = "jpeg"}, FRAGLAB_E_USAGE, "expected svg, png, pdf"},
         {"echo it", "timeline", {.width = 100001}, FRAGLAB_E_USAGE, "expected 200 to 100000"},
         {"echo it", "timeline", {.height = 99}, FRAGLAB_E_USAGE, "expected 100 to 100000"},
-        {"echo it", "pie", {0}, FRAGLAB_E_USAGE, "no kind of figure"},
+        {"echo it", "pie", {0}, FRAGLAB_E_USAGE, "not a kind of figure"},
         {"echo it", "timeline", {.size = 1}, FRAGLAB_E_USAGE, "size"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

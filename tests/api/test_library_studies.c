@@ -299,7 +299,7 @@ static void refuses_what_cannot_be_compared(void **state)
     fraglab_compare_options options = {.size = sizeof options, .fail_above = "a little"};
     char *base = row_of("best-fit", 0);
     expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
-                 "fail_above", "is no amount");
+                 "fail_above", "is not an amount");
     options = (fraglab_compare_options){
         .size = sizeof options, .thresholds = thresholds, .threshold_count = 1};
     expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
@@ -309,7 +309,7 @@ static void refuses_what_cannot_be_compared(void **state)
     expect_error(compare(base, base, &options, &comparison, &error), FRAGLAB_E_USAGE, &error,
                  "metrics", "no row has a metric 'peak.reserved_byte'");
     expect_error(compare(base, "{}\n", NULL, &comparison, &error), FRAGLAB_E_INPUT, &error, "now",
-                 "is no result row");
+                 "is not a result row");
     assert_int_equal(error.line, 1);
     expect_error(compare("", base, NULL, &comparison, &error), FRAGLAB_E_INPUT, &error, "base",
                  "has no result rows");
@@ -428,7 +428,7 @@ static void refuses_what_cannot_be_tuned(void **state)
     fraglab_run_options device = FRAGLAB_RUN_OPTIONS_INIT;
     fraglab_tune_options options = {.size = sizeof options, .goal = 2};
     expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
-                 FRAGLAB_E_USAGE, &error, "goal", "2 is no goal");
+                 FRAGLAB_E_USAGE, &error, "goal", "2 is not a goal");
     options = (fraglab_tune_options){.size = sizeof options, .settings = 10001};
     expect_error(fraglab_tune(NULL, recordings, 1, policy, &options, &tuned, &error),
                  FRAGLAB_E_USAGE, &error, "settings", "at most 10000");

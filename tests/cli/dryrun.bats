@@ -264,7 +264,7 @@ END
     refused 2 "MI300X is a card for ROCm" --gpu mi300x -- python3 x.py
     refused 2 "--gpu" --gpu rtx9999 -- python3 x.py
     refused 2 "--until: 'backward' names no function" --until backward -- python3 "$out/train.py"
-    refused 2 "--value: 'x=3' is no value" --value x=3 -- python3 "$out/train.py"
+    refused 2 "--value: 'x=3' is not a value" --value x=3 -- python3 "$out/train.py"
     refused 2 "stdout is the script's own" -o - -- python3 x.py
 }
 

@@ -319,8 +319,8 @@ both() { # VERSION SETTINGS OPTION...: every policy and recording on both device
         echo "$output"
         [[ $output == *"$sentence"* ]]
     }
-    refuse "'tpu' is no device; expected sim, cuda, cuda:N or both as sim,cuda" --device tpu
-    refuse "'' is no device" --device sim,
+    refuse "'tpu' is not a device; expected sim, cuda, cuda:N or both as sim,cuda" --device tpu
+    refuse "'' is not a device" --device sim,
     refuse "cuda is named twice" --device cuda,cuda:1
     refuse "--device: " --device cuda:x
     refuse "--ballast is about a real card; add --device cuda, or leave it out" --ballast

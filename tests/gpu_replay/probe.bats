@@ -136,7 +136,7 @@ refuses() {
 
 @test "what is no GPU, and no runtime, is refused" {
     run ./fraglab device probe --device sim
-    [ "$status" -eq 2 ] && [ "$output" = "fraglab: --device: 'sim' is no GPU; expected cuda or cuda:N" ]
+    [ "$status" -eq 2 ] && [ "$output" = "fraglab: --device: 'sim' is not a GPU; expected cuda or cuda:N" ]
     run ./fraglab device probe --device cuda:x
     [ "$status" -eq 2 ]
     run ./fraglab device probe --cudart ./none.so

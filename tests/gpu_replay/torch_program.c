@@ -121,7 +121,7 @@ void torch_program_run(torch_program_body *body, const char *name, const char *p
     assert_int_equal(waitpid(child, &status, 0), child);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         char command[256];
-        snprintf(command, sizeof command, "tail -n 5 %s/stderr >&2", scratch);
+        snprintf(command, sizeof command, "cat %s/stderr >&2", scratch);
         (void)!system(command);
         fail_msg("the program on %s ended with %d", policy != NULL ? policy : "(none)", status);
     }

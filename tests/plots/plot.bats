@@ -462,7 +462,7 @@ sweep_rows() {
     refused 2 "one policy" fragmentation $S/truncated.pickle.zst --policy all
     refused 2 "neither a size nor p1 to p100" fragmentation $S/truncated.pickle.zst --sizes p50,p0
     refused 2 "unit" fragmentation $S/truncated.pickle.zst --sizes 4XB
-    refused 2 "no size" fragmentation $S/truncated.pickle.zst --sizes 0
+    refused 2 "not the size" fragmentation $S/truncated.pickle.zst --sizes 0
     refused 2 "more than 8 sizes" fragmentation $S/truncated.pickle.zst --sizes 1,2,3,4,5,6,7,8,9
     refused 2 "a script draws" timeline $S/truncated.pickle.zst --script "$out/a.gp" --format terminal
     refused 2 "give it a name" map $S/truncated.pickle.zst --script -

@@ -315,10 +315,10 @@ write_rows() { # format, file
     grep -q 'not replayed: the policy ./evil.so is not built in' "$out/page.html"
 }
 
-@test "a file that is no result file, or is broken, is refused by name and line" {
+@test "a file that is not a file of rows, or is broken, is refused by name and line" {
     ./fraglab run $S/truncated.pickle.zst --policy best-fit --format jsonl >"$out/rows.jsonl"
     run -2 --separate-stderr ./fraglab report $S/truncated.pickle.zst --format csv
-    [[ "$stderr" == *"is no result file"* ]]
+    [[ "$stderr" == *"is not a file of rows"* ]]
     cut -c1-400 "$out/rows.jsonl" >"$out/cut.jsonl"
     run -3 --separate-stderr ./fraglab report "$out/rows.jsonl" "$out/cut.jsonl" -o "$out/page.html"
     [[ "$stderr" == *"cut.jsonl:1:"* ]]

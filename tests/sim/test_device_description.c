@@ -222,7 +222,7 @@ static void refuses_what_is_wrong_at_its_place_and_leaves_the_old_one_alone(void
         {"name: x\norigin: software\nmemory: {total: 8G}\n", 3, 17, "8G"},
         {MEMORY "  context: 9GiB\n", 5, 12, "out of range; expected 0 B to 8.00 GiB"},
         {MEMORY "  page: 4MiB\n", 5, 9, "out of range"},
-        {MEMORY "  page: 3000\n", 5, 9, "no power of two"},
+        {MEMORY "  page: 3000\n", 5, 9, "not a power of two"},
         {MEMORY "  footprint: {up_to: 3, takes: 8}\n", 5, 14, "expected a list"},
         {MEMORY "  footprint: [3]\n", 5, 15, "expected 'key: value' lines"},
         {MEMORY "  footprint: [{up_to: 3}]\n", 5, 15, "write both"},

@@ -91,7 +91,7 @@ worse() {
     echo '{"a":1}' >"$NOW"
     run ./fraglab compare "$BASE" "$NOW"
     [ "$status" -eq 3 ]
-    [[ "$output" =~ "now.jsonl:1: is no result row" ]]
+    [[ "$output" =~ "now.jsonl:1: is not a result row" ]]
     run ./fraglab compare "$BASE" "$BASE" --fail-above 1e5%
     [ "$status" -eq 2 ]
     run ./fraglab compare "$BASE" "$BASE" --fail-above -1%

@@ -96,8 +96,8 @@ LOG
     differs "device calls" 9 '9s/\["unalias",[0-9]*,2097152,20\],//'
     differs end 10 '10s/44040192/44040193/'
     refused 1 '"gap" is 1; expected 0, as "va" is "lowest"' '1s/"gap":0/"gap":1/'
-    refused 6 'entry 2 of "drv" is no device call known here' '6s/2097152,20/2097152,0/'
-    refused 6 'entry 1 of "drv" is no device call known here' '6s/"reserve",105553160306688,/"reserve",/'
+    refused 6 'entry 2 of "drv" is not a known device call' '6s/2097152,20/2097152,0/'
+    refused 6 'entry 1 of "drv" is not a known device call' '6s/"reserve",105553160306688,/"reserve",/'
     ./fraglab trace convert "$out/small.jsonl" "$out/a.txt" --to text -f
     [ "$(grep -c segment_map "$out/a.txt")" -eq 2 ]
 }
@@ -165,7 +165,7 @@ LOG
     refused 1 '"va" is "left"; expected "up", "down" or "lowest"' '1s/"va":"up"/"va":"left"/'
     refused 1 '"gran" is 0; expected 1 or more' '1s/"gran":2097152/"gran":0/'
     refused 3 "stream" '3s/"stream":1/"stream":-1/'
-    refused 3 "entry 1 of \"drv\" is no device call known here" '3s/"wait"/"map"/'
+    refused 3 "entry 1 of \"drv\" is not a known device call" '3s/"wait"/"map"/'
     refused 4 "id 9 is not in use" '4s/"id":1/"id":9/'
     refused 7 '"oom" is 5; expected true or false' '7s/"oom":true/"oom":5/'
     refused 7 '"hang" is "no"; expected true or false' '7s/"oom":true/"hang":"no"/'

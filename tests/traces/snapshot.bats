@@ -91,7 +91,7 @@ refuses() {
     trace=$S/truncated.pickle.zst
     refuses "no request of this run failed" $trace -p tlsf --snapshot "$out/x" --snapshot-at oom
     refuses "the trace has no event 99999; its last is event" $trace -p tlsf --snapshot "$out/x" --snapshot-at 99999
-    refuses "'now' is no point of a run; expected peak, oom, end or the number of an event" $trace -p tlsf \
+    refuses "'now' is not a point of a run; expected peak, oom, end or the number of an event" $trace -p tlsf \
         --snapshot "$out/x" --snapshot-at now
     refuses "--snapshot-at" $trace -p tlsf --snapshot "$out/x" --snapshot-at 12x
     refuses "no snapshot is asked for; name its file with --snapshot" $trace -p tlsf --snapshot-at peak

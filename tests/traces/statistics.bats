@@ -169,8 +169,8 @@ number() {
         [ "$status" -eq 2 ]
         [[ "$output" == *"$2"* ]]
     }
-    refuses middle "--stats-at: 'middle' is no point of a run"
-    refuses -1 "--stats-at: '-1' is no point of a run"
+    refuses middle "--stats-at: 'middle' is not a point of a run"
+    refuses -1 "--stats-at: '-1' is not a point of a run"
     refuses 99999999999999999999 "--stats-at: "
     refuses 514 "pr193400.pickle.zst: the trace has no event 514; its last is event 513"
     # Once for each trace, and the other traces have their rows.

@@ -385,7 +385,7 @@ static void assert_refused(size_t offset, uint8_t value, size_t bytes_kept, cons
 static void what_cannot_be_a_log_is_refused(void **state)
 {
     (void)state;
-    assert_refused(0, 'x', SIZE_MAX, "is no device log");
+    assert_refused(0, 'x', SIZE_MAX, "not a device log");
     assert_refused(8, 2, SIZE_MAX, "has version 2; expected 1");
     assert_refused(13, 0, SIZE_MAX, "the header has 0 bytes");
     assert_refused(14, 2, SIZE_MAX, "expected 4096 to 65536");

@@ -183,7 +183,8 @@ static void refuses_with_line_and_remedy(void **state)
         {HEAD "{\"op\":\"fraction\",\"value\":1.5}\n", 2, "a number from 0 to 1"},
         {HEAD "{\"op\":\"pool_begin\",\"pool\":[1],\"stream\":0}\n", 2, "two whole numbers"},
         {HEAD "{\"op\":\"pool_use_on_oom\",\"pool\":[1,0],\"on\":1}\n", 2, "true or false"},
-        {HEAD "{\"op\":\"stats\",\"dev\":0,\"segment\":[1,2]}\n", 2, "\"segment\" is no statistic"},
+        {HEAD "{\"op\":\"stats\",\"dev\":0,\"segment\":[1,2]}\n", 2,
+         "\"segment\" is not a statistic"},
         {HEAD END END, 3, "a line follows the end"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -122,7 +122,7 @@ setup() {
     zstd -dc $S/prefetch-streams.pickle.zst | LC_ALL=C sed 's/free_requested/Xree_requested/; s/free_completed/Xree_completed/' >"$out/skipped.pickle"
     ./fraglab trace info "$out/skipped.pickle" >"$out/info"
     grep -q 'torch.skipped_actions = free_requested,free_completed' "$out/info"
-    grep -q 'concluded, not recorded  [1-9]' "$out/info"
+    grep -q 'inferred, not recorded   [1-9]' "$out/info"
     run ./fraglab verify "$out/skipped.pickle"
     [[ "$output" != *"different"* || "$output" == *"leaves out kinds of entries (torch.skipped_actions)"* ]]
 }
@@ -228,10 +228,10 @@ END
 @test "verify concludes a memory limit or a capacity that a recording does not hold" {
     run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst
     [ "$status" -eq 0 ]
-    [[ "$output" == *"identical: "*"with a memory limit of "*" GiB, concluded"* ]]
+    [[ "$output" == *"identical: "*"with a memory limit of "*" GiB, inferred"* ]]
     run ./fraglab verify tests/data/recordings/full-expandable.pickle.zst
     [ "$status" -eq 0 ]
-    [[ "$output" == *"1 OOM (with a capacity of 2.03 GiB, concluded"* ]]
+    [[ "$output" == *"1 OOM (with a capacity of 2.03 GiB, inferred"* ]]
     # The true values do as well.
     run ./fraglab verify tests/data/recordings/memory-limit.pickle.zst --capacity 10588MiB \
         --policy pytorch:recorded,per_process_memory_fraction=0.95
@@ -287,7 +287,7 @@ strip() {
     strip build/golden/2.12.1-bounds-def-1.jsonl.zst
     run ./fraglab verify "$out/stripped.txt"
     [ "$status" -eq 0 ]
-    [ "$output" = "stripped.txt pytorch: identical: 3,014 requests, 100 device events (with version=2.12, concluded from the recording)" ]
+    [ "$output" = "stripped.txt pytorch: identical: 3,014 requests, 100 device events (with version=2.12, inferred from the recording)" ]
     # What was named stays.
     run ./fraglab verify "$out/stripped.txt" --policy pytorch:version=2.15
     [ "$status" -eq 1 ]
@@ -300,7 +300,7 @@ strip() {
         strip "$out/snapshot.pickle"
         run ./fraglab verify "$out/stripped.txt"
         [ "$status" -eq 0 ]
-        [[ "$output" == *"(with $settings, concluded from the recording"* ]]
+        [[ "$output" == *"(with $settings, inferred from the recording"* ]]
         ./fraglab verify "$out/stripped.txt" --format jsonl | grep -qF "\"inferred_settings\":\"$settings\""
     done
 }

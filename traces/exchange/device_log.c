@@ -61,8 +61,8 @@ static bool read_header(frag_input *input, frag_device_log *log, frag_error *err
     memcpy(log->command, bytes + FRAG_DEVICE_LOG_COMMAND_OFFSET, sizeof log->command);
     log->command[sizeof log->command - 1] = '\0';
     if (memcmp(header->magic, FRAG_DEVICE_LOG_MAGIC, FRAG_DEVICE_LOG_MAGIC_BYTES) != 0)
-        return frag_fail_at(
-            error, 0, "the file is no device log; expected 89 46 44 4c 0d 0a 1a 0a at its start");
+        return frag_fail_at(error, 0,
+                            "not a device log; expected 89 46 44 4c 0d 0a 1a 0a at its start");
     if (header->major != FRAG_DEVICE_LOG_MAJOR)
         return frag_fail_at(error, 8, "the device log has version %u; expected %u", header->major,
                             FRAG_DEVICE_LOG_MAJOR);

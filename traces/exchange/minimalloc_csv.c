@@ -116,11 +116,11 @@ static bool read_header(problem_reader *reader, const char *line, size_t length)
     for (int i = 0; i < count; i++) {
         int name = find_name(&fields[i]);
         if (name < 0)
-            return frag_fail_line(reader->error, reader->lines.line, column_of(line, &fields[i]),
-                                  "'%.*s' is no column of a packing problem; expected id, lower, "
-                                  "upper, size, alignment, hint, gaps or offset",
-                                  (int)(fields[i].length < 40 ? fields[i].length : 40),
-                                  fields[i].bytes);
+            return frag_fail_line(
+                reader->error, reader->lines.line, column_of(line, &fields[i]),
+                "'%.*s' is not a column of a packing problem; expected id, lower, "
+                "upper, size, alignment, hint, gaps or offset",
+                (int)(fields[i].length < 40 ? fields[i].length : 40), fields[i].bytes);
         column is = names[name].is;
         if (place[is] >= 0)
             return frag_fail_line(reader->error, reader->lines.line, column_of(line, &fields[i]),
@@ -145,7 +145,8 @@ static bool fail_field(problem_reader *reader, const char *line, const frag_csv_
                        const char *what, uint64_t min, uint64_t max)
 {
     return frag_fail_line(reader->error, reader->lines.line, column_of(line, at),
-                          "'%.*s' is no %s; expected a whole number from %" PRIu64 " to %" PRIu64,
+                          "'%.*s' is not valid as %s; expected a whole number from %" PRIu64
+                          " to %" PRIu64,
                           (int)(at->length < 40 ? at->length : 40), at->bytes, what, min, max);
 }
 

@@ -340,7 +340,7 @@ static bool read_calls(frag_golden_reader *reader, frag_golden_list *list)
         frag_golden_call call = {.kind = (frag_golden_call_kind)kind};
         if (kind == FRAG_GOLDEN_CALL_COUNT || !parse_call(entry, &call))
             return frag_fail_line(reader->error, reader->line, 0,
-                                  "entry %zu of \"drv\" is no device call known here; expected "
+                                  "entry %zu of \"drv\" is not a known device call; expected "
                                   "malloc, free, reserve, vfree, create, release, map, unmap, "
                                   "alias, unalias, wait, sync or devsync",
                                   i + 1);

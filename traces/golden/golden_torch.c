@@ -143,7 +143,7 @@ static bool read_calls(frag_golden_reader *reader, frag_golden_list *list)
         frag_golden_call call = {.kind = (frag_golden_call_kind)kind};
         if (kind > FRAG_GOLDEN_CALL_UNMAP || !parse_call(entry, &call))
             return frag_fail_line(reader->error, reader->line, 0,
-                                  "entry %zu of \"drv\" is no device call known here; expected "
+                                  "entry %zu of \"drv\" is not a known device call; expected "
                                   "malloc, free, reserve, vfree, create, release, map, unmap, "
                                   "meminfo, erecord, equery, esync, ssync or capmode",
                                   i + 1);
@@ -183,10 +183,11 @@ static bool read_notes(frag_golden_reader *reader, frag_golden_line *line)
     for (size_t i = 0; i < line->notes.count; i++) {
         frag_golden_note note = {0};
         if (!parse_note(frag_json_item(entries, i), &note))
-            return frag_fail_line(reader->error, reader->line, 0,
-                                  "entry %zu of \"ev\" is no trace event; expected [kind, address, "
-                                  "bytes, stream] with one of A, FR, FC, SA, SF, SM, SU, OOM",
-                                  i + 1);
+            return frag_fail_line(
+                reader->error, reader->line, 0,
+                "entry %zu of \"ev\" is not a trace event; expected [kind, address, "
+                "bytes, stream] with one of A, FR, FC, SA, SF, SM, SU, OOM",
+                i + 1);
         log->notes =
             frag_grow(log->notes, &reader->note_capacity, log->note_count + 1, sizeof *log->notes);
         log->notes[log->note_count++] = note;
@@ -308,7 +309,7 @@ static bool visit_statistic(void *context, const char *key, const frag_json_valu
     if (strlen(key) < 48 && add_statistic(reader, key, value))
         return true;
     return frag_fail_line(reader->error, reader->line, 0,
-                          "\"%.48s\" is no statistic; expected a number, or current, peak, "
+                          "\"%.48s\" is not a statistic; expected a number, or current, peak, "
                           "allocated and freed, each by itself or for all, small and large",
                           key);
 }
@@ -339,10 +340,11 @@ static bool read_blocks(frag_golden_reader *reader, frag_golden_line *line)
             !frag_json_read_number(frag_json_item(entry, 2), &block.requested_bytes) ||
             !frag_json_read_text(frag_json_item(entry, 3), &state) || strlen(state) != 1 ||
             strchr("API", state[0]) == NULL)
-            return frag_fail_line(reader->error, reader->line, 0,
-                                  "entry %zu of \"blocks\" is no block; expected [address, bytes, "
-                                  "requested, \"A\", \"P\" or \"I\"]",
-                                  i + 1);
+            return frag_fail_line(
+                reader->error, reader->line, 0,
+                "entry %zu of \"blocks\" is not a block; expected [address, bytes, "
+                "requested, \"A\", \"P\" or \"I\"]",
+                i + 1);
         block.state = state[0];
         log->blocks = frag_grow(log->blocks, &reader->block_capacity, log->block_count + 1,
                                 sizeof *log->blocks);

@@ -168,7 +168,7 @@ static void release_pools(emitter *state, const frag_burst *burst)
         if (state->pool_last[pool] > i) {
             frag_findings_add(state->findings, "pool-shrinks-in-use",
                               "a private pool gave memory back and allocated later; no release of "
-                              "the pool was concluded",
+                              "the pool was inferred",
                               false, state->ordinal, i, "segment of %llu bytes at 0x%llx",
                               (unsigned long long)entry->bytes, (unsigned long long)entry->address);
             continue;

@@ -574,7 +574,7 @@ static void report(const restorer *state, frag_builder *builder, frag_findings *
     frag_builder_metadata(builder, "torch.skipped_actions", text.bytes);
     frag_findings_add(findings, "actions-skipped",
                       "kinds of entries are missing (skip_actions); what they must have said was "
-                      "concluded, at a time that is a guess",
+                      "inferred, at a time that is a guess",
                       false, 0, 0, "no %s", text.bytes);
     frag_text_destroy(&text);
 }
