@@ -77,6 +77,52 @@ static bool keep_recordings(const frag_dryrun *dryrun, frag_dryrun_result *resul
     return ok;
 }
 
+/* ---- sizes that a run at one end leaves open */
+
+static bool hangs_on_sizes(const frag_dryrun_result *result)
+{
+    bool is_open = false;
+    for (size_t i = 0; i < result->count; i++) {
+        const frag_dryrun_answer *answer = result->processes[i].answer;
+        is_open = is_open || (answer != NULL && answer->has_failed && answer->other.fits &&
+                              answer->uncertain_requests > 0);
+    }
+    return is_open && result->fits == FRAG_DRYRUN_FITS_UNKNOWN;
+}
+
+/* Memory ran out with the largest sizes, and what the script requests after that is not known: it
+ * is run with the smallest. Where memory runs out there too, the answer is sure. */
+static bool run_low(const frag_dryrun *dryrun, frag_dryrun_result *result, frag_error *error)
+{
+    frag_dryrun low = *dryrun;
+    frag_dryrun_result other;
+    low.has_low_workspaces = true;
+    low.log = fopen("/dev/null", "w");
+    frag_dryrun_tell(dryrun,
+                     "memory ran out with the largest of the uncertain sizes, and would not "
+                     "have with the smallest: running it with those, its output is not "
+                     "shown");
+    bool ok = frag_dryrun_once(&low, low.command, &other, NULL, error);
+    if (low.log != NULL)
+        fclose(low.log);
+    if (ok && other.count > 0) {
+        result->is_low_run = true;
+        result->low_fits = other.fits;
+        for (size_t i = 0; i < other.count; i++)
+            if (other.processes[i].answer != NULL &&
+                other.processes[i].answer->run.peak.reserved_bytes > result->low_reserved_bytes)
+                result->low_reserved_bytes = other.processes[i].answer->run.peak.reserved_bytes;
+    }
+    if (ok && other.fits == FRAG_DRYRUN_FITS_NOT) {
+        result->fits = FRAG_DRYRUN_FITS_NOT;
+        for (size_t i = 0; i < result->count; i++)
+            if (result->processes[i].answer != NULL && result->processes[i].answer->has_failed)
+                result->processes[i].fits = FRAG_DRYRUN_FITS_NOT;
+    }
+    frag_dryrun_result_destroy(&other);
+    return ok;
+}
+
 /* ---- the command */
 
 static bool check_real(const frag_dryrun *dryrun)
@@ -101,7 +147,7 @@ static void tell_nothing(const frag_dryrun *dryrun)
     frag_dryrun_tell(
         dryrun,
         "nothing was recorded: no process of the script used CUDA through the torch of "
-        "%s, or Python was started with -I, -E or -S, which leave PYTHONPATH out",
+        "%s, or a program between started Python with -I, -E or -S, which leave PYTHONPATH out",
         dryrun->python.program);
 }
 
@@ -183,7 +229,10 @@ static int run_once(const frag_dryrun *dryrun)
     }
     tell_start(dryrun);
     int code = 0;
-    if (frag_dryrun_once(dryrun, dryrun->command, &result, &folder, &error)) {
+    bool ok = frag_dryrun_once(dryrun, dryrun->command, &result, &folder, &error);
+    if (ok && frag_arguments_value(arguments, "workspaces") == NULL && hangs_on_sizes(&result))
+        ok = run_low(dryrun, &result, &error);
+    if (ok) {
         finish_state state = {dryrun, &result, report, recording != NULL};
         code = finish(&state, recording);
     } else {

@@ -24,12 +24,23 @@ static void add_peak(frag_json *json, const char *path, const frag_level *level)
     frag_text_destroy(&name);
 }
 
-static void add_fits(frag_json *json, frag_dryrun_fits fits)
+static void add_fits(frag_json *json, const char *name, frag_dryrun_fits fits)
 {
     if (fits == FRAG_DRYRUN_FITS_UNKNOWN)
-        frag_json_null(json, "fits");
+        frag_json_null(json, name);
     else
-        frag_json_flag(json, "fits", fits == FRAG_DRYRUN_FITS);
+        frag_json_flag(json, name, fits == FRAG_DRYRUN_FITS);
+}
+
+/* The run with the smallest of the uncertain sizes, where there was one. */
+static void add_low_run(frag_json *json, const frag_dryrun_result *result)
+{
+    if (!result->is_low_run) {
+        frag_json_null(json, "low_run");
+        return;
+    }
+    add_fits(json, "low_run.fits", result->low_fits);
+    frag_json_number(json, "low_run.reserved_bytes", result->low_reserved_bytes);
 }
 
 static void add_oom(frag_json *json, const frag_dryrun_process *process)
@@ -147,7 +158,7 @@ static void print_process(FILE *stream, const frag_dryrun_shown *shown,
     frag_json *json = frag_json_create();
     frag_json_number(json, "schema", 1);
     frag_json_text(json, "kind", "dryrun");
-    add_fits(json, process->fits);
+    add_fits(json, "fits", process->fits);
     add_oom(json, process);
     if (process->answer != NULL)
         add_answer(json, shown, process);
@@ -166,6 +177,7 @@ static void print_process(FILE *stream, const frag_dryrun_shown *shown,
     frag_json_text(json, "exception", facts->exception);
     frag_json_number(json, "exit_code", (uint64_t)shown->result->end.code);
     frag_json_text(json, "recording", shown->keeps_recording ? process->path : NULL);
+    add_low_run(json, shown->result);
     add_notes(json, facts);
     add_advice(json, shown, process);
     frag_json_write(json, stream, false);

@@ -70,14 +70,19 @@ bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryr
     frag_text settings = {0};
     frag_text_add(&settings, "%s%s,report=%s/%%p.report", dryrun->settings.bytes,
                   dryrun->has_low_workspaces ? ",workspaces=low" : "", made);
+    frag_dryrun_progress progress;
+    frag_dryrun_wishes wishes = {.has_stacks = dryrun->has_stacks,
+                                 .has_progress = frag_dryrun_progress_begin(
+                                     &progress, made, !frag_arguments_is_quiet(dryrun->arguments))};
     frag_dryrun_start start = {.parts = &dryrun->parts,
                                .folder = made,
                                .settings = settings.bytes,
                                .conf = frag_arguments_value(dryrun->arguments, "conf"),
                                .environment = dryrun->environment,
                                .log = dryrun->log,
+                               .progress = wishes.has_progress ? &progress : NULL,
                                .timeout_ns = dryrun->timeout_ns};
-    bool ok = frag_dryrun_settings_write(dryrun->arguments, dryrun->has_stacks, made, error) &&
+    bool ok = frag_dryrun_settings_write(dryrun->arguments, &wishes, made, error) &&
               frag_dryrun_run(&start, command, &result->end, error) && result->end.is_started &&
               frag_dryrun_collect(dryrun->context, made, &dryrun->gpu, result, error);
     frag_text_destroy(&settings);
@@ -132,7 +137,8 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
     frag_text note = {0};
     copy_command(dryrun, command, count);
     if (!frag_dryrun_gpu_find(frag_arguments_value(arguments, "gpu"), &dryrun->gpu, &note, error) ||
-        !read_timeout(dryrun, error) || !frag_dryrun_parts_find(&dryrun->parts, error) ||
+        !read_timeout(dryrun, error) || !frag_dryrun_check_options(dryrun->command, error) ||
+        !frag_dryrun_parts_find(&dryrun->parts, error) ||
         !frag_dryrun_find_python(dryrun->command, python, dryrun->parts.probe, &dryrun->python,
                                  error) ||
         !frag_dryrun_parts_find_libraries(&dryrun->parts, dryrun->python.major,

@@ -27,7 +27,14 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
                           const frag_dryrun_process *process)
 {
     const frag_dryrun_answer *answer = process->answer;
-    if (answer != NULL && answer->has_failed)
+    const frag_dryrun_result *result = shown->result;
+    if (answer != NULL && answer->has_failed && result->is_low_run &&
+        result->low_fits == FRAG_DRYRUN_FITS)
+        fprintf(stream,
+                "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest; "
+                "run with the smallest it fits, %s left\n",
+                FRAG_BYTES(left_of(shown->gpu, result->low_reserved_bytes)));
+    else if (answer != NULL && answer->has_failed)
         fprintf(stream,
                 "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest, "
                 "not with the smallest\n");
@@ -78,7 +85,8 @@ static void print_run(FILE *stream, const frag_dryrun_process *process)
     if (facts->steps > 0)
         fprintf(stream, "%s step%s, ", FRAG_COUNT(facts->steps), plural(facts->steps));
     if (process->main != NULL)
-        fprintf(stream, "%s requests, ", FRAG_COUNT(process->main->stats.request_count));
+        fprintf(stream, "%s request%s, ", FRAG_COUNT(process->main->stats.request_count),
+                plural(process->main->stats.request_count));
     fprintf(stream, "ended by %s\n", facts->ended_by);
 }
 

@@ -218,6 +218,29 @@ bool frag_dryrun_ask_python(char *const *command, const char *given, char *const
     return ok;
 }
 
+bool frag_dryrun_check_options(char *const *command, frag_error *error)
+{
+    size_t at = 0;
+    while (command[at] != NULL && !frag_dryrun_is_python(command[at]))
+        at++;
+    for (at += command[at] != NULL; command[at] != NULL && command[at][0] == '-'; at++) {
+        const char *word = command[at];
+        /* Behind one of these everything is the program's; -W and -X take a word. */
+        size_t own = strcspn(word + 1, "cmWX-");
+        for (size_t i = 1; i <= own; i++)
+            if (strchr("IES", word[i]) != NULL)
+                return frag_fail(error, FRAG_E_USAGE,
+                                 "%s -%c leaves out what a dry run puts before the script's own "
+                                 "modules; start the script without it",
+                                 base_name(command[0]), word[i]);
+        if (word[own + 1] == 'c' || word[own + 1] == 'm' || strcmp(word, "--") == 0)
+            break;
+        if (word[own + 1] != '\0' && word[own + 2] == '\0' && command[at + 1] != NULL)
+            at++;
+    }
+    return true;
+}
+
 bool frag_dryrun_find_python(char *const *command, const char *given, const char *probe,
                              frag_dryrun_python *python, frag_error *error)
 {

@@ -26,6 +26,10 @@ bool frag_dryrun_find_python(char *const *command, const char *given, const char
 bool frag_dryrun_ask_python(char *const *command, const char *given, char *const *script,
                             frag_text *text, int *code, frag_error *error);
 
+/* A command that starts Python with -I, -E or -S, which leave PYTHONPATH or site out: a dry run
+ * cannot get in. false: an error says so. */
+bool frag_dryrun_check_options(char *const *command, frag_error *error);
+
 /* Is it "python", "python3.11", "/x/bin/python"? */
 bool frag_dryrun_is_python(const char *word);
 

@@ -28,6 +28,10 @@ typedef struct frag_dryrun_result {
     size_t count;
     frag_dryrun_end end;
     frag_dryrun_fits fits;
+    /* A second run, with the uncertain sizes at their lower end. */
+    bool is_low_run;
+    frag_dryrun_fits low_fits;
+    uint64_t low_reserved_bytes;
 } frag_dryrun_result;
 
 /* Reads the folder. A recording that cannot be read is an error; none at all is not. */

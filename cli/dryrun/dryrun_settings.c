@@ -85,7 +85,7 @@ static bool write_file(frag_json *json, const char *folder, frag_error *error)
            frag_fail(error, FRAG_E_SYSTEM, "the settings cannot be written (%s)", strerror(errno));
 }
 
-bool frag_dryrun_settings_write(const frag_arguments *arguments, bool has_stacks,
+bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryrun_wishes *wishes,
                                 const char *folder, frag_error *error)
 {
     frag_json *json = frag_json_create();
@@ -94,7 +94,8 @@ bool frag_dryrun_settings_write(const frag_arguments *arguments, bool has_stacks
         frag_json_number(json, "steps", steps);
     else
         frag_json_null(json, "steps");
-    frag_json_flag(json, "stacks", has_stacks);
+    frag_json_flag(json, "stacks", wishes->has_stacks);
+    frag_json_flag(json, "progress", wishes->has_progress);
     frag_json_flag(json, "defaults", !frag_arguments_has(arguments, "no-defaults"));
     frag_json_number(json, "rounds", frag_arguments_number(arguments, "rounds", 1000));
     frag_json_array(json, "values");

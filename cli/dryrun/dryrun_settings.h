@@ -4,8 +4,13 @@
 
 #include "cli/command.h"
 
+typedef struct frag_dryrun_wishes {
+    bool has_stacks;
+    bool has_progress; /* processes write how far they are */
+} frag_dryrun_wishes;
+
 /* false: --steps, --until, --value or --rounds cannot be read, or the file cannot be written. */
-bool frag_dryrun_settings_write(const frag_arguments *arguments, bool has_stacks,
+bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryrun_wishes *wishes,
                                 const char *folder, frag_error *error);
 
 #endif

@@ -234,7 +234,7 @@ static void look_at_clock(waiting *wait)
 
 /* Until the child is over. ^C on a terminal reaches the child by itself unless it has a group of
  * its own; a signal sent to this process does not. */
-static int wait_for(waiting *wait, const sigset_t *watched)
+static int wait_for(waiting *wait, const sigset_t *watched, frag_dryrun_progress *progress)
 {
     for (;;) {
         int status = 0;
@@ -246,6 +246,8 @@ static int wait_for(waiting *wait, const sigset_t *watched)
         if (number > 0 && number != SIGCHLD && (told.si_code <= 0 || wait->is_group))
             end_child(wait, number);
         look_at_clock(wait);
+        if (progress != NULL)
+            frag_dryrun_progress_draw(progress);
     }
 }
 
@@ -283,7 +285,9 @@ bool frag_dryrun_run(const frag_dryrun_start *start, char *const *command, frag_
     end->is_started = wait.child > 0 && read(report[0], &exec_code, sizeof exec_code) <= 0;
     close(report[0]);
     if (wait.child > 0)
-        end->code = wait_for(&wait, &watched);
+        end->code = wait_for(&wait, &watched, start->progress);
+    if (start->progress != NULL)
+        frag_dryrun_progress_end(start->progress);
     sigprocmask(SIG_SETMASK, &before, NULL);
     end->is_timed_out = wait.is_timed_out;
     end->time_ns = frag_clock_ns() - wait.begin_ns;

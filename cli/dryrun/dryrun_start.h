@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/dryrun/dryrun_card.h"
+#include "cli/dryrun/dryrun_progress.h"
 
 /* Where the parts of fraglab are that a dry run puts into the script's processes. */
 typedef struct frag_dryrun_parts {
@@ -32,7 +33,8 @@ typedef struct frag_dryrun_start {
     const char *conf;        /* PYTORCH_CUDA_ALLOC_CONF; NULL: as it is */
     const char *environment; /* of which virtual environment the programs are; NULL: as it is */
     FILE *log;               /* for what the command prints; NULL: as it is */
-    uint64_t timeout_ns;     /* 0: none */
+    frag_dryrun_progress *progress; /* NULL: none is shown */
+    uint64_t timeout_ns;            /* 0: none */
 } frag_dryrun_start;
 
 typedef struct frag_dryrun_end {

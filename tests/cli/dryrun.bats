@@ -253,7 +253,7 @@ END
         [[ "$output" == *"$words"* ]]
     }
     refused 4 "cannot be run (No such file or directory); name one with --python" -- /nowhere/python train.py
-    PYTHONPATH='' refused 4 "has no torch; install PyTorch for CUDA there" --python "$(command -v python3)" -- python3 -S x.py
+    PYTHONPATH='' refused 4 "has no torch; install PyTorch for CUDA there" --python "$(command -v python3)" -- python3 x.py
     cp -r tests/programs/stub_dryrun "$out/cpu"
     printf "__version__ = '2.9.1+cpu'\ncuda = None\n" >"$out/cpu/torch/version.py"
     PYTHONPATH=$out/cpu refused 4 "torch 2.9.1+cpu of" -- python3 x.py
@@ -266,6 +266,12 @@ END
     refused 2 "--until: 'backward' names no function" --until backward -- python3 "$out/train.py"
     refused 2 "--value: 'x=3' is not a value" --value x=3 -- python3 "$out/train.py"
     refused 2 "stdout is the script's own" -o - -- python3 x.py
+    refused 2 "python3 -I leaves out what a dry run puts before the script's own modules" -- python3 -I "$out/train.py"
+    refused 2 "python3 -S leaves out" -- python3 -u -X dev -BS "$out/train.py"
+    refused 2 "--gpu" --gpu rtx9999 -- python3 x.py -I
+    run dry -q --gpu 1GiB -- python3 -c 'import sys, torch; torch.empty(10); print(sys.argv)' -I
+    [ "$status" -eq 0 ]
+    [ "$output" = "['-c', '-I']" ]
 }
 
 @test "nothing recorded is said, and is a finding" {
@@ -304,10 +310,101 @@ END
     run --separate-stderr dry --gpu 1GiB -f --report "$out/report" -- python3 "$out/workspace.py" 900
     [ "$(reported fits)" = null ]
     [[ "$stderr" == *"hangs on sizes that NVIDIA's libraries decide"* ]]
+    [[ "$stderr" == *"running it with those, its output is not shown"* ]]
+    [[ "$stderr" == *"run with the smallest it fits, 104.00 MiB left"* ]]
+    [ "$(reported low_run.fits)" = true ]
+    [ "$(reported low_run.reserved_bytes)" = $((920 << 20)) ]
     run dry --gpu 1GiB --workspaces low -q -f --report "$out/report" -- python3 "$out/workspace.py" 900
     [ "$(reported fits)" = true ]
     run dry --gpu 1GiB -q -f --report "$out/report" -- python3 "$out/workspace.py" 1010
     [ "$(reported fits)" = false ]
+}
+
+@test "what runs out of memory later with the smallest sizes too does not fit, surely" {
+    cat >"$out/later.py" <<'END'
+import ctypes, torch
+first = torch.empty(900)
+note = ctypes.CDLL("libcuda.so.1").frag_software_note_uncertain
+note.restype = ctypes.c_uint64
+note.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64]
+workspace = torch._allocator.Block(note(b"cudnnGetWorkspace", b"convolution", 20 << 20, 400 << 20))
+print("past the workspace")
+second = torch.empty(200)
+END
+    run --separate-stderr dry --gpu 1GiB --report "$out/report" -- python3 "$out/later.py"
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+    [ "$(reported fits)" = false ]
+    [ "$(reported low_run.fits)" = false ]
+    [[ "$stderr" == *"does not fit on GPU of 1GiB (sure: with the smallest and the largest of 1 uncertain size)"* ]]
+    # Said which end is wanted, it is run once.
+    run --separate-stderr dry --gpu 1GiB --workspaces high -f --report "$out/report" -- python3 "$out/later.py"
+    [ "$(reported fits)" = null ]
+    [ "$(reported low_run)" = null ]
+}
+
+@test "^C twice leaves the recording, and so does a full disk the facts" {
+    cat >"$out/long.py" <<'END'
+import os, pickle, time, torch
+blocks = [torch.empty(1) for i in range(2000)]
+dump = pickle.dump
+def slow(*arguments):
+    open(os.environ["TMPDIR"] + "/writing", "w").close()
+    time.sleep(1)
+    dump(*arguments)
+pickle.dump = slow
+open(os.environ["TMPDIR"] + "/ready", "w").close()
+time.sleep(30)
+END
+    setsid "$fraglab" dryrun --software "$out/cuda" -q -o "$out/run.pickle" -- python3 "$out/long.py" >/dev/null 2>&1 3>&- &
+    for _ in $(seq 100); do [ -e "$out/ready" ] && break || sleep 0.1; done
+    kill -INT -- "-$!"
+    for _ in $(seq 100); do [ -e "$out/writing" ] && break || sleep 0.1; done
+    kill -INT -- "-$!"
+    wait "$!" || true
+    "$fraglab" trace check "$out/run.pickle"
+    sed -i 's/^    dump(.*/    raise OSError(28, "No space left on device")/; s/^time.sleep.*//' "$out/long.py"
+    run --separate-stderr dry --gpu 4GiB --report "$out/report" -- python3 "$out/long.py"
+    [ "$(reported fits)" = null ]
+    [[ "$stderr" == *"answer     not known: the recording cannot be written to $out/fraglab-dryrun-"*"(No space left on device); TMPDIR names another folder"* ]]
+}
+
+@test "progress has a line of its own on a terminal, and is nowhere else" {
+    cat >"$out/slow.py" <<'END'
+import time, torch
+optimizer = torch.optim.Optimizer()
+block = torch.empty(64)
+for step in range(3):
+    print("line", step, flush=True)
+    optimizer.step()
+    time.sleep(0.7)
+END
+    cat >"$out/terminal.py" <<'END'
+import fcntl, os, pty, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+try:
+    while True:
+        part = os.read(terminal, 65536)
+        if not part:
+            break
+        sys.stdout.buffer.write(part)
+except OSError:
+    pass
+END
+    export TERM=xterm
+    python3 "$out/terminal.py" "$fraglab" dryrun --software "$out/cuda" --gpu 1GiB -- python3 "$out/slow.py" >"$out/screen"
+    # Save the cursor, go to the last line, which does not scroll, write, go back.
+    grep -qaP '\x1b7\x1b\[24;1H\x1b\[2Kdry run +[12] s, step 3, 1 request, 64.00 MiB reserved at the peak\x1b8' "$out/screen"
+    grep -qaP '\x1b\[1;23r' "$out/screen"
+    grep -qaP '\x1b7\x1b\[r\x1b\[24;1H\x1b\[2K\x1b8' "$out/screen"
+    grep -qaP '^(\x1b[^l]*)*line 2\r$' "$out/screen"
+    python3 "$out/terminal.py" "$fraglab" dryrun --software "$out/cuda" --gpu 1GiB -q -- python3 "$out/slow.py" >"$out/screen"
+    ! grep -qa $'\x1b' "$out/screen" || false
+    dry --gpu 1GiB -- python3 "$out/slow.py" >"$out/screen" 2>&1
+    ! grep -qa $'\x1b' "$out/screen" || false
 }
 
 @test "a process that allocates nothing is none, and one without history says why" {

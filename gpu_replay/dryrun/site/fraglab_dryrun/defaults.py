@@ -43,7 +43,9 @@ def repeats_of_one(torch, run):
     counts is known."""
 
     def wrap(owner, name):
-        function = getattr(owner, name)
+        function = getattr(owner, name, None)
+        if function is None:
+            return
 
         @functools.wraps(function)
         def repeat(*arguments, **named):

@@ -1,11 +1,13 @@
 """Records one process: history from the initialisation of CUDA on, written however it ends."""
 import atexit
+import contextlib
 import json
 import os
 import pickle
 import signal
 import sys
 import threading
+import time
 import traceback
 
 from . import say
@@ -21,6 +23,19 @@ def start_history(torch, stacks):
     except TypeError:
         record(enabled=True, record_context=stacks, trace_alloc_max_entries=2**40,
                trace_alloc_record_context=stacks)
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """A second ^C would end the writing of what the first one left."""
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 class Run:
@@ -43,6 +58,9 @@ class Run:
         self.no_history = None
         self.places = {}  # "train.py:17": how often a value was read there that nobody knows
         self.sentences = []
+        self.shown_at = 0.0
+        self.has_shown = False
+        self.peak_bytes = 0
         torch.cuda._lazy_call(self.begin)
         self.watch_end()
 
@@ -79,6 +97,19 @@ class Run:
     def mark(self, name):
         if self.is_recording():
             self.marks.append({"name": name, "requests": self.request_counts()})
+            self.show()
+
+    def show(self):
+        """For the progress on a terminal: steps, requests and peak reserved so far."""
+        if not self.settings.get("progress") or not self.is_recording() or time.monotonic() < self.shown_at + 0.1:
+            return
+        self.shown_at = time.monotonic()
+        self.peak_bytes = max([self.peak_bytes] + [self.torch.cuda.max_memory_reserved(device)
+                                                   for device in range(self.torch.cuda.device_count())])
+        line = "%d %d %d " % (self.steps, sum(self.request_counts()), self.peak_bytes)
+        with open(os.path.join(self.folder, "%d.progress" % self.pid), "r+b" if self.has_shown else "wb", 0) as file:
+            file.write(line.ljust(63).encode() + b"\n")
+        self.has_shown = True
 
     def finish(self, why, code=0):
         """Ends the script as sys.exit would: its finally blocks and exit functions run."""
@@ -162,26 +193,36 @@ class Run:
             if self.is_written or not self.is_recording():
                 return
             self.is_written = True
-            try:
-                if not self.holds_nothing():
-                    self.write_files()
-            except Exception as error:
-                say("the recording of process %d cannot be written: %r" % (self.pid, error))
+            with undisturbed():
+                try:
+                    if not self.holds_nothing():
+                        self.write_files()
+                except Exception as error:
+                    say("what happened in process %d cannot be written: %r" % (self.pid, error))
+
+    def write_recording(self, path, snapshot):
+        """A full disk leaves room for the facts."""
+        try:
+            with open(path + ".tmp", "wb") as file:
+                pickle.dump(snapshot, file)
+            os.replace(path + ".tmp", path)
+        except OSError as error:
+            os.unlink(path + ".tmp")
+            self.no_history = "the recording cannot be written to %s (%s); TMPDIR names another folder" % (
+                os.path.dirname(path), error.strerror)
 
     def write_files(self):
         path = os.path.join(self.folder, str(os.getpid()))
-        facts = self.facts()
         from . import values
 
-        facts["memory"] = values.usage(self.torch.cuda.device_count())
-        facts["no_recording"] = self.no_history
         if self.no_history is None:
             snapshot = self.torch.cuda.memory._snapshot()
             if not snapshot["segments"] and not any(snapshot["device_traces"]):
                 return  # a helper process that asked for the card and allocated nothing
-            with open(path + ".pickle.tmp", "wb") as file:
-                pickle.dump(snapshot, file)
-            os.replace(path + ".pickle.tmp", path + ".pickle")
+            self.write_recording(path + ".pickle", snapshot)
+        facts = self.facts()
+        facts["memory"] = values.usage(self.torch.cuda.device_count())
+        facts["no_recording"] = self.no_history
         with open(path + ".tmp", "w", encoding="utf-8") as file:
             json.dump(facts, file)
         os.replace(path + ".tmp", path + ".json")

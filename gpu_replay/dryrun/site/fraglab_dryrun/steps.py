@@ -19,6 +19,8 @@ class Counter:
             self.run.steps = max(self.counts.values())
             if self.run.steps <= 1000:
                 self.run.mark("step %d" % self.run.steps)
+            else:
+                self.run.show()
         if self.limit and min(self.counts.values()) >= self.limit:
             self.run.finish("steps")
 
