@@ -345,8 +345,9 @@ $(BUILD)/version.stamp: FORCE
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || echo "$$new" > $@
 
 # ---- what must be installed first; `sh setup.sh` says what is missing and gets it
+# SETUP=no: nothing is looked for; the compiler's flags say where the libraries are.
 setup:
-	@CC="$(CC)" sh setup.sh build
+	@$(if $(filter no,$(SETUP)),:,CC="$(CC)" sh setup.sh build)
 setup-harness:
 	@CC="$(CC)" sh setup.sh harness
 # WITH=all (or names) also installs what only some tests use: a browser, MPI, a second compiler.
@@ -535,6 +536,16 @@ install: fraglab library software-cuda
 	for file in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff allocators/README.md $(wildcard docs/* docs/*/*); do \
 	    [ ! -f $$file ] || install -D -m 644 $$file "$(DOCDIR)/$$file" || exit 1; done
 
+# ---- for Python: a wheel that runs on any Linux with glibc 2.17 or newer, and a source distribution that builds (docs/release.md)
+# SOURCES=folder with the source packages of the libraries; without it they are fetched. Compiler and libraries stay in build/wheel.
+wheel:
+	@MAKE="$(MAKE)" JOBS="$(JOBS)" bash packaging/wheel.sh $(SOURCES)
+sdist:
+	@python3 packaging/backend.py build/wheel
+# Of the wheel: every Python here, and systems of their own (fetched) where debootstrap can make them.
+wheel-test: wheel sdist
+	@bash tests/packaging/wheel_test.sh build/wheel $(PYTHONS)
+
 uninstall:
 	rm -f "$(BINDIR)/fraglab" "$(MANDIR)/fraglab.1" "$(COMPLETIONDIR)/fraglab" "$(ZSHDIR)/_fraglab" "$(FISHDIR)/fraglab.fish"
 	rm -f "$(LIBDIR)/libfraglab.so.0" "$(LIBDIR)/libfraglab.so" "$(LIBDIR)/libfraglab.a" "$(LIBDIR)/pkgconfig/fraglab.pc" "$(DESTDIR)$(PREFIX)/include/fraglab.h"
@@ -570,6 +581,7 @@ help:
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
+	@echo 'make wheel      the wheel for Python into build/wheel, for any Linux with glibc 2.17; make sdist: its source; make wheel-test: in bare environments'
 	@echo 'make format     clang-format over the C files; make tidy: clang-tidy; make tags, make compile_commands.json: for editors'
 	@echo 'make clean      remove build/; make distclean removes ./fraglab too'
 	@echo 'variables: V=1 (show commands)  CC=gcc|clang  CUDA=no|yes|auto  MPI=no|yes|auto  MODE=release|debug|asan|tsan  BUILD=folder  CFLAGS  LDFLAGS'
@@ -577,7 +589,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth gpu-report demo install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

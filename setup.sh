@@ -126,7 +126,9 @@ run_apt() {
         { $as_root env $keep apt-get update $options && $as_root env $keep $install $options $1; }
 }
 
+# FRAG_SETUP_INSTALL=no: only say what is missing, as pip does when it builds.
 can_install() {
+    [ "${FRAG_SETUP_INSTALL:-yes}" = yes ] || return 1
     command -v apt-get >/dev/null 2>&1 || return 1
     [ -z "$as_root" ] && return 0
     command -v sudo >/dev/null 2>&1 || return 1
@@ -141,7 +143,7 @@ fuzz) why="for libFuzzer" ;;
 esac
 if [ -n "$missing" ]; then
     if ! can_install; then
-        echo "fraglab needs packages that are not installed, and this account cannot install them; run" >&2
+        echo "fraglab needs packages that are not installed, and they cannot be installed from here; run" >&2
         echo "    $as_root $install$missing" | sed 's/^     /    /' >&2
         echo "(Debian and Ubuntu names; other systems have them under similar ones)" >&2
         exit 1

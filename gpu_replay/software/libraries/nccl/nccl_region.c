@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -75,9 +75,10 @@ bool frag_nccl_make_id(frag_nccl_id *id)
     frag_nccl_place place = {.process = getpid()};
     memset(id, 0, sizeof *id);
     memcpy(place.magic, magic, sizeof magic);
-    place.file = memfd_create("fraglab-nccl", MFD_CLOEXEC);
+    /* By their numbers: glibc has them as functions only since 2.25 and 2.27. */
+    place.file = (int)syscall(SYS_memfd_create, "fraglab-nccl", MFD_CLOEXEC);
     if (place.file < 0 ||
-        getrandom(&place.nonce, sizeof place.nonce, 0) != (ssize_t)sizeof place.nonce ||
+        syscall(SYS_getrandom, &place.nonce, sizeof place.nonce, 0) != (long)sizeof place.nonce ||
         pwrite(place.file, &place.nonce, sizeof place.nonce, 0) != (ssize_t)sizeof place.nonce)
         return false;
     memcpy(id->bytes, &place, sizeof place);
