@@ -9,6 +9,7 @@
 static const frag_family *const families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = &frag_family_gpt2,
     [FRAG_FAMILY_LLAMA] = &frag_family_llama,
+    [FRAG_FAMILY_BERT] = &frag_family_bert,
 };
 
 /* A program that runs: its model, its names. */

@@ -109,6 +109,8 @@ static const frag_command_option options[] = {
     {"optimizer", "NAME", .choices = "adamw|adam|sgd|momentum", .help = "as in torch.optim"},
     {"optimizer-loop", "HOW", .choices = "foreach|fused|single",
      .help = "how the optimizer goes over the parameters"},
+    {"checkpoint", "WHAT", .choices = "none|blocks",
+     .help = "activations of each block are made anew in backward"},
     {"keep-gradients", "FLAG", .choices = "true|false", .help = "zero_grad(set_to_none=False)"},
     {"no-grad", "FLAG", .choices = "true|false", .help = "evaluate under torch.no_grad()"},
     {"empty-cache", "N", .help = "torch.cuda.empty_cache() every N steps"},

@@ -26,7 +26,7 @@ options() {
         [[ "$output" == *" equal" ]]
         count=$((count + 1))
     done <$here/cases
-    [ "$count" -ge 7 ]
+    [ "$count" -ge 15 ]
 }
 
 @test "the same description gives the same bytes, another seed other ones" {
@@ -69,7 +69,7 @@ refuse() { # sentence; the file's text is on stdin
 @test "bad input is refused with its place, what was found and what would be right" {
     printf 'model:\n  family: gpt2\n  layer: 2\n' | refuse ":3:3: unknown key 'layer'; did you mean layers"
     printf 'model:\n  family: gpt2\n  layers: 0\n' | refuse ":3:11: layers is '0'; expected a whole number 1 to 1000"
-    printf 'model:\n  family: gpt3\n' | refuse ":2:11: family is 'gpt3'; expected gpt2 or llama"
+    printf 'model:\n  family: gpt3\n' | refuse ":2:11: family is 'gpt3'; expected gpt2, llama or bert"
     printf 'model:\n  layers: 2\n' | refuse ":2:3: 'model' has no 'family'; expected one, such as 'family: gpt2'"
     printf 'run:\n  batch: 2\n' | refuse ":1:1: the document has no 'model'; expected one"
     printf 'model:\n  family: gpt2\n  activation: selu\n' | refuse ":3:15: activation is 'selu'; expected gelu_new, gelu, silu or relu"
@@ -77,7 +77,7 @@ refuse() { # sentence; the file's text is on stdin
         refuse ":2:15: tokens is '64,0'; expected N, a list of up to 256 or MIN..MAX, each 1 to 16777216"
     printf 'model: {family: gpt2}\nrun: {tokens: 2000}\n' | refuse ": tokens is 2000; the model has positions for 1024"
     printf 'model: {family: gpt2, heads: 7}\n' | refuse ": width 768 is no multiple of heads 7"
-    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected gpt2 or llama"
+    printf '{"model_type": "t5"}' | refuse ": 'model_type' is 't5'; expected gpt2, llama or bert"
     printf '{"model_type": "gpt2", "n_layer": -3}' | refuse ": 'n_layer' is -3; expected a whole number 1 to 1000"
     printf '{"hidden_size": 3}' | refuse ": has no 'model_type'; expected the config.json of a model"
 }

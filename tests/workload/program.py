@@ -5,7 +5,7 @@ import json
 import sys
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 knobs = dict(word.split("=", 1) for word in sys.argv[2:])
 with open(sys.argv[1]) as file:
@@ -16,7 +16,8 @@ autocast = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision
 torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 is_training = knobs.get("task", "train") == "train"
 
-model = AutoModelForCausalLM.from_config(config, dtype=weights).cuda()
+kind = AutoModelForMaskedLM if config.model_type == "bert" else AutoModelForCausalLM
+model = kind.from_config(config, dtype=weights).cuda()
 model.train(is_training)
 if knobs.get("checkpoint", "none") == "blocks":
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -15,6 +15,7 @@
 typedef enum frag_family_id {
     FRAG_FAMILY_GPT2,
     FRAG_FAMILY_LLAMA,
+    FRAG_FAMILY_BERT,
     FRAG_FAMILY_COUNT
 } frag_family_id;
 

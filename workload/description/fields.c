@@ -60,10 +60,35 @@ static const frag_field llama_fields[] = {
     {.key = NULL},
 };
 
+static const frag_field bert_fields[] = {
+    {"vocabulary", "vocab_size", FRAG_FIELD_COUNT, NETWORK(vocabulary), 30522, 2, COUNT_MAX, NULL,
+     "entries of the vocabulary"},
+    {"positions", "max_position_embeddings", FRAG_FIELD_COUNT, NETWORK(positions), 512, 1,
+     COUNT_MAX, NULL, "the longest sequence"},
+    {"types", "type_vocab_size", FRAG_FIELD_COUNT, NETWORK(types), 2, 1, 1 << 16, NULL,
+     "types of tokens"},
+    {"width", "hidden_size", FRAG_FIELD_COUNT, NETWORK(width), 768, 1, 65536, NULL,
+     "of the hidden states"},
+    {"inner", "intermediate_size", FRAG_FIELD_COUNT, NETWORK(inner), 3072, 1, 1 << 20, NULL,
+     "width of the feed-forward part"},
+    {"layers", "num_hidden_layers", FRAG_FIELD_COUNT, NETWORK(layers), 12, 1, 1000, NULL, "blocks"},
+    {"heads", "num_attention_heads", FRAG_FIELD_COUNT, NETWORK(heads), 12, 1, 1024, NULL,
+     "attention heads"},
+    {"activation", "hidden_act", FRAG_FIELD_CHOICE, NETWORK(activation), FRAG_GELU, 0, 0,
+     ACTIVATIONS, "of the feed-forward part and the head"},
+    {"attention_dropout", "attention_probs_dropout_prob", FRAG_FIELD_RATIO,
+     NETWORK(attention_dropout), 0.1, 0, 1, NULL, "0 to 1"},
+    {"residual_dropout", "hidden_dropout_prob", FRAG_FIELD_RATIO, NETWORK(residual_dropout), 0.1, 0,
+     1, NULL, "0 to 1"},
+    {.key = NULL},
+};
+
 const frag_family_fields frag_families[FRAG_FAMILY_COUNT] = {
     [FRAG_FAMILY_GPT2] = {"gpt2", "gpt2", "decoder transformer with learnt positions", gpt2_fields},
     [FRAG_FAMILY_LLAMA] = {"llama", "llama",
                            "decoder transformer with rotary positions and RMS norm", llama_fields},
+    [FRAG_FAMILY_BERT] = {"bert", "bert", "encoder transformer with a head for masked words",
+                          bert_fields},
 };
 
 const frag_field frag_knobs[] = {
@@ -82,6 +107,8 @@ const frag_field frag_knobs[] = {
      "adamw|adam|sgd|momentum", "as torch.optim has them"},
     {"optimizer_loop", NULL, FRAG_FIELD_CHOICE, WORKLOAD(optimizer_loop), FRAG_LOOP_FOREACH, 0, 0,
      "foreach|fused|single", "how the optimizer goes over the parameters"},
+    {"checkpoint", NULL, FRAG_FIELD_CHOICE, WORKLOAD(checkpoint), FRAG_CHECKPOINT_NONE, 0, 0,
+     "none|blocks", "activations of each block are made anew in backward"},
     {"keep_gradients", NULL, FRAG_FIELD_FLAG, WORKLOAD(keeps_gradients), 0, 0, 1, NULL,
      "zero_grad(set_to_none=False)"},
     {"no_grad", NULL, FRAG_FIELD_FLAG, WORKLOAD(has_no_grad), 1, 0, 1, NULL,

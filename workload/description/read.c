@@ -427,7 +427,7 @@ bool frag_workload_load(const char *path, frag_workload *workload, frag_error *e
 /* ---- what goes together */
 static bool check_transformer(const frag_network *of, frag_error *error)
 {
-    if (of->heads > 0 && of->family == FRAG_FAMILY_GPT2 && of->width % of->heads != 0)
+    if (of->heads > 0 && of->family != FRAG_FAMILY_LLAMA && of->width % of->heads != 0)
         return frag_fail(error, FRAG_E_INPUT, "width %" PRIu64 " is no multiple of heads %" PRIu64,
                          of->width, of->heads);
     if (of->heads % of->key_heads != 0)
@@ -463,7 +463,7 @@ bool frag_workload_check(const frag_workload *workload, frag_error *error)
 {
     const frag_network *of = &workload->network;
     const frag_lengths *tokens = &workload->tokens;
-    for (uint32_t i = 0; i < tokens->count && of->family == FRAG_FAMILY_GPT2; i++)
+    for (uint32_t i = 0; i < tokens->count && of->family != FRAG_FAMILY_LLAMA; i++)
         if (tokens->values[i] > of->positions)
             return frag_fail(error, FRAG_E_INPUT,
                              "tokens is %" PRIu64 "; the model has positions for %" PRIu64,

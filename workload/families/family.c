@@ -11,6 +11,12 @@ frag_tensor frag_model_add(frag_tape *tape, frag_model *model, uint64_t count)
     return made;
 }
 
+bool frag_model_has_checkpoints(const frag_model *model)
+{
+    return model->workload->checkpoint == FRAG_CHECKPOINT_BLOCKS &&
+           model->workload->task == FRAG_TASK_TRAIN;
+}
+
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch)
 {
     (void)model;
@@ -70,4 +76,26 @@ frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens)
     frag_tensor moved = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tape_drop(tape, range);
     return moved;
+}
+
+void frag_family_find_packed(frag_tape *tape, const frag_batch *batch)
+{
+    uint64_t count = batch->count * batch->tokens;
+    frag_tensor first = frag_tape_empty(tape, batch->count, FRAG_I64);
+    frag_tensor joined = frag_tape_empty(tape, count + batch->count, FRAG_I64);
+    frag_tensor difference = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tape_drop(tape, joined);
+    frag_tensor is_other = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor sums = frag_tape_empty(tape, count, FRAG_I64);
+    frag_tensor numbers = frag_tape_empty(tape, count, FRAG_I64);
+    if (batch->count == 1) /* one row alone is summed by another kernel */
+        frag_aten_scan(tape, count);
+    frag_tape_drop(tape, numbers);
+    frag_tape_drop(tape, is_other);
+    frag_tensor is_zero = frag_tape_empty(tape, batch->count, FRAG_BOOL);
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_BOOL));
+    frag_tape_drop(tape, is_zero);
+    frag_tape_drop(tape, first);
+    frag_tape_drop(tape, difference);
+    frag_tape_drop(tape, sums);
 }

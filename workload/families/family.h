@@ -33,9 +33,11 @@ typedef struct frag_family {
 
 extern const frag_family frag_family_gpt2;
 extern const frag_family frag_family_llama;
+extern const frag_family frag_family_bert;
 
 /* ---- shared by families */
 frag_tensor frag_model_add(frag_tape *tape, frag_model *model, uint64_t count);
+bool frag_model_has_checkpoints(const frag_model *model);
 /* ids of tokens made on the host and copied; name = ..., so that the old ones go afterwards. */
 void frag_family_load_tokens(frag_tape *tape, const frag_model *model, frag_batch *batch);
 /* transformers' ForCausalLMLoss: logits in fp32, labels moved by one. Borrowed arguments. */
@@ -43,5 +45,9 @@ frag_tensor frag_family_causal_loss(frag_tape *tape, frag_tensor logits, const f
 frag_tensor frag_family_activate(frag_tape *tape, frag_tensor x, frag_activation activation);
 /* torch.arange(tokens) + past, as int64. */
 frag_tensor frag_family_positions(frag_tape *tape, uint64_t tokens);
+
+/* transformers' find_packed_sequence_indices, which is asked where no cache is used: none are
+ * packed. */
+void frag_family_find_packed(frag_tape *tape, const frag_batch *batch);
 
 #endif

@@ -132,6 +132,28 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const fra
     return hidden;
 }
 
+typedef struct block_call {
+    const frag_model *model;
+    const frag_tensor *at;
+    frag_batch batch;
+} block_call;
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const block_call *call = context;
+    return run_block(tape, call->model, call->at, input, &call->batch, NULL);
+}
+
+/* With checkpointing no keys and values are handed back. */
+static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
+                              frag_tensor positions, cache *past)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_block(tape, call->model, call->at, input, &call->batch, past);
+    return frag_tape_checkpoint(
+        tape, &(frag_region_call){run_region, call, sizeof *call, &positions, 1}, input);
+}
+
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                               cache *past)
 {
@@ -142,12 +164,15 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
     frag_tensor places = frag_aten_embedding(tape, parameters[PLACES], positions, of->width);
     frag_tensor hidden = frag_aten_add(tape, words, places);
+    if (frag_model_has_checkpoints(model))
+        frag_family_find_packed(tape, batch);
     frag_tape_set(tape, &hidden,
                   frag_aten_dropout(tape, hidden, is_training && of->embedding_dropout > 0));
-    const frag_tensor *at = parameters + BLOCKS;
-    for (uint64_t layer = 0; layer < of->layers; layer++, at += BLOCK_PARAMETERS)
-        frag_tape_set(tape, &hidden, run_block(tape, model, at, hidden, batch, past));
-    frag_tape_set(tape, &hidden, frag_aten_layer_norm(tape, hidden, at[0], at[1], of->width));
+    block_call call = {model, parameters + BLOCKS, *batch};
+    for (uint64_t layer = 0; layer < of->layers; layer++, call.at += BLOCK_PARAMETERS)
+        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
+    frag_tape_set(tape, &hidden,
+                  frag_aten_layer_norm(tape, hidden, call.at[0], call.at[1], of->width));
     frag_tape_drop(tape, positions);
     frag_tape_drop(tape, words);
     frag_tape_drop(tape, places);

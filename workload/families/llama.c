@@ -253,6 +253,30 @@ static frag_tensor run_block(frag_tape *tape, const frag_model *model, const blo
     return hidden;
 }
 
+typedef struct block_call {
+    const frag_model *model;
+    block at;
+    rope angles;
+    frag_batch batch;
+} block_call;
+
+static frag_tensor run_region(frag_tape *tape, const void *context, frag_tensor input)
+{
+    const block_call *call = context;
+    return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, NULL);
+}
+
+/* With checkpointing no keys and values are handed back. */
+static frag_tensor call_block(frag_tape *tape, const block_call *call, frag_tensor input,
+                              frag_tensor positions, cache *past)
+{
+    if (!frag_model_has_checkpoints(call->model))
+        return run_block(tape, call->model, &call->at, input, call->angles, &call->batch, past);
+    const frag_tensor kept[] = {positions, call->angles.cosine, call->angles.sine};
+    return frag_tape_checkpoint(tape, &(frag_region_call){run_region, call, sizeof *call, kept, 3},
+                                input);
+}
+
 static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const frag_batch *batch,
                               cache *past)
 {
@@ -262,10 +286,12 @@ static frag_tensor run_blocks(frag_tape *tape, const frag_model *model, const fr
     frag_tensor hidden = frag_aten_embedding(tape, words, batch->ids, of->width);
     frag_tensor embedded = frag_tape_keep(tape, hidden);
     frag_tensor positions = frag_family_positions(tape, batch->tokens);
+    if (frag_model_has_checkpoints(model))
+        frag_family_find_packed(tape, batch);
     rope angles = make_rope(tape, of, batch->tokens, frag_tape_dtype(tape, hidden));
     for (uint64_t i = 0; i < of->layers; i++) {
-        block next = next_block(&at, of);
-        frag_tape_set(tape, &hidden, run_block(tape, model, &next, hidden, angles, batch, past));
+        block_call call = {model, next_block(&at, of), angles, *batch};
+        frag_tape_set(tape, &hidden, call_block(tape, &call, hidden, positions, past));
     }
     frag_tape_set(tape, &hidden, rms_norm(tape, hidden, *at.at, of->width));
     frag_tape_drop(tape, positions);

@@ -73,6 +73,9 @@ typedef struct frag_attention_shape {
 frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
                                 const frag_attention_shape *shape);
 
+/* What a running sum of so many elements takes besides its result. */
+void frag_aten_scan(frag_tape *tape, uint64_t items);
+
 /* Is that kernel flash? Its gradients lie as its inputs do. */
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype);
 

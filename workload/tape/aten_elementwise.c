@@ -183,7 +183,7 @@ frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active)
     frag_tensor made = like(tape, self);
     frag_node *node = frag_tape_record(tape, scale_backward, &self, 1, &made, 1);
     if (node != NULL)
-        frag_tape_save(tape, node, mask);
+        frag_tape_save_made(tape, node, mask);
     frag_tape_drop(tape, mask);
     return made;
 }

@@ -72,30 +72,43 @@ static frag_tensor add_segments(frag_tape *tape, uint64_t tokens, uint64_t count
     return made;
 }
 
-static void embedding_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
-                               frag_tensor *out)
+static frag_tensor add_sorted(frag_tape *tape, const frag_node *node, uint64_t tokens,
+                              frag_dtype dtype)
 {
-    uint64_t tokens = frag_tape_count(tape, node->saved[0]);
-    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
-    if (tokens <= UNSORTED_MAX) {
-        out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
-        return;
-    }
     frag_tensor sorted = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tensor order = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tensor range = frag_tape_empty(tape, tokens, FRAG_I64);
     frag_tape_drop(tape, bytes_of(tape, sort_bytes(tokens, get_tiles(tape).sort)));
     frag_tape_drop(tape, range);
-    out[0] = add_segments(tape, tokens, node->numbers[0], node->numbers[1], dtype);
+    frag_tensor made = add_segments(tape, tokens, node->numbers[0], node->numbers[1], dtype);
     frag_tape_drop(tape, order);
     frag_tape_drop(tape, sorted);
+    return made;
+}
+
+static void embedding_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                               frag_tensor *out)
+{
+    uint64_t tokens = frag_tape_count(tape, node->saved[0]);
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    /* Repeated ids are written out first. */
+    frag_tensor flat =
+        frag_tape_is_expanded(tape, node->saved[0]) ? frag_tape_empty(tape, tokens, FRAG_I64) : 0;
+    if (tokens <= UNSORTED_MAX)
+        out[0] = frag_tape_empty(tape, node->numbers[0], dtype);
+    else
+        out[0] = add_sorted(tape, node, tokens, dtype);
+    frag_tape_drop(tape, flat);
 }
 
 frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
                                 uint64_t width)
 {
-    frag_tensor made =
-        frag_tape_empty(tape, frag_tape_count(tape, ids) * width, frag_tape_dtype(tape, weight));
+    uint64_t tokens = frag_tape_count(tape, ids);
+    frag_tensor flat =
+        frag_tape_is_expanded(tape, ids) ? frag_tape_empty(tape, tokens, FRAG_I64) : 0;
+    frag_tensor made = frag_tape_empty(tape, tokens * width, frag_tape_dtype(tape, weight));
+    frag_tape_drop(tape, flat);
     frag_node *node = frag_tape_record(tape, embedding_backward, &weight, 1, &made, 1);
     if (node != NULL) {
         frag_tape_save(tape, node, ids);
@@ -103,6 +116,11 @@ frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor
         node->numbers[1] = width;
     }
     return made;
+}
+
+void frag_aten_scan(frag_tape *tape, uint64_t items)
+{
+    frag_tape_drop(tape, bytes_of(tape, scan_bytes(items, SUM_TILE)));
 }
 
 /* ---- layer norm: inputs x, weight, bias; mean and 1/deviation of each row are kept in fp32 */
@@ -132,8 +150,8 @@ frag_tensor frag_aten_layer_norm(frag_tape *tape, frag_tensor x, frag_tensor wei
         frag_tape_save(tape, node, bias);
         frag_tape_save(tape, node, typed);
         frag_tape_save(tape, node, weight);
-        frag_tape_save(tape, node, mean);
-        frag_tape_save(tape, node, deviation);
+        frag_tape_save_made(tape, node, mean);
+        frag_tape_save_made(tape, node, deviation);
         node->numbers[0] = width;
         node->numbers[1] = frag_tape_dtype(tape, weight);
     }
@@ -176,23 +194,22 @@ static void nll_backward(frag_tape *tape, frag_node *node, const frag_tensor *in
 
 static frag_tensor log_softmax(frag_tape *tape, frag_tensor logits)
 {
-    bool is_cast = frag_tape_autocast(tape) != FRAG_F32;
-    frag_tensor typed =
-        is_cast ? frag_tape_to(tape, logits, FRAG_F32) : frag_tape_keep(tape, logits);
-    frag_dtype dtype = frag_tape_dtype(tape, typed);
-    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, typed), dtype);
-    frag_node *node = frag_tape_record(tape, log_softmax_backward, &typed, 1, &made, 1);
+    frag_dtype dtype = frag_tape_dtype(tape, logits);
+    frag_tensor made = frag_tape_empty(tape, frag_tape_count(tape, logits), dtype);
+    frag_node *node = frag_tape_record(tape, log_softmax_backward, &logits, 1, &made, 1);
     if (node != NULL) {
         frag_tape_save_output(tape, node, made);
         node->numbers[0] = dtype;
     }
-    frag_tape_drop(tape, typed);
     return made;
 }
 
 frag_tensor frag_aten_cross_entropy(frag_tape *tape, frag_tensor logits, frag_tensor targets)
 {
+    /* The type of log_softmax is named, so that autocast leaves it; nll_loss runs in fp32. */
     frag_tensor likelihood = log_softmax(tape, logits);
+    if (frag_tape_autocast(tape) != FRAG_F32)
+        frag_tape_set(tape, &likelihood, frag_tape_to(tape, likelihood, FRAG_F32));
     frag_dtype dtype = frag_tape_dtype(tape, likelihood);
     frag_tensor loss = frag_tape_empty(tape, 1, dtype);
     frag_tensor total = frag_tape_empty(tape, 1, dtype);

@@ -9,7 +9,7 @@ static frag_tensor product(frag_tape *tape, uint64_t count, frag_dtype dtype)
     return made;
 }
 
-/* saved: x, weight; the bias is summed over the rows. inputs: bias, x, weight */
+/* saved: x, weight. inputs: bias, x, weight; the engine sums the bias's gradient over the rows. */
 static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
                            frag_tensor *out)
 {
@@ -18,12 +18,8 @@ static void addmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *
         out[1] = product(tape, node->numbers[0], dtype);
     if (node->edges[2].node != 0)
         out[2] = product(tape, node->numbers[1], dtype);
-    if (node->edges[0].node != 0) {
-        uint64_t columns = node->numbers[2];
-        out[0] = frag_tape_empty(tape, columns, dtype);
-        frag_aten_reduce_buffers(
-            tape, &(frag_reduction){columns, frag_tape_count(tape, in[0]) / columns, false});
-    }
+    if (node->edges[0].node != 0)
+        out[0] = frag_tape_keep(tape, in[0]);
 }
 
 static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_tensor weight,
@@ -40,7 +36,6 @@ static frag_tensor addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, frag_
         frag_tape_save(tape, node, frag_tape_needs_gradient(tape, x) ? weight : 0);
         node->numbers[0] = frag_tape_count(tape, x);
         node->numbers[1] = frag_tape_count(tape, weight);
-        node->numbers[2] = columns;
     }
     return made;
 }

@@ -165,7 +165,9 @@ static void run_node(frag_tape *tape, ready_heap *ready, uint32_t id)
         frag_tape_drop(tape, in[0]);
         return;
     }
+    frag_tape_unpack(tape, node);
     node->run(tape, node, in, out);
+    frag_tape_drop_unpacked(tape, node);
     for (uint32_t i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != 0 && out[i] != 0)
             out[i] =

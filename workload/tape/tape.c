@@ -23,7 +23,23 @@ typedef struct tensor {
     bool is_leaf; /* a parameter that wants gradients */
 } tensor;
 
-enum { NODES_PER_CHUNK = 1024 };
+enum { NODES_PER_CHUNK = 1024, KEPT_MAX = 4 };
+
+/* A region whose saved tensors are made anew. Places are counted in the order of saving. */
+struct frag_checkpoint_frame {
+    frag_region *run;
+    void *context;
+    frag_tensor input;
+    frag_tensor kept[KEPT_MAX];
+    frag_dtype autocast;
+    uint32_t references; /* places that nodes hold, and one of the forward pass */
+    uint32_t place_count;
+    uint32_t remade_count;
+    uint64_t start;      /* allocations of the tape where the pass began */
+    uint64_t stop_after; /* allocations behind which the last tensor is saved */
+    bool is_remade;
+    frag_tensor *remade;
+};
 
 typedef struct cast {
     frag_tensor from;
@@ -48,10 +64,13 @@ struct frag_tape {
     uint32_t node_free; /* linked by visit */
     uint64_t sequence;
     uint32_t visit;
+    uint64_t allocation_count;
+    frag_checkpoint_frame *frame; /* that runs */
+    bool is_remaking;
     bool is_recording;
     bool is_backward_thread;
     bool has_blas[2]; /* of the main thread, of that of backward */
-    bool has_blas_lt;
+    bool has_blas_lt[2];
     frag_dtype autocast;
     cast *casts;
     size_t casts_capacity;
@@ -181,6 +200,11 @@ static frag_tensor take_tensor(frag_tape *tape, uint32_t storage_id, uint64_t co
 frag_tensor frag_tape_empty(frag_tape *tape, uint64_t count, frag_dtype dtype)
 {
     uint64_t bytes = count * frag_dtype_bytes(dtype);
+    /* A region that is made anew ends where the last tensor is saved; what our code still does
+     * behind that asks for nothing. */
+    if (tape->is_remaking && tape->allocation_count - tape->frame->start >= tape->frame->stop_after)
+        bytes = 0;
+    tape->allocation_count++;
     return take_tensor(tape, take_storage(tape, bytes), count, dtype);
 }
 
@@ -270,6 +294,12 @@ void frag_tape_set_gradient(frag_tape *tape, frag_tensor id, frag_tensor gradien
 void frag_tape_clear_gradient(frag_tape *tape, frag_tensor id)
 {
     frag_tape_clear(tape, &tape->tensors[id].gradient);
+}
+
+bool frag_tape_is_expanded(const frag_tape *tape, frag_tensor id)
+{
+    const tensor *of = &tape->tensors[id];
+    return of->count * frag_dtype_bytes(of->dtype) > tape->storages[of->storage].bytes;
 }
 
 void frag_tape_set_column(frag_tape *tape, frag_tensor id)
@@ -391,29 +421,138 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
         output->node_output = i;
         node->references++;
         node->counts[i] = output->count;
+        node->made_count += output->base == 0;
         node->dtypes[i] = output->dtype;
         node->are_columns[i] = output->is_column;
     }
     return node;
 }
 
-void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
+/* In a region nothing is saved but a place; when it is made anew, the tensor is put there.
+ * made_now: how many of the allocations so far come behind the saving, which PyTorch does before an
+ * operator runs for its inputs and after it for what it made. */
+static void save_in_frame(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
+{
+    frag_checkpoint_frame *frame = tape->frame;
+    if (tape->is_remaking) {
+        if (frame->remade_count < frame->place_count)
+            frame->remade[frame->remade_count++] =
+                frag_tape_alias(tape, id, tape->tensors[id].count);
+        return;
+    }
+    node->frame = frame;
+    node->places[node->saved_count++] = ++frame->place_count;
+    frame->references++;
+    frame->stop_after = tape->allocation_count - frame->start - made_now;
+}
+
+static void save(frag_tape *tape, frag_node *node, frag_tensor id, uint64_t made_now)
 {
     FRAG_ASSERT(node->saved_count < FRAG_NODE_SAVED_MAX);
-    node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
+    if (id != 0 && tape->frame != NULL)
+        save_in_frame(tape, node, id, made_now);
+    else
+        node->saved[node->saved_count++] = id != 0 ? frag_tape_keep(tape, id) : 0;
+}
+
+void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    save(tape, node, id, node->made_count);
+}
+
+void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor id)
+{
+    save(tape, node, id, 0);
 }
 
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor id)
 {
     frag_tensor alias = frag_tape_alias(tape, id, tape->tensors[id].count);
-    frag_tape_save(tape, node, alias);
+    save(tape, node, alias, 0);
     frag_tape_drop(tape, alias);
+}
+
+static void drop_frame(frag_tape *tape, frag_checkpoint_frame *frame)
+{
+    if (--frame->references > 0)
+        return;
+    for (uint32_t i = 0; i < frame->remade_count; i++)
+        frag_tape_drop(tape, frame->remade[i]);
+    frag_tape_drop(tape, frame->input);
+    for (uint32_t i = 0; i < KEPT_MAX; i++)
+        frag_tape_drop(tape, frame->kept[i]);
+    frag_free(frame->remade);
+    frag_free(frame->context);
+    frag_free(frame);
+}
+
+frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input)
+{
+    if (!tape->is_recording)
+        return call->run(tape, call->context, input);
+    FRAG_ASSERT(tape->frame == NULL && call->kept_count <= KEPT_MAX);
+    frag_checkpoint_frame *frame = frag_alloc(1, sizeof *frame);
+    frame->run = call->run;
+    frame->context = frag_alloc(1, call->context_bytes);
+    memcpy(frame->context, call->context, call->context_bytes);
+    frame->input = frag_tape_keep(tape, input);
+    for (uint32_t i = 0; i < call->kept_count; i++)
+        frame->kept[i] = call->kept[i] != 0 ? frag_tape_keep(tape, call->kept[i]) : 0;
+    frame->autocast = tape->autocast;
+    frame->references = 1;
+    frame->start = tape->allocation_count;
+    tape->frame = frame;
+    frag_tensor made = call->run(tape, frame->context, input);
+    tape->frame = NULL;
+    drop_frame(tape, frame);
+    return made;
+}
+
+static void remake(frag_tape *tape, frag_checkpoint_frame *frame)
+{
+    frame->is_remade = true;
+    frame->remade = frag_alloc(frame->place_count, sizeof *frame->remade);
+    frame->start = tape->allocation_count;
+    tape->frame = frame;
+    tape->is_remaking = true;
+    bool was_recording = frag_tape_set_recording(tape, true);
+    frag_tape_set_autocast(tape, frame->autocast);
+    frag_tensor made = frame->run(tape, frame->context, frame->input);
+    frag_tape_drop(tape, made);
+    frag_tape_set_autocast(tape, FRAG_F32);
+    frag_tape_set_recording(tape, was_recording);
+    tape->is_remaking = false;
+    tape->frame = NULL;
+}
+
+void frag_tape_unpack(frag_tape *tape, frag_node *node)
+{
+    frag_checkpoint_frame *frame = node->frame;
+    if (frame == NULL)
+        return;
+    if (!frame->is_remade)
+        remake(tape, frame);
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        if (node->places[i] != 0) {
+            node->saved[i] = frame->remade[node->places[i] - 1];
+            frame->remade[node->places[i] - 1] = 0;
+        }
+}
+
+void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node)
+{
+    for (uint32_t i = node->saved_count; i > 0 && node->frame != NULL; i--)
+        frag_tape_clear(tape, &node->saved[i - 1]);
 }
 
 void frag_tape_release_saved(frag_tape *tape, frag_node *node)
 {
-    for (uint32_t i = 0; i < node->saved_count; i++)
+    for (uint32_t i = 0; i < node->saved_count; i++) {
         frag_tape_clear(tape, &node->saved[i]);
+        if (node->places[i] != 0)
+            drop_frame(tape, node->frame);
+        node->places[i] = 0;
+    }
     node->saved_count = 0;
 }
 
@@ -468,9 +607,10 @@ void frag_tape_use_blas(frag_tape *tape)
 
 void frag_tape_use_blas_lt(frag_tape *tape)
 {
-    if (tape->has_blas_lt)
+    bool *has = &tape->has_blas_lt[tape->is_backward_thread];
+    if (*has)
         return;
-    tape->has_blas_lt = true;
+    *has = true;
     (void)take_storage(tape, 1024 * 1024);
 }
 

@@ -38,6 +38,7 @@ enum { FRAG_NODE_EDGES_MAX = 4, FRAG_NODE_SAVED_MAX = 8, FRAG_NODE_NUMBERS_MAX =
 
 typedef struct frag_tape frag_tape;
 typedef struct frag_node frag_node;
+typedef struct frag_checkpoint_frame frag_checkpoint_frame;
 
 /* The backward of an operator. in: gradients of its outputs, 0 where none came; borrowed. out: to
  * be filled with gradients of its inputs, in the order in which the node names them, owned; those
@@ -61,12 +62,15 @@ struct frag_node {
     uint32_t edge_count;
     frag_tensor saved[FRAG_NODE_SAVED_MAX]; /* given back in this order */
     uint32_t saved_count;
+    frag_checkpoint_frame *frame;         /* what is saved is made anew; NULL: it is there */
+    uint32_t places[FRAG_NODE_SAVED_MAX]; /* in the frame, from 1; 0: nothing */
     uint64_t numbers[FRAG_NODE_NUMBERS_MAX];
     frag_tensor buffer[FRAG_NODE_EDGES_MAX]; /* gradients that have arrived */
     uint64_t counts[FRAG_NODE_EDGES_MAX];    /* elements and type that they must have */
     frag_dtype dtypes[FRAG_NODE_EDGES_MAX];
     bool are_columns[FRAG_NODE_EDGES_MAX];
     uint32_t output_count;
+    uint32_t made_count; /* outputs that are no views */
 };
 
 typedef struct frag_tensor_facts {
@@ -105,6 +109,8 @@ frag_tensor frag_tape_gradient(const frag_tape *tape, frag_tensor parameter);
 void frag_tape_clear_gradient(frag_tape *tape, frag_tensor parameter);
 void frag_tape_set_gradient(frag_tape *tape, frag_tensor parameter, frag_tensor gradient);
 
+/* Has it more elements than its storage: a view that repeats them? */
+bool frag_tape_is_expanded(const frag_tape *tape, frag_tensor tensor);
 /* A column: one element a row. Its gradient is a sum along rows, where others are sums over them.
  */
 void frag_tape_set_column(frag_tape *tape, frag_tensor tensor);
@@ -128,11 +134,30 @@ frag_node *frag_tape_record(frag_tape *tape, frag_backward *run, const frag_tens
                             uint32_t input_count, const frag_tensor *outputs,
                             uint32_t output_count);
 void frag_tape_save(frag_tape *tape, frag_node *node, frag_tensor tensor);
-/* What the node itself made is saved as another tensor on the storage, else the graph would hold
- * itself. */
+void frag_tape_save_made(frag_tape *tape, frag_node *node, frag_tensor tensor); /* by itself */
+/* What the node itself made and returns is saved as another tensor on the storage, else the graph
+ * would hold itself. */
 void frag_tape_save_output(frag_tape *tape, frag_node *node, frag_tensor tensor);
 /* The engine: loss.backward(). */
 void frag_tape_backward(frag_tape *tape, frag_tensor loss);
+
+/* ---- checkpointing (torch.utils.checkpoint with use_reentrant=False) */
+typedef frag_tensor frag_region(frag_tape *tape, const void *context, frag_tensor input);
+
+/* region(input), of which nothing is saved: the first node of it that runs in backward makes all of
+ * it anew. context is copied. kept: further tensors that the region reads, which are held as long
+ * as the region may run again; 0s are allowed. */
+typedef struct frag_region_call {
+    frag_region *run;
+    const void *context;
+    size_t context_bytes;
+    const frag_tensor *kept;
+    uint32_t kept_count; /* at most 4 */
+} frag_region_call;
+frag_tensor frag_tape_checkpoint(frag_tape *tape, const frag_region_call *call, frag_tensor input);
+/* For backward.c: saved tensors of such a node, before it runs and after. */
+void frag_tape_unpack(frag_tape *tape, frag_node *node);
+void frag_tape_drop_unpacked(frag_tape *tape, frag_node *node);
 
 /* ---- what libraries keep: the first matrix product of a thread takes a workspace */
 void frag_tape_use_blas(frag_tape *tape);
