@@ -182,14 +182,8 @@ static bool read_policies(figure_call *call, frag_error *error)
         return call->kind->policies == NULL ||
                frag_policy_specs_parse(call->kind->policies, &policies->specs, &policies->count,
                                        error);
-    policies->count = options->policy_count;
-    policies->specs = frag_alloc(options->policy_count, sizeof *policies->specs);
-    for (size_t i = 0; i < options->policy_count; i++)
-        if (!frag_policy_check_environment(call->replay.below, &options->policies[i]->spec,
-                                           error) ||
-            !frag_policy_spec_copy(&options->policies[i]->spec, &policies->specs[i]))
-            return false;
-    return true;
+    return frag_call_policies(call->replay.below, options->policies, options->policy_count,
+                              policies, error);
 }
 
 static bool find_kind(figure_call *call, frag_error *error)

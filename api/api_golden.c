@@ -1,6 +1,5 @@
 /* A policy against logs of allocator libraries themselves. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/api_policy.h"
 #include "base/bytes.h"
@@ -24,8 +23,7 @@ static const char *log_name(const golden_call *call)
 {
     if (call->path == NULL)
         return call->name != NULL ? call->name : "memory";
-    const char *slash = strrchr(call->path, '/');
-    return slash != NULL ? slash + 1 : strcmp(call->path, "-") == 0 ? "stdin" : call->path;
+    return frag_golden_check_name(call->path);
 }
 
 static bool check(const golden_call *call, frag_golden_check_result *checked, frag_error *error)

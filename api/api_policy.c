@@ -34,6 +34,18 @@ int fraglab_policy_parse(const char *text, fraglab_policy **policy, fraglab_erro
     return code;
 }
 
+bool frag_call_policies(const frag_context *below, const fraglab_policy *const *given, size_t count,
+                        frag_policy_list *policies, frag_error *error)
+{
+    policies->count = count;
+    policies->specs = frag_alloc(count, sizeof *policies->specs);
+    for (size_t i = 0; i < count; i++)
+        if (!frag_policy_check_environment(below, &given[i]->spec, error) ||
+            !frag_policy_spec_copy(&given[i]->spec, &policies->specs[i]))
+            return false;
+    return true;
+}
+
 const char *fraglab_policy_name(const fraglab_policy *policy)
 {
     return policy->spec.ops->name;

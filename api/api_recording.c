@@ -194,19 +194,6 @@ typedef struct json_call {
     char *json;
 } json_call;
 
-static void add_metadata(frag_json *json, const frag_recording *recording)
-{
-    frag_json_array(json, "metadata");
-    for (uint32_t i = 0; i < recording->metadata_count; i++) {
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "key",
-                       frag_strings_get(&recording->strings, recording->metadata[i][0]));
-        frag_json_text(item, "value",
-                       frag_strings_get(&recording->strings, recording->metadata[i][1]));
-        frag_json_append(json, "metadata", item);
-    }
-}
-
 static void add_findings(frag_json *json, const frag_findings *findings)
 {
     frag_json_array(json, "findings");
@@ -254,7 +241,7 @@ static bool json_work(void *arguments, frag_error *error)
     frag_json_text(json, "schema", "fraglab.recording/1");
     frag_json_text(json, "name", from->recording.name);
     frag_json_text(json, "recorded_by", from->recorded_by[0] != '\0' ? from->recorded_by : NULL);
-    add_metadata(json, &from->recording);
+    frag_recording_add_metadata(json, &from->recording);
     add_findings(json, &from->findings);
     frag_json_array(json, "traces");
     for (uint32_t i = 0; i < from->recording.trace_count; i++)

@@ -15,23 +15,6 @@ typedef struct report_call {
     frag_target target;
 } report_call;
 
-static bool read_policies(report_call *call, const fraglab_report_options *options,
-                          frag_error *error)
-{
-    frag_policy_list *policies = &call->policies;
-    if (options->policy_count == 0)
-        return true;
-    policies->count = options->policy_count;
-    policies->specs = frag_alloc(options->policy_count, sizeof *policies->specs);
-    for (size_t i = 0; i < options->policy_count; i++)
-        if (!frag_policy_check_environment(call->replay.below, &options->policies[i]->spec,
-                                           error) ||
-            !frag_policy_spec_copy(&options->policies[i]->spec, &policies->specs[i]))
-            return false;
-    call->wishes.policies = policies;
-    return true;
-}
-
 static void read_recordings(report_call *call, const fraglab_report_options *options)
 {
     const frag_recording **below = frag_alloc(options->recording_count, sizeof *below);
@@ -55,8 +38,11 @@ static bool report_work(void *arguments, frag_error *error)
     if (!frag_call_read(call->given, &options, sizeof options, "fraglab_report_options", error) ||
         !frag_replay_call_device(&call->replay, error) ||
         !frag_call_format(options.format, &call->wishes.format, error) ||
-        !read_policies(call, &options, error))
+        !frag_call_policies(call->replay.below, options.policies, options.policy_count,
+                            &call->policies, error))
         return false;
+    if (options.policy_count > 0)
+        call->wishes.policies = &call->policies;
     read_recordings(call, &options);
     if (call->path_count == 0 && options.recording_count == 0) {
         frag_fail(error, FRAG_E_USAGE, "there is nothing to show; give a path or a recording");

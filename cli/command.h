@@ -74,6 +74,9 @@ int frag_report(const frag_error *error);
 void frag_warn(const frag_arguments *arguments, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void frag_print_warning(const char *sentence); /* with -q too */
+/* What else there is to say while a program runs; not with -q. */
+void frag_tell(const frag_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void frag_say(const frag_arguments *arguments, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -v */
 

@@ -49,6 +49,18 @@ void frag_warn(const frag_arguments *arguments, const char *format, ...)
     frag_print_warning(sentence);
 }
 
+void frag_tell(const frag_arguments *arguments, const char *format, ...)
+{
+    if (frag_arguments_is_quiet(arguments))
+        return;
+    va_list values;
+    va_start(values, format);
+    fputs("fraglab: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+}
+
 void frag_say(const frag_arguments *arguments, const char *format, ...)
 {
     if (!frag_arguments_is_verbose(arguments))

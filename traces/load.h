@@ -2,6 +2,7 @@
 #ifndef FRAG_TRACES_LOAD_H
 #define FRAG_TRACES_LOAD_H
 
+#include "base/json.h"
 #include "traces/formats.h"
 
 /* Reads, validates and measures. On failure *recording is empty and error has file and position. */
@@ -17,5 +18,8 @@ bool frag_recording_load_plain(const char *path, frag_trace_format format, bool 
 
 /* "torch 2.9", what was guessed of the recording, or NULL. text holds it. */
 const char *frag_recorded_by(const frag_recording *recording, char text[64]);
+
+/* Adds the array "metadata": what the recording says of its program, objects of key and value. */
+void frag_recording_add_metadata(frag_json *json, const frag_recording *recording);
 
 #endif

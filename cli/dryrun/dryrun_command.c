@@ -98,10 +98,10 @@ static bool run_low(const frag_dryrun *dryrun, frag_dryrun_result *result, frag_
     frag_dryrun_result other;
     low.has_low_workspaces = true;
     low.log = fopen("/dev/null", "w");
-    frag_dryrun_tell(dryrun,
-                     "memory ran out with the largest of the uncertain sizes, and would not "
-                     "have with the smallest: running it with those, its output is not "
-                     "shown");
+    frag_tell(dryrun->arguments,
+              "memory ran out with the largest of the uncertain sizes, and would not "
+              "have with the smallest: running it with those, its output is not "
+              "shown");
     bool ok = frag_dryrun_once(&low, low.command, &other, NULL, error);
     if (low.log != NULL)
         fclose(low.log);
@@ -129,23 +129,24 @@ static bool check_real(const frag_dryrun *dryrun)
 {
     bool is_there = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
     if (is_there)
-        frag_dryrun_tell(dryrun, "this machine has a GPU; the script does not see it, the software "
-                                 "CUDA answers");
+        frag_tell(dryrun->arguments,
+                  "this machine has a GPU; the script does not see it, the software "
+                  "CUDA answers");
     return is_there;
 }
 
 static void tell_start(const frag_dryrun *dryrun)
 {
-    frag_dryrun_tell(dryrun, "dry run on %s (%s): real PyTorch %s, CUDA %s, with no GPU",
-                     dryrun->gpu.card.name, FRAG_BYTES(dryrun->gpu.memory.capacity_bytes),
-                     dryrun->python.torch, dryrun->python.cuda);
+    frag_tell(dryrun->arguments, "dry run on %s (%s): real PyTorch %s, CUDA %s, with no GPU",
+              dryrun->gpu.card.name, FRAG_BYTES(dryrun->gpu.memory.capacity_bytes),
+              dryrun->python.torch, dryrun->python.cuda);
     check_real(dryrun);
 }
 
 static void tell_nothing(const frag_dryrun *dryrun)
 {
-    frag_dryrun_tell(
-        dryrun,
+    frag_tell(
+        dryrun->arguments,
         "nothing was recorded: no process of the script used CUDA through the torch of "
         "%s, or a program between started Python with -I, -E or -S, which leave PYTHONPATH out",
         dryrun->python.program);
@@ -191,8 +192,8 @@ static int finish(const finish_state *state, frag_output *recording)
     bool is_above = false;
     int code = result->end.code;
     if (result->end.is_timed_out)
-        frag_dryrun_tell(dryrun, "the script was ended after %s s, as --timeout says",
-                         frag_arguments_value(dryrun->arguments, "timeout"));
+        frag_tell(dryrun->arguments, "the script was ended after %s s, as --timeout says",
+                  frag_arguments_value(dryrun->arguments, "timeout"));
     if (result->count == 0)
         tell_nothing(dryrun);
     bool ok = recording == NULL || keep_recordings(dryrun, result, recording, &error);

@@ -98,8 +98,8 @@ static bool try_value(max_search *search, uint64_t value)
     frag_dryrun_result result;
     char **command = make_command(search, value);
     search->runs++;
-    frag_dryrun_tell(search->dryrun, "run %" PRIu64 ": %s with %" PRIu64, search->runs,
-                     search->pattern, value);
+    frag_tell(search->dryrun->arguments, "run %" PRIu64 ": %s with %" PRIu64, search->runs,
+              search->pattern, value);
     bool ok = frag_dryrun_once(search->dryrun, command, &result, NULL, &search->error);
     if (ok && result.end.code >= 128 + 1 && result.count == 0)
         ok = false; /* interrupted */

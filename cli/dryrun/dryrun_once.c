@@ -1,7 +1,6 @@
 /* One run of a command as a dry run: what it needs, and what it leaves. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +10,6 @@
 #include "base/memory.h"
 #include "cli/dryrun/dryrun_settings.h"
 #include "cli/dryrun/dryrun_state.h"
-
-void frag_dryrun_tell(const frag_dryrun *dryrun, const char *format, ...)
-{
-    if (frag_arguments_is_quiet(dryrun->arguments))
-        return;
-    va_list values;
-    va_start(values, format);
-    fputs("fraglab: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-}
 
 /* ---- one run */
 

@@ -35,10 +35,6 @@ void frag_dryrun_destroy(frag_dryrun *dryrun);
 char **frag_dryrun_copy_operands(const frag_arguments *arguments);
 void frag_dryrun_free_words(char **words);
 
-/* Messages on stderr, as stdout is the script's. */
-void frag_dryrun_tell(const frag_dryrun *dryrun, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Runs a command once and reads what it left. The folder of that is removed, but recordings that
  * are wanted later: *folder (NULL: remove it) becomes its path, for the caller to remove. */
 bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryrun_result *result,

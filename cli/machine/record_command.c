@@ -33,22 +33,6 @@ typedef struct recording_run {
     bool has_failed;
 } recording_run;
 
-static void tell(const recording_run *run, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* On stderr, as stdout is the program's. */
-static void tell(const recording_run *run, const char *format, ...)
-{
-    if (frag_arguments_is_quiet(run->arguments))
-        return;
-    va_list values;
-    va_start(values, format);
-    fputs("fraglab: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-}
-
 /* ---- the folder of logs */
 
 static bool make_folder(recording_run *run, frag_error *error)
@@ -158,14 +142,15 @@ static void tell_recording(const recording_run *run, const left_log *log,
         oom_count += stats->op_counts[FRAG_OP_OOM];
         peak += stats->peak_requested_bytes > reserved ? stats->peak_requested_bytes : reserved;
     }
-    tell(run,
-         "recorded process %" PRIu32 " (%s): %s calls, %" PRIu32 " %s, peak %s, %" PRIu64
-         " out of memory -> %s",
-         log->header.pid, log->command, FRAG_COUNT(log->header.begun_count), recording->trace_count,
-         recording->trace_count == 1 ? "device" : "devices", FRAG_BYTES(peak), oom_count, path);
+    frag_tell(run->arguments,
+              "recorded process %" PRIu32 " (%s): %s calls, %" PRIu32 " %s, peak %s, %" PRIu64
+              " out of memory -> %s",
+              log->header.pid, log->command, FRAG_COUNT(log->header.begun_count),
+              recording->trace_count, recording->trace_count == 1 ? "device" : "devices",
+              FRAG_BYTES(peak), oom_count, path);
     for (uint32_t i = 0; i < findings->count; i++)
-        tell(run, "  %s, %" PRIu64 " times: %s", findings->items[i].kind, findings->items[i].count,
-             findings->items[i].meaning);
+        frag_tell(run->arguments, "  %s, %" PRIu64 " times: %s", findings->items[i].kind,
+                  findings->items[i].count, findings->items[i].meaning);
 }
 
 /* output is used up. */
@@ -229,13 +214,14 @@ static void write_others(recording_run *run)
 static void tell_nothing(const recording_run *run, const frag_record_choice *choice)
 {
     bool has_driver = run->log_count > 0;
-    tell(run, "nothing was recorded: %s; %s",
-         has_driver ? "a process loaded the GPU driver but made no memory call that could be seen"
-                    : "no process made a device call that could be seen",
-         choice->is_cupti
-             ? "'--by preload' sees calls of a software CUDA, and works beside a profiler"
-             : "a program that takes memory only by calls that docs/recording.md does not list, or "
-               "that drops LD_PRELOAD, needs '--by cupti' and a GPU");
+    frag_tell(
+        run->arguments, "nothing was recorded: %s; %s",
+        has_driver ? "a process loaded the GPU driver but made no memory call that could be seen"
+                   : "no process made a device call that could be seen",
+        choice->is_cupti
+            ? "'--by preload' sees calls of a software CUDA, and works beside a profiler"
+            : "a program that takes memory only by calls that docs/recording.md does not list, or "
+              "that drops LD_PRELOAD, needs '--by cupti' and a GPU");
 }
 
 /* The exit code of it all. */
@@ -252,15 +238,15 @@ static int finish(recording_run *run, const frag_record_choice *choice, frag_out
         write_others(run);
         frag_text path = {.bytes = NULL};
         frag_text_add_word(&path, run->path);
-        tell(run, "next: fraglab trace info %s; fraglab run %s --policy all", path.bytes,
-             path.bytes);
+        frag_tell(run->arguments, "next: fraglab trace info %s; fraglab run %s --policy all",
+                  path.bytes, path.bytes);
         frag_text_destroy(&path);
     } else {
         frag_report(&error);
         run->has_failed = true;
     }
     if ((run->keeps_logs && run->log_count > 0) || run->has_failed)
-        tell(run, "the logs are in %s", run->folder);
+        frag_tell(run->arguments, "the logs are in %s", run->folder);
     else
         remove_folder(run);
     if (run->has_failed && code == 0)
@@ -316,7 +302,8 @@ static int run_record(const frag_arguments *arguments)
         return frag_report(&error);
     }
     fcntl(fileno(frag_output_stream(output)), F_SETFD, FD_CLOEXEC);
-    tell(&run, "recording by %s, as %s", choice.is_cupti ? "cupti" : "preload", choice.reason);
+    frag_tell(run.arguments, "recording by %s, as %s", choice.is_cupti ? "cupti" : "preload",
+              choice.reason);
     int code = record(&run, &choice, output);
     for (size_t i = 0; i < run.log_count; i++)
         frag_free(run.logs[i].name);

@@ -211,15 +211,7 @@ static void print_json(const frag_recording *recording, const frag_trace *trace,
     frag_json_number(json, "events", trace->event_count);
     add_stats_json(json, trace);
     add_facts_json(json, recording, trace, facts);
-    frag_json_array(json, "metadata");
-    for (uint32_t i = 0; i < recording->metadata_count; i++) {
-        frag_json *item = frag_json_create();
-        frag_json_text(item, "key",
-                       frag_strings_get(&recording->strings, recording->metadata[i][0]));
-        frag_json_text(item, "value",
-                       frag_strings_get(&recording->strings, recording->metadata[i][1]));
-        frag_json_append(json, "metadata", item);
-    }
+    frag_recording_add_metadata(json, recording);
     frag_json_write(json, stdout, false);
 }
 

@@ -42,8 +42,7 @@ static void add_job(golden_check *state, const char *path)
         frag_grow(state->jobs, &state->job_capacity, state->job_count + 1, sizeof *state->jobs);
     golden_job *job = &state->jobs[state->job_count++];
     *job = (golden_job){.path = frag_copy_text(path)};
-    const char *slash = strrchr(job->path, '/');
-    job->name = slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "stdin" : job->path;
+    job->name = frag_golden_check_name(job->path);
 }
 
 static bool is_folder(const char *path)

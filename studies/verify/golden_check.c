@@ -40,6 +40,12 @@ static bool compare(const frag_golden_log *log, const char *name, const frag_pol
     return ok;
 }
 
+const char *frag_golden_check_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : strcmp(path, "-") == 0 ? "stdin" : path;
+}
+
 bool frag_golden_check(frag_input *input, const char *name, const frag_policy_spec *spec,
                        const frag_golden_options *options, frag_golden_check_result *checked,
                        frag_error *error)

@@ -23,6 +23,9 @@ bool frag_golden_check(frag_input *input, const char *name, const frag_policy_sp
                        frag_error *error);
 void frag_golden_check_destroy(frag_golden_check_result *checked);
 
+/* What a log is called, by its path: without folders, "stdin" for "-". */
+const char *frag_golden_check_name(const char *path);
+
 /* The object of `fraglab verify --against golden --format jsonl`, with a newline. */
 void frag_golden_check_print_json(FILE *stream, const char *name,
                                   const frag_golden_check_result *checked);
