@@ -289,7 +289,14 @@ static const frag_command_option dryrun_options[] = {
     {"gpu", "NAME|SIZE",
      .help = "the card to pretend: one that 'fraglab device list' lists, or a "
              "size such as 24GiB (default: no card, memory without limit)"},
-    {"gpus", "N", .help = "so many of them (default: 1)", .min = 1, .max = 8},
+    {"gpus", "N", .help = "so many of them (default: 1; with --ranks one for each, at most 8)",
+     .min = 1, .max = 8},
+    {"ranks", "N",
+     .help = "ranks in the world of a command that runs one of them; nothing is sent between them: "
+             "PyTorch's fake process group",
+     .min = 1, .max = 1048576},
+    {"only", "RANKS",
+     .help = "which of them to run, one after the other, such as 0,63 (default: 0)"},
     {"conf", "SETTINGS", .help = "PYTORCH_CUDA_ALLOC_CONF for the script"},
     {"steps", "N", .help = "end the script after N optimizer steps", .min = 1, .max = UINT32_MAX},
     {"until", "MODULE:FUNCTION[=N]",
@@ -365,7 +372,8 @@ const frag_command frag_command_dryrun = {
         "fraglab dryrun --gpu rtx4090 -- python train.py --batch 16\n"
         "fraglab dryrun --gpu rtx4090 --steps 3 -o run.pickle -- python train.py\n"
         "fraglab dryrun --gpu l4 --steps 2 --max '--batch {}' -- python train.py  # largest batch\n"
-        "fraglab dryrun --gpu h100-80gb --gpus 2 -- torchrun --nproc-per-node 2 train.py\n",
+        "fraglab dryrun --gpu h100-80gb --gpus 2 -- torchrun --nproc-per-node 2 train.py\n"
+        "fraglab dryrun --gpu h100-80gb --ranks 64 --only 0,63 -- python train.py\n",
     .options = dryrun_options,
     .operand_min = 1,
     .operand_max = UINT32_MAX,

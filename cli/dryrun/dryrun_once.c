@@ -70,7 +70,8 @@ bool frag_dryrun_once(const frag_dryrun *dryrun, char *const *command, frag_dryr
                                .progress = wishes.has_progress ? &progress : NULL,
                                .timeout_ns = dryrun->timeout_ns};
     bool ok = frag_dryrun_settings_write(dryrun->arguments, &wishes, made, error) &&
-              frag_dryrun_run(&start, command, &result->end, error) && result->end.is_started &&
+              frag_dryrun_ranks_run(&dryrun->ranks, &start, command, &result->end, error) &&
+              result->end.is_started &&
               frag_dryrun_collect(dryrun->context, made, &dryrun->gpu, result, error);
     frag_text_destroy(&settings);
     if (folder != NULL && ok) {
@@ -124,7 +125,9 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
     frag_text note = {0};
     copy_command(dryrun, command, count);
     if (!frag_dryrun_gpu_find(frag_arguments_value(arguments, "gpu"), &dryrun->gpu, &note, error) ||
-        !read_timeout(dryrun, error) || !frag_dryrun_check_options(dryrun->command, error) ||
+        !read_timeout(dryrun, error) ||
+        !frag_dryrun_ranks_read(arguments, command[0], &dryrun->ranks, error) ||
+        !frag_dryrun_check_options(dryrun->command, error) ||
         !frag_dryrun_parts_find(&dryrun->parts, error) ||
         !frag_dryrun_find_python(dryrun->command, python, dryrun->parts.probe, &dryrun->python,
                                  error) ||
@@ -134,7 +137,8 @@ bool frag_dryrun_prepare(frag_dryrun *dryrun, char *const *command, size_t count
     if (note.bytes != NULL)
         frag_warn(arguments, "--gpu: %s", note.bytes);
     frag_text_destroy(&note);
-    frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", 1),
+    uint64_t cards = dryrun->ranks.count > 0 ? dryrun->ranks.local_count : 1;
+    frag_dryrun_gpu_settings(&dryrun->gpu, frag_arguments_number(arguments, "gpus", cards),
                              &dryrun->settings);
     dryrun->has_low_workspaces = frag_arguments_is(arguments, "workspaces", "low");
     dryrun->has_stacks = dryrun->has_stacks || frag_arguments_has(arguments, "stacks");
@@ -145,5 +149,6 @@ void frag_dryrun_destroy(frag_dryrun *dryrun)
 {
     frag_dryrun_free_words(dryrun->command);
     frag_dryrun_parts_destroy(&dryrun->parts);
+    frag_dryrun_ranks_destroy(&dryrun->ranks);
     frag_text_destroy(&dryrun->settings);
 }

@@ -161,8 +161,30 @@ static void enter_environment(const char *folder)
     frag_text_destroy(&programs);
 }
 
+static void set_number(const char *variable, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    setenv(variable, text, 1);
+}
+
+/* As torchrun names them. */
+static void set_rank(const frag_dryrun_rank *rank)
+{
+    if (rank->count == 0)
+        return;
+    set_number("RANK", rank->rank);
+    set_number("WORLD_SIZE", rank->count);
+    set_number("LOCAL_RANK", rank->rank % rank->local_count);
+    set_number("LOCAL_WORLD_SIZE", rank->local_count);
+    set_number("GROUP_RANK", rank->rank / rank->local_count);
+    setenv("MASTER_ADDR", "127.0.0.1", 0);
+    setenv("MASTER_PORT", "29500", 0);
+}
+
 static void set_surroundings(const frag_dryrun_start *start)
 {
+    set_rank(&start->rank);
     put_first("LD_PRELOAD", start->parts->preload.bytes);
     put_first("PYTHONPATH", start->parts->site);
     enter_environment(start->environment);

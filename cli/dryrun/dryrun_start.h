@@ -8,6 +8,13 @@
 #include "cli/dryrun/dryrun_card.h"
 #include "cli/dryrun/dryrun_progress.h"
 
+/* One rank of a world of which only some are run (--ranks). */
+typedef struct frag_dryrun_rank {
+    uint64_t rank;
+    uint64_t count;       /* of ranks; 0: none is set */
+    uint64_t local_count; /* of ranks on one machine: each has a card */
+} frag_dryrun_rank;
+
 /* Where the parts of fraglab are that a dry run puts into the script's processes. */
 typedef struct frag_dryrun_parts {
     char *site;         /* the folder for PYTHONPATH */
@@ -35,6 +42,7 @@ typedef struct frag_dryrun_start {
     FILE *log;               /* for what the command prints; NULL: as it is */
     frag_dryrun_progress *progress; /* NULL: none is shown */
     uint64_t timeout_ns;            /* 0: none */
+    frag_dryrun_rank rank;
 } frag_dryrun_start;
 
 typedef struct frag_dryrun_end {

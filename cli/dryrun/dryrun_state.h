@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/dryrun/dryrun_print.h"
 #include "cli/dryrun/dryrun_python.h"
+#include "cli/dryrun/dryrun_ranks.h"
 
 typedef struct frag_dryrun {
     const frag_arguments *arguments;
@@ -18,6 +19,7 @@ typedef struct frag_dryrun {
     char **command;     /* ends with NULL */
     size_t command_length;
     uint64_t timeout_ns;
+    frag_dryrun_ranks ranks;
     bool has_stacks;
     bool has_low_workspaces;
     const char *environment; /* the folder of a virtual environment to run in; NULL: as it is */

@@ -429,3 +429,43 @@ END
     [ "$(reported fits)" = null ]
     [[ "$stderr" == *"answer     not known: cudaMallocAsync does not yet support recordHistory"* ]]
 }
+
+@test "chosen ranks of a large world run one after the other, each with its number" {
+    cat >"$out/ranks.py" <<'END'
+import os, torch
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+print(*(os.environ[name] for name in names), os.environ["FRAGLAB_SOFTWARE_CUDA"].count("devices=8"))
+kept = torch.empty(100 + int(os.environ["RANK"]))
+END
+    dry --gpu rtx4090 --ranks 64 --only 63,0 -o "$out/run.pickle" --report "$out/report" -- python3 "$out/ranks.py" >"$out/stdout" 2>/dev/null
+    [ "$(cat "$out/stdout")" = $'0 64 0 8 0 1\n63 64 7 8 7 1' ]
+    [ "$(wc -l <"$out/report")" = 2 ]
+    [ "$(reported rank)" = 0 ]
+    [ "$(reported peak.requested_bytes)" = $((100 << 20)) ]
+    [ -s "$out/run.pickle-rank63" ]
+    dry --ranks 6 --gpus 4 --only 5 -- python3 "$out/ranks.py" >"$out/stdout" 2>/dev/null
+    [ "$(cat "$out/stdout")" = "5 6 1 4 1 0" ]
+}
+
+@test "a rank that fails leaves the others to run, and its code" {
+    printf 'import os, sys, torch\nkept = torch.empty(10)\nsys.exit(3 if os.environ["RANK"] == "0" else 0)\n' >"$out/ranks.py"
+    run --separate-stderr dry --ranks 2 --only 0,1 --report "$out/report" -- python3 "$out/ranks.py"
+    [ "$status" -eq 3 ]
+    [ "$(wc -l <"$out/report")" = 2 ]
+}
+
+@test "lists of ranks that cannot be meant are refused" {
+    refused() {
+        run dry "${@:2}"
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"$1"* ]]
+    }
+    refused "--only: 4 is out of range; expected 0 to 3" --ranks 4 --only 0,4 -- python3 x.py
+    refused "--only: rank 1 is there twice" --ranks 4 --only 1,0,1 -- python3 x.py
+    refused "--only: '0,' has an empty place" --ranks 4 --only 0, -- python3 x.py
+    refused "--only: '' has an empty place" --ranks 4 --only "" -- python3 x.py
+    refused "--only: 'a' is not a whole number" --ranks 4 --only 0,a -- python3 x.py
+    refused "--only: --ranks must say how many ranks there are" --only 0 -- python3 x.py
+    refused "--ranks: 0 is out of range" --ranks 0 -- python3 x.py
+    refused "--ranks: 'torchrun' starts ranks itself" --ranks 4 -- torchrun x.py
+}

@@ -11,7 +11,7 @@
 #     # options: --gpus 2                     more options of fraglab dryrun
 #     # run: torchrun --nproc-per-node 2      what runs it instead of python
 #     # needs: transformers peft              packages; without them it is skipped
-#     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD identical
+#     # expect: fits=true status=0 steps=3 ended_by=exit exception=WORD processes=2 identical
 #
 # Blanks of a value are written as _. "identical": fraglab verify says so of the recording. Without a
 # status 0 is expected. The script exits 77 when no release can be had.
@@ -67,6 +67,7 @@ check() { # program, status
     for expected in $(says expect "$1"); do
         case $expected in
         status=*) wanted=${expected#*=} ;;
+        processes=*) [ "$(wc -l <"$out/report")" = "${expected#*=}" ] || { fail "the report has $(wc -l <"$out/report") processes, expected ${expected#*=}"; return; } ;;
         identical) "$fraglab" verify "$out/run.pickle" 2>&1 | grep -q identical || { fail "its recording does not verify"; return; } ;;
         *)
             found=$(reported "${expected%%=*}")
@@ -81,7 +82,8 @@ check() { # program, status
 }
 
 try() { # program
-    name=$(basename "$1" .py)
+    name=${1##*/programs/}
+    name=${name%.py}
     needs=$(says needs "$1")
     has "$needs" || { skipped=$((skipped + 1)); echo "skipped $release $name: it needs $needs"; return; }
     gpu=$(says gpu "$1")
@@ -95,7 +97,7 @@ try() { # program
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-[ $# -gt 0 ] || set -- "$here"/programs/*.py
+[ $# -gt 0 ] || set -- "$here"/programs/*.py "$here"/programs/ranks/*.py
 for release in $(echo "$releases" | tr ',' ' '); do
     get "$release" || { skipped=$((skipped + $#)); echo "skipped $release: its wheel cannot be had"; continue; }
     for program; do

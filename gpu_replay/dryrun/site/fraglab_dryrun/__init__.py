@@ -70,7 +70,7 @@ def prepare():
 
 
 def begin(torch, settings):
-    from . import defaults, objects, recorder, steps, values
+    from . import defaults, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
@@ -78,5 +78,7 @@ def begin(torch, settings):
     steps.watch(torch, run, after_import)
     values.watch(torch, run)
     objects.install(torch, run)
+    if ranks.is_wanted(settings):
+        ranks.use_fake_group(torch, run)
     if settings.get("defaults", True):
         defaults.install(torch, run, after_import)
