@@ -1,6 +1,33 @@
-"""What a program's GPU-memory requests do to an allocator, without a GPU."""
+"""What a program's GPU-memory requests do to an allocator, without a GPU.
+
+    import fraglab
+
+    recording = fraglab.open("snapshot.pickle")
+    result = recording.run("pytorch:expandable_segments=true", capacity="24GiB")
+    print(result.peak.reserved_bytes, result.oom)
+
+Sizes are bytes, times nanoseconds, events count from 0. Calls let other Python threads run, Ctrl-C ends a
+long one, and what fails is a ``fraglab.Error`` with the place and one sentence. Nothing here imports PyTorch.
+"""
 from __future__ import annotations
 
-from fraglab._places import find_bin
+from fraglab._native import Cancelled, Error, HostMemoryError, InputError, InputWarning, SystemFailure, UsageError, library
+from fraglab._places import find_bin, find_library
+from fraglab._recording import Recording, Trace, open
+from fraglab._results import Columns, Fields, Layout, Result, Timeline
+from fraglab._studies import Comparison, Tuned, cards, compare, explain, policies, sweep, tune
 
-__all__ = ["find_bin"]
+__all__ = [
+    "Cancelled", "Columns", "Comparison", "Error", "Fields", "HostMemoryError", "InputError", "InputWarning", "Layout", "Recording", "Result", "SystemFailure", "Timeline", "Trace", "Tuned", "UsageError",
+    "cards", "commit", "compare", "explain", "find_bin", "find_library", "open", "policies", "sweep", "tune", "version",
+]
+
+
+def version() -> str:
+    """Of the library: "0.1.0"."""
+    return library.version().decode()
+
+
+def commit() -> str:
+    """Of its source, or "unknown"."""
+    return library.commit().decode()

@@ -1,0 +1,250 @@
+"""What runs give: rows, timelines, layouts."""
+from __future__ import annotations
+
+import ctypes
+import html
+import json
+from typing import Any, Iterator
+
+from fraglab import _native
+from fraglab._native import UNLIMITED, library
+
+
+class Fields:
+    """A JSON object whose members are attributes: ``result.peak.reserved_bytes``. ``to_dict()`` is the object itself."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        object.__setattr__(self, "_object", members)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self._object[name]
+        except KeyError:
+            raise AttributeError(f"there is no {name}; expected one of {', '.join(self._object)}") from None
+        return Fields(value) if isinstance(value, dict) else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("fields of a result are not changed")
+
+    def __dir__(self) -> list[str]:
+        return [*self._object, "to_dict"]
+
+    def __repr__(self) -> str:
+        return f"Fields({self._object!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fields) and other._object == self._object
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self):
+        return Fields, (self._object,)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._object
+
+
+def flatten(row: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """One level, named by paths as the columns of --format csv: ``peak.reserved_bytes``. Options of a policy stay one value."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        path = before + name
+        if isinstance(value, dict) and path != "policy.options":
+            flat.update(flatten(value, path + "."))
+        else:
+            flat[path] = value
+    return flat
+
+
+def table(rows: list[tuple[str, Any]], caption: str) -> str:
+    """A plain HTML table of two columns; every text is escaped."""
+    body = "".join(f"<tr><th style='text-align:left'>{html.escape(str(name))}</th><td>{html.escape(show(value))}</td></tr>" for name, value in rows)
+    return f"<table><caption>{html.escape(caption)}</caption>{body}</table>"
+
+
+def show(value: Any) -> str:
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def show_bytes(count: int | None) -> str:
+    """For people: 5.61 GiB."""
+    if count is None:
+        return "–"
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.2f} {name}"
+    return f"{count} B"
+
+
+class Result:
+    """The row of a run. Its fields are attributes, as docs/result-format.md lists them: ``result.peak.reserved_bytes``.
+
+    ``result.oom`` is None unless simulated memory ran out. Bytes are int, times int nanoseconds, ratios
+    float from 0 to 1; what is not known is None.
+    """
+
+    def __init__(self, line: str, run: tuple | None = None) -> None:
+        self._line, self._run, self._row = line, run, None
+
+    def to_json(self) -> str:
+        """The very line that ``fraglab run --format jsonl`` prints, its newline included."""
+        return self._line
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as a dictionary of dictionaries."""
+        if self._row is None:
+            self._row = json.loads(self._line)
+        return self._row
+
+    def to_pandas(self):
+        """A pandas.DataFrame of this one row, with columns named by paths. Raises ImportError without pandas."""
+        import pandas
+
+        return pandas.DataFrame([flatten(self.to_dict())])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(Fields(self.to_dict()), name)
+
+    def __getitem__(self, path: str) -> Any:
+        """A field by its path: ``result["peak.reserved_bytes"]``. Raises KeyError if there is none."""
+        if not isinstance(path, str):
+            raise TypeError(f"path is {type(path).__name__}; expected str")
+        value: Any = self.to_dict()
+        for name in path.split("."):
+            if not isinstance(value, dict) or name not in value:
+                raise KeyError(path)
+            value = value[name]
+        return value
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.to_dict()]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and other._line == self._line
+
+    def __hash__(self) -> int:
+        return hash(self._line)
+
+    def __reduce__(self):
+        return Result, (self._line,)
+
+    def __repr__(self) -> str:
+        end = f", out of memory at event {self.oom.event}" if self.oom is not None else ""
+        return f"<fraglab.Result {self.policy.label} on {self.trace.name}: peak reserved {show_bytes(self.peak.reserved_bytes)}{end}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("policy", self.policy.label), ("peak requested", show_bytes(self.peak.requested_bytes)), ("peak allocated", show_bytes(self.peak.allocated_bytes)),
+                ("peak reserved", show_bytes(self.peak.reserved_bytes)), ("device calls (malloc, map)", self.device_calls.malloc + self.device_calls.map),
+                ("out of memory", f"at event {self.oom.event:,}" if self.oom is not None else "no")]
+        return table(rows, self.trace.name)
+
+    def _again(self):
+        if self._run is None:
+            raise _native.UsageError("this result is only a row; run the recording anew for its timeline or layout")
+        return self._run
+
+    def timeline(self, samples: int = 4000) -> "Timeline":
+        """Replay the run and return its levels, placements and segments as arrays.
+
+        At most ``samples`` levels (10 or more) are kept, with every peak among them.
+        """
+        from fraglab._arguments import count
+
+        recording, trace, policy, options = self._again()
+        samples = count(samples, "samples", 2**32)
+        if samples < 10:
+            raise _native.UsageError(f"samples: {samples} is out of range; expected 10 or more", where="samples")
+        stored = ctypes.c_void_p()
+        _native.call(library.history_record, recording.value, trace, policy.value, ctypes.byref(options), samples, ctypes.byref(stored))
+        return Timeline(_native.Handle(stored, library.history_destroy))
+
+    def layout(self, event: int | None = None) -> "Layout":
+        """Replay the run and return the layout right after an event (None: at the end).
+
+        ``result.layout(result.peak.reserved_at_event)`` is that at the peak. Where memory runs out before, it is the one there.
+        """
+        from fraglab._arguments import count
+
+        recording, trace, policy, options = self._again()
+        at = UNLIMITED if event is None else count(event, "event")
+        stored = ctypes.c_void_p()
+        _native.call(library.layout_at, recording.value, trace, policy.value, ctypes.byref(options), at, ctypes.byref(stored))
+        return Layout(_native.Handle(stored, library.layout_destroy))
+
+
+class Columns:
+    """Records of C as one array for each member: memoryviews of shape (n,) and format "Q" or "I" that share one buffer.
+
+    ``numpy.asarray(columns.address)`` copies nothing. Missing values ("never") are 2**64 - 1.
+    """
+
+    def __init__(self, kind: type, fill) -> None:
+        length = fill(None, 0)
+        records = (kind * length)()
+        fill(records, length)
+        self._length = length
+        bytes_ = memoryview(records).cast("B").toreadonly() if length else memoryview(b"")
+        for name, type_ in kind._fields_:
+            field = getattr(kind, name)
+            code = "Q" if ctypes.sizeof(type_) == 8 else "I"
+            step = ctypes.sizeof(kind) // field.size
+            self.__dict__[name] = bytes_.cast(code)[field.offset // field.size::step]
+        self._names = [name for name, _ in kind._fields_]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def to_dicts(self) -> list[dict[str, int]]:
+        columns = [self.__dict__[name].tolist() for name in self._names]
+        return [dict(zip(self._names, row)) for row in zip(*columns)]
+
+    def to_pandas(self):
+        """A pandas.DataFrame with one column for each member. Raises ImportError without pandas."""
+        import pandas
+
+        return pandas.DataFrame({name: self.__dict__[name].tolist() for name in self._names})
+
+    def __repr__(self) -> str:
+        return f"<fraglab.Columns {', '.join(self._names)}: {self._length} records>"
+
+
+class Timeline(Columns):
+    """Levels right after events: ``event``, ``requested_bytes``, ``allocated_bytes``, ``active_bytes``, ``reserved_bytes``.
+
+    ``placements`` says where each request was placed (``event``, ``free_event``, ``end_event``, ``address``,
+    ``block_bytes``, ``rounded_bytes``); ``segments`` what was held (``begin_event``, ``end_event``, ``address``,
+    ``bytes``, ``stream``, ``pool``). Each is Columns; 2**64 - 1 as an event: never.
+    """
+
+    def __init__(self, handle) -> None:
+        super().__init__(_native.Sample, lambda out, room: library.history_samples(handle.value, out, room))
+        self.placements = Columns(_native.Placement, lambda out, room: library.history_placements(handle.value, out, room))
+        self.segments = Columns(_native.Segment, lambda out, room: library.history_segments(handle.value, out, room))
+
+    def _repr_html_(self) -> str:
+        peak = max(self.reserved_bytes, default=0)
+        return table([("levels", len(self)), ("placements", len(self.placements)), ("segments", len(self.segments)), ("peak reserved", show_bytes(peak))], "timeline")
+
+
+class Layout(Columns):
+    """Spans of device memory in order of address, each segment before what is inside it.
+
+    ``kind`` is Layout.SEGMENT, BLOCK or HOLE; ``address``, ``bytes``, ``requested_bytes`` (of a block),
+    ``stream``, ``pool``, ``is_waiting`` (1: freed by the program, but still waiting for a stream).
+    """
+
+    SEGMENT, BLOCK, HOLE = 0, 1, 2
+
+    def __init__(self, handle) -> None:
+        super().__init__(_native.Span, lambda out, room: library.layout_spans(handle.value, out, room))
+
+    def _of(self, kind: int) -> Iterator[int]:
+        return (size for size, which in zip(self.bytes, self.kind) if which == kind)
+
+    def _repr_html_(self) -> str:
+        return table([("segments", show_bytes(sum(self._of(self.SEGMENT)))), ("blocks", show_bytes(sum(self._of(self.BLOCK)))),
+                      ("holes", show_bytes(sum(self._of(self.HOLE)))), ("largest hole", show_bytes(max(self._of(self.HOLE), default=0)))], "layout")

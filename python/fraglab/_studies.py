@@ -1,0 +1,170 @@
+"""Explanations of messages, searches, sweeps and comparisons."""
+from __future__ import annotations
+
+import json
+import os
+from ctypes import POINTER, byref, c_char_p, c_size_t, c_void_p, cast
+from typing import Any, Iterable, Mapping, Sequence
+
+from fraglab import _native
+from fraglab._arguments import count, flag, path, text
+from fraglab._native import library
+from fraglab._recording import Recording, handles, parse_policy, run_options, stored_by, thread_count
+from fraglab._results import Fields, Result, table
+
+
+def explain(source: str | bytes | os.PathLike | BaseException | Recording, **options: Any):
+    """Explain why memory ran out.
+
+    A str or bytes is the text of a log or a message, an exception its message, a PathLike a file of text: the answer is
+    the dictionary that ``fraglab explain --format jsonl`` prints. Text without such a message is no error: ``verdict`` says so.
+    A Recording: as ``recording.explain(**options)``.
+    """
+    if isinstance(source, Recording):
+        return source.explain(**options)
+    if options:
+        raise TypeError(f"{', '.join(options)}: only a Recording is explained with options")
+    if isinstance(source, BaseException):
+        source = str(source)
+    if isinstance(source, os.PathLike):
+        with open(source, "rb") as file:
+            source = file.read()
+    if isinstance(source, str):
+        source = source.encode("utf-8", "replace")
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        raise TypeError(f"source is {type(source).__name__}; expected text, an exception, a path or a Recording")
+    data = bytes(source)
+    return json.loads(stored_by(library.explain_text, arguments=(data, len(data))))
+
+
+def policies(name: str | None = None) -> list[dict[str, Any]]:
+    """The bundled policies, or that of a name: rules, options with defaults and ranges."""
+    return [json.loads(line) for line in stored_by(library.policies_json, arguments=(text(name, "name"),)).splitlines()]
+
+
+def cards() -> list[dict[str, Any]]:
+    """The bundled cards, as ``fraglab device list --format jsonl`` prints them."""
+    return [json.loads(line) for line in stored_by(library.cards_json, arguments=()).splitlines()]
+
+
+class Tuned(Fields):
+    """What a search found: the fields that ``fraglab tune --format jsonl`` prints, and these.
+
+    ``policy_text`` is for ``run``; ``setting`` what is to be set in the program (of pytorch PYTORCH_CUDA_ALLOC_CONF; "":
+    nothing tried is better); ``memory_fraction`` for set_per_process_memory_fraction, or None.
+    """
+
+    __slots__ = ("policy_text", "setting", "memory_fraction")
+
+    def __init__(self, line: str, policy_text: str, setting: str, memory_fraction: str | None) -> None:
+        super().__init__(json.loads(line))
+        for name, value in (("policy_text", policy_text), ("setting", setting), ("memory_fraction", memory_fraction)):
+            object.__setattr__(self, name, value)
+
+    def _repr_html_(self) -> str:
+        return table([("policy", self.policy_text), ("setting", self.setting or "nothing tried is better"), ("memory fraction", self.memory_fraction)], "tuned")
+
+
+def tune(recordings: Recording | Sequence[Recording], policy: str = "pytorch", *, goal: str = "peak", held_out: Sequence[Recording] = (), settings: int = 0, max_seconds: int = 0, seed: int = 0,
+         bounds: bool = False, threads: int = 1, **device: Any) -> Tuned:
+    """Search the options of a policy for the least memory on every trace of the recordings.
+
+    goal: "peak" (of reserved bytes) or "min-capacity". held_out: reported, but not searched on. settings: to try
+    (0: 400; at most 10000). max_seconds: then the result depends on the machine. device: options as of ``run``.
+    """
+    goals = {"peak": 0, "min-capacity": 1}
+    if goal not in goals:
+        raise _native.UsageError(f"goal: {goal!r} is unknown; expected peak or min-capacity", where="goal")
+    opened = [_recording_handle(item) for item in ([recordings] if isinstance(recordings, Recording) else recordings)]
+    others = [_recording_handle(item) for item in held_out]
+    if not opened:
+        raise _native.UsageError("recordings: there is none; expected at least one", where="recordings")
+    run = run_options(**device)
+    other_handles = handles(others)
+    options = _native.TuneOptions(held_out=other_handles, held_out_count=len(others), goal=goals[goal], with_bounds=flag(bounds, "bounds"), settings=count(settings, "settings"),
+                                  max_seconds=count(max_seconds, "max_seconds"), seed=count(seed, "seed"))
+    options.device = _native.ctypes.pointer(run)
+    tuned = stored_by(library.tune, library.tuned_destroy, arguments=(handles(opened), len(opened), parse_policy(policy).value, byref(options)), threads=thread_count(threads))
+    fraction = library.tuned_memory_fraction(tuned.value)
+    return Tuned(library.tuned_json(tuned.value).decode(), library.tuned_policy(tuned.value).decode(), library.tuned_setting(tuned.value).decode(), fraction.decode() if fraction else None)
+
+
+def _recording_handle(item: Any) -> _native.Handle:
+    if not isinstance(item, Recording):
+        raise TypeError(f"recordings has {type(item).__name__}; expected Recording")
+    return item._handle
+
+
+def sweep(experiment: str | os.PathLike | Mapping[str, Any], *, folder: str | os.PathLike | None = None, output: str | os.PathLike | None = None, overwrite: bool = False, counts_only: bool = False,
+          threads: int = 1) -> list[dict[str, Any]]:
+    """Run all combinations of an experiment: the path of its file (docs/sweep.md), or the same as a dictionary.
+
+    Returns the rows, each as ``fraglab sweep`` writes it; a combination that a policy refuses is a row that says so.
+    folder: where relative paths of a dictionary begin. output: a file that rows are appended to; those it has already are
+    not computed again nor returned.
+    """
+    options = _native.SweepOptions(folder=path(folder, "folder") if folder is not None else None, output=path(output, "output") if output is not None else None,
+                                   overwrite=flag(overwrite, "overwrite"), counts_only=flag(counts_only, "counts_only"))
+    stored = c_void_p()
+    if isinstance(experiment, Mapping):
+        data = json.dumps(dict(experiment), default=os.fspath).encode()
+        _native.call(library.sweep_memory, data, len(data), byref(options), byref(stored), None, threads=thread_count(threads))
+    else:
+        _native.call(library.sweep_path, path(experiment, "experiment"), byref(options), byref(stored), None, threads=thread_count(threads))
+    return [json.loads(line) for line in _native.take_text(stored).splitlines()]
+
+
+class Comparison:
+    """What got worse between two sets of rows. ``has_finding``: something is worse, or a row could not be compared."""
+
+    def __init__(self, handle: _native.Handle) -> None:
+        self.has_finding = bool(library.comparison_has_finding(handle.value))
+        self._lines = library.comparison_json(handle.value).decode("utf-8", "replace")
+
+    def to_json(self) -> str:
+        """As ``fraglab compare --format jsonl`` prints it."""
+        return self._lines
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._lines.splitlines()]
+
+    def __repr__(self) -> str:
+        return f"<fraglab.Comparison: {'something is worse' if self.has_finding else 'nothing is worse'}>"
+
+
+def compare(base: Any, now: Any, *, fail_above: str | None = None, thresholds: Iterable[str] = (), metrics: Iterable[str] = (), allow_missing: bool = False) -> Comparison:
+    """Compare rows: each side is a Result, a list of them, bytes of rows (one JSON object a line), or the path of a file of them.
+
+    fail_above: how much a metric may get worse: "1%" (default), "16MiB", or both joined by a comma; thresholds
+    "METRIC=AMOUNT"; metrics: compare only these.
+    """
+    limits = _texts(thresholds, "thresholds")
+    names = _texts(metrics, "metrics")
+    options = _native.CompareOptions(fail_above=text(fail_above, "fail_above"), thresholds=cast(limits, POINTER(c_char_p)), threshold_count=len(limits) - 1, metrics=cast(names, POINTER(c_char_p)),
+                                     metric_count=len(names) - 1, allow_missing=flag(allow_missing, "allow_missing"))
+    left, right = _rows(base, "base"), _rows(now, "now")
+    return Comparison(stored_by(library.compare_memory, library.comparison_destroy, arguments=(left, c_size_t(len(left)), right, c_size_t(len(right)), byref(options))))
+
+
+def _texts(items: Iterable[str], what: str):
+    if isinstance(items, str):
+        raise TypeError(f"{what} is str; expected a list of texts")
+    encoded = [text(item, what) for item in items]
+    if None in encoded:
+        raise TypeError(f"{what} has None; expected str")
+    return (c_char_p * (len(encoded) + 1))(*encoded)
+
+
+def _rows(rows: Any, what: str) -> bytes:
+    if isinstance(rows, Result):
+        return rows.to_json().encode()
+    if isinstance(rows, (bytes, bytearray, memoryview)):
+        return bytes(rows)
+    if isinstance(rows, (str, os.PathLike)):
+        with open(rows, "rb") as file:
+            return file.read()
+    if isinstance(rows, Iterable) and not isinstance(rows, Mapping):
+        rows = list(rows)
+        if all(isinstance(row, Result) for row in rows):
+            return "".join(row.to_json() for row in rows).encode()
+    raise TypeError(f"{what} is {type(rows).__name__}; expected a Result, a list of them, bytes of rows or a path")

@@ -1,0 +1,8 @@
+# The package for Python over the library of the tree. `make wheel-test` tries the installed one.
+
+setup() { cd "$BATS_TEST_DIRNAME/../.."; }
+
+@test "python: figures are the command's; wrong arguments from eight threads only raise; Ctrl-C ends a call" {
+    make --no-print-directory -s fraglab library >/dev/null
+    python3 tests/python/test_api.py
+}
