@@ -176,27 +176,9 @@ static void run_program(program *running)
     frag_free(running->model.parameters);
 }
 
-/* Grouped queries need flash; else attention falls back to operators that are not here. */
-static bool check_attention(const frag_workload *workload, const frag_tape_card *card,
-                            frag_error *error)
-{
-    const frag_network *network = &workload->network;
-    bool is_half =
-        workload->precision != FRAG_PRECISION_FP32 && workload->precision != FRAG_PRECISION_TF32;
-    if (network->heads == network->key_heads || (is_half && card->capability >= 80))
-        return true;
-    return frag_fail(
-        error, FRAG_E_INPUT,
-        "key_heads is below heads, which is modelled for flash attention alone; expected "
-        "precision bf16, fp16, amp-bf16 or amp-fp16, and a card of compute capability "
-        "8.0 or more");
-}
-
 bool frag_workload_generate(const frag_workload *workload, const frag_tape_card *card,
                             const char *name, frag_recording *recording, frag_error *error)
 {
-    if (!check_attention(workload, card, error))
-        return false;
     frag_builder *builder = frag_builder_create(recording);
     frag_builder_metadata(builder, "generated", frag_families[workload->network.family].name);
     frag_builder_metadata(builder, "torch_version", "2.9.1");

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "workload/description/description.h"
 
+#define SCORES_MAX ((uint64_t)1 << 50)
+
 enum {
     FILE_BYTES_MAX = 1 << 20,
     NAMES_MAX = 64,
@@ -450,6 +452,11 @@ static bool check_size(const frag_workload *workload, frag_error *error)
     if (workload->batch * longest > BATCH_TOKENS_MAX)
         return frag_fail(error, FRAG_E_INPUT, "a batch has %" PRIu64 " tokens; expected at most %d",
                          workload->batch * longest, BATCH_TOKENS_MAX);
+    const frag_network *of = &workload->network;
+    uint64_t scores = workload->batch * of->heads * longest * longest;
+    if (of->heads != of->key_heads && scores > SCORES_MAX)
+        return frag_fail(error, FRAG_E_INPUT,
+                         "attention has %" PRIu64 " scores; expected at most 2^50", scores);
     uint64_t blocks = workload->steps * workload->accumulate * workload->network.layers;
     if (blocks > BLOCKS_MAX)
         return frag_fail(error, FRAG_E_INPUT,

@@ -197,7 +197,9 @@ static frag_tensor attend(frag_tape *tape, const frag_model *model, const block 
     qkv[1] = split_heads(tape, linear(tape, x, at->k), true);
     frag_tensor value = linear(tape, x, at->v);
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, value));
-    qkv[2] = split_heads(tape, value, past != NULL && is_flash);
+    /* Flash's gradients lie as its inputs do, the memory-efficient kernel's have tokens first. */
+    bool is_math = !is_flash && of->heads != of->key_heads;
+    qkv[2] = split_heads(tape, value, is_math || (past != NULL && is_flash));
     frag_tensor query = apply_rope(tape, qkv[0], angles);
     frag_tensor key = apply_rope(tape, qkv[1], angles);
     frag_tape_set(tape, &qkv[0], query);

@@ -49,6 +49,9 @@ frag_tensor frag_aten_addmm(frag_tape *tape, frag_tensor bias, frag_tensor x, fr
 frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight, frag_tensor bias,
                              uint64_t columns);
 
+/* Products of as many matrices, count elements in all. */
+frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count);
+
 /* ---- layers (aten_layer.c) */
 frag_tensor frag_aten_embedding(frag_tape *tape, frag_tensor weight, frag_tensor ids,
                                 uint64_t width);

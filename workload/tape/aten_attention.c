@@ -187,6 +187,121 @@ static frag_tensor efficient(frag_tape *tape, const frag_tensor qkv[3],
     return made;
 }
 
+/* ---- math: separate operators, where no kernel takes the inputs */
+/* repeat_interleave of key heads; the gradient is summed over the repeats by the engine. */
+static void repeat_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                            frag_tensor *out)
+{
+    (void)tape;
+    (void)node;
+    out[0] = frag_tape_keep(tape, in[0]);
+}
+
+static frag_tensor repeat_heads(frag_tape *tape, frag_tensor x, const frag_attention_shape *shape)
+{
+    if (shape->heads == shape->key_heads)
+        return frag_tape_keep(tape, x);
+    uint64_t count = shape->batch * shape->heads * shape->keys * shape->width;
+    frag_tensor made = frag_tape_empty(tape, count, frag_tape_dtype(tape, x));
+    frag_tape_record(tape, repeat_backward, &x, 1, &made, 1);
+    return made;
+}
+
+/* ones(L, S).tril() as numbers to add: where() with two scalars. */
+static frag_tensor make_causal_mask(frag_tape *tape, const frag_attention_shape *shape)
+{
+    uint64_t count = shape->queries * shape->keys;
+    frag_tensor ones = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor lower = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tape_drop(tape, ones);
+    frag_tensor scalars[2] = {frag_tape_empty(tape, 1, FRAG_F32),
+                              frag_tape_empty(tape, 1, FRAG_F32)};
+    frag_tensor mask = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tape_drop(tape, scalars[1]);
+    frag_tape_drop(tape, scalars[0]);
+    frag_tape_drop(tape, lower);
+    return mask;
+}
+
+static void softmax_backward(frag_tape *tape, frag_node *node, const frag_tensor *in,
+                             frag_tensor *out)
+{
+    (void)node;
+    out[0] = frag_tape_empty(tape, frag_tape_count(tape, in[0]), FRAG_F32);
+    frag_tape_drop(tape, frag_tape_empty(tape, frag_tape_count(tape, in[0]), FRAG_F32));
+}
+
+/* _safe_softmax: rows in which everything is masked become zeros. */
+static frag_tensor safe_softmax(frag_tape *tape, frag_tensor scores, uint64_t rows)
+{
+    uint64_t count = frag_tape_count(tape, scores);
+    frag_tensor made = frag_tape_empty(tape, count, FRAG_F32);
+    frag_tensor is_masked = frag_tape_empty(tape, count, FRAG_BOOL);
+    frag_tensor all_masked = frag_tape_empty(tape, rows, FRAG_BOOL);
+    frag_tape_drop(tape, frag_tape_empty(tape, 1, FRAG_F32));
+    frag_tape_drop(tape, all_masked);
+    frag_tape_drop(tape, is_masked);
+    frag_node *node = frag_tape_record(tape, softmax_backward, &scores, 1, &made, 1);
+    if (node != NULL)
+        frag_tape_save_output(tape, node, made);
+    return made;
+}
+
+/* The product in the type of the inputs; the scores are handed out in it too, and nobody takes
+ * them. */
+static frag_tensor weigh(frag_tape *tape, frag_tensor scores, frag_tensor value,
+                         const frag_attention_shape *shape, frag_dtype dtype)
+{
+    uint64_t count = shape->batch * shape->heads * shape->queries * shape->width;
+    frag_tensor typed = frag_tape_to(tape, scores, dtype);
+    frag_tensor made = frag_aten_bmm(tape, scores, value, count);
+    /* With several sequences the gradient must be copied to be seen as matrices. */
+    frag_tape_set(tape, &made,
+                  shape->batch > 1 ? frag_aten_view_copied(tape, made)
+                                   : frag_aten_view(tape, made));
+    frag_tape_set(tape, &made, frag_tape_to(tape, made, dtype));
+    frag_tape_drop(tape, typed);
+    return made;
+}
+
+static frag_tensor multiply_scores(frag_tape *tape, const frag_tensor qkv[3],
+                                   const frag_attention_shape *shape, frag_dtype dtype)
+{
+    frag_tensor query = frag_aten_mul_scalar(tape, qkv[0]);
+    frag_tensor mask = shape->is_causal ? make_causal_mask(tape, shape) : 0;
+    frag_tensor key = repeat_heads(tape, qkv[1], shape);
+    frag_tensor value = repeat_heads(tape, qkv[2], shape);
+    frag_tensor scaled = frag_aten_mul_scalar(tape, key);
+    uint64_t rows = shape->batch * shape->heads * shape->queries;
+    frag_tensor laid =
+        shape->batch > 1 ? frag_aten_contiguous(tape, query) : frag_aten_view(tape, query);
+    frag_tensor scores = frag_aten_bmm(tape, laid, scaled, rows * shape->keys);
+    frag_tape_drop(tape, laid);
+    frag_tape_drop(tape, scaled);
+    frag_tape_set(tape, &scores, safe_softmax(tape, scores, rows));
+    frag_tensor made = weigh(tape, scores, value, shape, dtype);
+    frag_tape_drop(tape, scores);
+    frag_tape_drop(tape, value);
+    frag_tape_drop(tape, key);
+    frag_tape_drop(tape, query);
+    frag_tape_drop(tape, mask);
+    return made;
+}
+
+/* Half types are widened; what comes out has heads before tokens. */
+static frag_tensor math(frag_tape *tape, const frag_tensor qkv[3],
+                        const frag_attention_shape *shape)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, qkv[0]);
+    frag_tensor wide[3];
+    for (uint32_t i = 0; i < 3; i++)
+        wide[i] = frag_tape_to(tape, qkv[i], FRAG_F32);
+    frag_tensor made = multiply_scores(tape, wide, shape, dtype);
+    for (uint32_t i = 0; i < 3; i++)
+        frag_tape_drop(tape, wide[i]);
+    return made;
+}
+
 bool frag_aten_is_flash(const frag_tape *tape, frag_dtype dtype)
 {
     return dtype != FRAG_F32 && frag_tape_get_card(tape)->capability >= 80;
@@ -201,8 +316,14 @@ frag_tensor frag_aten_attention(frag_tape *tape, const frag_tensor qkv[3],
         typed[i - 1] =
             is_autocast ? frag_tape_cast(tape, qkv[i - 1]) : frag_tape_keep(tape, qkv[i - 1]);
     bool is_flash = frag_aten_is_flash(tape, frag_tape_dtype(tape, typed[0]));
-    frag_tensor made = is_flash ? flash(tape, typed, shape) : efficient(tape, typed, shape);
+    bool is_grouped = shape->heads != shape->key_heads;
+    frag_tensor made = is_flash     ? flash(tape, typed, shape)
+                       : is_grouped ? math(tape, typed, shape)
+                                    : efficient(tape, typed, shape);
     for (uint32_t i = 0; i < 3; i++)
         frag_tape_drop(tape, typed[i]);
+    /* .transpose(1, 2).contiguous() of the caller: only there something is to be copied. */
+    if (!is_flash && is_grouped)
+        frag_tape_set(tape, &made, frag_aten_contiguous(tape, made));
     return made;
 }

@@ -117,3 +117,27 @@ frag_tensor frag_aten_linear(frag_tape *tape, frag_tensor x, frag_tensor weight,
     frag_tape_drop(tape, made);
     return shaped;
 }
+
+/* saved: other, self; other's gradient comes first, as with mm. */
+static void bmm_backward(frag_tape *tape, frag_node *node, const frag_tensor *in, frag_tensor *out)
+{
+    frag_dtype dtype = frag_tape_dtype(tape, in[0]);
+    if (node->edges[1].node != 0)
+        out[1] = product(tape, node->numbers[1], dtype);
+    if (node->edges[0].node != 0)
+        out[0] = product(tape, node->numbers[0], dtype);
+}
+
+frag_tensor frag_aten_bmm(frag_tape *tape, frag_tensor self, frag_tensor other, uint64_t count)
+{
+    frag_tensor made = product(tape, count, frag_tape_dtype(tape, self));
+    frag_node *node =
+        frag_tape_record(tape, bmm_backward, (frag_tensor[]){self, other}, 2, &made, 1);
+    if (node != NULL) {
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, self) ? other : 0);
+        frag_tape_save(tape, node, frag_tape_needs_gradient(tape, other) ? self : 0);
+        node->numbers[0] = frag_tape_count(tape, self);
+        node->numbers[1] = frag_tape_count(tape, other);
+    }
+    return made;
+}
