@@ -318,6 +318,9 @@ static const frag_command_option dryrun_options[] = {
     {"value", "FILE:LINE=NUMBER",
      .help = "what is read from the GPU at that line; else values that only a kernel could know "
              "are 0"},
+    {"selected", "PERCENT",
+     .help = "how many elements a mask selects that only a GPU would know (default: 100, all)",
+     .max = 100},
     {"rounds", "N",
      .help = "end a loop whose condition has read such a value N times (default: 1000)", .min = 2,
      .max = UINT32_MAX},

@@ -100,6 +100,14 @@ static void add_notes(frag_json *json, const frag_dryrun_facts *facts)
         frag_json_number(item, "count", size->count);
         frag_json_append(json, "uncertain", item);
     }
+    frag_json_array(json, "selections");
+    for (size_t i = 0; i < facts->selection_count; i++) {
+        frag_json *item = frag_json_create();
+        frag_json_text(item, "where", facts->selections[i].where);
+        frag_json_number(item, "elements", facts->selections[i].elements);
+        frag_json_number(item, "count", facts->selections[i].count);
+        frag_json_append(json, "selections", item);
+    }
     frag_json_array(json, "notes");
     for (size_t i = 0; i < facts->note_count; i++) {
         frag_json *item = frag_json_create();

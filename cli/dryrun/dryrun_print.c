@@ -34,6 +34,10 @@ static void print_unknown(FILE *stream, const frag_dryrun_shown *shown,
                 "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest; "
                 "run with the smallest it fits, %s left\n",
                 FRAG_BYTES(left_of(shown->gpu, result->low_reserved_bytes)));
+    else if (answer != NULL && answer->has_failed && process->facts.selection_count > 0)
+        fprintf(stream,
+                "hangs on masks of the GPU: out of memory when they select every element (below); "
+                "--selected 50 takes half\n");
     else if (answer != NULL && answer->has_failed)
         fprintf(stream,
                 "hangs on sizes that NVIDIA's libraries decide: out of memory with the largest, "
@@ -67,6 +71,8 @@ static void print_verdict(FILE *stream, const frag_dryrun_shown *shown,
                 FRAG_BYTES(left_of(shown->gpu, answer->run.peak.reserved_bytes)));
     if (answer == NULL)
         fprintf(stream, "\n");
+    else if (process->facts.selection_count > 0)
+        fprintf(stream, " (with as many elements as masks are said to select, see below)\n");
     else if (answer->uncertain_requests == 0)
         fprintf(stream, " (sure: no request's size is uncertain)\n");
     else
@@ -182,9 +188,28 @@ static void print_oom(FILE *stream, const frag_dryrun_shown *shown,
 
 /* ---- what is not known, what comes next */
 
+static void print_selections(FILE *stream, const frag_dryrun_facts *facts)
+{
+    for (size_t i = 0; i < facts->selection_count && i < NOTES_SHOWN; i++) {
+        const frag_dryrun_selection *selection = &facts->selections[i];
+        fprintf(stream, "mask       %s: how many of %s elements it selects only a GPU would know; ",
+                selection->where, FRAG_COUNT(selection->elements));
+        if (facts->selected_percent == 100)
+            fprintf(stream, "all were taken, %s time%s\n", FRAG_COUNT(selection->count),
+                    plural(selection->count));
+        else
+            fprintf(stream, "%" PRIu64 " %% were taken, %s time%s\n", facts->selected_percent,
+                    FRAG_COUNT(selection->count), plural(selection->count));
+    }
+    if (facts->selection_count > NOTES_SHOWN)
+        fprintf(stream, "           and %zu more places; --report FILE has all of them\n",
+                facts->selection_count - NOTES_SHOWN);
+}
+
 static void print_notes(FILE *stream, const frag_dryrun_facts *facts)
 {
     size_t shown = 0;
+    print_selections(stream, facts);
     for (size_t i = 0; i < facts->uncertain_count; i++) {
         const frag_dryrun_uncertain *size = &facts->uncertain[i];
         fprintf(stream, "uncertain  %s (%s): %s to %s\n",
@@ -242,7 +267,9 @@ static void print_process(FILE *stream, const frag_dryrun_shown *shown,
     }
     if (process->answer != NULL && process->answer->has_failed)
         print_oom(stream, shown, process);
-    if (process->facts.uncertain_count + process->facts.note_count > 0)
+    if (process->facts.uncertain_count + process->facts.selection_count +
+            process->facts.note_count >
+        0)
         fprintf(stream, "\n");
     print_notes(stream, &process->facts);
     if (process->answer != NULL)

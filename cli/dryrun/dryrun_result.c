@@ -32,6 +32,12 @@ static bool was_cut_short(const frag_dryrun_facts *facts)
            strncmp(how, "signal", 6) == 0;
 }
 
+/* Memory ran out when masks selected all their elements, which fewer might not need. */
+static bool hangs_on_masks(const frag_dryrun_facts *facts)
+{
+    return facts->selection_count > 0 && facts->selected_percent == 100;
+}
+
 static bool judge_process(const frag_context *context, frag_dryrun_process *process,
                           const frag_dryrun_gpu *gpu, frag_error *error)
 {
@@ -50,6 +56,8 @@ static bool judge_process(const frag_context *context, frag_dryrun_process *proc
     }
     if (process->facts.oom_count > 0 && process->fits == FRAG_DRYRUN_FITS)
         process->fits = FRAG_DRYRUN_FITS_NOT;
+    if (process->fits == FRAG_DRYRUN_FITS_NOT && hangs_on_masks(&process->facts))
+        process->fits = FRAG_DRYRUN_FITS_UNKNOWN;
     if (process->fits == FRAG_DRYRUN_FITS && (was_cut_short(&process->facts) || !gpu->is_given))
         process->fits = FRAG_DRYRUN_FITS_UNKNOWN;
     return true;

@@ -97,6 +97,7 @@ bool frag_dryrun_settings_write(const frag_arguments *arguments, const frag_dryr
     frag_json_flag(json, "stacks", wishes->has_stacks);
     frag_json_flag(json, "progress", wishes->has_progress);
     frag_json_flag(json, "defaults", !frag_arguments_has(arguments, "no-defaults"));
+    frag_json_number(json, "selected", frag_arguments_number(arguments, "selected", 100));
     frag_json_number(json, "rounds", frag_arguments_number(arguments, "rounds", 1000));
     frag_json_number(json, "ranks", frag_arguments_number(arguments, "ranks", 0));
     frag_json_array(json, "values");

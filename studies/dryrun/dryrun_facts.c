@@ -116,6 +116,25 @@ static void read_notes(const frag_json *json, frag_dryrun_facts *facts)
     }
 }
 
+static void read_selections(const frag_json *json, frag_dryrun_facts *facts)
+{
+    const frag_json_value *list = frag_json_at(json, "selections");
+    size_t count = frag_json_count(list);
+    facts->selections = frag_alloc(count, sizeof *facts->selections);
+    for (size_t i = 0; i < count; i++) {
+        const frag_json_value *item = frag_json_item(list, i);
+        frag_dryrun_selection *selection = &facts->selections[facts->selection_count];
+        const char *where = NULL;
+        if (!frag_json_read_text(member_of(item, "where"), &where) ||
+            !read_member(item, "elements", &selection->elements) ||
+            !read_member(item, "count", &selection->count))
+            continue;
+        selection->where = frag_copy_text(where);
+        frag_text_make_plain(selection->where);
+        facts->selection_count++;
+    }
+}
+
 /* The same size is reported again by every flush. */
 static void add_uncertain(frag_dryrun_facts *facts, const frag_json *json)
 {
@@ -199,9 +218,11 @@ bool frag_dryrun_facts_read_inputs(frag_input *input, frag_input *report, frag_d
     facts->no_recording = copy_member(json, "no_recording");
     facts->steps = number_of(json, "steps", 0);
     facts->oom_count = number_of(json, "oom_count", 0);
+    facts->selected_percent = number_of(json, "selected", 100);
     read_marks(json, facts);
     read_memory(json, facts);
     read_notes(json, facts);
+    read_selections(json, facts);
     frag_json_destroy(json);
     if (report != NULL)
         read_report(report, facts);
@@ -232,7 +253,10 @@ void frag_dryrun_facts_destroy(frag_dryrun_facts *facts)
     }
     for (size_t i = 0; i < facts->note_count; i++)
         frag_free(facts->notes[i].text);
+    for (size_t i = 0; i < facts->selection_count; i++)
+        frag_free(facts->selections[i].where);
     frag_free(facts->uncertain);
+    frag_free(facts->selections);
     frag_free(facts->notes);
     frag_free(facts->marks);
     frag_free(facts->release);

@@ -35,6 +35,14 @@ typedef struct frag_dryrun_note {
     uint64_t count;
 } frag_dryrun_note;
 
+/* A place where a mask selects elements, and only a GPU would know how many: as many were taken as
+ * --selected says. */
+typedef struct frag_dryrun_selection {
+    char *where;       /* "train.py:15" */
+    uint64_t elements; /* of the largest such mask */
+    uint64_t count;
+} frag_dryrun_selection;
+
 typedef struct frag_dryrun_facts {
     uint64_t pid;
     uint64_t rank; /* UINT64_MAX: none */
@@ -50,6 +58,9 @@ typedef struct frag_dryrun_facts {
     size_t mark_count;
     frag_dryrun_uncertain *uncertain;
     size_t uncertain_count;
+    uint64_t selected_percent; /* of the elements below, as --selected says */
+    frag_dryrun_selection *selections;
+    size_t selection_count;
     frag_dryrun_note *notes;
     size_t note_count;
 } frag_dryrun_facts;

@@ -208,6 +208,26 @@ END
     [ "$output" = "left the loop" ]
 }
 
+@test "a mask of the device selects every element, and what hangs on that is said" {
+    printf 'import torch\nchosen = torch.Tensor().nonzero()\nagain = torch.Tensor().nonzero()\n' >"$out/mask.py"
+    run --separate-stderr dry --gpu rtx4090 --report "$out/report" -- python3 "$out/mask.py"
+    [ "$status" -eq 0 ]
+    [ "$(reported peak.requested_bytes)" = $(((64 + 64 + 10) << 20)) ]
+    [ "$(reported selections)" = '[{"where": "mask.py:2", "elements": 64, "count": 1}, {"where": "mask.py:3", "elements": 64, "count": 1}]' ]
+    [[ "$stderr" == *"fits on"*"(with as many elements as masks are said to select, see below)"* ]]
+    [[ "$stderr" == *"mask       mask.py:2: how many of 64 elements it selects only a GPU would know; all were taken, 1 time"* ]]
+    run --separate-stderr dry --gpu rtx4090 --selected 25 --value mask.py:3=4 -f --report "$out/report" -- python3 "$out/mask.py"
+    [ "$(reported peak.requested_bytes)" = $(((16 + 4 + 10) << 20)) ]
+    [[ "$stderr" == *"25 % were taken"* ]]
+    # Fewer elements might fit.
+    run --separate-stderr dry --gpu 100MiB -f --report "$out/report" -- python3 "$out/mask.py"
+    [ "$status" -eq 1 ]
+    [ "$(reported fits)" = null ]
+    [[ "$stderr" == *"hangs on masks of the GPU"* ]]
+    run --separate-stderr dry --gpu 100MiB --selected 90 -f --report "$out/report" -- python3 "$out/mask.py"
+    [ "$(reported fits)" = false ]
+}
+
 @test "--max finds the largest value that fits" {
     run --separate-stderr dry --gpu 1GiB --max '{}' --from 10 -- python3 "$out/train.py"
     [ "$status" -eq 0 ]
@@ -241,7 +261,7 @@ END
     echo '{"a":1}' >"$out/bad"
     run dry --gpu rtx4090 --baseline "$out/bad" -- python3 "$out/train.py"
     [ "$status" -eq 3 ]
-    [[ "$output" == *"bad:1"*"expected what --report writes"* ]]
+    [[ "$output" == *"bad:1"*"expected an answer of a dry run, as --report writes"* ]]
 }
 
 @test "what cannot be run is said before anything runs" {

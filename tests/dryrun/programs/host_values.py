@@ -20,4 +20,23 @@ assert total.item() == 0
 for piece in torch.randn(6, 8).cuda().split(torch.tensor([1, 2, 3]).cuda().tolist()):
     piece.mul_(2)
 
+# Masks: counted where the host wrote them; else all elements, forward and backward alike.
+x = torch.randn(4, 64, 10, device="cuda", requires_grad=True)
+ids = torch.randint(0, 10, (4, 64)).cuda()
+lengths = torch.tensor([3, 4, 5, 6], device="cuda")
+unknown = torch.arange(64, device="cuda")[None] >= lengths[:, None]
+known = torch.tensor([True, False] * 32).cuda()
+for step in range(2):
+    chosen = x[~unknown]
+    assert chosen.shape == (256, 10)
+    (chosen.sum() + x[0][known].sum()).backward()
+    assert x.grad.shape == x.shape
+    ids[unknown] = 0
+    assert torch.masked_select(ids, unknown).shape == (256,)
+    assert torch.where(unknown)[0].shape == (256,)
+    assert ids[0][known].shape == (32,)
+    assert known.nonzero().shape == (32, 1)
+    assert torch.zeros(8, dtype=torch.bool).cuda().nonzero().shape == (0, 1)
+    assert torch.arange(6).repeat(4).cuda().unique().shape == (6,)
+
 # expect: status=0 ended_by=exit identical

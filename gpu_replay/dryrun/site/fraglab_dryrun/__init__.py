@@ -70,7 +70,7 @@ def prepare():
 
 
 def begin(torch, settings):
-    from . import defaults, objects, ranks, recorder, steps, values
+    from . import counts, defaults, objects, ranks, recorder, steps, values
 
     if getattr(torch.version, "cuda", None) is None:
         return  # the command has said so
@@ -81,4 +81,5 @@ def begin(torch, settings):
     if ranks.is_wanted(settings):
         ranks.use_fake_group(torch, run)
     if settings.get("defaults", True):
+        counts.install(torch, run, after_import)
         defaults.install(torch, run, after_import)

@@ -57,6 +57,7 @@ class Run:
         self.exception = None
         self.no_history = None
         self.places = {}  # "train.py:17": how often a value was read there that nobody knows
+        self.selections = {}  # "train.py:15": how many elements masks were said to select there
         self.sentences = []
         self.shown_at = 0.0
         self.has_shown = False
@@ -87,6 +88,10 @@ class Run:
     def note_sentence(self, sentence):
         if sentence not in self.sentences:
             self.sentences.append(sentence)
+
+    def note_selection(self, where, choice):
+        elements, count = self.selections.get(where, (0, 0))
+        self.selections[where] = (max(elements, choice.elements), count + 1)
 
     def request_counts(self):
         """Requests served so far on each device: places in the recordings."""
@@ -175,6 +180,9 @@ class Run:
                  "ended_by": self.ended_by, "exception": self.exception, "marks": self.marks,
                  "ooms": self.ooms[:100], "oom_count": len(self.ooms), "oom_text": self.oom_text,
                  "values": [{"where": where, "count": count} for where, count in self.places.items()],
+                 "selected": self.settings.get("selected", 100),
+                 "selections": [{"where": where, "elements": elements, "count": count}
+                                for where, (elements, count) in self.selections.items()],
                  "notes": self.sentences}
         for name in RANKS:
             text = os.environ.get(name, "")

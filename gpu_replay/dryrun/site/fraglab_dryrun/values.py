@@ -17,6 +17,15 @@ OURS = os.path.dirname(os.path.abspath(__file__))
 READERS = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__", "tolist")
 
 
+class Choice:
+    """How many of some elements a mask is said to select (counts.py)."""
+
+    def __init__(self, count, elements, is_known):
+        self.count = count
+        self.elements = elements
+        self.is_known = is_known  # by the host; else --value may say otherwise
+
+
 class Scalar(ctypes.Structure):
     """frag_software_scalar of gpu_replay/software/software_cuda.h."""
 
@@ -79,6 +88,14 @@ def is_library(path, torch_folder):
         any(path.startswith(os.path.join(folder, "lib", "python")) for folder in (sys.prefix, sys.base_prefix))
 
 
+def caller_of(depth):
+    """The frame so many above the one that asks; None in a thread that runs no Python."""
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return None
+
+
 def frames_of(frame):
     """From a frame outwards, without ours."""
     while frame is not None:
@@ -126,6 +143,7 @@ class Watch:
         self.run = run
         self.torch_folder = os.path.dirname(os.path.abspath(torch.__file__))
         self.reading = threading.local()
+        self.choices = {}  # by thread: while a mask's elements are counted
         self.rules = [(rule["file"], rule["line"], rule["value"])
                       for rule in run.settings.get("values", [])]
         self.rounds = run.settings.get("rounds") or 1000
@@ -149,6 +167,10 @@ class Watch:
             innermost = innermost or place
         return innermost or ("python", 0)
 
+    def name_of(self, frame):
+        path, line = self.place_of(frame)
+        return os.path.basename(path), line
+
     def on_scalar(self, scalar, _context):
         """Called by a thread that copies a few bytes of unknown value to the host."""
         try:
@@ -158,8 +180,16 @@ class Watch:
             return False
 
     def answer(self, scalar):
-        frame = sys._getframe(2)
+        frame = caller_of(2)
         value = self.rule_for(frame)
+        choice = self.choices.get(threading.get_ident())
+        if choice is not None and scalar.bytes in (4, 8):
+            if frame is not None and not choice.is_known:
+                choice.count = int(value) if value is not None else choice.count
+                self.run.note_selection("%s:%d" % self.name_of(frame), choice)
+            raw = choice.count.to_bytes(scalar.bytes, "little", signed=True)
+            ctypes.memmove(scalar.host_address, raw, len(raw))
+            return True
         if value is None:
             value = getattr(self.reading, "value", None)
         if value is None and scalar.bytes == 1 and getattr(self.reading, "answers", None):
@@ -172,8 +202,7 @@ class Watch:
                 return True
         if scalar.known_bytes == scalar.bytes:
             return True
-        path, line = self.place_of(frame)
-        where = "%s:%d" % (os.path.basename(path), line)
+        where = "%s:%d" % self.name_of(frame) if frame is not None else "a thread of PyTorch, as of backward()"
         name = where.encode()[:max(scalar.where_bytes - 1, 0)] + b"\0"
         ctypes.memmove(scalar.where, name, min(len(name), scalar.where_bytes))
         self.count(where, frame)

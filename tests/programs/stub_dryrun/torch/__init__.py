@@ -1,5 +1,6 @@
 """Stands in for PyTorch in tests of the dry run: an allocator of whole segments over whatever CUDA
 runtime the process has, which the dry run's software CUDA is; its history has PyTorch's form."""
+import ctypes
 import sys
 import types
 
@@ -23,6 +24,16 @@ class Tensor:
 
     def all(self):
         return self
+
+    def numel(self):
+        return 64
+
+    def is_contiguous(self):
+        return False
+
+    def nonzero(self):
+        """A block of as many MiB as there are elements other than zero."""
+        return empty(_allocator.read_value(ctypes.c_int32))
 
 
 def empty(mib):

@@ -123,10 +123,10 @@ class Block:
             device.give_back(self.address)
 
 
-def read_value():
-    """A number that was never written to the device, read as .item() would."""
+def read_value(kind=ctypes.c_float):
+    """A number of four bytes that was never written to the device, read as .item() would."""
     device.begin()
-    number = ctypes.c_float()
+    number = kind()
     if not device.live:
         device.kept = Block(10 * MIB)
     address = next(iter(device.live))

@@ -1,1 +1,5 @@
 from . import modules
+
+
+class Parameter:
+    pass

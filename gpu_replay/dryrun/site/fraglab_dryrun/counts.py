@@ -1,0 +1,158 @@
+"""How many elements a mask selects, when only a kernel would know: the number decides the size of what
+comes next, and none would be far too little. All are taken, or as many percent as --selected
+says; what the host wrote is counted."""
+import ctypes
+import functools
+import math
+import threading
+
+from . import values
+
+
+def on_host(torch, tensor):
+    """A copy of a tensor on the device all of whose bytes the host wrote; None: not known."""
+    read = values.software("frag_software_read")
+    if read is None or not tensor.is_contiguous() or tensor.numel() == 0:
+        return None
+    read.restype = ctypes.c_size_t
+    read.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    held = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+    size = tensor.numel() * tensor.element_size()
+    return held if read(tensor.data_ptr(), held.data_ptr(), size) == size else None
+
+
+class Counts:
+    def __init__(self, torch, run):
+        self.torch = torch
+        self.run = run
+        self.watch = run.watch_of_values
+        self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+        self.share = run.settings.get("selected", 100) / 100
+
+    def is_plain(self, tensor):
+        return type(tensor) in (self.torch.Tensor, self.torch.nn.Parameter) and tensor.is_cuda
+
+    def choose(self, elements, tensor=None, count=None):
+        """Of so many elements; count tells it from the tensor where that is known."""
+        held = on_host(self.torch, tensor) if tensor is not None else None
+        if held is not None:
+            return values.Choice(int(count(held)), elements, True)
+        return values.Choice(math.ceil(elements * self.share), elements, False)
+
+    def of_mask(self, mask):
+        return self.choose(mask.numel(), mask, lambda held: held.count_nonzero())
+
+    def of_unique(self, tensor):
+        return self.choose(tensor.numel(), tensor, lambda held: held.unique().numel())
+
+    def around(self, function, choose, arguments, named):
+        """The function, while reads of a count give the chosen one."""
+        choices = self.watch.choices
+        thread = threading.get_ident()
+        if thread in choices or self.is_compiling():
+            return function(*arguments, **named)
+        choice = choices[thread] = choose()
+        try:
+            result = function(*arguments, **named)
+        finally:
+            choices.pop(thread, None)
+        self.again_in_backward(result if result is not None else arguments[0], choice)
+        return result
+
+    def again_in_backward(self, result, choice):
+        """The backward pass of an index counts the same mask once more."""
+        node = getattr(result, "grad_fn", None)
+        if node is None or not type(node).__name__.startswith(("Index", "CopySlices")):
+            return
+        choices = self.watch.choices
+
+        def before(_gradients):
+            choices[threading.get_ident()] = choice
+
+        def after(_inputs, _outputs):
+            choices.pop(threading.get_ident(), None)
+
+        node.register_prehook(before)
+        node.register_hook(after)
+
+    def wrap(self, owner, name, choose, is_counting=lambda arguments: True):
+        """A function that counts elements of its first tensor."""
+        function = getattr(owner, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def counting(*arguments, **named):
+            tensor = arguments[0] if arguments else named.get("input")
+            if not self.is_plain(tensor) or not is_counting([*arguments, *named]):
+                return function(*arguments, **named)
+            return self.around(function, lambda: choose(tensor), arguments, named)
+
+        setattr(owner, name, counting)
+
+    def wrap_masked(self, owner, name):
+        """A function of a tensor and a mask."""
+        function = getattr(owner, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def masked(*arguments, **named):
+            mask = named.get("mask", arguments[1] if len(arguments) > 1 else None)
+            if not self.is_plain(mask):
+                return function(*arguments, **named)
+            return self.around(function, lambda: self.of_mask(mask), arguments, named)
+
+        setattr(owner, name, masked)
+
+    def mask_in(self, index):
+        """The first mask on a device in an index."""
+        for part in index if isinstance(index, tuple) else (index,):
+            if isinstance(part, self.torch.Tensor) and part.dtype in (self.torch.bool, self.torch.uint8) and \
+                    self.is_plain(part) and part.dim() > 0:
+                return part
+        return None
+
+    def wrap_index(self, name):
+        function = getattr(self.torch.Tensor, name, None)
+        if function is None:
+            return
+
+        @functools.wraps(function)
+        def indexed(tensor, index, *value):
+            mask = self.mask_in(index)
+            if mask is None:
+                return function(tensor, index, *value)
+            return self.around(function, lambda: self.of_mask(mask), (tensor, index, *value), {})
+
+        setattr(self.torch.Tensor, name, indexed)
+
+    def wrap_boxes(self, module):
+        """torchvision.ops.boxes: how many boxes are left."""
+        for name in ("nms", "batched_nms"):
+            function = getattr(module, name, None)
+            if function is not None:
+                setattr(module, name, self.keeping(function))
+
+    def keeping(self, function):
+        @functools.wraps(function)
+        def kept(boxes, *arguments, **named):
+            if not self.is_plain(boxes):
+                return function(boxes, *arguments, **named)
+            return self.around(function, lambda: self.choose(boxes.shape[0]), (boxes, *arguments), named)
+
+        return kept
+
+
+def install(torch, run, after_import):
+    counts = Counts(torch, run)
+    for owner in (torch, torch.Tensor):
+        for name in ("nonzero", "argwhere"):
+            counts.wrap(owner, name, counts.of_mask)
+        for name in ("unique", "unique_consecutive"):
+            counts.wrap(owner, name, counts.of_unique)
+        counts.wrap_masked(owner, "masked_select")
+    counts.wrap(torch, "where", counts.of_mask, lambda arguments: len(arguments) == 1)
+    for name in ("__getitem__", "__setitem__"):
+        counts.wrap_index(name)
+    after_import.call("torchvision.ops.boxes", counts.wrap_boxes)
