@@ -6,11 +6,13 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "cli/dryrun/dryrun_state.h"
+#include "studies/dryrun/dryrun_scale.h"
 
 /* A value that was tried, and what it needed. */
 typedef struct trial {
     uint64_t value;
     uint64_t reserved_bytes;
+    frag_dryrun_result result;
 } trial;
 
 typedef struct max_search {
@@ -22,6 +24,8 @@ typedef struct max_search {
     uint64_t fails; /* the smallest that does not; UINT64_MAX: none is known */
     uint64_t last;  /* the largest to try */
     uint64_t runs;
+    uint64_t guess;    /* the largest that should fit by replay; 0: nothing is guessed */
+    bool was_mistaken; /* the last guess was wrong */
     frag_error error;
     int code;
 } max_search;
@@ -56,15 +60,19 @@ static char **make_command(const max_search *search, uint64_t value)
     return words;
 }
 
-static void note_fit(max_search *search, uint64_t value, uint64_t reserved)
+/* The result becomes the search's. */
+static void note_fit(max_search *search, uint64_t value, uint64_t reserved,
+                     frag_dryrun_result *result)
 {
+    frag_dryrun_result_destroy(&search->fits[1].result);
     search->fits[1] = search->fits[0];
-    search->fits[0] = (trial){value, reserved};
+    search->fits[0] = (trial){value, reserved, *result};
+    *result = (frag_dryrun_result){.count = 0};
     search->fit_count++;
 }
 
 /* false: the search is over: an error, or a script that failed for its own reasons. */
-static bool judge(max_search *search, uint64_t value, const frag_dryrun_result *result)
+static bool judge(max_search *search, uint64_t value, frag_dryrun_result *result)
 {
     uint64_t reserved = 0;
     for (size_t i = 0; i < result->count; i++)
@@ -78,7 +86,7 @@ static bool judge(max_search *search, uint64_t value, const frag_dryrun_result *
     if (result->fits == FRAG_DRYRUN_FITS) {
         fprintf(search->stream, "fraglab: %" PRIu64 ": fits, %s reserved at the peak\n", value,
                 FRAG_BYTES(reserved));
-        note_fit(search, value, reserved);
+        note_fit(search, value, reserved, result);
         return true;
     }
     if (is_out) {
@@ -110,9 +118,45 @@ static bool try_value(max_search *search, uint64_t value)
     return ok;
 }
 
+/* ---- the next value */
+
+/* The recording of a trial with one process on one device and no uncertain sizes. */
+static bool find_recording(const trial *run, frag_dryrun_scaled *scaled)
+{
+    const frag_dryrun_result *result = &run->result;
+    if (result->count != 1 || result->processes[0].recording.trace_count != 1 ||
+        result->processes[0].answer == NULL || !result->processes[0].answer->is_repeated ||
+        result->processes[0].answer->uncertain_requests > 0)
+        return false;
+    *scaled = (frag_dryrun_scaled){&result->processes[0].recording, result->processes[0].main,
+                                   run->value};
+    return true;
+}
+
+/* By replay of the last two that fit, where their requests differ in size alone. It only says what
+ * to run next: that the largest fits and the next does not is known by runs. */
+static void guess(max_search *search)
+{
+    const frag_dryrun *dryrun = search->dryrun;
+    frag_dryrun_scaled smaller, larger;
+    frag_error ignored = {.code = FRAG_E_NONE};
+    uint64_t end = search->fails != UINT64_MAX ? search->fails - 1 : search->last;
+    search->guess = 0;
+    if (search->fit_count < 2 || !find_recording(&search->fits[1], &smaller) ||
+        !find_recording(&search->fits[0], &larger) || !frag_dryrun_scales(&smaller, &larger) ||
+        !frag_dryrun_guess_max(dryrun->context, &smaller, &larger, &dryrun->gpu.memory,
+                               search->fits[0].result.processes[0].facts.release, end,
+                               &search->guess, &ignored))
+        return;
+    frag_tell(dryrun->arguments,
+              "replays of the requests with %" PRIu64 " and %" PRIu64 ", scaled: %" PRIu64
+              " should be the largest",
+              smaller.value, larger.value, search->guess);
+}
+
 /* Where the line through the two largest that fit meets the card's memory, between those that are
  * known; without two, or without an end, twice as much. */
-static uint64_t next_value(const max_search *search)
+static uint64_t next_by_line(const max_search *search)
 {
     uint64_t low = search->fits[0].value;
     uint64_t high = search->fails;
@@ -136,14 +180,38 @@ static uint64_t next_value(const max_search *search)
     return next <= low ? low + 1 : next >= high ? high - 1 : next;
 }
 
+/* What was guessed, or the value above it; after a wrong guess one step without, so that the search
+ * ends soon whatever the script does. */
+static uint64_t next_value(max_search *search)
+{
+    uint64_t low = search->fits[0].value;
+    if (search->was_mistaken) {
+        search->was_mistaken = false;
+        search->guess = 0;
+        return next_by_line(search);
+    }
+    /* It fits as guessed; the two runs before may say more of the next value than it does, as
+     * libraries choose otherwise for values that are far away. */
+    if (search->guess == low)
+        return low + 1;
+    guess(search);
+    return search->guess == 0    ? next_by_line(search)
+           : search->guess > low ? search->guess
+                                 : low + 1;
+}
+
 static bool run_search(max_search *search, uint64_t first)
 {
     if (!try_value(search, first))
         return false;
     while (search->fit_count > 0 && search->fits[0].value < search->last &&
-           search->fits[0].value + 1 < search->fails)
-        if (!try_value(search, next_value(search)))
+           search->fits[0].value + 1 < search->fails) {
+        uint64_t value = next_value(search);
+        if (!try_value(search, value))
             return false;
+        bool fits = search->fits[0].value == value;
+        search->was_mistaken = search->guess != 0 && fits != (value <= search->guess);
+    }
     return true;
 }
 
@@ -164,7 +232,10 @@ int frag_dryrun_max(const frag_dryrun *dryrun, const char *pattern, FILE *stream
         frag_error_in(&search.error, "--max");
         return frag_report(&search.error);
     }
-    if (!run_search(&search, first))
+    bool is_over = run_search(&search, first);
+    for (size_t i = 0; i < 2; i++)
+        frag_dryrun_result_destroy(&search.fits[i].result);
+    if (!is_over)
         return search.error.code != FRAG_E_NONE ? frag_report(&search.error)
                : search.code != 0               ? search.code
                                                 : 130;

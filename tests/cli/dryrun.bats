@@ -234,10 +234,25 @@ END
     # Four times the value, in segments of whole pages of 2 MiB.
     [ "${lines[-1]}" = 256 ]
     [[ "$stderr" == *"257: out of memory"* ]]
-    [[ "$stderr" == *"the largest that fits on GPU of 1GiB is 256"* ]]
+    # Two runs that scale, the value that replays of them say, and the next.
+    [[ "$stderr" == *"replays of the requests with 10 and 20, scaled: 256 should be the largest"* ]]
+    [[ "$stderr" == *"the largest that fits on GPU of 1GiB is 256, 4 runs"* ]]
     run dry --gpu 1GiB --max '--batch' -- python3 "$out/train.py"
     [ "$status" -eq 2 ]
     [[ "$output" == *"--max: it has no {} for the value"* ]]
+}
+
+@test "--max finds the largest value of a script that does not scale as two runs say" {
+    # Above 100 a block is three times as large, which no replay of smaller ones knows.
+    sed -i 's/^weights = .*/&\nif mib > 100: more = torch.empty(8 * mib)/' "$out/train.py"
+    run --separate-stderr dry --gpu 1GiB --max '{}' --from 10 -- python3 "$out/train.py"
+    [ "${lines[-1]}" = 100 ]
+    [[ "$stderr" == *"100: fits"* ]]
+    [[ "$stderr" == *"101: out of memory"* ]]
+    # Requests in another order with odd values: nothing is guessed.
+    sed -i 's/^if mib > 100.*/if mib % 4 == 1: more = torch.empty(20)/' "$out/train.py"
+    run --separate-stderr dry --gpu 512MiB --max '{}' --from 99 --to 300 -- python3 "$out/train.py"
+    [ "${lines[-1]}" = 128 ]
 }
 
 @test "other settings, allocators and cards by replay" {
