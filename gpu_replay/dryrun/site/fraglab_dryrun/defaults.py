@@ -37,6 +37,15 @@ def valid_input(torch, run):
     for owner in (torch, torch.Tensor):
         checks(owner, "multinomial", [True, False])
 
+    def of_weights(*arguments, **named):
+        """torch.cov: each kind of weight is positive, so is their sum, and degrees of freedom are left."""
+        given = [*arguments[2:], named.get("fweights"), named.get("aweights")]
+        count = sum(weights is not None for weights in given)
+        return [True] * (count + (count > 0)) + [False]
+
+    for owner in (torch, torch.Tensor):
+        checks(owner, "cov", of_weights)
+
 
 def repeats_of_one(torch, run):
     """The length of repeat_interleave is a sum on the device: each is taken once if nothing of the

@@ -1,0 +1,22 @@
+"""Operators that look at values themselves, in C++: also in a backward pass, where no Python runs."""
+import torch
+
+zeros = torch.zeros(5, 3, device="cuda").add(1)
+assert torch.unique(zeros).shape == (1,) and torch.unique(zeros, dim=0).shape == (1, 3)
+assert torch.unique_consecutive(zeros, return_counts=True)[1].shape == (1,)
+assert torch.isin(zeros, torch.zeros(25, device="cuda")).shape == (5, 3)
+assert torch.equal(zeros, zeros + 1) and torch.allclose(zeros, zeros + 1)
+matrices = torch.randn(3, 5, 5, device="cuda")
+assert torch.linalg.eig(matrices)[1].shape == (3, 5, 5) and torch.linalg.eigvals(matrices[0]).shape == (5,)
+counts = torch.randint(0, 9, (5,), device="cuda")
+for more in ({}, {"fweights": counts}, {"aweights": counts.float(), "correction": 0}, {"fweights": counts, "aweights": counts.float()}):
+    x = torch.randn(3, 5, device="cuda", requires_grad=True)
+    torch.cov(x, **more).sum().backward()
+torch.corrcoef(x).sum().backward()
+value = torch.zeros((), device="cuda", requires_grad=True)
+torch.zeros((), device="cuda").requires_grad_().mul(1).index_fill(0, torch.tensor([0], device="cuda"), value).backward()
+torch.segment_reduce(torch.randn(9, device="cuda"), "sum", lengths=torch.tensor([2, 7], device="cuda"))
+spectrum = torch.stft(torch.randn(64, device="cuda"), 16, window=torch.ones(16, device="cuda"), return_complex=True)
+assert torch.istft(spectrum, 16, window=torch.ones(16, device="cuda")).shape == (64,)
+print("done")
+# expect: fits=true identical
