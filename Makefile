@@ -456,7 +456,7 @@ torch-dryrun: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh gpu_replay/dryrun/dryrun.sh build/release $(or $(TORCH),2.9.1) $(FOLDER) || [ $$? = 77 ]
 
-# Dry runs of the programs in tests/dryrun/programs on releases of PyTorch, TORCH=2.9.1,2.15.0; says the size of what it fetches first.
+# Dry runs of the programs in tests/dryrun on releases of PyTorch, TORCH=2.9.1,2.15.0; says the size of what it fetches first.
 dryrun-test: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/dryrun/dryrun_test.sh ./fraglab $(or $(TORCH),2.9.1) $(PROGRAMS) || [ $$? = 77 ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Dry runs of the programs in tests/dryrun/programs with PyTorch itself:
+# Dry runs of the programs in tests/dryrun/{programs,models,parts} with PyTorch itself:
 #
 #     sh tests/dryrun/dryrun_test.sh FRAGLAB RELEASES [PROGRAM...]
 #
@@ -36,7 +36,8 @@ get() { # release
     python3 -m venv "$venv" &&
         "$venv/bin/pip" install -q numpy filelock typing_extensions sympy networkx jinja2 fsspec setuptools &&
         "$venv/bin/pip" install -q --no-deps "torch==$1" &&
-        "$venv/bin/pip" install -q --no-deps triton transformers accelerate peft safetensors tokenizers huggingface_hub &&
+        "$venv/bin/pip" install -q --no-deps triton transformers accelerate peft safetensors tokenizers huggingface_hub \
+            diffusers importlib_metadata timm bitsandbytes expecttest &&
         touch "$venv/complete"
 }
 
@@ -97,7 +98,7 @@ try() { # program
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-[ $# -gt 0 ] || set -- "$here"/programs/*.py "$here"/programs/ranks/*.py
+[ $# -gt 0 ] || set -- "$here"/programs/*.py "$here"/programs/ranks/*.py "$here"/models/*.py "$here"/parts/*.py
 for release in $(echo "$releases" | tr ',' ' '); do
     get "$release" || { skipped=$((skipped + $#)); echo "skipped $release: its wheel cannot be had"; continue; }
     for program; do
