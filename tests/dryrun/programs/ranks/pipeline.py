@@ -1,24 +1,10 @@
-"""Tensor parallel and pipeline parallel on two ranks, and a message of the host through both."""
+"""Pipeline parallel on two ranks."""
 import os
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-
-
-def tensor_parallel():
-    mesh = init_device_mesh("cuda", (2,))
-    model = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).cuda()
-    model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
-    assert model[0].weight.to_local().shape == (512, 256)
-    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
-    for _ in range(2):
-        optimizer.zero_grad()
-        model(torch.randn(8, 256, device="cuda")).sum().backward()
-        optimizer.step()
 
 
 def pipeline_parallel(rank):
@@ -39,7 +25,6 @@ def pipeline_parallel(rank):
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
 dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
-tensor_parallel()
 pipeline_parallel(rank)
 dist.destroy_process_group()
 print("done")
