@@ -131,7 +131,7 @@ END
     sed -i 's/^print.*/raise SystemExit("no data")/' "$out/train.py"
     run --separate-stderr bisect --torch 2.6..2.7 --yes -- python3 "$out/train.py"
     [ "$status" -eq 3 ]
-    [[ "$stderr" == *"no two releases of torch run the script; of 2.7.1: no data"* ]]
+    [[ "$stderr" == *"no two releases of torch run the script; of 2.7.0: no data"* ]]
 }
 
 @test "ready environments are used as they are" {
