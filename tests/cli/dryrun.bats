@@ -279,6 +279,33 @@ END
     [[ "$output" == *"bad:1"*"expected an answer of a dry run, as --report writes"* ]]
 }
 
+@test "the workflow of docs/dry-run.md passes unchanged again and again, and fails when a peak grows by a MiB" {
+    mkdir "$out/bin" "$out/project"
+    printf '#!/bin/sh\n[ "$1" = dryrun ] && shift && exec "%s" dryrun --software "%s" "$@"\nexec "%s" "$@"\n' "$fraglab" "$out/cuda" "$fraglab" >"$out/bin/fraglab"
+    printf '#!/bin/sh\necho pip "$@"\n' >"$out/bin/pip"
+    ln -s "$(command -v python3)" "$out/bin/python"
+    chmod +x "$out/bin/fraglab" "$out/bin/pip"
+    # The steps' commands, one script each.
+    python3 -S -c 'import re, sys
+text = open("docs/dry-run.md").read().split("```yaml")[1].split("```")[0]
+steps = re.findall(r"- run: (.*(?:\n {10}.*)*)", text)
+print("\n".join(line.strip() for step in steps for line in step.removeprefix("|").splitlines()))' >"$out/steps"
+    grep -q "^pip install" "$out/steps"
+    grep -q "^fraglab dryrun .*--baseline mem.json --fail-above 0" "$out/steps"
+    cp "$out/train.py" "$out/project/train.py"
+    once=$(sed -n 's/ *# once, committed$//p' docs/dry-run.md)
+    export PATH=$out/bin:$PATH
+    cd "$out/project"
+    bash -e -c "$once" >/dev/null 2>&1
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        bash -e "$out/steps" >"$out/log" 2>&1
+    done
+    sed -i 's/state or torch.empty(mib)/state or torch.empty(mib + 1)/' train.py
+    run bash -e "$out/steps"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"baseline   peak reserved"*"ABOVE"* ]]
+}
+
 @test "what cannot be run is said before anything runs" {
     refused() { # status, words, arguments...
         local expected=$1 words=$2
