@@ -461,6 +461,11 @@ dryrun-test: setup
 	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
 	@sh tests/dryrun/dryrun_test.sh ./fraglab $(or $(TORCH),2.9.1) $(PROGRAMS) || [ $$? = 77 ]
 
+# Dry runs against peaks that others measured on real cards; says the size of what it fetches first. SERIES=word: those with it in their name.
+truth: setup
+	+@$(MAKE) --no-print-directory -j$(JOBS) MODE=release fraglab software-cuda
+	@sh tests/truth/truth.sh ./fraglab "$(SERIES)" || [ $$? = 77 ]
+
 # Does a policy keep the contract? POLICY is a name or a shared object, with options as after --policy.
 conformance: setup-harness
 	+@$(MAKE) --no-print-directory -s -j$(JOBS) $(BUILD)/tests/test_conformance
@@ -578,6 +583,7 @@ help:
 	@echo 'make torch-dryrun TORCH=2.9.1  dry run: PyTorch on fraglab over software CUDA (downloads its wheel)'
 	@echo 'make dryrun-test TORCH=2.9.1,2.15.0  dry runs of many programs, checked (fetches wheels, saying their size)'
 	@echo 'make workloads-truth  generated traces against dry runs of the same workloads, request by request'
+	@echo 'make truth      dry runs against peaks published of real cards, SERIES=word (fetches wheels, saying their size)'
 	@echo 'make software-cuda  CUDA libraries that account for memory with no GPU, for tests'
 	@echo 'make debug      build/debug/fraglab; also: make asan, make tsan (sanitizers)'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away'
@@ -589,7 +595,7 @@ help:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 FORCE:
 .PHONY: software-cuda all library setup setup-harness setup-test debug asan tsan test-programs fuzz-programs test check format tidy fuzz fuzz-policies mutants golden golden-logs oracle \
-        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
+        golden-update $(PINNED:%=%-golden) conformance bench bench-page predictions evidence explain-truth torch-dryrun dryrun-test workloads-truth truth gpu-report demo wheel sdist wheel-test install uninstall clean distclean help FORCE
 # Objects of tests are kept. Not all targets: one that is secondary and missing is not built where what
 # needs it is newer, as when MPI is installed after the program was built.
 .SECONDARY: $(patsubst %.c,$(BUILD)/%.o,$(TESTS) $(FUZZERS))

@@ -21,25 +21,12 @@ releases=$2
 shift 2
 here=$(dirname "$(realpath "$0")")
 seconds=${FRAG_DRYRUN_SECONDS:-300}
-wheel_megabytes=900
 failed=0
 passed=0
 skipped=0
 
-get() { # release
-    ready=${FRAG_DRYRUN_VENV:-}/venv-$1
-    [ -x "$ready/bin/python" ] && venv=$ready && return 0
-    venv=build/dryrun/torch-$1/venv
-    [ -e "$venv/complete" ] && return 0
-    echo "torch $1: its wheel and that of triton are about $wheel_megabytes MB to fetch, 2.5 GB on disk in $venv"
-    rm -rf "$venv"
-    python3 -m venv "$venv" &&
-        "$venv/bin/pip" install -q numpy filelock typing_extensions sympy networkx jinja2 fsspec setuptools &&
-        "$venv/bin/pip" install -q --no-deps "torch==$1" &&
-        "$venv/bin/pip" install -q --no-deps triton transformers accelerate peft safetensors tokenizers huggingface_hub \
-            diffusers importlib_metadata timm bitsandbytes expecttest &&
-        touch "$venv/complete"
-}
+# shellcheck source=tests/dryrun/get_torch.sh
+. "$here/get_torch.sh"
 
 # What a program says of itself.
 says() { sed -n "s/^# $1: //p" "$2"; }
