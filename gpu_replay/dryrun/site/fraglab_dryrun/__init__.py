@@ -83,3 +83,14 @@ def begin(torch, settings):
     if settings.get("defaults", True):
         counts.install(torch, run, after_import)
         defaults.install(torch, run, after_import)
+    keep_scriptable(torch)
+
+
+def keep_scriptable(torch):
+    """torch.jit.script knows PyTorch's own functions by identity: it has to know ours in their places."""
+    builtins = sys.modules.get("torch.jit._builtins")
+    table = getattr(builtins, "_get_builtin_table", dict)()
+    for name, function in list(vars(torch).items()):
+        operator = table.get(id(getattr(function, "__wrapped__", None)))
+        if operator is not None:
+            table.setdefault(id(function), operator)
