@@ -168,7 +168,12 @@ END
 }
 
 # The names in calls such as frag_arguments_has(arguments, "capacity").
+# Those of `trace generate` go by the table of knobs, all of them.
 asked_for() {
+    asked_by_name
+    sed -n '/^const frag_field frag_knobs/,/^};/s/^    {"\([a-z_]*\)".*/\1/p' workload/description/fields.c | tr _ -
+}
+asked_by_name() {
     grep -rhE -A1 --include='*.c' '(frag_(arguments_(has|is|value|value_at|value_count|value_position|bytes|count|number)|plot_setting_(text|at|count))|values_of|is_setting)\(|open_file\(arguments' cli plots |
         tr -d '\n' | sed -E 's/frag_(arguments|plot_setting)_|(values_of|is_setting)\(|open_file\(arguments/\n&/g' |
         sed -nE 's/^(frag_(arguments|plot_setting)_[a-z_]+|values_of|is_setting|open_file)\([^"();]*"([a-z-]+)".*/\3/p' | sort -u
@@ -180,7 +185,7 @@ asked_for() {
         ./fraglab $(words "$name") --help
     done | sed -nE 's/^  (-.,|   ) --([a-z-]+).*/\2/p' | sort -u >"$BATS_TEST_TMPDIR/listed"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/listed")" -ge 60 ]
-    asked_for >"$BATS_TEST_TMPDIR/asked"
+    asked_for | sort -u >"$BATS_TEST_TMPDIR/asked"
     echo "asked for, and in no table of options:"
     comm -13 "$BATS_TEST_TMPDIR/listed" "$BATS_TEST_TMPDIR/asked" | tee "$BATS_TEST_TMPDIR/unknown"
     [ ! -s "$BATS_TEST_TMPDIR/unknown" ]
