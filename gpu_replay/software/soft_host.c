@@ -156,12 +156,22 @@ static frag_soft_known copy_rows(frag_soft_call *call, const frag_soft_area *are
     return known;
 }
 
+/* From the first byte of an area to its last. */
+static uint64_t spanned_bytes(const frag_soft_area *area, uint64_t pitch, uint64_t plane)
+{
+    if (area->width == 0 || area->height == 0 || area->depth == 0)
+        return 0;
+    return (area->depth - 1) * plane + (area->height - 1) * pitch + area->width;
+}
+
 int32_t frag_soft_copy_area(frag_soft_call_id id, frag_soft_area area, frag_soft_way how)
 {
     frag_soft_call call;
     uint32_t stream = 0;
     uint64_t bytes = area.width * area.height * area.depth;
     frag_soft_scalar scalar = {.to = area.to, .from = area.from, .bytes = bytes};
+    frag_soft_late_ask(area.from, spanned_bytes(&area, area.from_pitch, area.from_plane), true);
+    frag_soft_late_ask(area.to, spanned_bytes(&area, area.to_pitch, area.to_plane), false);
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "to", area.to);
     frag_soft_note_address(&call, "from", area.from);
@@ -186,6 +196,7 @@ int32_t frag_soft_fill_area(frag_soft_call_id id, frag_soft_area area, uint32_t 
 {
     frag_soft_call call;
     uint32_t stream = 0;
+    frag_soft_late_ask(area.to, spanned_bytes(&area, area.to_pitch, area.to_plane), false);
     bool may = frag_soft_begin(&call, id);
     frag_soft_note_address(&call, "address", area.to);
     frag_soft_note(&call, "bytes", area.width * area.height * area.depth);

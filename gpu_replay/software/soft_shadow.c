@@ -457,9 +457,22 @@ void frag_software_handle_scalars(frag_software_scalar_handler *handler, void *c
     frag_soft_leave();
 }
 
+void frag_software_handle_late(frag_software_late_handler *handler)
+{
+    atomic_store(&frag_soft.late_handler, handler);
+}
+
+void frag_soft_late_ask(uint64_t address, uint64_t bytes, bool is_read)
+{
+    frag_software_late_handler *handler = atomic_load(&frag_soft.late_handler);
+    if (handler != NULL && bytes > 0)
+        handler((const void *)(uintptr_t)address, (size_t)bytes, is_read);
+}
+
 size_t frag_software_read(const void *device_address, void *out, size_t bytes)
 {
     int32_t ignored = 0;
+    frag_soft_late_ask((uint64_t)(uintptr_t)device_address, bytes, true);
     frag_soft_enter(&ignored);
     uint64_t known = frag_soft_shadow_read((uint64_t)(uintptr_t)device_address, out, bytes).bytes;
     frag_soft_leave();

@@ -5,6 +5,7 @@
 #ifndef FRAG_SOFTWARE_SOFT_STATE_H
 #define FRAG_SOFTWARE_SOFT_STATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -183,6 +184,7 @@ typedef struct frag_soft_state {
     void *observer_context;
     frag_software_scalar_handler *scalar_handler;
     void *scalar_context;
+    _Atomic(frag_software_late_handler *) late_handler;
     uint64_t scalar_count; /* small copies to the host of what is not known */
     frag_software_card cards[FRAG_SOFT_DEVICES_MAX];
 } frag_soft_state;
@@ -269,6 +271,8 @@ typedef struct frag_soft_scalar {
 /* Under the lock. */
 void frag_soft_scalar_note(frag_soft_scalar *read, frag_soft_known known);
 /* Without it. */
+/* No lock may be held: who put off a write may wait for its bytes. */
+void frag_soft_late_ask(uint64_t address, uint64_t bytes, bool is_read);
 void frag_soft_scalar_ask(const frag_soft_scalar *read, const void *caller);
 
 /* ---- soft_memory.c: capacity, cudaMalloc */

@@ -174,6 +174,11 @@ typedef struct frag_software_scalar {
 typedef bool frag_software_scalar_handler(const frag_software_scalar *scalar, void *context);
 void frag_software_handle_scalars(frag_software_scalar_handler *handler, void *context);
 
+/* Called, with no lock held, before bytes of a device are read (is_read) or written by a copy or a
+ * fill: who put off a write to them does it now, or leaves it. One handler a process. */
+typedef void frag_software_late_handler(const void *device_address, size_t bytes, bool is_read);
+void frag_software_handle_late(frag_software_late_handler *handler);
+
 #ifdef __cplusplus
 }
 #endif

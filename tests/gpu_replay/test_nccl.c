@@ -464,6 +464,33 @@ static void an_abort_ends_the_waiting(void **state)
     assert_int_equal(run_ranks(abort_while_waiting, 2), 0);
 }
 
+/* As pipelines do: the real library only puts a receive on a stream. Both ranks ask before either
+ * sends, and both have come as far before one goes on. */
+static void receive_first(int rank, int count)
+{
+    void *c = join(rank, count);
+    void *first = put(&(int){-1}, 1), *second = take(sizeof(int)), *third = take(sizeof(int));
+    CHECK(nccl.receive(first, 1, INT32, 1 - rank, c, NULL) == 0);
+    nccl.group_start();
+    CHECK(nccl.receive(second, 1, INT32, 1 - rank, c, NULL) == 0);
+    CHECK(nccl.receive(third, 1, INT32, 1 - rank, c, NULL) == 0);
+    CHECK(nccl.group_end() == 0);
+    atomic_fetch_add(&board->step, 1);
+    while (atomic_load(&board->step) < count)
+        usleep(1000);
+    for (int i = 0; i < 3; i++)
+        CHECK(nccl.send(put(&(int){10 * rank + i}, 1), 1, INT32, 1 - rank, c, NULL) == 0);
+    HOLDS(third, 10 * (1 - rank) + 2);
+    HOLDS(first, 10 * (1 - rank));
+    HOLDS(second, 10 * (1 - rank) + 1);
+}
+
+static void a_receive_does_not_wait_for_its_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks(receive_first, 2), 0);
+}
+
 /* As DataParallel does: one thread works for two devices. */
 static void work_alone(int rank, int count)
 {
@@ -493,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(carries_what_the_host_wrote_in_every_collective),
         cmocka_unit_test(passes_messages_in_groups_and_alone),
+        cmocka_unit_test(a_receive_does_not_wait_for_its_bytes),
         cmocka_unit_test(carries_large_pieces_where_they_are_kept),
         cmocka_unit_test(keeps_unknown_what_no_host_wrote),
         cmocka_unit_test(splits_and_shrinks_communicators),

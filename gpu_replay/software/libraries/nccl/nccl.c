@@ -336,6 +336,7 @@ static int32_t end_communicator(void *pointer)
         return pointer == NULL ? FRAG_NCCL_SUCCESS : FRAG_NCCL_INVALID_ARGUMENT;
     if (atomic_exchange(&communicator->is_ended, true))
         return FRAG_NCCL_SUCCESS;
+    frag_nccl_drop_late(communicator);
     frag_nccl_leave(communicator);
     return FRAG_NCCL_SUCCESS;
 }

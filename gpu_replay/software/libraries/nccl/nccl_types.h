@@ -7,7 +7,9 @@
  * ranks one for messages. A call waits for the ranks whose values it needs, if these may be known:
  * operations of more than FRAG_NCCL_PIECE_MAX bytes a rank never wait, as no bytes of theirs are
  * kept, unless the setting shadow= keeps more; then broadcasts, gathers to all and messages go slot
- * by slot. A rank whose process ended, or that does not come within the time-out, is an error. */
+ * by slot. A rank whose process ended, or that does not come within the time-out, is an error.
+ *
+ * A receive alone, or a group of nothing but receives, does not wait (nccl_late.c). */
 #ifndef FRAG_NCCL_NCCL_TYPES_H
 #define FRAG_NCCL_NCCL_TYPES_H
 
@@ -138,6 +140,7 @@ typedef struct frag_nccl_work {
     size_t stride_bytes;       /* between pieces that are received; 0: they follow each other */
     int type, operation, peer; /* peer: also the root */
     bool is_posted, is_done;
+    bool is_overwritten; /* something else was written where it receives */
     uint64_t sequence;
 } frag_nccl_work;
 
@@ -145,6 +148,24 @@ typedef struct frag_nccl_work {
 frag_nccl_result frag_nccl_submit(const frag_nccl_work *work);
 void frag_nccl_group_start(void);
 frag_nccl_result frag_nccl_group_end(void);
+
+/* One step; true: it got on. */
+bool frag_nccl_advance(frag_nccl_work *work);
+/* After many steps without effect: an error if nothing more can come. deadline: in the seconds of
+ * frag_nccl_now. */
+frag_nccl_result frag_nccl_look_for_trouble(frag_nccl_work *work, double deadline);
+double frag_nccl_now(void);
+
+/* ---- nccl_late.c: receives whose bytes are not there yet. The real library only puts them on a
+ * stream; here they are done when bytes are there, at the latest when they are read. */
+
+frag_nccl_result frag_nccl_put_off(const frag_nccl_work *work);
+/* Takes what has come; true: something has. */
+bool frag_nccl_take_late(void);
+/* Those of a communicator that ends: what has come is taken, the others are dropped. */
+void frag_nccl_drop_late(const frag_nccl_communicator *communicator);
+/* Receives into these bytes that come later than this are not written. */
+void frag_nccl_overwrite(const void *address, size_t bytes);
 
 /* ---- nccl_reduce.c */
 

@@ -179,11 +179,13 @@ static bool take_message(frag_nccl_work *work)
     frag_nccl_communicator *communicator = work->communicator;
     frag_nccl_slot *slot =
         frag_nccl_mailbox(communicator, work->peer, communicator->rank, work->sequence);
-    if (atomic_load(&slot->sequence) != work->sequence)
+    _Atomic uint64_t *taken = frag_nccl_taken(communicator, work->peer, communicator->rank);
+    if (atomic_load(taken) + 1 != work->sequence || atomic_load(&slot->sequence) != work->sequence)
         return false;
-    give(work, 0, slot->data, work->piece_bytes,
-         slot->is_known && slot->bytes == work->piece_bytes);
-    atomic_store(frag_nccl_taken(communicator, work->peer, communicator->rank), work->sequence);
+    if (!work->is_overwritten)
+        give(work, 0, slot->data, work->piece_bytes,
+             slot->is_known && slot->bytes == work->piece_bytes);
+    atomic_store(taken, work->sequence);
     return true;
 }
 
@@ -226,6 +228,8 @@ static void copy_to_itself(const frag_nccl_work *work)
 static void begin(frag_nccl_work *work)
 {
     frag_nccl_communicator *communicator = work->communicator;
+    if (work->kind != FRAG_NCCL_EXCHANGE && received_bytes(work) > 0)
+        frag_nccl_overwrite(work->receive, received_bytes(work));
     if (work->kind == FRAG_NCCL_JOIN)
         return;
     if (communicator->rank_count == 1 && !is_message(work)) {
@@ -246,7 +250,7 @@ static void begin(frag_nccl_work *work)
 
 /* true: something got on. The first work of a kind and peer that waits holds up those behind it,
  * as their sequences are higher. */
-static bool advance(frag_nccl_work *work)
+bool frag_nccl_advance(frag_nccl_work *work)
 {
     bool has_advanced = false;
     if (!work->is_posted && post(work))
@@ -256,7 +260,7 @@ static bool advance(frag_nccl_work *work)
     return has_advanced;
 }
 
-static double now_seconds(void)
+double frag_nccl_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -291,7 +295,7 @@ static bool waits_for(const frag_nccl_work *work, int rank)
 
 /* A rank may have done its part just before it ended: the work is tried once more before it is
  * given up. While ranks join, one that ended was needed by those that are still to come. */
-static frag_nccl_result look_for_trouble(frag_nccl_work *work, double deadline)
+frag_nccl_result frag_nccl_look_for_trouble(frag_nccl_work *work, double deadline)
 {
     frag_nccl_communicator *communicator = work->communicator;
     int missing = communicator->rank;
@@ -302,10 +306,10 @@ static frag_nccl_result look_for_trouble(frag_nccl_work *work, double deadline)
             missing = i;
         else if (work->kind != FRAG_NCCL_JOIN)
             continue;
-        if (frag_nccl_has_ended(communicator, i) && !advance(work))
+        if (frag_nccl_has_ended(communicator, i) && !frag_nccl_advance(work))
             return fail(work, "has ended", i);
     }
-    if (now_seconds() > deadline)
+    if (frag_nccl_now() > deadline)
         return fail(work, "did not come in time (FRAGLAB_SOFTWARE_NCCL_TIMEOUT)", missing);
     return FRAG_NCCL_SUCCESS;
 }
@@ -318,17 +322,37 @@ static frag_nccl_work *first_left(frag_nccl_work *works, size_t count)
     return NULL;
 }
 
+static bool are_receives(const frag_nccl_work *works, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (works[i].kind != FRAG_NCCL_RECEIVE)
+            return false;
+    return true;
+}
+
+static frag_nccl_result receive_later(const frag_nccl_work *works, size_t count)
+{
+    frag_nccl_result result = FRAG_NCCL_SUCCESS;
+    for (size_t i = 0; i < count && result == FRAG_NCCL_SUCCESS; i++)
+        if (!works[i].is_done)
+            result = frag_nccl_put_off(&works[i]);
+    frag_nccl_take_late();
+    return result;
+}
+
 static frag_nccl_result run(frag_nccl_work *works, size_t count)
 {
-    double deadline = now_seconds() + frag_nccl_timeout_seconds();
+    double deadline = frag_nccl_now() + frag_nccl_timeout_seconds();
     unsigned idle_count = 0;
     for (size_t i = 0; i < count; i++)
         begin(&works[i]);
+    if (are_receives(works, count))
+        return receive_later(works, count);
     for (frag_nccl_work *left; (left = first_left(works, count)) != NULL;) {
-        bool has_advanced = false;
+        bool has_advanced = frag_nccl_take_late();
         for (size_t i = 0; i < count; i++)
             if (!works[i].is_done)
-                has_advanced |= advance(&works[i]);
+                has_advanced |= frag_nccl_advance(&works[i]);
         if (has_advanced) {
             idle_count = 0;
             continue;
@@ -339,7 +363,7 @@ static frag_nccl_result run(frag_nccl_work *works, size_t count)
         }
         nanosleep(&(struct timespec){.tv_nsec = idle_count < 1000 ? 50000 : 1000000}, NULL);
         frag_nccl_result result =
-            idle_count % 64 == 0 ? look_for_trouble(left, deadline) : FRAG_NCCL_SUCCESS;
+            idle_count % 64 == 0 ? frag_nccl_look_for_trouble(left, deadline) : FRAG_NCCL_SUCCESS;
         if (result != FRAG_NCCL_SUCCESS)
             return result;
     }
@@ -350,8 +374,8 @@ static frag_nccl_result run(frag_nccl_work *works, size_t count)
  * alike, as they set the limit alike. */
 static bool is_in_parts(const frag_nccl_work *work)
 {
-    bool can_be = work->kind == FRAG_NCCL_BROADCAST || work->kind == FRAG_NCCL_ALL_GATHER ||
-                  is_message(work);
+    bool can_be =
+        work->kind == FRAG_NCCL_BROADCAST || work->kind == FRAG_NCCL_ALL_GATHER || is_message(work);
     return can_be && work->piece_bytes > FRAG_NCCL_PIECE_MAX &&
            work->piece_bytes <= frag_software_get_kept_max();
 }

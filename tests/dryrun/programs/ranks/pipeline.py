@@ -9,7 +9,8 @@ from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 def pipeline_parallel(rank):
     part = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)).cuda()
-    example = torch.randn(4, 256, device="cuda")
+    # What a stage is given needs gradients where a stage before it waits for them.
+    example = torch.randn(4, 256, device="cuda", requires_grad=rank > 0)
     stage = PipelineStage(part, rank, 2, torch.device("cuda", rank), input_args=(example,), output_args=(part(example),))
     schedule = ScheduleGPipe(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)
     optimizer = torch.optim.SGD(part.parameters(), 0.1)
