@@ -13,8 +13,6 @@
 
 #include "cli/inputs.h"
 
-#define FOLDER "tests/data/"
-
 typedef struct loaded {
     frag_golden_log log;
     frag_recording recording;
@@ -27,7 +25,7 @@ static void load(const char *folder, const char *name, loaded *all)
     char path[256];
     frag_error error = {0};
     frag_policy_spec spec;
-    snprintf(path, sizeof path, FOLDER "%s/%s.jsonl.zst", folder, name);
+    snprintf(path, sizeof path, "%s/%s.jsonl.zst", folder, name);
     frag_input *input = frag_input_open(path, &error);
     if (input == NULL || !frag_golden_log_read(input, &all->log, &error) ||
         !frag_golden_log_record(&all->log, name, &all->recording, &all->ends, &error))
@@ -80,7 +78,7 @@ static void follows_the_real_library(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         loaded all;
         frag_golden_result result;
-        load("golden", names[i], &all);
+        load("build/golden", names[i], &all);
         compare_whole(&all, names[i], &result);
         assert_true(result.requests > 50);
         assert_true(result.device_events > 0);
@@ -102,7 +100,7 @@ static void follows_the_pools_of_other_frameworks(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         loaded all;
         frag_golden_result result;
-        load("golden-peers", names[i], &all);
+        load("tests/data/golden-peers", names[i], &all);
         compare_whole(&all, names[i], &result);
         assert_true(result.requests > 2000);
         frag_golden_result_destroy(&result);
@@ -136,7 +134,7 @@ static void finds_what_was_changed_in_a_log(void **state)
 {
     (void)state;
     loaded all;
-    load("golden", "2.9.1-tight-exp-ms64-1", &all);
+    load("build/golden", "2.9.1-tight-exp-ms64-1", &all);
     frag_golden_log *log = &all.log;
     uint32_t at = find_line(log, FRAG_GOLDEN_ALLOC, 500);
     log->lines[at].address ^= 512;
