@@ -43,7 +43,6 @@ typedef struct frag_network {
     bool is_tied;        /* the head shares the embedding's weight */
     bool has_attention_bias;
     bool has_inner_bias;
-    bool is_qwen; /* no bias behind attention */
     double embedding_dropout;
     double attention_dropout;
     double residual_dropout;

@@ -1,5 +1,5 @@
-/* Llama, Mistral and Qwen2 as transformers 5 has them (models/llama/modeling_llama.py), with
- * attention by scaled_dot_product_attention. */
+/* Llama as transformers 5 has it (models/llama/modeling_llama.py), with attention by
+ * scaled_dot_product_attention. */
 #include "base/memory.h"
 #include "workload/families/family.h"
 
@@ -33,12 +33,6 @@ static void add_linear(frag_tape *tape, frag_model *model, uint64_t inputs, uint
         frag_model_add(tape, model, outputs);
 }
 
-/* Qwen2 has biases for queries, keys and values alone. */
-static bool has_out_bias(const frag_network *of)
-{
-    return of->has_attention_bias && !of->is_qwen;
-}
-
 static void build(frag_tape *tape, frag_model *model)
 {
     const frag_network *of = &model->workload->network;
@@ -49,7 +43,7 @@ static void build(frag_tape *tape, frag_model *model)
         add_linear(tape, model, of->width, queries, of->has_attention_bias);
         add_linear(tape, model, of->width, keys, of->has_attention_bias);
         add_linear(tape, model, of->width, keys, of->has_attention_bias);
-        add_linear(tape, model, queries, of->width, has_out_bias(of));
+        add_linear(tape, model, queries, of->width, of->has_attention_bias);
         add_linear(tape, model, of->width, of->inner, of->has_inner_bias);
         add_linear(tape, model, of->width, of->inner, of->has_inner_bias);
         add_linear(tape, model, of->inner, of->width, of->has_inner_bias);
@@ -78,7 +72,7 @@ static block next_block(walk *at, const frag_network *of)
     block next = {.q = next_linear(at, of->heads * of->head_width, of->has_attention_bias)};
     next.k = next_linear(at, keys, of->has_attention_bias);
     next.v = next_linear(at, keys, of->has_attention_bias);
-    next.o = next_linear(at, of->width, has_out_bias(of));
+    next.o = next_linear(at, of->width, of->has_attention_bias);
     next.gate = next_linear(at, of->inner, of->has_inner_bias);
     next.up = next_linear(at, of->inner, of->has_inner_bias);
     next.down = next_linear(at, of->width, of->has_inner_bias);

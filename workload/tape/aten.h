@@ -19,7 +19,6 @@ frag_tensor frag_aten_tanh(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_gelu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_silu(frag_tape *tape, frag_tensor self);
 frag_tensor frag_aten_relu(frag_tape *tape, frag_tensor self);
-frag_tensor frag_aten_relu_in_place(frag_tape *tape, frag_tensor self); /* uses up self */
 /* is_active: training with a probability above 0; else the tensor itself. */
 frag_tensor frag_aten_dropout(frag_tape *tape, frag_tensor self, bool is_active);
 
