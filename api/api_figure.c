@@ -195,11 +195,17 @@ static bool find_kind(figure_call *call, frag_error *error)
         return frag_error_in(error, "kind");
     }
     const frag_command *command = &call->kind->command;
-    if (call->path_count >= command->operand_min && call->path_count <= command->operand_max)
+    size_t recordings = call->options.recording_count;
+    size_t sources = call->path_count + recordings;
+    const char *place = recordings > 0 ? "recordings" : "paths";
+    if (recordings > 0 && strstr(command->operands, "TRACE") == NULL)
+        frag_fail(error, FRAG_E_USAGE, "a figure of this kind is drawn from rows; give their paths");
+    else if (sources >= command->operand_min && sources <= command->operand_max)
         return true;
-    frag_fail(error, FRAG_E_USAGE, "%zu paths were given; a figure of this kind takes %s",
-              call->path_count, command->operand_max > 1 ? "one or more" : "one");
-    return frag_error_in(error, "paths");
+    else
+        frag_fail(error, FRAG_E_USAGE, "%zu %s were given; a figure of this kind takes %s", sources,
+                  place, command->operand_max > 1 ? "one or more" : "one");
+    return frag_error_in(error, place);
 }
 
 static bool write_figure(void *state, FILE *stream, frag_error *error)
@@ -247,6 +253,9 @@ static bool figure_work(void *arguments, frag_error *error)
     request->context = call->replay.below;
     request->operands = call->paths;
     request->operand_count = call->path_count;
+    request->recordings =
+        frag_call_recordings(call->options.recordings, call->options.recording_count);
+    request->recording_count = call->options.recording_count;
     request->policies = &call->policies;
     request->device = &call->replay.device;
     request->host = &host;

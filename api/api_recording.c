@@ -145,6 +145,15 @@ const frag_trace *frag_recording_trace_at(const fraglab_recording *recording, si
     return NULL;
 }
 
+const frag_recording *const *frag_call_recordings(const fraglab_recording *const *recordings,
+                                                  size_t count)
+{
+    const frag_recording **below = frag_alloc(count, sizeof *below);
+    for (size_t i = 0; i < count; i++)
+        below[i] = &recordings[i]->recording;
+    return below;
+}
+
 static void fill_facts(const frag_trace *trace, fraglab_trace_facts *facts)
 {
     const frag_trace_stats *stats = &trace->stats;

@@ -17,6 +17,10 @@ struct fraglab_recording {
 const frag_trace *frag_recording_trace_at(const fraglab_recording *recording, size_t number,
                                           frag_error *error);
 
+/* What lies behind each of count handles; the array lives as long as the call. */
+const frag_recording *const *frag_call_recordings(const fraglab_recording *const *recordings,
+                                                  size_t count);
+
 /* A format as after --from; NULL: told by the content. */
 bool frag_call_format(const char *name, frag_trace_format *format, frag_error *error);
 

@@ -15,15 +15,6 @@ typedef struct report_call {
     frag_target target;
 } report_call;
 
-static void read_recordings(report_call *call, const fraglab_report_options *options)
-{
-    const frag_recording **below = frag_alloc(options->recording_count, sizeof *below);
-    for (size_t i = 0; i < options->recording_count; i++)
-        below[i] = &options->recordings[i]->recording;
-    call->wishes.recordings = below;
-    call->wishes.recording_count = options->recording_count;
-}
-
 static bool write_page(void *state, FILE *stream, frag_error *error)
 {
     report_call *call = state;
@@ -43,7 +34,8 @@ static bool report_work(void *arguments, frag_error *error)
         return false;
     if (options.policy_count > 0)
         call->wishes.policies = &call->policies;
-    read_recordings(call, &options);
+    call->wishes.recordings = frag_call_recordings(options.recordings, options.recording_count);
+    call->wishes.recording_count = options.recording_count;
     if (call->path_count == 0 && options.recording_count == 0) {
         frag_fail(error, FRAG_E_USAGE, "there is nothing to show; give a path or a recording");
         return frag_error_in(error, "paths");

@@ -487,12 +487,16 @@ typedef struct fraglab_figure_options {
     size_t policy_count;
     const fraglab_figure_setting *settings; /* docs/plots.md says which each kind has */
     size_t setting_count;
+    /* Recordings that are open, drawn behind those of the paths; with times and call sites where
+     * they were opened with sites. */
+    const fraglab_recording *const *recordings;
+    size_t recording_count;
 } fraglab_figure_options;
 
 /* The table that a figure of that kind is drawn from (fraglab_free). The paths are those of
- * recordings or files of rows, as the kind takes them; of the run options those of the device
- * count. Both options may be NULL. FRAGLAB_E_USAGE: no such kind or setting, or the figure is a
- * picture. */
+ * recordings or files of rows, as the kind takes them (path_count 0: only the open recordings of
+ * the options are drawn); of the run options those of the device count. Both options may be NULL.
+ * FRAGLAB_E_USAGE: no such kind or setting, or the figure is a picture. */
 int fraglab_figure_csv(const fraglab_context *context, const char *kind, const char *const *paths,
                        size_t path_count, const fraglab_run_options *run_options,
                        const fraglab_figure_options *options, char **csv, fraglab_error *error);

@@ -40,6 +40,11 @@ bool frag_plot_setting_count(const frag_plot_request *request, const char *name,
            fail_in_setting(error, name);
 }
 
+const char *frag_plot_source_name(const frag_plot_request *request)
+{
+    return request->operand_count > 0 ? request->operands[0] : request->recordings[0]->name;
+}
+
 /* ---- from the settings to the figure */
 
 typedef struct plot_load {
@@ -51,16 +56,30 @@ typedef struct plot_load {
     void *state;
 } plot_load;
 
-/* The only trace operand, and which of its devices is meant. */
+static bool open_recording(const plot_load *drawn, frag_error *error)
+{
+    const frag_plot_request *request = drawn->request;
+    if (request->operand_count > 0)
+        return frag_recording_load_plain(request->operands[0], request->input_format,
+                                         drawn->with_columns, drawn->recording, error);
+    *drawn->recording = *request->recordings[0];
+    return true;
+}
+
+static void close_recording(const plot_load *drawn)
+{
+    if (drawn->request->operand_count > 0)
+        frag_recording_destroy(drawn->recording);
+}
+
+/* The only recording, and which of its devices is meant. */
 static bool load(const plot_load *drawn, frag_error *error)
 {
     uint64_t device = 0;
     const frag_plot_request *request = drawn->request;
-    const char *path = request->operands[0];
     frag_recording *recording = drawn->recording;
     if (!frag_plot_setting_count(request, "trace-device", 0, UINT32_MAX, &device, error) ||
-        !frag_recording_load_plain(path, request->input_format, drawn->with_columns, recording,
-                                   error))
+        !open_recording(drawn, error))
         return false;
     bool is_named = frag_plot_setting_text(request, "trace-device") != NULL;
     const frag_trace *trace = is_named ? NULL : frag_recording_main_trace(recording);
@@ -73,8 +92,8 @@ static bool load(const plot_load *drawn, frag_error *error)
                       "the recording has no device %" PRIu64 "; leave --trace-device out", device);
         else
             frag_fail(error, FRAG_E_INPUT, "the recording holds no trace");
-        frag_recording_destroy(recording);
-        return frag_error_in(error, path);
+        close_recording(drawn);
+        return frag_error_in(error, frag_plot_source_name(request));
     }
     if (!is_named && recording->trace_count > 1)
         frag_context_warn(request->context,
@@ -91,7 +110,7 @@ static bool fill_loaded(void *context, frag_error *error)
     if (!load(drawn, error))
         return false;
     bool ok = drawn->fill(drawn->state, error);
-    frag_recording_destroy(drawn->recording);
+    close_recording(drawn);
     return ok;
 }
 

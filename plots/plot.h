@@ -50,6 +50,8 @@ typedef struct frag_plot_request {
     const frag_context *context;
     const char *const *operands; /* paths of recordings or rows */
     size_t operand_count;
+    const frag_recording *const *recordings; /* that are open, behind those of the operands */
+    size_t recording_count;
     frag_trace_format input_format;
     const frag_policy_list *policies; /* kinds that replay need these two */
     const frag_device_spec *device;
@@ -82,6 +84,10 @@ const char *frag_plot_setting_at(const frag_plot_request *request, const char *n
 /* *value keeps its default when the setting is absent; false: usage error filled. */
 bool frag_plot_setting_count(const frag_plot_request *request, const char *name, uint64_t min,
                              uint64_t max, uint64_t *value, frag_error *error);
+
+/* What the figure is drawn from, for messages: the first path, or the name of the first recording
+ * where there is none. */
+const char *frag_plot_source_name(const frag_plot_request *request);
 
 /* Width, height and scale of a plot whose format is set: 8 by 5 inches of 100 pixels, a png twice
  * that fine, 100 by 30 characters. Then, where another width is wanted, that, and a height in
@@ -124,7 +130,8 @@ typedef bool frag_plot_filler(void *state, frag_error *error);
 /* A kind of figure once its own settings are read: begins, fills, finishes. */
 bool frag_plot_draw(frag_plot *plot, const char *kind, const frag_plot_request *request,
                     frag_plot_filler *fill, void *state, frag_error *error);
-/* The same for a kind that draws its only trace operand: loaded before it is filled, gone after. */
+/* The same for a kind that draws one trace: that of its only operand, loaded before it is filled and
+ * gone after, or of the only open recording. */
 bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_request *request,
                           bool with_columns, frag_recording *recording, const frag_trace **trace,
                           frag_plot_filler *fill, void *state, frag_error *error);

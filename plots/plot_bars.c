@@ -436,10 +436,15 @@ static bool fill(void *context, frag_error *error)
     bars_figure *state = context;
     const frag_plot_request *request = state->plot.request;
     for (size_t i = 0;
-         i < request->operand_count && !frag_is_cancelled(state->plot.request->context); i++)
+         i < request->operand_count && !frag_is_cancelled(request->context); i++)
         if (!read_operand(state, request->operands[i], request->input_format, error))
             return false;
-    if (frag_is_cancelled(state->plot.request->context))
+    for (size_t i = 0; i < request->recording_count && !frag_is_cancelled(request->context); i++) {
+        state->recording = *request->recordings[i];
+        if (!run_traces(state, error))
+            return frag_error_in(error, state->recording.name);
+    }
+    if (frag_is_cancelled(request->context))
         return true;
     if (state->count == 0)
         return frag_fail(error, FRAG_E_INPUT, "there are no rows; there is nothing to draw");

@@ -55,7 +55,7 @@ static bool sort_requests(holes_figure *state, frag_error *error)
     }
     if (state->request_count == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, state->plot.request->operands[0]);
+        return frag_error_in(error, frag_plot_source_name(state->plot.request));
     }
     qsort(state->requests, state->request_count, sizeof *state->requests, compare_numbers);
     return true;

@@ -350,7 +350,7 @@ static bool fill(void *context, frag_error *error)
     if (state->layout.offset_end == 0 ||
         x_of(state, state->layout.event_end) <= x_of(state, state->start)) {
         frag_fail(error, FRAG_E_INPUT, "nothing was ever held; there is nothing to draw");
-        return frag_error_in(error, state->plot.request->operands[0]);
+        return frag_error_in(error, frag_plot_source_name(state->plot.request));
     }
     frag_groups_create(&state->keys,
                        state->colouring == COLOUR_STREAM ? FRAG_GROUP_STREAM : FRAG_GROUP_SITE,

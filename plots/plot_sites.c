@@ -403,7 +403,7 @@ static bool fill(void *context, frag_error *error)
     find_peak(state);
     if (state->peak_bytes == 0) {
         frag_fail(error, FRAG_E_INPUT, "the trace requests nothing; there is nothing to draw");
-        return frag_error_in(error, request->operands[0]);
+        return frag_error_in(error, frag_plot_source_name(request));
     }
     if (state->groups.grouping == FRAG_GROUP_SITE && state->recording.site_count < 2)
         frag_context_warn(request->context, "%s holds no call stacks; --by size-class shows more",

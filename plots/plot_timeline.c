@@ -296,7 +296,7 @@ static bool fill(void *context, frag_error *error)
     if (state->trace->event_count == 0)
         return frag_fail(error, FRAG_E_INPUT,
                          "the trace has no events; there is nothing to draw") ||
-               frag_error_in(error, state->plot.request->operands[0]);
+               frag_error_in(error, frag_plot_source_name(state->plot.request));
     if (!frag_plot_times(&state->plot, state->trace, &state->times_ns, error))
         return false;
     fputs("kind,series,policy,event,time_ns,requested_bytes,allocated_bytes,active_bytes,reserved_"

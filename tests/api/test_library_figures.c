@@ -66,6 +66,82 @@ static void refuses_what_is_no_figure(void **state)
     assert_null(fraglab_figure_kind_at(8));
 }
 
+static char *table_of(const char *kind, const char *path, const fraglab_recording *recording)
+{
+    const fraglab_figure_options options = {
+        .size = sizeof options, .recordings = &recording, .recording_count = recording != NULL};
+    char *csv = NULL;
+    fraglab_error error = FRAGLAB_ERROR_INIT;
+    if (fraglab_figure_csv(NULL, kind, &path, path != NULL, NULL, &options, &csv, &error) !=
+        FRAGLAB_OK)
+        fail_msg("%s: %s", kind, error.sentence);
+    return csv;
+}
+
+/* The map is a picture and has no table. */
+static void an_open_recording_gives_the_figures_of_its_file(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"timeline", "bars",  "survival",
+                                        "front",    "sites", "fragmentation"};
+    const fraglab_open_options with_sites = {.size = sizeof with_sites, .with_sites = 1};
+    fraglab_recording *recording = NULL;
+    assert_int_equal(fraglab_open_path(NULL, SMALL_SAMPLE, &with_sites, &recording, NULL),
+                     FRAGLAB_OK);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char *of_file = table_of(kinds[i], SMALL_SAMPLE, NULL);
+        char *of_recording = table_of(kinds[i], NULL, recording);
+        assert_string_equal(of_recording, of_file);
+        fraglab_free(of_file);
+        fraglab_free(of_recording);
+    }
+    /* Files first, then what is open. */
+    char *both = table_of("bars", SMALL_SAMPLE, recording);
+    char *one = table_of("bars", SMALL_SAMPLE, NULL);
+    const char *rows = strchr(one, '\n') + 1;
+    assert_int_equal(strlen(both), strlen(one) + strlen(rows));
+    assert_memory_equal(both, one, strlen(one));
+    assert_string_equal(both + strlen(one), rows);
+    fraglab_free(both);
+    fraglab_free(one);
+    fraglab_recording_close(recording);
+}
+
+static void recordings_are_refused_where_rows_or_one_trace_are_drawn(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {SMALL_SAMPLE};
+    static const struct {
+        const char *kind;
+        size_t path_count;
+        size_t recording_count;
+        const char *where;
+        const char *part;
+    } wrong[] = {
+        {"heat", 0, 1, "recordings", "drawn from rows"},
+        {"timeline", 1, 1, "recordings", "2 recordings were given"},
+        {"timeline", 0, 2, "recordings", "takes one"},
+        {"bars", 0, 0, "paths", "0 paths were given"},
+    };
+    fraglab_recording *recording = NULL;
+    assert_int_equal(fraglab_open_path(NULL, SMALL_SAMPLE, NULL, &recording, NULL), FRAGLAB_OK);
+    const fraglab_recording *const twice[] = {recording, recording};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const fraglab_figure_options options = {.size = sizeof options,
+                                                .recordings = twice,
+                                                .recording_count = wrong[i].recording_count};
+        char *csv = NULL;
+        fraglab_error error = FRAGLAB_ERROR_INIT;
+        assert_int_equal(fraglab_figure_csv(NULL, wrong[i].kind, paths, wrong[i].path_count, NULL,
+                                            &options, &csv, &error),
+                         FRAGLAB_E_USAGE);
+        assert_string_equal(error.where, wrong[i].where);
+        if (strstr(error.sentence, wrong[i].part) == NULL)
+            fail_msg("%s: expected %s", error.sentence, wrong[i].part);
+    }
+    fraglab_recording_close(recording);
+}
+
 /* ---- drawings */
 
 /* A program of that name that does so, as the only thing in PATH, and where drawings are made. */
@@ -237,6 +313,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_what_is_no_figure),
+        cmocka_unit_test(an_open_recording_gives_the_figures_of_its_file),
+        cmocka_unit_test(recordings_are_refused_where_rows_or_one_trace_are_drawn),
         cmocka_unit_test(refuses_what_cannot_be_drawn),
         cmocka_unit_test(a_cancelled_drawing_ends_gnuplot),
         cmocka_unit_test(failing_memory_is_an_error_and_leaves_nothing),
