@@ -199,7 +199,8 @@ static bool find_kind(figure_call *call, frag_error *error)
     size_t sources = call->path_count + recordings;
     const char *place = recordings > 0 ? "recordings" : "paths";
     if (recordings > 0 && strstr(command->operands, "TRACE") == NULL)
-        frag_fail(error, FRAG_E_USAGE, "a figure of this kind is drawn from rows; give their paths");
+        frag_fail(error, FRAG_E_USAGE,
+                  "a figure of this kind is drawn from rows; give their paths");
     else if (sources >= command->operand_min && sources <= command->operand_max)
         return true;
     else

@@ -130,8 +130,8 @@ typedef bool frag_plot_filler(void *state, frag_error *error);
 /* A kind of figure once its own settings are read: begins, fills, finishes. */
 bool frag_plot_draw(frag_plot *plot, const char *kind, const frag_plot_request *request,
                     frag_plot_filler *fill, void *state, frag_error *error);
-/* The same for a kind that draws one trace: that of its only operand, loaded before it is filled and
- * gone after, or of the only open recording. */
+/* The same for a kind that draws one trace: that of its only operand, loaded before it is filled
+ * and gone after, or of the only open recording. */
 bool frag_plot_draw_trace(frag_plot *plot, const char *kind, const frag_plot_request *request,
                           bool with_columns, frag_recording *recording, const frag_trace **trace,
                           frag_plot_filler *fill, void *state, frag_error *error);

@@ -435,8 +435,7 @@ static bool fill(void *context, frag_error *error)
 {
     bars_figure *state = context;
     const frag_plot_request *request = state->plot.request;
-    for (size_t i = 0;
-         i < request->operand_count && !frag_is_cancelled(request->context); i++)
+    for (size_t i = 0; i < request->operand_count && !frag_is_cancelled(request->context); i++)
         if (!read_operand(state, request->operands[i], request->input_format, error))
             return false;
     for (size_t i = 0; i < request->recording_count && !frag_is_cancelled(request->context); i++) {
