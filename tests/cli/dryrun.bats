@@ -531,3 +531,42 @@ END
     refused "--ranks: 0 is out of range" --ranks 0 -- python3 x.py
     refused "--ranks: 'torchrun' starts ranks itself" --ranks 4 -- torchrun x.py
 }
+
+@test "a script's own snapshot holds what a card would have recorded for it, and the recording stays whole" {
+    cat >"$out/own.py" <<'END'
+import pickle, torch
+from torch.cuda.memory import _record_memory_history as record, _snapshot, _dump_snapshot
+def actions(): return [entry["action"] for entry in _snapshot()["device_traces"][0]]
+first = torch.empty(100)
+assert actions() == [], "nothing was asked for"
+record(max_entries=3)
+second = torch.empty(200)
+assert actions() == ["segment_alloc", "alloc"], "from its start on"
+del second
+_dump_snapshot("own.pickle")
+kept = pickle.load(open("own.pickle", "rb"))
+assert [entry["action"] for entry in kept["device_traces"][0]] == ["snapshot", "free_requested", "free_completed"], "the last three"
+assert kept["segments"] == _snapshot()["segments"] and len(kept["segments"]) == 2
+record(max_entries=100, clear_history=True)
+assert actions() == []
+third = torch.empty(300)
+record("state")
+assert actions() == ["alloc"], "one entry"
+try:
+    record("alles")
+except RuntimeError:
+    print("refused")
+record(None)
+assert actions() == [], "at its end it is cleared"
+record()
+fourth = torch.empty(200)
+assert actions() == ["alloc"]
+END
+    cd "$out"
+    run --separate-stderr dry --gpu rtx4090 -o "$out/run.pickle" --report "$out/report" -- python3 "$out/own.py"
+    [ "$status" -eq 0 ]
+    [ "$output" = refused ]
+    [ "$(reported requests)" = 4 ]
+    [ "$(reported is_repeated)" = true ]
+    [ "$(reported peak.requested_bytes)" = $((600 << 20)) ]
+}

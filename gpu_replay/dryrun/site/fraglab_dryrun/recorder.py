@@ -10,19 +10,9 @@ import threading
 import time
 import traceback
 
-from . import say
+from . import history, say
 
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-
-
-def start_history(torch, stacks):
-    """The arguments changed twice: 2.1 and newer, 2.0."""
-    record = torch.cuda.memory._record_memory_history
-    try:
-        record(enabled="all", context="alloc" if stacks else None, stacks="python")
-    except TypeError:
-        record(enabled=True, record_context=stacks, trace_alloc_max_entries=2**40,
-               trace_alloc_record_context=stacks)
 
 
 @contextlib.contextmanager
@@ -62,14 +52,18 @@ class Run:
         self.shown_at = 0.0
         self.has_shown = False
         self.peak_bytes = 0
+        self.history = history.install(torch, settings.get("stacks", False))
         torch.cuda._lazy_call(self.begin)
         self.watch_end()
 
     def begin(self):
         """CUDA was just initialised, nothing is allocated yet."""
         self.owner = os.getpid()
+        if self.history is None:
+            self.no_history = "PyTorch %s is too old to record memory" % self.torch.__version__
+            return
         try:
-            start_history(self.torch, self.settings.get("stacks", False))
+            self.history.begin(self.torch.cuda.memory._record_memory_history)
         except RuntimeError as error:  # the backend cudaMallocAsync keeps none
             self.no_history = str(error).splitlines()[0]
             return
@@ -224,7 +218,7 @@ class Run:
         from . import values
 
         if self.no_history is None:
-            snapshot = self.torch.cuda.memory._snapshot()
+            snapshot = self.history.snapshot_all()
             if not snapshot["segments"] and not any(snapshot["device_traces"]):
                 return  # a helper process that asked for the card and allocated nothing
             self.write_recording(path + ".pickle", snapshot)

@@ -41,5 +41,7 @@ def empty(mib):
     return _allocator.Block(mib << 20)
 
 
-_C = types.SimpleNamespace(_cuda_attach_out_of_memory_observer=_allocator.observers.append)
+_C = types.SimpleNamespace(_cuda_attach_out_of_memory_observer=_allocator.observers.append,
+                           _cuda_record_memory_history=_allocator.device.record,
+                           _cuda_memorySnapshot=_allocator.device.snapshot)
 sys.modules["torch._C"] = _C

@@ -17,6 +17,7 @@ class Device:
         self.runtime = None
         self.history = None
         self.has_stacks = False
+        self.max_entries = 1
         self.count = 0
         self.free = {}
         self.live = {}
@@ -29,6 +30,14 @@ class Device:
             for function in self.waiting:
                 function()
 
+    def record(self, enabled, context, stacks, max_entries, clear_history):
+        if enabled not in (None, "all", "state"):
+            raise RuntimeError("expected state to be 'state', 'all', or None")
+        if enabled is None or clear_history or self.history is None:
+            self.history = None if enabled is None else []
+        self.max_entries = max_entries
+        self.has_stacks = context is not None
+
     def frames(self):
         """Innermost first, without those of this file."""
         stack = traceback.extract_stack() if self.has_stacks else []
@@ -39,6 +48,7 @@ class Device:
         if self.history is not None:
             self.history.append({"action": action, "addr": address, "size": size, "stream": 0,
                                  "time_us": 1000 + len(self.history), "frames": self.frames(), **more})
+            del self.history[:-self.max_entries]
 
     def malloc(self, size):
         address = ctypes.c_void_p()
@@ -94,8 +104,9 @@ class Device:
         self.note("free_completed", address, size)
         self.free.setdefault(self.sizes[address], []).append(address)
 
-    def snapshot(self):
+    def snapshot(self, pool):
         segments = []
+        history = list(self.history or [])
         for address, segment in sorted(self.sizes.items()):
             size = self.live.get(address)
             blocks = [{"address": address, "size": segment, "requested_size": size or 0,
@@ -104,7 +115,8 @@ class Device:
                              "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False,
                              "allocated_size": segment if size else 0, "active_size": segment if size else 0,
                              "requested_size": size or 0, "frames": [], "blocks": blocks})
-        return {"segments": segments, "device_traces": [self.history or []],
+        self.note("snapshot", 0, sum(self.live.values()))
+        return {"segments": segments, "device_traces": [history],
                 "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1,
                                        "garbage_collection_threshold": 0.0, "expandable_segments": False,
                                        "pinned_num_register_threads": 1, "release_lock_on_cudamalloc": False,
